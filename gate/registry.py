@@ -5,7 +5,7 @@ Entry points are read only for a name that a configuration mentions and that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -31,6 +31,7 @@ class Registry(Mapping[str, str], Generic[T]):
         *,
         base: str = "",
         packages: Mapping[str, str] | None = None,
+        words: Sequence[str] = (),
     ) -> None:
         """A registry.
 
@@ -42,12 +43,14 @@ class Registry(Mapping[str, str], Generic[T]):
                 that can be called.
             packages: name → the package that offers it, for the hint where it is not installed. Only names of packages
                 that exist belong here: a hint to install a name that nobody holds invites somebody to take it.
+            words: what may stand in place of a name and stands for nothing, for the hint: ``none``.
         """
         self.noun = noun
         self.group = group
         self._builtin = dict(builtin)
         self._base = base
         self._packages = dict(packages or {})
+        self._own = frozenset({*builtin, *words})
         self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> str:
@@ -92,11 +95,11 @@ class Registry(Mapping[str, str], Generic[T]):
         if package is not None:
             return ConfigError(f"{self.noun} {name!r} is not built in", where=where, hint=f"pip install {package}")
         offered = {entry.name: _package(entry) for entry in self._entries()}
-        near = closest(name, {*self._builtin, *offered, *self._packages}, cutoff=0.5)
+        near = closest(name, {*self._own, *offered, *self._packages}, cutoff=0.5)
         if near is None:
             own = [f"{other} ({package})" for other, package in sorted(offered.items()) if other not in self._builtin]
-            hint = "known: " + ", ".join([some_of(sorted(self._builtin)), *own])
-        elif near in self._builtin:
+            hint = "known: " + ", ".join([some_of(sorted(self._own)), *own])
+        elif near in self._own:
             hint = f"did you mean {near!r}?"
         else:
             source = f"of {offered[near]}" if near in offered else f"pip install {self._packages[near]}"

@@ -19,7 +19,9 @@ _BUILT_IN = {
     "file": "gate.baselines.file:FileStore",
     "git": "gate.baselines.git:GitStore",
 }
-STORES = Registry[type[Store]]("store", "agent_gate.stores", _BUILT_IN, base="gate.baselines.base:Store")
+STORES = Registry[type[Store]](
+    "store", "agent_gate.stores", _BUILT_IN, base="gate.baselines.base:Store", words=("none",)
+)
 """By the name under ``baseline.store``."""
 
 __all__ = [

@@ -11,9 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, parse_options
-from gate.config.schema import NO_STORE, BaselineSection, File, Reports
+from gate.config.schema import BaselineSection, File, Reports
 from gate.config.specs import CriterionSpec
-from gate.errors import ConfigError, closest, first_problem, unknown_key
+from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.documents import read_document_with_lines
 from gate.formats.positions import LineNumbers
 from gate.formats.yaml_text import EMPTY
@@ -283,12 +283,8 @@ def _check_store(section: BaselineSection, where: str, lines: LineNumbers | None
     try:
         models = section.models()
     except ConfigError as error:
-        hint = error.hint
-        if error.what.startswith("unknown"):  # `none` is no store, and may be what is meant
-            hint = f"did you mean {NO_STORE!r}?" if closest(section.store, [NO_STORE]) else hint
-            hint += f", {NO_STORE}" if hint.startswith("known: ") else ""
         place = option or _at(where, lines, ("baseline", "store"))
-        raise ConfigError(error.what, where=place, hint=hint) from None
+        raise ConfigError(error.what, where=place, hint=error.hint) from None
     known = {name: model for model in models for name in model.model_fields}
     for name in section.options:
         if name not in known:
