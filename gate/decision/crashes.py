@@ -160,7 +160,7 @@ def _without_base_that_is_down(comparison: Comparison) -> Comparison:
 
 def lost_to_infrastructure(trials: Iterable[Trial]) -> list[Trial]:
     """The trials that could not be measured, without failures of an agent that is down: those were its own errors."""
-    return [t for t in trials if t.error is not None and not t.measured and not t.error.excused]
+    return [t for t in trials if not t.measured and not t.excused]
 
 
 def failures_excused(comparison: Comparison) -> list[FailuresExcused]:
@@ -168,7 +168,7 @@ def failures_excused(comparison: Comparison) -> list[FailuresExcused]:
     found = []
     for side in (Side.CANDIDATE, Side.BASELINE):
         own = [trial for trial in comparison.trials if trial.side is side]
-        fell = [trial for trial in own if trial.error is not None and trial.error.excused]
+        fell = [trial for trial in own if trial.excused]
         if fell:
             found.append(FailuresExcused(len(fell), len(own), _commonest_of(fell), at_base=side is Side.BASELINE))
     return found

@@ -183,7 +183,7 @@ def _again(comparison: Comparison) -> More | None:
     alone = settings.rerun == "never"  # a base that is gone is not asked again
     newest = [t for t in comparison.trials if t.round == newest_round and not (alone and t.side is Side.BASELINE)]
     tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.stands_in(t))
-    lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not _is_excused(t))
+    lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not t.excused)
     short: dict[tuple[Side, str, int], list[str]] = {}
     for (side, tag, case_id), n in lost.items():
         if tried[side, tag, case_id] < MOST_RETRIES * n:
@@ -212,15 +212,11 @@ def spoiled(known: Situation) -> tuple[Trial, ...]:
     `LEAST_DOWN` failing cases to recognise one, or all cases if they are fewer.
     """
     comparison = _comparison(replace(known, reported=True))
-    down = sum(any(map(_is_excused, comparison.candidate.get(case.id, ()))) for case in comparison.judged)
+    down = sum(any(t.excused for t in comparison.candidate.get(case.id, ())) for case in comparison.judged)
     if not comparison.outage or down < min(LEAST_DOWN, (len(comparison.judged) + 1) // 2):
         return ()
     first = min(trial.round for trial in comparison.trials)
-    return tuple(t for t in comparison.trials if t.round > first or _is_excused(t))
-
-
-def _is_excused(trial: Trial) -> bool:
-    return trial.error is not None and trial.error.excused
+    return tuple(t for t in comparison.trials if t.round > first or t.excused)
 
 
 def _settle_crashes(comparison: Comparison, result: SuiteResult, outcome: Outcome | None, seed: int) -> More | None:

@@ -203,6 +203,11 @@ class Trial(Struct, frozen=True, gc=False):
         return self.error is not None and self.error.end is End.FAILED
 
     @property
+    def excused(self) -> bool:
+        """Whether the agent failed in it and that does not count, since it was down."""
+        return self.error is not None and self.error.excused
+
+    @property
     def measured(self) -> bool:
         """Whether it counts: an answer, or a failure of the agent."""
         return self.error is None or self.error.end is End.FAILED

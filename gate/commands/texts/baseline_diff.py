@@ -8,9 +8,10 @@ from typing import Any
 
 from gate.baselines import RecordDiff, diff
 from gate.baselines.diff import Mean
-from gate.decision.comparison import RATE_METRIC, passed
+from gate.decision.comparison import RATE_METRIC
 from gate.decision.consistency import compared
-from gate.model import Scale, Side
+from gate.decision.power import outcomes_by_case
+from gate.model import Scale
 from gate.pipeline.judge_stored import read_whole
 from gate.records import Record, cases_of
 from gate.reports.formatting import NOT_MEASURED, count, figure
@@ -56,15 +57,9 @@ def _passes(record: Record) -> Mapping[str, tuple[int, int]]:
     """By case: its trials that pass, and those of which that is known; by the record's own criteria and thresholds."""
     cases = {case.id: case for case in cases_of(record.header)}
     criteria = [one for one in record.header.criteria if one.metric != RATE_METRIC]
-    own = [trial for trial in record.trials if trial.side is Side.CANDIDATE]
-    found: dict[str, tuple[int, int]] = {}
-    for trial in compared(list(cases.values()), record.header.criteria, own):
-        case = cases.get(trial.case_id)
-        outcome = passed(trial, case, criteria) if case is not None else None
-        if outcome is not None:
-            good, known = found.get(trial.case_id, (0, 0))
-            found[trial.case_id] = (good + outcome, known + 1)
-    return found
+    trials = compared(list(cases.values()), record.header.criteria, record.trials)
+    outcomes = outcomes_by_case(trials, criteria, cases)
+    return {case_id: (sum(passes), len(passes)) for case_id, passes in outcomes.items()}
 
 
 def _case_diffs(
