@@ -16,7 +16,6 @@ from gate.reports import by_tag, explanation, headline, replayed
 from gate.reports import labels as words
 from gate.reports.formatting import (
     change_sample,
-    count,
     deviation,
     dimensions,
     figure,
@@ -29,7 +28,7 @@ from gate.reports.formatting import (
     threshold,
     tool_times,
 )
-from gate.reports.reasons import with_failures
+from gate.reports.reasons import failed_as, with_failures
 from gate.reports.sparkline import encodable
 from gate.reports.trajectory_diff import differences
 from gate.security import escape
@@ -184,8 +183,7 @@ def _brief(console: Console, row: CriterionResult, suite: SuiteResult) -> None:
         return
     _line(console, 2, (f"{mark} ", style), (name, "bold"), ("  " + cut(escape.console(said), room - len(name) - 2), ""))
     if held := with_failures(row):  # the mean above is of what was scored
-        fell = f"{count(held.failed, 'trial')} in which the agent failed counted as {held.failed_as:g}"
-        _line(console, 4, (f"{fell}: mean {figure(held.value, scale)} for the threshold", ""))
+        _line(console, 4, (f"{failed_as(held)}: mean {figure(held.value, scale)} for the threshold", ""))
 
 
 def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:

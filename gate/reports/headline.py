@@ -13,15 +13,24 @@ TO_MEASURE = "fix what prevented the measurement, then run the job again"
 
 def cost(suite: SuiteResult) -> str:
     """Money and runs: ``$0.024 by list price · 24 runs``."""
-    parts = []
+    money = " ".join(filter(None, (spent(suite), basis(suite))))
+    return " · ".join(filter(None, (money, *runs(suite))))
+
+
+def spent(suite: SuiteResult) -> str:
+    """``at least $0.024``; empty where nothing is known."""
     if suite.cost_usd is not None:
-        sum_ = dollars(suite.cost_usd + (suite.judge_cost_usd or 0.0))
         least = "at least " if suite.cost_unknown else ""
-        parts.append(" ".join(filter(None, (least + sum_, basis(suite)))))
-    elif suite.judge_cost_usd:  # what the agent cost is not known, which is not nothing
-        parts.append(f"{dollars(suite.judge_cost_usd)} for the judge alone")
-    parts.append(count(suite.agent_runs, "run"))
-    return " · ".join([*parts, *([count(suite.errors, "infrastructure error")] if suite.errors else [])])
+        return least + dollars(suite.cost_usd + (suite.judge_cost_usd or 0.0))
+    if suite.judge_cost_usd:  # what the agent cost is not known, which is not nothing
+        return f"{dollars(suite.judge_cost_usd)} for the judge alone"
+    return ""
+
+
+def runs(suite: SuiteResult) -> list[str]:
+    """Runs, and infrastructure errors if there were any."""
+    errors = [count(suite.errors, "infrastructure error")] if suite.errors else []
+    return [count(suite.agent_runs, "run"), *errors]
 
 
 def next_step(suite: SuiteResult) -> str:

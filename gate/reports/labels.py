@@ -371,10 +371,11 @@ UNCOMMITTED = "with uncommitted changes"
 
 def commit_line(suite: SuiteResult, most: int = 12) -> str:
     """The commit that was measured, and that the work tree differed from it; empty where none is known."""
-    return _at(suite.commit[:most], dirty=suite.dirty) if suite.commit else ""
+    return at_commit(suite.commit[:most], dirty=suite.dirty) if suite.commit else ""
 
 
-def _at(commit: str, *, dirty: bool) -> str:
+def at_commit(commit: str, *, dirty: bool) -> str:
+    """A commit as it is shown, and whether what was measured differed from it."""
     return f"{commit} {UNCOMMITTED}" if dirty else commit
 
 
@@ -409,7 +410,7 @@ def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
         return "none"
     if baseline.missing:
         return f"{'nothing to compare with yet' if baseline.of_itself else 'none'}: {baseline.missing}"
-    parts = [_at(baseline.commit[:12] if baseline.commit else "no commit", dirty=baseline.dirty)]
+    parts = [at_commit(baseline.commit[:12] if baseline.commit else "no commit", dirty=baseline.dirty)]
     if baseline.distance:
         parts.append(f"{count(baseline.distance, 'commit')} before the one measured against")
     if baseline.trials_per_case:

@@ -137,17 +137,16 @@ def _suite(suite: SuiteResult, left_out: int, place: Place, explain: str = "") -
 def _heading(suite: SuiteResult, place: Place) -> str:
     name = escape.markdown_code(suite.suite_id, 100) or "suite"
     commit = escape.markdown_code((place.head or suite.commit or "")[:7])
-    changed = f" {words.UNCOMMITTED}" if suite.dirty else ""
-    at = f" at {commit}{changed}" if commit else ""
+    at = f" at {words.at_commit(commit, dirty=suite.dirty)}" if commit else ""
     return f"## {_MARKS[suite.verdict]} {name}: {words.VERDICTS[suite.verdict]}{at}"
 
 
 def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
     """What happened, what it cost, and what to do: a line each."""
     compared = words.deciding(suite).baseline
-    baseline = compared.commit if compared and compared.commit else ""
-    changed = f" {words.UNCOMMITTED}" if compared and compared.dirty else ""
-    against = f", against {escape.markdown_code(baseline[:7])}{changed}" if baseline else ""
+    against = ""
+    if compared is not None and compared.commit:
+        against = f", against {words.at_commit(escape.markdown_code(compared.commit[:7]), dirty=compared.dirty)}"
     link = f" · [full report]({place.url})" if place.url else ""
     lines = [escape.markdown(explanation.headline(suite).removesuffix("."), limit) + against]
     lines += [escape.markdown(line) for line in explanation.opening(suite)]
@@ -413,8 +412,8 @@ def _bullets(texts: Sequence[str], most: int) -> str:
 
 
 def _facts(suite: SuiteResult) -> str:
-    changed = f" {words.UNCOMMITTED}" if suite.dirty else ""
-    commit = f"**Measured** {escape.markdown_code(suite.commit[:12])}{changed}, " if suite.commit else ""
+    code = escape.markdown_code((suite.commit or "")[:12])
+    commit = f"**Measured** {words.at_commit(code, dirty=suite.dirty)}, " if suite.commit else ""
     stored = f"**Stored** {words.stored_line(suite)}  \n" if suite.stored else ""
     return (
         f"{stored}**Cost** {words.cost_line(suite)}  \n"

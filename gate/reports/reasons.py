@@ -67,14 +67,18 @@ def with_failures(row: CriterionResult) -> HeldMean | None:
     return next((one.mean for one in row.findings if isinstance(one, _OfMean) and one.mean.failed), None)
 
 
+def failed_as(mean: HeldMean) -> str:
+    """``3 trials in which the agent failed counted as 0``."""
+    return f"{count(mean.failed, 'trial')} {COUNTED} {mean.failed_as:g}"
+
+
 def counted_failures(row: CriterionResult) -> str:
     """What `with_failures` finds, in words; empty where it finds nothing, or the reason says so."""
     mean = with_failures(row)
     if mean is None or COUNTED in reason(row):
         return ""
-    fell = f"{count(mean.failed, 'trial')} {COUNTED} {mean.failed_as:g}"
     value, least = (figure(one, row.criterion.scale) for one in (mean.value, mean.threshold))
-    return f"{fell} against the threshold: mean {value} over {count(mean.cases, 'case')}, threshold {least}"
+    return f"{failed_as(mean)} against the threshold: mean {value} over {count(mean.cases, 'case')}, threshold {least}"
 
 
 def is_excused(row: CriterionResult) -> bool:
@@ -312,7 +316,7 @@ def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
     if mean.case_id:
         told = [_told(f"{mean.case_id} is below its own threshold: mean {value}, threshold {least}")]
     else:
-        fell = f" ({count(mean.failed, 'trial')} {COUNTED} {mean.failed_as:g})"
+        fell = f" ({failed_as(mean)})"
         plain = f" (corrected; measured {figure(mean.measured, scale)})" if mean.measured is not None else ""
         text = f"mean {value}{plain} over {count(mean.cases, 'case')}{fell if mean.failed else ''}, threshold {least}"
         told = [Phrase(text, text if mean.failed or plain else "")]

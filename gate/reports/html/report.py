@@ -178,11 +178,8 @@ def _tiles(suite: SuiteResult) -> list[tuple[str, str, str]]:
     worse, better = len(words.worse_cases(suite)), len(words.improved_cases(suite))
     lost = f"{worse:,} lost" if suite.has_baseline else f"{worse:,} failing"
     tiles.append(("Cases", f"{len(suite.cases):,}", f"{lost}, {better:,} gained" if suite.has_baseline else lost))
-    spent, _, runs = headline.cost(suite).rpartition(" · ")
-    spent, by, rest = spent.split(" · ")[0].partition(" by list price")
-    spent = spent.removesuffix(" partly")
-    runs = f"{runs}, {words.basis(suite)}" if by else runs
-    tiles.append(("Cost", spent or "not reported", runs if spent else headline.cost(suite)))
+    rests = [" · ".join(headline.runs(suite)), words.basis(suite)]
+    tiles.append(("Cost", headline.spent(suite) or "not reported", ", ".join(filter(None, rests))))
     tiles.append(("Took", seconds(suite.duration), ""))
     compared, _, rest = words.baseline_line(suite.baseline, source=False).partition(", ")
     rest = rest if suite.has_baseline else ""
