@@ -81,7 +81,7 @@ def test_tables_and_drawings_are_named_for_those_who_cannot_see_them() -> None:
 def test_it_says_what_matters() -> None:
     page = body(render(RESULTS["regressed"]))
     for said in (
-        "<b>−12.5 points</b>",
+        '<b><span class="whole">−12.5 points</span></b>',
         "[−20, −5]",
         "0 of 4 trials passed, baseline 5 of 5",
         "gate run --config gate.yaml",
