@@ -15,7 +15,8 @@ from uuid import NAMESPACE_URL, uuid5
 
 from gate.decision.comparison import PASS_RATE
 from gate.errors import ExitCode
-from gate.model import CaseResult, Estimate, Result
+from gate.model import BaselineInfo, CaseResult, Estimate, Result, SuiteResult
+from gate.reports import labels as words
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
 from gate.security.escape import one_line, visible
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -38,7 +39,7 @@ def render(result: Result) -> str:
     document: dict[str, Any] = {
         "reportFormat": "CTRF",
         "specVersion": SPECIFICATION,
-        "reportId": _id_of(result, [suite.commit for suite in result.suites], str(_start(result))),
+        "reportId": _id_of(result, result.suites, str(_start(result))),
         "generatedBy": "Agent Gate",
         "results": {
             "tool": {"name": "Agent Gate", "version": _line(result.version)},
@@ -46,7 +47,7 @@ def render(result: Result) -> str:
             "tests": tests,
             "environment": _environment(result),
         },
-        "extra": {"measured": _id_of(result, [suite.commit for suite in result.suites])},
+        "extra": {"measured": _id_of(result, result.suites)},
     }
     if rate := _pass_rate(result):
         document["insights"] = {"passRate": rate}
@@ -82,9 +83,10 @@ def _start(result: Result) -> int:
     return min((_milliseconds(suite.started) for suite in result.suites), default=0)
 
 
-def _id_of(result: Result, commits: Sequence[str | None], *more: str) -> str:
+def _id_of(result: Result, measured: Sequence[SuiteResult | BaselineInfo], *more: str) -> str:
     """A UUID of suites at commits: what a report says was measured, a later report can name as its baseline."""
     names = [suite.suite_id for suite in result.suites]
+    commits = [words.at_commit(one.commit, dirty=one.dirty) if one.commit else None for one in measured]
     return str(uuid5(NAMESPACE_URL, json.dumps(["agent-gate", names, commits, *more])))
 
 
@@ -114,7 +116,9 @@ def _summary(result: Result, tests: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _environment(result: Result) -> dict[str, Any]:
     commits = {suite.commit for suite in result.suites}
     commit = next(iter(commits)) if len(commits) == 1 else None
-    known = {"commit": _line(commit)} if commit else {}
+    known: dict[str, Any] = {"commit": _line(commit)} if commit else {}
+    if any(suite.dirty for suite in result.suites):
+        known["extra"] = {"uncommittedChanges": True}
     return {**known, "healthy": result.exit_code is ExitCode.PASS}
 
 
@@ -127,7 +131,7 @@ def _baseline(result: Result) -> dict[str, Any]:
     if not known or len(known) < len(result.suites):
         return {}
     commits = [one.commit for one in known]
-    found: dict[str, Any] = {"reportId": _id_of(result, commits)}
+    found: dict[str, Any] = {"reportId": _id_of(result, known)}
     if len(set(commits)) == 1 and commits[0]:
         found["commit"] = _line(commits[0])
     sources = list(dict.fromkeys(one.source for one in known if one.source))

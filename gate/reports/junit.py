@@ -20,7 +20,7 @@ MOST_INDENTED = 500
 """Tests of a report that is indented for people; a larger one is for programs, and indenting takes the longest."""
 
 
-_WHERE_KNOWN = ("stored", "replayed", "calls")
+_WHERE_KNOWN = ("uncommitted_changes", "stored", "replayed", "calls")
 """Properties that are left out where they say nothing."""
 
 
@@ -36,6 +36,7 @@ def _suite(suite: SuiteResult, result: Result) -> TestSuite:
         "verdict": suite.verdict.value,
         "exit_code": int(result.exit_code),
         "commit": suite.commit or "",
+        "uncommitted_changes": "true" if suite.dirty else "",
         "baseline": words.baseline_line(suite.baseline),
         "stored": words.stored_line(suite),
         "replayed": replayed.line(suite),

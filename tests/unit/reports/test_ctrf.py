@@ -69,7 +69,7 @@ SCHEMA = closed(
         tool=closed("name", name=NAME, version=TEXT),
         summary=SUMMARY,
         tests={"type": "array", "items": TEST},
-        environment=closed("", commit=TEXT, healthy={"type": "boolean"}),
+        environment=closed("", commit=TEXT, healthy={"type": "boolean"}, extra=OPEN),
     ),
 )
 """What of the format's published schema (1.0) the report uses; all that it does not use is refused here."""
@@ -147,3 +147,22 @@ def test_hostile_names_stay_one_bounded_line() -> None:
             for value in (test["name"], test.get("message", ""), *test["suite"]):
                 assert not [c for c in value if c < " " or "\x7f" <= c <= "\x9f" or "\u202a" <= c <= "\u202e"]
                 assert len(value) < 1_200
+
+
+def test_uncommitted_changes_are_said_and_are_another_measurement() -> None:
+    clean = replace(PASSED, commit="6e132310c331aaaa")
+    of = {dirty: document(replace(RESULTS["pass"], suites=(replace(clean, dirty=dirty),))) for dirty in (False, True)}
+    assert "extra" not in of[False]["results"]["environment"]
+    assert of[True]["results"]["environment"]["extra"] == {"uncommittedChanges": True}
+    assert of[True]["extra"]["measured"] != of[False]["extra"]["measured"]
+
+
+def test_a_baseline_is_named_as_its_own_report_named_it() -> None:
+    """By the same suites at the same commit, with the same changes in the work tree."""
+    assert PASSED.baseline is not None
+    for dirty in (False, True):
+        then = replace(PASSED, commit="6e132310c331aaaa", dirty=dirty)
+        base = replace(PASSED.baseline, commit=then.commit, dirty=dirty)
+        now = replace(PASSED, commit="aaaa6e132310c331", baseline=base)
+        made = [document(replace(RESULTS["pass"], suites=(suite,))) for suite in (then, now)]
+        assert made[1]["baseline"]["reportId"] == made[0]["extra"]["measured"]

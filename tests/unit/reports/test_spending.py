@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import Result
-from gate.reports import console, headline, html, labels, markdown
+from gate.reports import console, headline, html, junit, labels, markdown
 from gate.reports import json as json_report
 
 from .samples import PASSED, RESULTS
@@ -63,6 +63,8 @@ def test_uncommitted_changes_are_no_commit() -> None:
     assert "against `6e13231`  \n" in markdown.render(_of(dirty))
     assert "**Measured** `6e132310c331` with uncommitted changes, " in markdown.render(_of(dirty))
     assert json.loads(json_report.render(_of(dirty)))["suites"][0]["dirty"] is True
+    assert 'name="uncommitted_changes" value="true"' in junit.render(_of(dirty))
+    assert "uncommitted_changes" not in junit.render(_of(clean))
     older = replace(clean, baseline=replace(PASSED.baseline, commit=commit, dirty=True))
     assert "against `6e13231` with uncommitted changes  \n" in markdown.render(_of(older))
     assert labels.baseline_line(older.baseline).startswith("6e132310c331 with uncommitted changes, ")
