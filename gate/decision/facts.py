@@ -13,6 +13,7 @@ from gate.decision.comparison import (
     PASS_RATE,
     Comparison,
     Incomparable,
+    all_unchecked,
     is_recorded,
     passes,
 )
@@ -128,7 +129,7 @@ def _passed(comparison: Comparison, outcome: Outcome | None) -> Cause:
         return ThresholdsHold(total - len(comparison.unchecked), total, uncompared)
     rate = outcome.evidence.metrics.get(PASS_RATE)
     low, cases = (None, 0) if rate is None else (rate.excluded, rate.cases)
-    return NoWorse(len(comparison.paired), cases, low, uncompared)
+    return NoWorse(len(comparison.with_baseline.difference(comparison.unchecked)), cases, low, uncompared)
 
 
 def _new(comparison: Comparison) -> list[str]:
@@ -272,8 +273,12 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Caution, ...]
 
 
 def _unchecked(comparison: Comparison) -> list[Caution]:
-    """Cases that ran without anything to fail by."""
-    return [CasesUnchecked(comparison.unchecked)] if comparison.unchecked else []
+    """Cases that ran without anything to fail by: since none states it, or since the answers gave no occasion."""
+    ids, known = comparison.unchecked, comparison.baseline
+    were = tuple([i for i in ids if i in known and not all_unchecked(known[i], comparison.comparable(i))])
+    never = tuple([i for i in ids if i not in were])
+    found = (CasesUnchecked(never), CasesUnchecked(were, were_checked=True))
+    return [one for one in found if one.cases]
 
 
 def _excused(results: Iterable[CriterionResult]) -> list[Caution]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from gate.decision.applies import fell_away
 from gate.decision.cases import case_results, lost
 from gate.decision.comparison import PASS_RATE, Comparison, correction_of, error_share, passed, whole_epochs
 from gate.decision.conclusions import (
@@ -151,7 +152,8 @@ def _capped(comparison: Comparison, result: SuiteResult, *, open_: bool) -> Suit
 
     ``open_``: the suite is inconclusive for want of trials, which outranks this.
     """
-    apart = comparison.apart
+    fell = fell_away(comparison)
+    apart = {**comparison.apart, **({fell.criterion: fell} if fell is not None else {})}
     gone = comparison.owed.removed if comparison.stored else ()
     rows = tuple(
         _row_apart(row, apart[row.criterion.name]) if row.criterion.name in apart else row for row in result.criteria
@@ -161,8 +163,9 @@ def _capped(comparison: Comparison, result: SuiteResult, *, open_: bool) -> Suit
     if names:
         without = ComparedWithout(tuple(names))
         rows = tuple(_row_apart(row, without) if row.criterion.name == PASS_RATE else row for row in rows)
+    names = [name for name in names if fell is None or name != fell.criterion]
     missing: list[Doubt] = [CriteriaNotCompared(tuple(names))] if names else []
-    missing += [found] if (found := lost(comparison)) is not None else []
+    missing += [one for one in (lost(comparison), fell) if one is not None]
     if missing and result.verdict is Verdict.INCONCLUSIVE and not open_:
         waits = any(row.verdict is Verdict.INCONCLUSIVE and row.criterion.blocking for row in result.criteria)
         result = result if waits else replace(result, verdict=Verdict.PASS)  # nothing else is in the way

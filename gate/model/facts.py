@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from gate.model.findings import Apart, CaseTally, Fact, QuantileExcused, TrialExcused, Unconfirmed
+from gate.model.findings import Apart, CaseTally, ChecksFellAway, Fact, QuantileExcused, TrialExcused, Unconfirmed
 from gate.model.scale import Scale
 from gate.model.verdict import OnTradeoff, Verdict
 
@@ -136,7 +136,16 @@ class CacheOrBroken(Fact, frozen=True):
     cases: tuple[str, ...]
 
 
-Doubt = Stated | CriteriaNotCompared | CasesNotCompared | UnexplainedFailures | LostDecide | CacheOrBroken | Unconfirmed
+Doubt = (
+    Stated
+    | CriteriaNotCompared
+    | CasesNotCompared
+    | ChecksFellAway
+    | UnexplainedFailures
+    | LostDecide
+    | CacheOrBroken
+    | Unconfirmed
+)
 
 # --- what the verdict rests on --------------------------------------------------------------------
 
@@ -627,6 +636,8 @@ class CasesUnchecked(Fact, frozen=True):
     """No blocking criterion applies to these cases."""
 
     cases: tuple[str, ...]
+    were_checked: bool = False
+    """At the baseline one applied to their answers: what is checked depends on what is said."""
 
 
 Caution = (

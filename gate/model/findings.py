@@ -46,7 +46,16 @@ class ComparedWithout(Fact, frozen=True):
     criteria: tuple[str, ...]
 
 
-Apart = ScorerChanged | CasesGone | NoLongerMeasured | ComparedWithout
+class ChecksFellAway(Fact, frozen=True):
+    """A blocking criterion has nothing to check in cases in which it always had at the baseline."""
+
+    criterion: str
+    cases: tuple[str, ...]
+    of: int
+    """Cases in which it applied at the baseline."""
+
+
+Apart = ScorerChanged | CasesGone | NoLongerMeasured | ComparedWithout | ChecksFellAway
 
 # --- why a block that needs failures of the agent was not confirmed -------------------------------
 

@@ -28,7 +28,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model import facts as fact
-from gate.model.findings import CasesNotScored, CaseTally, TrialExcused
+from gate.model.findings import CasesNotScored, CaseTally, ChecksFellAway, TrialExcused
 from gate.reports import draws
 from gate.reports.by_tag import where
 from gate.reports.formatting import (
@@ -412,6 +412,8 @@ def _doubt(found: fact.Doubt) -> str:  # noqa: PLR0911 - one for each kind
             parts = ", ".join(f"{n} {word}" for n, word in counts if n)
             total = found.removed + found.edited
             return f"{total} of {found.of} cases of the baseline are no longer compared ({parts})"
+        case ChecksFellAway():
+            return f"{found.criterion}: {why_apart(found)}"
         case fact.UnexplainedFailures():
             return f"the agent fails in {count(found.cases, 'case')}, and did not at the baseline"
         case fact.CacheOrBroken():
@@ -848,6 +850,10 @@ def _of_answers(found: _OfAnswers) -> str:  # noqa: PLR0911 - one for each kind
             return f"{same}, and the same answer always holds {', '.join(found.criteria)}"
         case fact.CasesUnchecked():
             one = len(found.cases) == 1
+            if found.were_checked:
+                told = f"{count(len(found.cases), 'case')} {'is' if one else 'are'} unchecked, not passed"
+                none = "no blocking criterion applies to what was answered, as one did at the baseline"
+                return f"{told} ({listing(found.cases)}): {none}"
             one_of, many = "states nothing that a blocking criterion checks: it is", "state nothing that is checked"
             told = one_of if one else f"{many}: they are"
             return f"{count(len(found.cases), 'case')} {told} unchecked, not passed ({listing(found.cases)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict
 from gate.model.facts import CouldNotMeasure, Outage, TradedOff
+from gate.model.findings import ChecksFellAway
 from gate.reports import explanation
 from gate.reports.formatting import count, dollars, listing
 from gate.reports.labels import basis, deciding, failing_cases, worse_cases
@@ -38,19 +39,26 @@ def next_step(suite: SuiteResult) -> str:
     if suite.accepted or suite.verdict is Verdict.PASS:
         return ""
     if suite.verdict is Verdict.INCONCLUSIVE:
-        if any(found.not_compared and found.criterion.blocking for found in suite.criteria):
-            return "score the baseline's own record again (gate rescore), or bring back what was compared"
-        if isinstance(cause := deciding(suite).cause, TradedOff):
-            return _of_trade(cause)
-        seen = worse_cases(suite) or failing_cases(suite)
-        told = explanation.to_decide(suite) or "to decide: more cases or trials"
-        return f"look at the cases below; {told}" if seen else told
+        return _of_doubt(suite)
     if suite.verdict is Verdict.ERROR:
         return _of_error(suite)
     return {
         Verdict.REGRESSED: "fix it" if suite.trade is None else "fix what was lost, or accept the trade",
         Verdict.BELOW_THRESHOLD: "fix it, or change the threshold in a pull request of its own",
     }.get(suite.verdict, TO_MEASURE)
+
+
+def _of_doubt(suite: SuiteResult) -> str:
+    """What to do where neither unchanged nor worse can be said."""
+    if any(isinstance(doubt, ChecksFellAway) for doubt in suite.doubts):
+        return "look at the answers of these cases: nothing in them can be checked"
+    if any(found.not_compared and found.criterion.blocking for found in suite.criteria):
+        return "score the baseline's own record again (gate rescore), or bring back what was compared"
+    if isinstance(cause := deciding(suite).cause, TradedOff):
+        return _of_trade(cause)
+    seen = worse_cases(suite) or failing_cases(suite)
+    told = explanation.to_decide(suite) or "to decide: more cases or trials"
+    return f"look at the cases below; {told}" if seen else told
 
 
 def _of_error(suite: SuiteResult) -> str:

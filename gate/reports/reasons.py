@@ -262,7 +262,7 @@ def _without_score(one: _WithoutScore) -> str:
                 f"{one.lost} of {one.of} scores could not be measured, at most {percentage(one.most)} may: {one.error}"
             )
         case found.AppliesToNone():
-            return "applies to no case: none states what it compares with"
+            return "applies to no case: none states what it compares with, and no answer has what it checks"
         case found.AppliesNoMore():
             return "applies to no case any more"
         case _:
@@ -446,6 +446,9 @@ def why_apart(why: Apart) -> str:
             return "it is no longer measured"
         case found.ComparedWithout():
             return f"its trials are compared without {listing(why.criteria)}"
+        case found.ChecksFellAway():
+            where = f"{len(why.cases)} of {count(why.of, 'case')} ({listing(why.cases)})"
+            return f"it has nothing to check in {where}, and always had at the baseline"
         case _:
             assert_never(why)
 

@@ -31,6 +31,7 @@ from gate.model.evidence import LookTest, MetricChange, MetricTest, RepeatsTest
 from gate.model.findings import (
     CaseTally,
     Change,
+    ChecksFellAway,
     FailuresGone,
     GotWorse,
     HeldMean,
@@ -201,6 +202,10 @@ def test_no_problem_is_left_out() -> None:
             "trials would look like this, and so would a deterministic agent that broke; a second stored run tells "
             "(run the default branch's job again)",
         ),
+        (
+            ChecksFellAway("claims", ("b", "c"), 10),
+            "claims: it has nothing to check in 2 of 10 cases (b, c), and always had at the baseline",
+        ),
         (fact.LostDecide(8), "8 trials could not be measured, and counted as failed no pass is left"),
         (FailuresGone(1), "the failures did not come again: 1 trial of the same cases answered a while later"),
     ],
@@ -355,6 +360,11 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
     (
         fact.CasesUnchecked(("a",)),
         "1 case states nothing that a blocking criterion checks: it is unchecked, not passed (a)",
+    ),
+    (
+        fact.CasesUnchecked(("a", "b"), were_checked=True),
+        "2 cases are unchecked, not passed (a, b): no blocking criterion applies to what was answered, "
+        "as one did at the baseline",
     ),
     (fact.CasesUnchecked(("a", "b")), "2 cases state nothing that is checked: they are unchecked, not passed (a, b)"),
 ]

@@ -36,7 +36,11 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
         found.ScoresLost(80, 120, 0.1, "no key"),
         "80 of 120 scores could not be measured, at most 10 % may: no key",
     ),
-    (RESPONSE, found.AppliesToNone(), "applies to no case: none states what it compares with"),
+    (
+        RESPONSE,
+        found.AppliesToNone(),
+        "applies to no case: none states what it compares with, and no answer has what it checks",
+    ),
     (RESPONSE, found.AppliesNoMore(), "applies to no case any more"),
     (RESPONSE, found.MeanHolds(HeldMean(0.95, 0.9, 1)), "mean 0.95 over 1 case, threshold 0.90"),
     (RATE, found.MeanHolds(HeldMean(0.5, 0.85, 10)), "mean 50 % over 10 cases, threshold 85 %"),

@@ -1,0 +1,90 @@
+"""An agent that gives a criterion nothing to check any more does not pass by the few answers that are left."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import comb
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from gate.decision.applies import MOST_CASES, _Applied, _as_silent_by_chance
+from gate.decision.comparison import PASS_RATE, Settings
+from gate.model import Criterion, Scale, Trial, Verdict
+from gate.model.facts import CasesUnchecked, NoWorse
+from gate.model.findings import ChecksFellAway, NotCompared
+
+from .records import TRAJECTORY, by_name, cases, findings, judge, once, stored, trial
+
+SUITE = cases(10)
+CLAIMS = Criterion("claims", "factual_accuracy", Scale.UNIT, threshold=0.9, pass_threshold=0.9)
+SILENT = [case.id for case in SUITE[1:]]
+
+
+def test_an_agent_that_goes_silent_does_not_pass() -> None:
+    now = once(SUITE, {case_id: {"claims": None} for case_id in SILENT}, claims=1.0)
+    result = judge(SUITE, [CLAIMS], now, stored(SUITE, claims=1.0))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    fell = ChecksFellAway("claims", tuple(SILENT), 10)
+    assert result.doubts == (fell,)
+    assert by_name(result) == {PASS_RATE: Verdict.INCONCLUSIVE, "claims": Verdict.INCONCLUSIVE}, "no row has a tick"
+    assert findings(result, "claims") == [NotCompared(fell)]
+    assert CasesUnchecked(tuple(SILENT), were_checked=True) in result.warnings
+
+
+def test_another_criterion_that_still_applies_does_not_hide_it() -> None:
+    now = once(SUITE, {case_id: {"claims": None} for case_id in SILENT}, claims=1.0, trajectory=1.0)
+    result = judge(SUITE, [TRAJECTORY, CLAIMS], now, stored(SUITE, claims=1.0, trajectory=1.0))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.doubts == (ChecksFellAway("claims", tuple(SILENT), 10),)
+    aside = replace(CLAIMS, blocking=False, blocks_regression=False)
+    assert judge(SUITE, [TRAJECTORY, aside], now, stored(SUITE, claims=1.0, trajectory=1.0)).verdict is Verdict.PASS
+
+
+def test_a_single_case_is_named_and_is_no_part_of_what_was_compared() -> None:
+    now = once(SUITE, {"case-03": {"claims": None}}, claims=1.0)
+    result = judge(SUITE, [CLAIMS], now, stored(SUITE, claims=1.0))
+    assert result.verdict is Verdict.PASS
+    assert isinstance(result.cause, NoWorse)
+    assert result.cause.cases == 9
+    assert CasesUnchecked(("case-03",), were_checked=True) in result.warnings
+
+
+def test_what_never_applied_is_not_missed() -> None:
+    mute = {case_id: {"claims": None} for case_id in SILENT}
+    before = [replace(t, number=n) for n in (1, 2, 3) for t in once(SUITE, mute, claims=1.0)]
+    result = judge(SUITE, [CLAIMS], once(SUITE, mute, claims=1.0), before)
+    assert not result.doubts
+    assert CasesUnchecked(tuple(SILENT)) in result.warnings
+
+
+@pytest.mark.parametrize("applies", [0.5, 0.8, 0.95])
+def test_an_agent_that_is_silent_by_chance_is_seldom_doubted(applies: float) -> None:
+    random, suite, doubted = Random(7), cases(20), 0
+    for _ in range(200):
+
+        def drawn(case_id: str, number: int) -> Trial:
+            return trial(case_id, number, trajectory=1.0, claims=1.0 if random.random() < applies else None)
+
+        before = [drawn(case.id, n) for case in suite for n in (1, 2, 3, 4, 5)]
+        now = [drawn(case.id, 1) for case in suite]
+        doubted += bool(judge(suite, [TRAJECTORY, CLAIMS], now, before, settings=Settings(rerun="never")).doubts)
+    assert doubted <= 200 * 0.02
+
+
+def test_the_probability_is_that_of_all_relabelings() -> None:
+    groups = [_Applied(2, 3, 0, 2), _Applied(3, 3, 1, 2), _Applied(1, 1, 0, 3)]
+    marks = [[1] * (one.of_before + one.of_now - one.before - one.now) + [0] * (one.before + one.now) for one in groups]
+    splits = [list(combinations(range(len(mark)), one.of_now)) for mark, one in zip(marks, groups, strict=True)]
+    seen = sum(one.of_now - one.now for one in groups)
+    drawn = [
+        sum(mark[i] for mark, chosen in zip(marks, split, strict=True) for i in chosen) for split in product(*splits)
+    ]
+    assert _as_silent_by_chance(groups) == pytest.approx(sum(n >= seen for n in drawn) / len(drawn))
+
+
+def test_it_rests_on_so_many_cases_at_most() -> None:
+    one = _Applied(5, 5, 0, 1)
+    assert _as_silent_by_chance([one] * 3) == pytest.approx(1 / comb(6, 1) ** 3)
+    assert _as_silent_by_chance([one] * 5_000) == _as_silent_by_chance([one] * MOST_CASES)
