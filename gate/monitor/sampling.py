@@ -7,8 +7,10 @@ from hashlib import blake2b
 
 from gate.traces.values import hex_id
 
-TRACE_IDS = re.compile(rb'"trace_?[iI][dD]"\s*:\s*"([^"\\]{1,200})"')
+TRACE_IDS = re.compile(rb'"trace_?[iI][dD]"\s*:\s*"((?:[^"\\]|\\.){1,200})"')
 """Where a line of OTLP JSON names a trace. Inside an attribute's text the quotes are escaped, so that none is found."""
+_OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|_spans|Logs|_logs)"\s*:\s*\[\s*\{')
+"""How a request of OTLP begins. In any other line a trace's id may be one that a row of messages only mentions."""
 
 
 def trace_key(identifier: str) -> str:
@@ -30,8 +32,12 @@ def is_sampled(key: str, rate: float) -> bool:
 
 
 def concerns_sample(line: bytes, rate: float) -> bool:
-    """Whether a line may hold something of the sample; decided without parsing it, and True where no id is found."""
-    if rate >= 1.0:
+    """Whether a line may hold something of the sample; decided without parsing it, where it is one of OTLP.
+
+    True where no id is found, and where it is not sure whose an id is: a row's own is under a name that only its reader
+    knows.
+    """
+    if rate >= 1.0 or _OTLP.match(line) is None:
         return True
     found = False
     seen: set[bytes] = set()
@@ -39,7 +45,7 @@ def concerns_sample(line: bytes, rate: float) -> bool:
         found, raw = True, match[1]
         if raw in seen:
             continue
-        if is_sampled(trace_key(raw.decode("utf-8", "replace")), rate):
+        if b"\\" in raw or is_sampled(trace_key(raw.decode("utf-8", "replace")), rate):
             return True
         seen.add(raw)
     return not found

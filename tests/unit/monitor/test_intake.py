@@ -15,8 +15,9 @@ from msgspec import Struct
 from gate.model import Invocation
 from gate.monitor.intake import NO_ANSWER, Intake
 from gate.monitor.model import Counts, WatchedTrace
-from gate.monitor.sampling import is_sampled
+from gate.monitor.sampling import is_sampled, trace_key
 from gate.monitor.sources import Line
+from gate.monitor.spans import TelemetryTraces
 from gate.suites.messages import FieldPaths
 
 
@@ -110,6 +111,25 @@ def test_only_the_sample_is_kept() -> None:
     traces = [f"{number:032x}" for number in range(100)]
     subject.add("f", line({"pieces": [[trace, 1] for trace in traces]}), counted=False)
     assert {trace for trace, _ in said(subject.ready(time()))} == {t for t in traces if is_sampled(t, 0.3)}
+
+
+IDS = st.text("abcdef0123456789", min_size=1, max_size=32)
+MENTIONS = st.fixed_dictionaries(
+    {"trace_id": IDS, "error_context": st.dictionaries(st.sampled_from(["traceId", "trace_id"]), IDS)}
+)
+
+
+@given(st.lists(IDS, min_size=5, max_size=20, unique=True), MENTIONS, st.floats(0.2, 0.8), st.booleans())
+def test_whether_a_row_is_of_the_sample_depends_on_its_own_id_alone(
+    ids: list[str], mentions: dict[str, Any], rate: float, first: bool
+) -> None:
+    subject = Intake(rate, FieldPaths(), TelemetryTraces(), lambda _: False, idle=10.0)
+    found = []
+    for identifier in ids:
+        own = {"id": identifier, "messages": [{"role": "user", "content": "hi"}]}
+        row = {**mentions, **own} if first else {**own, **mentions}
+        found += [one.trace for one in subject.add("f", line(row), counted=False)]
+    assert found == [one for one in ids if is_sampled(trace_key(one), rate)]
 
 
 def test_a_trace_without_an_agent_is_counted() -> None:

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,8 +46,21 @@ def test_no_line_of_the_sample_is_passed_over(ids: list[bytes], in_base64: bool)
 
 def test_an_id_inside_an_attributes_text_decides_nothing() -> None:
     inner = json.dumps({"traceId": "a" * 32})
-    line = json.dumps({"traceId": "7" * 32, "attributes": [{"key": "body", "value": {"stringValue": inner}}]}).encode()
+    span = {"traceId": "7" * 32, "attributes": [{"key": "body", "value": {"stringValue": inner}}]}
+    line = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
     assert concerns_sample(line, 1e-9) is False
+
+
+def test_an_id_with_an_escape_is_left_to_the_parser() -> None:
+    raw = b"\xff" * 16
+    spelled = base64.b64encode(raw).decode().replace("/", "\\/")
+    line = b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "%s"}]}]}]}' % spelled.encode()
+    assert concerns_sample(line, 1e-9)
+
+
+@pytest.mark.parametrize("line", [{"traceId": "7" * 32, "spanId": "7" * 16}, {"trace_id": "7" * 32, "id": "a"}])
+def test_an_id_in_a_line_that_is_no_request_of_otlp_decides_nothing(line: dict[str, str]) -> None:
+    assert concerns_sample(json.dumps(line).encode(), 1e-9)
 
 
 def test_a_line_without_an_id_is_parsed() -> None:
