@@ -216,6 +216,21 @@ def is_from_user(message: Any) -> bool:
     return isinstance(message, OBJECT) and message.get("role", message.get("type")) in ("user", "human")
 
 
+def since_asked(messages: Sequence[Any]) -> Sequence[Any]:
+    """The messages after the last one in which the user says something; all of them if the user says nothing."""
+    asked = (index for index in range(len(messages) - 1, -1, -1) if _asks(messages[index]))
+    return messages[next(asked, -1) + 1 :]
+
+
+def _asks(message: Any) -> bool:
+    """Whether the user says something: Anthropic's API has what a tool gave back in the user's messages, too."""
+    content = message.get("content") if is_from_user(message) else None
+    if isinstance(content, str):
+        return bool(content.strip())
+    parts = content if isinstance(content, list) else ()
+    return any(not (isinstance(part, Mapping) and part.get("type") == "tool_result") for part in parts)
+
+
 # --- one message ----------------------------------------------------------------------------------
 
 

@@ -31,7 +31,7 @@ MOST_PIECES = 20_000
 AHEAD_SECONDS = 86_400.0
 """A span that ends later than this after now says nothing of the time."""
 NO_ANSWER = "the row holds no answer"
-"""Why the agent failed in a row of which only the question is there: a row holds all that was said."""
+"""Why the agent failed in a row that ends with a question: a row holds all that was said."""
 _DECODER = Decoder()
 
 
@@ -238,10 +238,15 @@ class Intake:
         )
         duration = messages.number(value_at(value, fields.duration) if fields.duration else None, "duration")
         said = None if error is None else shorten(error if isinstance(error, str) else str(error), 1000)
-        if said is None and not is_answered([invocation]):
+        if said is None and not _is_answered(found):
             said = NO_ANSWER
         invocation = replace(invocation, usage=own or invocation.usage, duration=duration)
         return WatchedTrace(trace, (invocation,), said)
+
+
+def _is_answered(said: Sequence[Any]) -> bool:
+    """Whether the agent said or called anything after the last words of the user, in messages that can be read."""
+    return is_answered([messages.to_invocation(messages.since_asked(said))])
 
 
 def _may_hold_traces(value: Any) -> bool:

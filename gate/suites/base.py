@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.positions import Key, LineNumbers
-from gate.model import Case, Invocation, Location, RecordedTrial
+from gate.model import Case, Invocation, Location, Part, RecordedTrial
 
 
 class Document(Struct, frozen=True):
@@ -50,8 +50,12 @@ NO_ANSWER = "the recording holds no answer"
 
 
 def is_answered(said: Iterable[Invocation]) -> bool:
-    """Whether the agent said or called anything in a recorded conversation."""
-    return any(turn.response or turn.intermediate or turn.tool_calls for turn in said)
+    """Whether the agent said or called anything in a recorded conversation; blanks say nothing."""
+    return any(turn.tool_calls or _says((*turn.response, *turn.intermediate)) for turn in said)
+
+
+def _says(parts: Iterable[Part]) -> bool:
+    return any(part.text.strip() for part in parts)
 
 
 class Contents(Struct, frozen=True):

@@ -172,9 +172,42 @@ def test_a_row_is_a_conversation_at_once() -> None:
     assert failed.error == "timed out"
 
 
-@pytest.mark.parametrize("said", [None, {"role": "assistant", "content": ""}, {"role": "assistant", "content": None}])
-def test_a_row_without_an_answer_is_one_in_which_the_agent_failed(said: dict[str, Any] | None) -> None:
-    asked = {"role": "user", "content": "hi"}
-    row = {"id": "1", "messages": [asked] if said is None else [asked, said]}
-    (found,) = intake().add("f", line(row), counted=False)
-    assert (found.error, found.invocations[0].user) == (NO_ANSWER, "hi")
+ASKED = {"role": "user", "content": "Where is it?"}
+TOLD = {"role": "assistant", "content": "Hello! How can I help?"}
+CALLED = {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "find", "arguments": "{}"}}]}
+GAVE = {"role": "tool", "tool_call_id": "c", "content": "sent"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [ASKED],
+        [ASKED, {"role": "assistant", "content": ""}],
+        [ASKED, {"role": "assistant", "content": None}],
+        [ASKED, {"role": "assistant", "content": "  "}],
+        [TOLD, ASKED],
+        [ASKED, TOLD, ASKED],
+        [ASKED, CALLED, GAVE, TOLD, ASKED, {"role": "assistant", "content": "\n"}],
+        [],
+    ],
+)
+def test_a_row_without_an_answer_to_the_last_question_is_one_in_which_the_agent_failed(said: list[Any]) -> None:
+    (found,) = intake().add("f", line({"id": "1", "messages": said}), counted=False)
+    assert found.error == NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [ASKED, TOLD],
+        [TOLD],
+        [ASKED, ASKED, TOLD],
+        [ASKED, CALLED],
+        [ASKED, CALLED, GAVE],
+        [ASKED, CALLED, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "sent"}]}],
+        [ASKED, TOLD, {"role": "user", "content": " "}],
+    ],
+)
+def test_a_text_or_a_call_after_the_users_last_words_is_an_answer(said: list[Any]) -> None:
+    (found,) = intake().add("f", line({"id": "1", "messages": said}), counted=False)
+    assert found.error is None
