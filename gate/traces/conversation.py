@@ -54,7 +54,8 @@ class TracedTurn(Struct, frozen=True):
     started: float
     """Seconds since 1970."""
     error: str | None = None
-    """What the turn ended in, if it failed; a failed tool alone does not fail it."""
+    """What the turn ended in, if it failed: its own span in an error or, where there is no answer, its last model call
+    or the trace's root. A failed tool alone does not fail it, nor a model call after which another went well."""
     agents: tuple[str, ...] = ()
     """Other agents that took part, in order."""
 
@@ -193,21 +194,52 @@ def _turn(draft: Draft) -> TracedTurn:
         anchor.span.trace_id,
         anchor.span.span_id,
         started,
-        anchor.error or None,
+        anchor.error or _why_unanswered(draft, texts) or None,
         tuple(draft.agents),
+    )
+
+
+def _why_unanswered(draft: Draft, texts: Sequence[Sequence[str]]) -> str:
+    """What a turn without an answer ended in, though the span that holds it says nothing of it; empty if it has one.
+
+    An error of a model call is one where nothing came after it: agents repeat calls, and ask other models.
+    """
+    own = _own(draft)
+    if own and not own[-1].outputs() and (error := own[-1].error):
+        start = own[-1].steps[0].span.start
+        beside = any(call.end > start and (call.outputs() or not call.error) for call in own[:-1])
+        if not beside and not _concludes(draft, own):
+            return error
+    return draft.root.error if draft.root is not None and not texts else ""
+
+
+def _concludes(draft: Draft, own: Sequence[ModelCall]) -> bool:
+    """Whether the span that holds a turn tells an answer: other words than what was said along with a call."""
+    final = _folded(_final(draft))
+    return bool(final) and all(
+        _folded(_said(call)) != final for call in own if any(message.called for message in call.outputs())
     )
 
 
 def _texts(draft: Draft) -> tuple[list[tuple[str, ...]], bool]:
     """What was said to the user, the final text last; and whether the final one is known."""
-    own = sorted((call for call in draft.models if call.own), key=lambda call: (call.end, call.order))
+    own, final = _own(draft), _final(draft)
     texts = [found for call in own if (found := _said(call))]
-    final = tuple(text for message in draft.anchor.outputs() for text in message.texts if message.role == "assistant")
     if final and draft.anchor.kind in AGENTIC and (not texts or _folded(texts[-1]) != _folded(final)):
         texts.append(final)
     if not texts and final:
         texts.append(final)
     return texts, bool(texts) or (bool(own) and bool(own[-1].outputs()))
+
+
+def _own(draft: Draft) -> list[ModelCall]:
+    """The model calls of those who speak to the user, the last to end last."""
+    return sorted((call for call in draft.models if call.own), key=lambda call: (call.end, call.order))
+
+
+def _final(draft: Draft) -> tuple[str, ...]:
+    """What the span that holds a turn says was answered."""
+    return tuple(text for message in draft.anchor.outputs() for text in message.texts if message.role == "assistant")
 
 
 def _said(call: ModelCall) -> tuple[str, ...]:

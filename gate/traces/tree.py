@@ -46,6 +46,11 @@ class ModelCall:
     def end(self) -> int:
         return self.steps[0].span.end
 
+    @property
+    def error(self) -> str:
+        """What went wrong in it; empty if nothing did."""
+        return next((error for step in self.steps if (error := step.error)), "")
+
     def inputs(self) -> tuple[Message, ...]:
         if self._inputs is None:
             self._inputs = ()
@@ -81,13 +86,17 @@ class Draft(Struct):
     """Each call with the spans that tell of it, the outermost first."""
     metered: list[Operation] = field(default_factory=list)
     """The spans of which the usage counts."""
+    root: Operation | None = None
+    """The outermost span that is there around the anchor, if it is another."""
 
     @property
     def is_a_turn(self) -> bool:
         anchor = self.anchor
         if self.models or self.tools:
             return True
-        return anchor.kind in AGENTIC and bool(anchor.error or anchor.inputs() or anchor.outputs())
+        if anchor.kind not in AGENTIC:
+            return False
+        return bool(anchor.error or anchor.inputs() or anchor.outputs() or (self.root is not None and self.root.error))
 
 
 class Trace:
@@ -126,7 +135,8 @@ class Trace:
         for place in _walk(steps):
             draft = drafts.get(place.anchor)
             if draft is None:
-                draft = drafts[place.anchor] = Draft(steps[place.anchor])
+                root = steps[place.root] if place.root != place.anchor else None
+                draft = drafts[place.anchor] = Draft(steps[place.anchor], root=root)
             calls.add(place, draft)
         calls.finish()
         found = [draft for draft in drafts.values() if draft.is_a_turn]
@@ -164,6 +174,7 @@ class _Place(Struct, frozen=True, gc=False):
     """A span and what it lies in."""
 
     step: Operation
+    root: str
     anchor: str = ""
     covered: bool = False
     """Whether an agent, a workflow or a tool holds it."""
@@ -194,13 +205,13 @@ def _walk(steps: Mapping[str, Operation]) -> Iterator[_Place]:
 def _below(
     root: str, steps: Mapping[str, Operation], children: Mapping[str, list[str]], seen: set[str]
 ) -> Iterator[_Place]:
-    stack = [_Place(steps[root], root)]
+    stack = [_Place(steps[root], root, root)]
     seen.add(root)
     while stack:
         place = stack.pop()
         step = place.step
         if step.kind in AGENTIC and not place.covered:
-            place = _Place(step, step.span.span_id, False, place.used)
+            place = _Place(step, root, step.span.span_id, False, place.used)
         yield place
         held = children.get(step.span.span_id)
         if held is None:
@@ -209,7 +220,7 @@ def _below(
         for child in reversed(held):
             if child not in seen:
                 seen.add(child)
-                stack.append(_Place(steps[child], *inner))
+                stack.append(_Place(steps[child], root, *inner))
 
 
 def _inner(place: _Place) -> tuple[str, bool, bool, str, str]:

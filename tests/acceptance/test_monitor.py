@@ -484,6 +484,23 @@ def test_a_canary_is_held_to_the_stable_versions_window(
     assert (found, says in said) == (code, True), said
 
 
+def test_a_canary_whose_model_calls_fail_has_failed_traces(shop: Project) -> None:
+    at = 1_700_000_000 * 10**9
+    lines = []
+    for number in range(200):
+        held, model = (span(f"{number + 1:032x}", place, "It is on its way.", at) for place in (0, 1))
+        del held["attributes"][1:]
+        if number % 5 == 0:
+            del model["attributes"][2:]
+            model["status"] = {"code": 2, "message": "429"}
+        lines.append(request(held, model))
+    (shop.root / "canary.jsonl").write_text("".join(lines))
+    (shop.root / "stable.jsonl").write_text("".join(row(f"s{number}") for number in range(200)))
+    shop.gate("monitor", "stable.jsonl", "--once", "--quiet", "--state", "stable.sqlite")
+    code, said = look(shop, "--versus", "stable.sqlite")
+    assert (code, "regressed: pass rate 100 %" in said, "200 traces" in said) == (1, True, True), said
+
+
 def test_a_canary_of_which_nothing_is_known_is_not_let_through(shop: Project) -> None:
     windows(shop, 10, 10, each=10)
     found, said = look(shop, "--versus", "stable.sqlite")

@@ -196,6 +196,53 @@ def test_a_failed_agent_fails_the_turn() -> None:
     assert turn(agent(error=" ", events=[raised]), chat(2)).error is not None
 
 
+BUSY: dict[str, Any] = {"tokens": None, "error": "429"}
+WAIT = said("assistant", text("One moment"), asks("f", {}))
+TELLS = {"gen_ai.output.messages": json.dumps([said("assistant", text("Sorry, try later"))])}
+ONE_MOMENT = {"gen_ai.output.messages": json.dumps([said("assistant", text("One moment"))])}
+
+
+@pytest.mark.parametrize(
+    ("spans", "error"),
+    [
+        ([agent(), chat(2, 1, [ASKED], None, **BUSY)], "429"),
+        ([agent(), chat(2, 1, [ASKED], [WAIT]), tool(3, 1, "f", {}, "r"), chat(4, 1, [ASKED], None, **BUSY)], "429"),
+        ([agent(**ONE_MOMENT), chat(2, 1, [ASKED], [WAIT]), chat(4, 1, [ASKED], None, **BUSY)], "429"),
+        ([agent(), chat(2, 1, [ASKED], None, **BUSY), chat(3, 1, [ASKED], [ANSWERED])], None),
+        ([agent(), chat(2, 1, [ASKED], None, **BUSY), chat(3, 1, [ASKED], None)], None),
+        ([agent(**TELLS), chat(2, 1, [ASKED], None, **BUSY)], None),
+        ([agent(), chat(2, 1, [ASKED], [said("assistant", text("Half of"))], error="closed")], None),
+        ([agent(), tool(2, 1, "expert"), agent(3, 2), chat(4, 3, [ASKED], None, **BUSY)], None),
+    ],
+    ids=["alone", "after a call", "said before", "again", "not captured", "told", "broken off", "in a tool"],
+)
+def test_a_last_model_call_in_an_error_fails_a_turn_that_has_no_answer_after_it(
+    spans: list[dict[str, Any]], error: str | None
+) -> None:
+    (turn,) = only(*spans).turns
+    assert turn.error == error
+
+
+def test_a_model_call_that_another_was_faster_than_fails_nothing() -> None:
+    answer = chat(2, 1, [ASKED], [ANSWERED], seconds=(2.0, 3.0))
+    (turn,) = only(agent(), answer, chat(3, 1, [ASKED], None, **BUSY, seconds=(2.1, 3.1))).turns
+    assert turn.error is None
+
+
+@pytest.mark.parametrize(
+    ("spans", "error"),
+    [
+        ([agent(2, 1)], "500"),
+        ([agent(2, 1), chat(3, 2, [ASKED], None)], "500"),
+        ([agent(2, 1), chat(3, 2, [ASKED], [CALLED])], "500"),
+        ([agent(2, 1), chat(3, 2, [ASKED], [ANSWERED])], None),
+    ],
+)
+def test_a_root_in_an_error_fails_an_agent_in_it_that_has_no_answer(spans: list[Any], error: str | None) -> None:
+    (turn,) = only(span(1, 0, "POST /chat", error="500"), *spans).turns
+    assert turn.error == error
+
+
 def test_turns_of_one_session_are_in_order_whatever_trace_they_are_in() -> None:
     other = "1af7651916cd43dd8448eb211c80319c"
     session = {"gen_ai.conversation.id": "s1"}
