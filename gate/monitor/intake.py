@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from gate.formats import messages
 from gate.formats.messages import FormatError
 from gate.monitor.model import Counts, WatchedTrace
-from gate.monitor.sampling import concerns_sample, is_sampled, trace_key
+from gate.monitor.sampling import concerns_sample, is_sampled, sampled_in, trace_key
 from gate.monitor.sources import Line
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.suites.base import is_answered
@@ -90,14 +90,14 @@ class Intake:
         self._idle, self._most_bytes = idle, most_bytes
         self._waiting: dict[str, _Waiting] = {}
         self._size = 0
-        self.lines = self.bad = self.cut = self.empty = self.late = 0
+        self.lines = self.bad = self.lost = self.cut = self.empty = self.late = 0
         self.problem = ""
         """What is wrong with the last line that could not be read."""
 
     def take_counts(self) -> Counts:
         """What was read since this was last asked."""
-        counts = Counts(lines=self.lines, bad=self.bad, cut=self.cut, empty=self.empty, late=self.late)
-        self.lines = self.bad = self.cut = self.empty = self.late = 0
+        counts = Counts(lines=self.lines, bad=self.bad, lost=self.lost, cut=self.cut, empty=self.empty, late=self.late)
+        self.lines = self.bad = self.lost = self.cut = self.empty = self.late = 0
         return counts
 
     @property
@@ -122,7 +122,9 @@ class Intake:
             problem = str(error)
         except (ValueError, RecursionError) as error:
             problem = f"a line that is not JSON: {error}"
-        self.bad += not counted
+        if not counted:
+            self.bad += 1
+            self.lost += max(1, sampled_in(data or b"", self._rate))
         self.problem = shorten(problem, 200)
         return []
 

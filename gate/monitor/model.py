@@ -68,6 +68,8 @@ class Counts(Struct, frozen=True):
     """Spans of the sample that came once their trace was scored."""
     truncated: int = 0
     """Files that became shorter, or began anew."""
+    lost: int = 0
+    """Traces of the sample that bad lines name, or one where a line names none."""
 
     def __add__(self, other: Counts) -> Counts:
         pairs = ((getattr(self, name), getattr(other, name)) for name in self.__struct_fields__)

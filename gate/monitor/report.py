@@ -263,8 +263,9 @@ def _harmless(line: str) -> str:
 
 def _troubles(report: MonitorReport) -> str:
     counts = report.counts
+    held = f" of {count(counts.lost, 'trace')}" if counts.lost > counts.bad else ""
     found = (
-        (counts.bad, "unreadable line", "unreadable lines"),
+        (counts.bad, f"unreadable line{held}", f"unreadable lines{held}"),
         (report.unmeasured, "in the window not measured", "in the window not measured"),
         (counts.repeated, "repeated", "repeated"),
         (counts.cut, "scored incomplete", "scored incomplete"),

@@ -49,3 +49,9 @@ def concerns_sample(line: bytes, rate: float) -> bool:
             return True
         seen.add(raw)
     return not found
+
+
+def sampled_in(line: bytes, rate: float) -> int:
+    """How many traces of the sample a line names, whatever else is wrong with it."""
+    found = {trace_key(match[1].decode("utf-8", "replace")) for match in TRACE_IDS.finditer(line)}
+    return sum(is_sampled(one, rate) for one in found)

@@ -23,6 +23,7 @@ from gate.monitor.report import Expected, MonitorReport, make_report, to_json, t
 from gate.monitor.sources import Files, GrowingFile, Line, Position
 from gate.monitor.store import MonitorState
 from gate.monitor.window import Limits, WindowFinding, after_silence, decide
+from gate.reports.formatting import count
 from gate.security import files
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
@@ -32,7 +33,7 @@ BATCH = 256
 PUBLISH_SECONDS = 5.0
 """How often figures are published while there is much to catch up with."""
 LEAST_LOST = 3
-"""Lines that could not be read, from which a look may count as lost."""
+"""Traces that were in lines that could not be read, from which a look may count as lost."""
 ATTEMPTS = 3
 """Of telling a target, in one `once`."""
 _END = re.compile(rb'"(?:endTimeUnixNano|end_time_unix_nano)"\s*:\s*"?(\d{16,20})')
@@ -76,7 +77,7 @@ class Watch:
         self._published = 0.0
         self._stored: dict[str, Position] = {}
         """Where the files stood when that was last stored."""
-        self._bad = self._scored = 0
+        self._bad = self._lost = self._scored = 0
         self.problems: list[str] = []
         """What could not be published at the last attempt."""
 
@@ -112,10 +113,14 @@ class Watch:
     @property
     def lost(self) -> str:
         """Why what was new could not be measured: too much of it could not be read. Empty if it could."""
-        few = self._bad <= self._options.limits.max_unmeasured * (self._bad + self._scored)
-        if self._bad < LEAST_LOST or few:
+        few = self._lost <= self._options.limits.max_unmeasured * (self._lost + self._scored)
+        if self._lost < LEAST_LOST or few:
             return ""
-        return f"{self._bad:,} new lines could not be read, and {self._scored:,} traces were: {self._intake.problem}"
+        held = f" of {self._lost:,} traces" if self._lost > self._bad else ""
+        return (
+            f"{count(self._bad, 'new line')}{held} could not be read, and {count(self._scored, 'trace')} could: "
+            f"{self._intake.problem}"
+        )
 
     def report(self) -> MonitorReport:
         """How things stand."""
@@ -166,7 +171,8 @@ class Watch:
         standing = [file.position(self._intake.settled(file.identity, file.offset)) for file in known]
         positions = [position for position in standing if self._stored.get(position.identity) != position]
         counts = self._intake.take_counts() + Counts(truncated=sum(file.take_truncated() for file in known))
-        self._bad, self._scored = self._bad + counts.bad, self._scored + len(observed)
+        self._bad, self._lost = self._bad + counts.bad, self._lost + counts.lost
+        self._scored += len(observed)
         now = time()
         if observed or positions or counts != Counts():
             exports = self._alerts.exports

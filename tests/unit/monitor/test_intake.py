@@ -152,10 +152,23 @@ def test_what_cannot_be_read_is_counted_and_told() -> None:
         assert subject.add("f", line(bad), counted=False) == []
     assert subject.add("f", Line(None, 0, 10), counted=False) == []
     assert subject.add("f", line(b"   "), counted=False) == [], "an empty line is none"
-    assert subject.take_counts() == Counts(lines=9, bad=9)
+    assert subject.take_counts() == Counts(lines=9, bad=9, lost=9)
     assert subject.problem == "a line that is too long"
     assert subject.add("f", line({"id": "a", "messages": [{"role": "alien"}]}), counted=False) == []
     assert subject.problem == "message 0: unknown role 'alien'"
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+def test_a_damaged_line_weighs_what_it_held_of_the_sample(rate: float) -> None:
+    traces = [f"{number:032x}" for number in range(100)]
+    spans = [{"traceId": trace, "spanId": f"{place:016x}"} for trace in traces for place in (1, 2)]
+    damaged = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()[:-3]
+    subject = intake(rate)
+    subject.add("f", line(damaged), counted=False)
+    subject.add("f", line(damaged), counted=True)
+    subject.add("f", line(b"garbage"), counted=False)
+    held = sum(is_sampled(trace, rate) for trace in traces)
+    assert subject.take_counts() == Counts(lines=2, bad=2, lost=held + 1)
 
 
 def test_a_row_is_a_conversation_at_once() -> None:

@@ -14,11 +14,12 @@ from gate.config.specs import read_specs
 from gate.monitor import sources, watch
 from gate.monitor.alerts import Alerts
 from gate.monitor.observe import Observer, scoring_for
-from gate.monitor.report import MonitorReport
+from gate.monitor.report import MonitorReport, to_text
 from gate.monitor.sources import GrowingFile, Line
 from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState, open_state
 from gate.monitor.watch import Watch, WatchOptions
+from gate.monitor.window import Limits
 from gate.security.redact import Redactor
 from gate.system.http import Client
 
@@ -34,14 +35,20 @@ def state(tmp_path: Path) -> Iterator[MonitorState]:
 
 
 def once(folder: Path, state: MonitorState) -> MonitorReport:
+    return looked(folder, state)[0]
+
+
+def looked(folder: Path, state: MonitorState) -> tuple[MonitorReport, str]:
+    """The report of one look, and why what was new could not be measured."""
     specs = read_specs({"not_contains": {"values": ["no"]}}, lambda *_: "criteria")
     observer = Observer(scoring_for(build_scorers(specs, (), Setting())), Redactor())
     options = WatchOptions((folder,), "shop", sample_rate=1.0, idle=60.0)
 
-    async def run() -> MonitorReport:
+    async def run() -> tuple[MonitorReport, str]:
         async with Client() as client:
             alerts = Alerts((), (), suite="shop", cool_down=1.0, silence=100.0)
-            return await Watch(options, state, observer, alerts, TelemetryTraces()).once(client)
+            subject = Watch(options, state, observer, alerts, TelemetryTraces())
+            return await subject.once(client), subject.lost
 
     return asyncio.run(run())
 
@@ -109,3 +116,14 @@ def test_nothing_new_writes_nothing(tmp_path: Path, state: MonitorState) -> None
     before = state.counts
     once(tmp_path, state)
     assert state.counts == before
+
+
+def test_two_damaged_batches_are_as_great_a_loss_as_what_was_in_them(tmp_path: Path, state: MonitorState) -> None:
+    lines = [part(trace, number, 10**18) for trace in range(1, 41) for number in (0, 1)]
+    spans = [{"traceId": f"{trace:032x}", "spanId": f"{1:016x}"} for trace in range(100, 200)]
+    batch = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
+    (tmp_path / "a.jsonl").write_text("".join([*lines, batch[:-3] + "\n", batch[:-5] + "\n"]))
+    report, lost = looked(tmp_path, state)
+    assert (report.sample_count, report.counts.bad, report.counts.lost) == (40, 2, 200)
+    assert lost.startswith("2 new lines of 200 traces could not be read, and 40 traces could: ")
+    assert "2 unreadable lines of 200 traces" in to_text(report, Limits())
