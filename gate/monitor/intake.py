@@ -55,7 +55,7 @@ class TraceFormat(Protocol):
         """When the last of some pieces ended, in Unix time, but for those after ``until``; None if none says when."""
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
-        """What the pieces of a trace tell; None if there is no agent in it."""
+        """What the pieces of a trace tell; None if it tells nothing of an agent."""
 
 
 class _Waiting(Struct):

@@ -11,6 +11,9 @@ from gate.model import Invocation
 MAX_PREVIEW_CHARS = 200
 """Of a query or an output that is shown."""
 
+NO_AGENT = "it ended in an error before any agent"
+"""How the reason of a trace begins that tells of a failure, and of nobody who answered."""
+
 
 class WatchedTrace(Struct, frozen=True):
     """One trace of production, as far as it was captured."""
@@ -25,6 +28,8 @@ class WatchedTrace(Struct, frozen=True):
     not_captured: frozenset[str] = frozenset()
     """What the trace leaves out of a conversation: ``input``, ``output``, ``calls``. It cannot be measured, so no score
     may be made of it."""
+    unmeasured: str = ""
+    """Why nothing can be said of all of it; empty if it is scored."""
 
 
 class Observation(Struct, frozen=True):
@@ -49,6 +54,11 @@ class Observation(Struct, frozen=True):
     kept: bytes = b""
     """The whole conversation, redacted and packed, where it did not pass: what `gate promote` makes a case of."""
 
+    @property
+    def has_no_agent(self) -> bool:
+        """Whether the trace ended in an error, and no agent is in it."""
+        return self.passed is None and self.why.startswith(NO_AGENT)
+
 
 class Counts(Struct, frozen=True):
     """What was read, since the state was made."""
@@ -63,7 +73,7 @@ class Counts(Struct, frozen=True):
     cut: int = 0
     """Traces that were scored before they were complete, since the buffer was full."""
     empty: int = 0
-    """Traces of the sample in which no agent was asked anything."""
+    """Traces of the sample in which no agent was asked anything, and that did not end in an error."""
     late: int = 0
     """Spans of the sample that came once their trace was scored."""
     truncated: int = 0

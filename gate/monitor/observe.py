@@ -44,7 +44,7 @@ MAX_WHY_CHARS = 300
 MAX_KEPT_BYTES = 200_000
 """Of a conversation that is kept whole."""
 MOST_TURNS = 200
-"""Turns of a conversation that are scored; a longer one is scored by its first."""
+"""Turns of a conversation that are scored; a longer one is scored by its first, and counted as scored incomplete."""
 _WITHOUT_TEXT = (Scale.SECONDS, Scale.USD, Scale.COUNT)
 NOT_CAPTURED = "the trace does not hold it: content capture is off"
 
@@ -139,18 +139,24 @@ class Observer:
         """In their order. Never raises for what an agent or a judge did."""
         if self._judge is None:
             return [self.observe_now(conversation) for conversation in conversations]
-        scorers = self.scoring.scorers
-        pairs = [_trial(conversation) for conversation in conversations]
-        scored = await asyncio.gather(*(score_trial(scorers, case, trial, self._judge) for case, trial in pairs))
-        return [
-            self._observation(conversation, case, trial)
-            for conversation, (case, _), trial in zip(conversations, pairs, scored, strict=True)
-        ]
+        return [*await asyncio.gather(*map(self._observed, conversations))]
+
+    async def _observed(self, conversation: WatchedTrace) -> Observation:
+        if conversation.unmeasured:
+            return self._unmeasured(conversation)
+        case, trial = _trial(conversation)
+        return self._observation(conversation, case, await score_trial(self.scoring.scorers, case, trial, self._judge))
 
     def observe_now(self, conversation: WatchedTrace) -> Observation:
         """One conversation, where no criterion asks a judge."""
+        if conversation.unmeasured:
+            return self._unmeasured(conversation)
         case, trial = _trial(conversation)
         return self._observation(conversation, case, score_recorded(self.scoring.scorers, case, trial))
+
+    def _unmeasured(self, conversation: WatchedTrace) -> Observation:
+        at = time() if conversation.at is None else conversation.at
+        return Observation(conversation.trace, at, None, None, why=self._shown(conversation.unmeasured, MAX_WHY_CHARS))
 
     def _observation(self, conversation: WatchedTrace, case: Case, trial: Trial) -> Observation:
         criteria = self.scoring.criteria

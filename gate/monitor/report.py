@@ -98,6 +98,8 @@ class MonitorReport(Struct, frozen=True):
     """Whether there are traces, or were, of which nothing can be said: the judge is down, or nothing new comes."""
     newest: float | None = None
     """When the newest trace of the window ended, Unix time; None: there is none."""
+    without_agent: int = 0
+    """Traces of the window that ended in an error before any agent; they are unmeasured."""
 
     @property
     def is_stale(self) -> bool:
@@ -141,7 +143,8 @@ def make_report(
             values.setdefault(name, []).append(value)
     applied = {name for one in window for name in one.applied}
     found = averages(values, scoring.criteria)
-    silent = sum(one.passed is not False or bool(one.applied) for one in window) >= SILENT_AFTER
+    answered = sum((one.passed is not False and not one.has_no_agent) or bool(one.applied) for one in window)
+    silent = answered >= SILENT_AFTER
     rows = tuple(
         CriterionAverage(
             c.name,
@@ -172,6 +175,7 @@ def make_report(
         expected.pass_rate if expected is not None else None,
         blind=finding.blind,
         newest=max((one.at for one in window), default=None),
+        without_agent=sum(one.has_no_agent for one in window),
     )
 
 
@@ -226,6 +230,8 @@ def headline(report: MonitorReport) -> str:
     if report.average_score is not None:
         said += f", average score {report.average_score.mean:.2f}"
     said = f"{said}; {report.why}" if report.why else said
+    if report.without_agent:
+        said += f"; {count(report.without_agent, 'trace')} ended in an error before any agent"
     if not report.is_stale or report.newest is None:
         return said
     return f"{said}; no newer trace since {_time(report.newest, ' ')} UTC"

@@ -8,12 +8,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gate.monitor.model import WatchedTrace
+from gate.monitor.model import NO_AGENT, WatchedTrace
 from gate.suites.traces import unseen_in
-from gate.traces import Captured, Piece, Span, TraceReader, conversation_of, typed
+from gate.traces import Captured, Piece, Span, TraceReader, conversation_of, failure_of, typed
 
 PARTS = {"input": "user", "output": "response", "calls": "calls"}
 """What a score needs → the part of a turn that shows it."""
+MOST_SERVICES = 1_000
+"""That are remembered as an agent's."""
 
 
 class TelemetryTraces:
@@ -21,6 +23,8 @@ class TelemetryTraces:
 
     def __init__(self) -> None:
         self._reader = TraceReader()
+        self._services: set[str] = set()
+        """Those that were seen in traces of agents."""
 
     def at_once(self, line: bytes) -> Sequence[Piece] | None:
         """The spans of a line in the usual spelling; None: ask `pieces`."""
@@ -37,10 +41,18 @@ class TelemetryTraces:
         return max(ends) / 1e9 if ends else None
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
-        """What the pieces of a trace tell; None if there is no agent in it."""
+        """What the pieces of a trace tell; None if it tells nothing of an agent.
+
+        A trace without one that ended in an error does, unless agents were seen, and in none of its services.
+        """
         found = conversation_of(pieces, trace)
+        services = {str(piece.resource.get("service.name", "")) for piece in pieces}
         if not found.turns:
-            return None
+            error = failure_of(pieces) if not self._services or services & self._services else ""
+            why = f"{NO_AGENT}: {error}"
+            return WatchedTrace(trace, at=self.last(pieces), unmeasured=why) if error else None
+        if len(self._services) < MOST_SERVICES:
+            self._services |= services
         return WatchedTrace(
             trace,
             tuple([replace(turn.invocation, unseen=unseen_in(turn)) for turn in found.turns]),

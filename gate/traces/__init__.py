@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from gate.traces.conversation import Captured, Conversation, TracedTurn, conversation_of, conversations_of
+from gate.traces.conversation import (
+    Captured,
+    Conversation,
+    TracedTurn,
+    conversation_of,
+    conversations_of,
+    failure_of,
+)
 from gate.traces.reader import TraceReader, read_file
 from gate.traces.span import LogRecord, Piece, Span
 
@@ -16,5 +23,6 @@ __all__ = [
     "TracedTurn",
     "conversation_of",
     "conversations_of",
+    "failure_of",
     "read_file",
 ]

@@ -92,6 +92,15 @@ def conversation_of(pieces: Iterable[Piece], session: str = "") -> Conversation:
     return _conversation(named or (traces[0].trace_id if traces else ""), traces)
 
 
+def failure_of(pieces: Iterable[Piece]) -> str:
+    """What the outermost span of a trace ended in, the first of several; empty if it went well."""
+    for trace in _traces(pieces):
+        spans = trace.spans()
+        known = {span.span_id for span in spans}
+        return Operation(next((span for span in spans if span.parent_id not in known), spans[0])).error
+    return ""
+
+
 def _traces(pieces: Iterable[Piece]) -> list[Trace]:
     """By the start of their first span."""
     found: dict[str, Trace] = {}

@@ -10,7 +10,7 @@ import pytest
 from gate.config.criteria import Setting, build_scorers
 from gate.config.specs import read_specs
 from gate.model import Case, Invocation, Part, ToolCall, Turn
-from gate.monitor.model import WatchedTrace
+from gate.monitor.model import NO_AGENT, WatchedTrace
 from gate.monitor.observe import NOT_CAPTURED, Observer, scoring_for
 from gate.security.redact import Redactor
 from gate.system.serialize import unpack_invocations
@@ -161,3 +161,16 @@ def test_every_reference_free_metric_that_is_kept_scores_the_probe() -> None:
     assert len(kept) > 5
     for scorer in kept:
         assert scorer.for_case(case) is scorer.metric
+
+
+def test_what_nothing_can_be_said_of_is_neither_scored_nor_judged() -> None:
+    class Asked:
+        async def ask(self, question: Any) -> Any:
+            raise AssertionError(question)
+
+    trace = WatchedTrace("t", at=5.0, unmeasured=f"{NO_AGENT}: hush-hush")
+    scoring = observer(REFUSES).scoring
+    judged = Observer(scoring, Redactor(["hush-hush"]), Asked())  # type: ignore[arg-type]
+    for found in (observer(REFUSES).observe_now(trace), *asyncio.run(judged.observe([trace]))):
+        assert (found.passed, found.at, found.scores, found.has_no_agent) == (None, 5.0, {}, True)
+        assert found.why == f"{NO_AGENT}: [redacted]"

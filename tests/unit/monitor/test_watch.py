@@ -14,12 +14,12 @@ from gate.config.specs import read_specs
 from gate.monitor import sources, watch
 from gate.monitor.alerts import Alerts
 from gate.monitor.observe import Observer, scoring_for
-from gate.monitor.report import MonitorReport, to_text
+from gate.monitor.report import MonitorReport, headline, to_text
 from gate.monitor.sources import GrowingFile, Line
 from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState, open_state
 from gate.monitor.watch import Watch, WatchOptions
-from gate.monitor.window import Limits
+from gate.monitor.window import Limits, Status
 from gate.security.redact import Redactor
 from gate.system.http import Client
 
@@ -116,6 +116,25 @@ def test_nothing_new_writes_nothing(tmp_path: Path, state: MonitorState) -> None
     before = state.counts
     once(tmp_path, state)
     assert state.counts == before
+
+
+def broken(trace: int) -> str:
+    """A server's span alone, which ended in an error."""
+    span = {"traceId": f"{trace:032x}", "spanId": f"{1:016x}", "name": "POST /chat", "status": {"code": 2}}
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(2, Status.HEALTHY), (20, Status.INSUFFICIENT_DATA), (200, Status.INSUFFICIENT_DATA)]
+)
+def test_traces_that_end_in_an_error_before_an_agent_are_told_and_beyond_a_share_not_green(
+    tmp_path: Path, state: MonitorState, number: int, status: Status
+) -> None:
+    lines = [part(trace, place, 10**18) for trace in range(1, 61) for place in (0, 1)]
+    (tmp_path / "a.jsonl").write_text("".join([*lines, *(broken(trace) for trace in range(100, 100 + number))]))
+    report = once(tmp_path, state)
+    assert (report.status, report.unmeasured, report.without_agent) == (status, number, number)
+    assert f"{number} traces ended in an error before any agent" in headline(report)
 
 
 def test_two_damaged_batches_are_as_great_a_loss_as_what_was_in_them(tmp_path: Path, state: MonitorState) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.model import ToolCall
-from gate.traces import Conversation, TracedTurn, TraceReader, conversation_of, conversations_of
+from gate.traces import Conversation, TracedTurn, TraceReader, conversation_of, conversations_of, failure_of
 from tests.properties import examples
 from tests.unit.traces.spans import (
     TRACE,
@@ -352,3 +352,14 @@ def test_one_trace_alone_is_read_as_a_conversation() -> None:
     found = conversation_of(pieces)
     assert (found.session, len(found.turns)) == (TRACE, 1)
     assert conversation_of([]).turns == ()
+
+
+def test_a_trace_fails_by_its_outermost_span() -> None:
+    def failure(*spans: dict[str, Any]) -> str:
+        return failure_of(TraceReader().value(request(*spans)))
+
+    assert failure(span(2, 1, error="no route"), span(1, 0, "POST /chat", error="500")) == "500"
+    assert failure(span(2, 1, error="no route"), span(1, 0, "POST /chat")) == ""
+    assert failure(span(2, 7, error="its parent is elsewhere")) == "its parent is elsewhere"
+    assert failure(span(1, 2, error="a"), span(2, 1, error="b")) == "a"
+    assert failure() == ""
