@@ -71,7 +71,7 @@ class Counts(Struct, frozen=True):
     repeated: int = 0
     """Conversations that had been scored before, and were not counted again."""
     cut: int = 0
-    """Traces that were scored before they were complete, since the buffer was full."""
+    """Traces that were scored before they were complete, since the buffer was full, or by their first turns alone."""
     empty: int = 0
     """Traces of the sample in which no agent was asked anything, and that did not end in an error."""
     late: int = 0

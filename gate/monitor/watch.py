@@ -17,7 +17,7 @@ from msgspec import Struct
 from gate.monitor.alerts import Alerts
 from gate.monitor.intake import AHEAD_SECONDS, Intake, TraceFormat
 from gate.monitor.model import Counts, WatchedTrace
-from gate.monitor.observe import Observer
+from gate.monitor.observe import MOST_TURNS, Observer
 from gate.monitor.receive import Inbox
 from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
 from gate.monitor.sources import Files, GrowingFile, Line, Position
@@ -170,7 +170,10 @@ class Watch:
         known = self._files.open.values()
         standing = [file.position(self._intake.settled(file.identity, file.offset)) for file in known]
         positions = [position for position in standing if self._stored.get(position.identity) != position]
-        counts = self._intake.take_counts() + Counts(truncated=sum(file.take_truncated() for file in known))
+        counts = self._intake.take_counts() + Counts(
+            truncated=sum(file.take_truncated() for file in known),
+            cut=sum(len(one.invocations) > MOST_TURNS for one in self._batch),
+        )
         self._bad, self._lost = self._bad + counts.bad, self._lost + counts.lost
         self._scored += len(observed)
         now = time()

@@ -11,7 +11,7 @@ import pytest
 
 from gate.config.criteria import Setting, build_scorers
 from gate.config.specs import read_specs
-from gate.monitor import sources, watch
+from gate.monitor import observe, sources, watch
 from gate.monitor.alerts import Alerts
 from gate.monitor.observe import Observer, scoring_for
 from gate.monitor.report import MonitorReport, headline, to_text
@@ -135,6 +135,22 @@ def test_traces_that_end_in_an_error_before_an_agent_are_told_and_beyond_a_share
     report = once(tmp_path, state)
     assert (report.status, report.unmeasured, report.without_agent) == (status, number, number)
     assert f"{number} traces ended in an error before any agent" in headline(report)
+
+
+def test_a_trace_of_more_turns_than_are_scored_counts_as_scored_incomplete(
+    tmp_path: Path, state: MonitorState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (observe, watch):
+        monkeypatch.setattr(module, "MOST_TURNS", 3)
+
+    def turns(trace: int, number: int) -> str:
+        alone = [part(trace, place, 10**18).replace("chat", "invoke_agent") for place in range(1, number + 1)]
+        return "".join(alone).replace('"parentSpanId": "' + f"{1:016x}" + '"', '"parentSpanId": ""')
+
+    (tmp_path / "a.jsonl").write_text(turns(1, 3) + turns(2, 4))
+    report = once(tmp_path, state)
+    assert (report.sample_count, report.counts.cut) == (2, 1)
+    assert "1 scored incomplete" in to_text(report, Limits())
 
 
 def test_two_damaged_batches_are_as_great_a_loss_as_what_was_in_them(tmp_path: Path, state: MonitorState) -> None:
