@@ -103,7 +103,10 @@ def _points(value: float) -> str:
 
 
 def of_traces(name: str, outcomes: Sequence[bool | None], max_unmeasured: float, shared: int = 0) -> Arm:
-    """A window's outcomes; None where a trace could not be measured; ``shared``: how many the other window has, too."""
+    """A window's outcomes; None where a trace could not be measured.
+
+    ``shared``: how many of them the other window has, too. Both are told: a small window may be wholly in a large one.
+    """
     known = tuple(float(one) for one in outcomes if one is not None)
     lost = len(outcomes) - len(known)
     problem = f"{lost} of {len(outcomes)} traces could not be measured" if lost > max_unmeasured * len(outcomes) else ""

@@ -517,7 +517,21 @@ def test_a_canary_is_not_held_to_its_own_traces(shop: Project) -> None:
     (shop.root / "stable.jsonl").write_bytes((shop.root / "canary.jsonl").read_bytes())
     shop.gate("monitor", "stable.jsonl", "--once", "--quiet", "--state", "same.sqlite", "--fail-on", "never")
     found, said = look(shop, "--versus", "same.sqlite")
-    assert (found, "not measured: same: 100 of its 100 traces are in the other window" in said) == (3, True), said
+    assert (found, "not measured: this window: 100 of its 100 traces are in the other window" in said) == (3, True), (
+        said
+    )
+
+
+def test_a_small_canary_that_is_all_the_stable_versions_is_not_held_to_it(shop: Project) -> None:
+    windows(shop, 400, 400, each=400)
+    lines = (shop.root / "stable.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (shop.root / "canary.jsonl").write_text("".join(lines[-40:]))
+    config = (shop.root / "gate.yaml").read_text(encoding="utf-8")
+    shop.write("gate.yaml", config.replace("sample_rate: 1.0", "sample_rate: 1.0, window: 400"))
+    found, said = look(shop, "--versus", "stable.sqlite")
+    assert (found, "this window: 40 of its 40 traces are in the other window" in said) == (3, True), said
+    (shop.root / "canary.jsonl").write_text("".join([*lines[-4:], *(row(f"own-{n}") for n in range(40))]))
+    assert look(shop, "--versus", "stable.sqlite", "--state", "own.sqlite")[0] == 0, "a tenth may be shared"
 
 
 def test_inconclusive_blocks_a_canary_where_it_blocks_a_run(shop: Project) -> None:

@@ -227,13 +227,14 @@ def compared_with(setup: Setup, other: Path) -> Versus:
         raise ConfigError("it is this monitor's own state", where=str(other), hint="name that of the other version")
     limits = setup.options.limits
     here = _outcomes_in(setup, setup.state_path, criteria)
-    own = of_traces("this window", [*here.values()], limits.max_unmeasured)
+    shared = 0
     if is_state(other):
         there = _outcomes_in(setup, other, criteria)
         shared = len(here.keys() & there.keys())
         against = of_traces(other.stem, [*there.values()], limits.max_unmeasured, shared)
     else:
         against = _record_arm(read_whole(other), setup, other.name)
+    own = of_traces("this window", [*here.values()], limits.max_unmeasured, shared)
     gate = config.file.gate
     margin = PASS_RATE_MARGIN if gate.pass_rate_margin is None else gate.pass_rate_margin
     least = limits.min_samples if against.unit == "trace" else 2
