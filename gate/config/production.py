@@ -111,7 +111,7 @@ class MonitorSection(_Section):
     """How long after an alert nobody is told that the status is better again; that it is worse is told at once."""
     silence: Annotated[Seconds, Field(gt=0)] = 86_400.0
     """How long nothing new may be scored, or too little be there for a status, until that is ``insufficient_data``
-    and those who get alerts are told so."""
+    (exit code 3; ``critical`` stays ``critical``) and those who get alerts are told so."""
     alerts: AlertsSection = Field(default_factory=dict, validate_default=True)
     """Who is told of a change of status."""
     otlp: Variable | None = None

@@ -144,9 +144,14 @@ class MonitorState:
         if kept is not None:
             self._db.execute("UPDATE traces SET kept = NULL WHERE kept IS NOT NULL AND number <= ?", kept)
 
-    def change(self, after: Status, why: str, now: float) -> StatusChange | None:
-        """Notes the status; the change where it is another than before."""
+    def change(self, after: Status, why: str, now: float, *, blind: bool = False) -> StatusChange | None:
+        """Notes the status; the change where it is another than before.
+
+        ``blind``: nothing can be said at the moment, so what stood before stands again afterwards.
+        """
         before = self.status
+        if not blind and self.standing is not after:
+            self._set("standing", after.value)
         if before is after:
             return None
         with self._transaction():
@@ -189,6 +194,11 @@ class MonitorState:
     @property
     def status(self) -> Status:
         return Status(self._fact("status") or Status.INSUFFICIENT_DATA.value)
+
+    @property
+    def standing(self) -> Status:
+        """The status that the traces showed when something could last be said of them."""
+        return Status(self._fact("standing") or self.status.value)
 
     def positions(self) -> list[Position]:
         rows = self._db.execute("SELECT identity, path, position, safe, head, head_bytes FROM sources")

@@ -184,7 +184,7 @@ class Watch:
             self._stored.update((position.identity, position) for position in positions)
         self._batch.clear()
         finding = decide_now(self._state, self._options, self._criteria, now)
-        self._state.change(finding.status, finding.why, now)
+        self._state.change(finding.status, finding.why, now, blind=finding.blind)
 
     async def _publish(self, client: Client) -> MonitorReport:
         report = self.report()
@@ -229,7 +229,7 @@ class Watch:
 def decide_now(state: MonitorState, options: WatchOptions, criteria: str, now: float) -> WindowFinding:
     """What the window shows."""
     outcomes = [*state.outcomes(options.limits.window, criteria, _since(options, now)).values()]
-    found, seen = decide(outcomes, state.status, options.limits), state.last_seen(criteria)
+    found, seen = decide(outcomes, state.standing, options.limits), state.last_seen(criteria)
     return found if seen is None else after_silence(found, now - seen, options.silence)
 
 

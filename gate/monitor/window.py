@@ -123,11 +123,22 @@ def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> W
 
 
 def after_silence(found: WindowFinding, silent: float, limit: float) -> WindowFinding:
-    """What a window shows once nothing new was measured for ``silent`` seconds: beyond ``limit`` nothing good."""
-    if silent <= limit or found.status is not Status.HEALTHY:
+    """What a window shows once nothing new was measured for ``silent`` seconds: beyond ``limit`` nothing but the worst.
+
+    An agent that is down for a week would else keep the exit code of its last ``warning``.
+    """
+    if silent <= limit or found.status not in (Status.HEALTHY, Status.WARNING):
         return found
-    why = f"no trace was scored for {silent / 3600:.0f} h: the window tells of the past"
+    why = f"no trace was scored for {_lasted(silent)}: the window tells of the past"
     return replace(found, status=Status.INSUFFICIENT_DATA, why=why, blind=True)
+
+
+def _lasted(seconds: float) -> str:
+    """A time that went by, in the largest unit of which it is two or more."""
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 1 else "less than a second"
 
 
 def _is_below(

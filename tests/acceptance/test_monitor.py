@@ -454,6 +454,20 @@ def test_a_window_to_which_nothing_comes_is_not_green(shop: Project, receiver: A
     assert [body["status"] for _, body in receiver.got] == ["insufficient_data"]
 
 
+def test_an_agent_that_fell_silent_under_a_warning_is_not_green(shop: Project) -> None:
+    append(shop, *(row(f"t{n}", good=n % 10 > 2) for n in range(200)))
+    code, found, _ = once(shop)
+    assert (code, found["status"]) == (0, "warning")
+    whole = (shop.root / "gate.yaml").read_text(encoding="utf-8")
+    shop.write("gate.yaml", whole.replace("sample_rate: 1.0", "sample_rate: 1.0, silence: 1ms"))
+    code, found, _ = once(shop)
+    assert (code, found["status"]) == (3, "insufficient_data")
+    shop.write("gate.yaml", whole)
+    append(shop, row("u1"))
+    code, found, _ = once(shop)
+    assert (code, found["status"]) == (0, "warning"), "one trace does not undo it"
+
+
 # --- a canary -------------------------------------------------------------------------------------
 
 

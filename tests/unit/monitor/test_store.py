@@ -98,6 +98,15 @@ def test_a_status_changes_once_and_targets_are_remembered(tmp_path: Path) -> Non
         assert state.status is Status.WARNING
 
 
+def test_what_stood_before_nothing_could_be_said_stands_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "m.sqlite") as state:
+        state.change(Status.WARNING, "why", 7.0)
+        state.change(Status.INSUFFICIENT_DATA, "silence", 8.0, blind=True)
+        assert (state.status, state.standing) == (Status.INSUFFICIENT_DATA, Status.WARNING)
+        state.change(Status.INSUFFICIENT_DATA, "a window that began anew", 9.0)
+        assert state.standing is Status.INSUFFICIENT_DATA
+
+
 def test_scores_wait_to_be_exported(tmp_path: Path) -> None:
     with opened(tmp_path / "m.sqlite") as state:
         commit(state, seen("a"))

@@ -109,8 +109,27 @@ def test_a_window_to_which_nothing_is_added_is_not_healthy_for_ever() -> None:
     silent = after_silence(good, 90_000.0, 86_400.0)
     assert (silent.status, silent.blind) == (Status.INSUFFICIENT_DATA, True)
     assert silent.why == "no trace was scored for 25 h: the window tells of the past"
+    warned = decide(outcomes(140, 60), Status.HEALTHY, Limits())
+    silent = after_silence(warned, 90_000.0, 86_400.0)
+    assert (warned.status, silent.status, silent.blind) == (Status.WARNING, Status.INSUFFICIENT_DATA, True)
     bad = decide([False] * 200, Status.HEALTHY, Limits())
-    assert after_silence(bad, 90_000.0, 86_400.0) is bad
+    assert after_silence(bad, 90_000.0, 86_400.0) is bad, "critical stays critical"
+
+
+@pytest.mark.parametrize(
+    ("silent", "said"),
+    [
+        (0.2, "less than a second"),
+        (3.0, "3 s"),
+        (119.0, "119 s"),
+        (600.0, "10 min"),
+        (90_000.0, "25 h"),
+        (7 * 86_400.0, "7 days"),
+    ],
+)
+def test_how_long_nothing_came_is_said_in_a_unit_that_fits(silent: float, said: str) -> None:
+    found = after_silence(decide([True] * 200, Status.HEALTHY, Limits()), silent, 0.1)
+    assert found.why == f"no trace was scored for {said}: the window tells of the past"
 
 
 def test_traces_that_could_not_be_measured_are_told_from_traces_that_are_not_there() -> None:
