@@ -35,19 +35,25 @@ CREATE TABLE IF NOT EXISTS traces (number INTEGER PRIMARY KEY, trace TEXT NOT NU
     seen REAL NOT NULL, passed INTEGER, average REAL, scores TEXT NOT NULL, applied TEXT NOT NULL, why TEXT NOT NULL,
     query TEXT NOT NULL, output TEXT NOT NULL, kept BLOB, criteria TEXT NOT NULL, exported INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS to_export ON traces (number) WHERE exported = 0;
+CREATE INDEX IF NOT EXISTS by_time ON traces (min(at, seen), at, trace, criteria, seen);
+CREATE INDEX IF NOT EXISTS conversations ON traces (min(at, seen), at, trace) WHERE kept IS NOT NULL;
 CREATE TABLE IF NOT EXISTS changes (number INTEGER PRIMARY KEY, at REAL NOT NULL, before TEXT NOT NULL,
     after TEXT NOT NULL, why TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS targets (name TEXT PRIMARY KEY, told TEXT NOT NULL, at REAL NOT NULL,
     attempts INTEGER NOT NULL, next_at REAL NOT NULL, error TEXT NOT NULL) WITHOUT ROWID;
 """
+_NEWEST_FIRST = "ORDER BY min(at, seen) DESC, at DESC, trace DESC"
+_OLDEST_FIRST = "ORDER BY min(at, seen), at, trace"
+"""By when a trace ended, whatever the order in which files are read. No trace ended after it was read: one that says so
+has a clock that is ahead, and counts as of its reading. Nothing but the traces themselves decides between two."""
 KEEP_TRACES = 1_000_000
-"""Traces that are remembered, the newest: a trace that is read again after that many others counts again."""
+"""Traces that are remembered, the newest: one that is read again after that many newer ones counts again."""
 KEEP_CONVERSATIONS = 2_000
 """Conversations that did not pass and are kept whole, the newest."""
 PRUNE_EVERY = 1_000
 BUSY_SECONDS = 10.0
 _ENCODER, _DECODER = Encoder(), Decoder()
-_COLUMNS = "trace, at, passed, average, scores, applied, why, query, output, kept"
+_COLUMNS = "trace, min(at, seen), passed, average, scores, applied, why, query, output, kept"
 
 
 class StatusChange(Struct, frozen=True):
@@ -105,8 +111,9 @@ class MonitorState:
     ) -> int:
         """Stores a batch, at once or not at all; returns how many of its traces were new.
 
-        ``criteria`` names what they were scored by: a window holds traces of one set of criteria only. ``export``:
-        whether their scores wait to be exported.
+        ``now``: when reading them began; what is read in one go has one time, so that those whose clock is ahead keep
+        their order. ``criteria`` names what they were scored by: a window holds traces of one set of criteria only.
+        ``export``: whether their scores wait to be exported.
         """
         with self._transaction():
             new = sum(self._insert(one, now, criteria, exported=not export) for one in observations)
@@ -135,14 +142,16 @@ class MonitorState:
         if self._since_prune < PRUNE_EVERY:
             return
         self._since_prune = 0
-        last = self._db.execute("SELECT max(number) FROM traces").fetchone()[0] or 0
-        self._db.execute("DELETE FROM traces WHERE number <= ?", (last - KEEP_TRACES,))
-        kept = self._db.execute(
-            "SELECT number FROM traces WHERE kept IS NOT NULL ORDER BY number DESC LIMIT 1 OFFSET ?",
+        (traces,) = self._db.execute("SELECT count(*) FROM traces").fetchone()
+        self._db.execute(
+            f"DELETE FROM traces WHERE number IN (SELECT number FROM traces {_OLDEST_FIRST} LIMIT ?)",  # noqa: S608
+            (max(0, traces - KEEP_TRACES),),
+        )
+        self._db.execute(
+            f"""UPDATE traces SET kept = NULL WHERE number IN
+            (SELECT number FROM traces WHERE kept IS NOT NULL {_NEWEST_FIRST} LIMIT -1 OFFSET ?)""",  # noqa: S608
             (KEEP_CONVERSATIONS,),
-        ).fetchone()
-        if kept is not None:
-            self._db.execute("UPDATE traces SET kept = NULL WHERE kept IS NOT NULL AND number <= ?", kept)
+        )
 
     def change(self, after: Status, why: str, now: float, *, blind: bool = False) -> StatusChange | None:
         """Notes the status; the change where it is another than before.
@@ -214,7 +223,7 @@ class MonitorState:
         """
         columns = _COLUMNS.replace("kept", "NULL")
         rows = self._db.execute(
-            f"SELECT {columns} FROM traces WHERE criteria = ? AND seen >= ? ORDER BY number DESC LIMIT ?",  # noqa: S608
+            f"SELECT {columns} FROM traces WHERE criteria = ? AND seen >= ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
             (criteria, since, most),
         ).fetchall()
         return [_observation(row) for row in reversed(rows)]
@@ -230,7 +239,7 @@ class MonitorState:
     def outcomes(self, most: int, criteria: str, since: float) -> dict[str, bool | None]:
         """Whether the traces of `window` passed, by their ids, the oldest first."""
         rows = self._db.execute(
-            "SELECT trace, passed FROM traces WHERE criteria = ? AND seen >= ? ORDER BY number DESC LIMIT ?",
+            f"SELECT trace, passed FROM traces WHERE criteria = ? AND seen >= ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
             (criteria, since, most),
         ).fetchall()
         return {trace: None if passed is None else bool(passed) for trace, passed in reversed(rows)}
@@ -238,7 +247,7 @@ class MonitorState:
     def failures(self, most: int) -> list[Observation]:
         """The newest traces that did not pass, the newest first."""
         rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM traces WHERE passed = 0 ORDER BY number DESC LIMIT ?",  # noqa: S608
+            f"SELECT {_COLUMNS} FROM traces WHERE passed = 0 {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
             (most,),
         )
         return [_observation(row) for row in rows]

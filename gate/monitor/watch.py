@@ -22,7 +22,7 @@ from gate.monitor.receive import Inbox
 from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
 from gate.monitor.sources import Files, GrowingFile, Line, Position
 from gate.monitor.store import MonitorState
-from gate.monitor.window import Limits, WindowFinding, after_silence, decide
+from gate.monitor.window import Limits, Status, WindowFinding, after_silence, decide
 from gate.reports.formatting import count
 from gate.security import files
 from gate.suites.messages import FieldPaths
@@ -32,6 +32,8 @@ BATCH = 256
 """Conversations that are scored and stored at once."""
 PUBLISH_SECONDS = 5.0
 """How often figures are published while there is much to catch up with."""
+LOOK_SECONDS = 600.0
+"""What is read in one go counts as read at one time, for so long; or for half of `WatchOptions.silence`."""
 LEAST_LOST = 3
 """Traces that were in lines that could not be read, from which a look may count as lost."""
 ATTEMPTS = 3
@@ -74,7 +76,8 @@ class Watch:
         self._intake = Intake(options.sample_rate, options.fields, traces, state.has, idle=options.idle)
         self._batch: list[WatchedTrace] = []
         self._criteria = observer.scoring.fingerprint
-        self._published = 0.0
+        self._published = self._began = 0.0
+        self._before = state.standing
         self._stored: dict[str, Position] = {}
         """Where the files stood when that was last stored."""
         self._bad = self._lost = self._scored = 0
@@ -129,6 +132,7 @@ class Watch:
     # --- reading ----------------------------------------------------------------------------------
 
     async def _catch_up(self, client: Client) -> None:
+        self._begin_look(time())
         self._files.look()
         while unread := [file for file in self._files.open.values() if not file.is_done()]:
             behind = min(unread, key=lambda file: file.clock)
@@ -142,6 +146,9 @@ class Watch:
                 await self._store()
                 await self._publish(client)
             await asyncio.sleep(0)  # a signal is heard between two pieces
+
+    def _begin_look(self, now: float) -> None:
+        self._began, self._before = now, self._state.standing
 
     def _read(self, file: GrowingFile) -> bool:
         """Reads the next piece of a file; False if nothing came of it."""
@@ -177,13 +184,15 @@ class Watch:
         self._bad, self._lost = self._bad + counts.bad, self._lost + counts.lost
         self._scored += len(observed)
         now = time()
+        if now - self._began > min(LOOK_SECONDS, self._options.silence / 2):
+            self._begin_look(now)
         if observed or positions or counts != Counts():
             exports = self._alerts.exports
-            self._state.commit(observed, positions, counts, now=now, criteria=self._criteria, export=exports)
+            self._state.commit(observed, positions, counts, now=self._began, criteria=self._criteria, export=exports)
             self._files.remember(positions)
             self._stored.update((position.identity, position) for position in positions)
         self._batch.clear()
-        finding = decide_now(self._state, self._options, self._criteria, now)
+        finding = decide_now(self._state, self._options, self._criteria, now, self._before)
         self._state.change(finding.status, finding.why, now, blind=finding.blind)
 
     async def _publish(self, client: Client) -> MonitorReport:
@@ -226,10 +235,13 @@ class Watch:
         return [*notes, *(f"not delivered: {problem}" for problem in self.problems)]
 
 
-def decide_now(state: MonitorState, options: WatchOptions, criteria: str, now: float) -> WindowFinding:
-    """What the window shows."""
+def decide_now(
+    state: MonitorState, options: WatchOptions, criteria: str, now: float, before: Status | None = None
+) -> WindowFinding:
+    """What the window shows. ``before``: the status so far, where it is not the stored one: while files are read, it is
+    that of the beginning, so that the order in which traces are read decides nothing."""
     outcomes = [*state.outcomes(options.limits.window, criteria, _since(options, now)).values()]
-    found, seen = decide(outcomes, state.standing, options.limits), state.last_seen(criteria)
+    found, seen = decide(outcomes, before or state.standing, options.limits), state.last_seen(criteria)
     return found if seen is None else after_silence(found, now - seen, options.silence)
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gate.errors import ConfigError, MeasureError
 from gate.monitor import store
 from gate.monitor.model import Counts, Observation
 from gate.monitor.sources import Position
 from gate.monitor.store import Delivery, MonitorState, open_state
-from gate.monitor.window import Status
+from gate.monitor.window import Limits, Status, decide
 
 
 def opened(path: Path) -> MonitorState:
@@ -125,6 +130,50 @@ def test_old_traces_and_conversations_go(tmp_path: Path, monkeypatch: pytest.Mon
             commit(state, seen(name, False, kept=b"said"))
         assert [one.trace for one in state.failures(10)] == ["d", "c", "b"]
         assert [one.kept for one in state.failures(10)] == [b"said", b"", b""]
+
+
+def test_the_oldest_go_whatever_was_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "PRUNE_EVERY", 1)
+    monkeypatch.setattr(store, "KEEP_TRACES", 3)
+    monkeypatch.setattr(store, "KEEP_CONVERSATIONS", 1)
+    with opened(tmp_path / "m.sqlite") as state:
+        for at in (4.0, 3.0, 2.0, 1.0):
+            commit(state, replace(seen(f"t{at:.0f}", False, kept=b"said"), at=at))
+        assert [(one.trace, one.kept) for one in state.failures(10)] == [("t4", b"said"), ("t3", b""), ("t2", b"")]
+
+
+TIMES = st.lists(st.tuples(st.integers(0, 60), st.sampled_from((True, False, None))), max_size=60)
+
+
+@given(TIMES, st.randoms(use_true_random=False), st.integers(1, 20))
+def test_any_order_of_the_same_traces_gives_the_same_window_and_verdict(
+    traces: list[tuple[int, bool | None]], draw: random.Random, size: int
+) -> None:
+    """Read in one go, or in batches that were read at other times, by themselves or mixed with others."""
+    limits = Limits(window=40, min_samples=10)
+    known = [replace(seen(f"t{n}", passed), at=float(at)) for n, (at, passed) in enumerate(traces)]
+    found = []
+    for shuffled in (False, True):
+        if shuffled:
+            draw.shuffle(known)
+        with TemporaryDirectory() as folder, opened(Path(folder) / "m.sqlite") as state:
+            for start in range(0, len(known), size if shuffled else 60):
+                commit(state, *known[start : start + size if shuffled else 60], now=100.0 + start)
+            outcomes = state.outcomes(limits.window, "c", 0.0)
+            assert [*outcomes] == [one.trace for one in state.window(limits.window, "c", 0.0)]
+            found.append(([*outcomes.items()], decide([*outcomes.values()], Status.HEALTHY, limits)))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == min(len(traces), limits.window)
+    times = {one.trace: one.at for one in known}
+    assert [times[trace] for trace, _ in found[0][0]] == sorted(times.values())[-limits.window :]
+
+
+def test_a_trace_of_the_future_counts_as_of_its_reading(tmp_path: Path) -> None:
+    with opened(tmp_path / "m.sqlite") as state:
+        commit(state, replace(seen("y2255"), at=9e9), replace(seen("y2256"), at=9.1e9), now=10.0)
+        commit(state, replace(seen("old"), at=3.0), replace(seen("new"), at=19.0), now=20.0)
+        assert [one.trace for one in state.window(9, "c", 0.0)] == ["old", "y2255", "y2256", "new"]
+        assert [one.at for one in state.window(9, "c", 0.0)] == [3.0, 10.0, 10.0, 19.0]
 
 
 def test_ids_are_found_by_their_beginning(tmp_path: Path) -> None:

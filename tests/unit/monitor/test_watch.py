@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,15 +35,15 @@ def state(tmp_path: Path) -> Iterator[MonitorState]:
         yield found
 
 
-def once(folder: Path, state: MonitorState) -> MonitorReport:
-    return looked(folder, state)[0]
+def once(folder: Path, state: MonitorState, limits: Limits | None = None) -> MonitorReport:
+    return looked(folder, state, limits)[0]
 
 
-def looked(folder: Path, state: MonitorState) -> tuple[MonitorReport, str]:
+def looked(folder: Path, state: MonitorState, limits: Limits | None = None) -> tuple[MonitorReport, str]:
     """The report of one look, and why what was new could not be measured."""
     specs = read_specs({"not_contains": {"values": ["no"]}}, lambda *_: "criteria")
     observer = Observer(scoring_for(build_scorers(specs, (), Setting())), Redactor())
-    options = WatchOptions((folder,), "shop", sample_rate=1.0, idle=60.0)
+    options = WatchOptions((folder,), "shop", sample_rate=1.0, limits=limits or Limits(), idle=60.0)
 
     async def run() -> tuple[MonitorReport, str]:
         async with Client() as client:
@@ -58,9 +59,9 @@ def row(name: str) -> str:
     return json.dumps({"id": name, "messages": messages}) + "\n"
 
 
-def part(trace: int, number: int, at: int) -> str:
+def part(trace: int, number: int, at: int, said: str = "yes") -> str:
     """A span of an agent; the first of a trace is its root."""
-    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "yes"}]}])
+    answer = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": said}]}])
     span = {
         "traceId": f"{trace:032x}",
         "spanId": f"{number + 1:016x}",
@@ -69,7 +70,7 @@ def part(trace: int, number: int, at: int) -> str:
         "endTimeUnixNano": str(at),
         "attributes": [
             {"key": "gen_ai.operation.name", "value": {"stringValue": "chat" if number else "invoke_agent"}},
-            {"key": "gen_ai.output.messages", "value": {"stringValue": said}},
+            {"key": "gen_ai.output.messages", "value": {"stringValue": answer}},
         ],
     }
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n"
@@ -108,6 +109,63 @@ def test_files_are_read_side_by_side_in_the_order_of_their_times(
     found = once(tmp_path, state)
     assert found.sample_count == total
     assert (found.counts.late, found.counts.empty, found.counts.repeated) == (0, 0, 0)
+
+
+START = 1_700_000_000 * 10**9
+REFUSED = [number >= 100 and number % 2 == 0 for number in range(200)]
+"""Of traces in the order of their times: the newer half fails by half."""
+
+
+def traces(start: int = START, *, step: int = HOUR // 60) -> list[str]:
+    return [part(n + 1, 0, start + n * step, "no" if refused else "yes") for n, refused in enumerate(REFUSED)]
+
+
+@pytest.mark.parametrize("order", ["oldest first", "newest first", "mixed", "in turns", "two looks"])
+def test_the_order_in_files_decides_nothing(
+    tmp_path: Path, state: MonitorState, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setattr(watch, "BATCH", 30)
+    monkeypatch.setattr(sources, "CHUNK", 20_000)
+    lines = traces()
+    if order == "newest first":
+        lines.reverse()
+    elif order == "mixed":
+        random.Random(3).shuffle(lines)
+    if order == "in turns":
+        (tmp_path / "b.jsonl").write_text("".join(lines[1::2]))
+        lines = lines[::2]
+    elif order == "two looks":
+        (tmp_path / "b.jsonl").write_text("".join(lines[100:]))
+        once(tmp_path, state, limits=Limits(window=100))
+        lines = lines[:100]
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    found = once(tmp_path, state, limits=Limits(window=100))
+    assert (found.status, found.pass_rate.passed, found.pass_rate.measured) == (Status.CRITICAL, 50, 100)
+    newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state), 0.0)]
+    assert newest == [*range(101, 201)]
+
+
+def test_what_a_look_passes_through_does_not_colour_what_it_ends_with(
+    tmp_path: Path, state: MonitorState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """83 % is shown to be neither; whether it is healthy must not hang on which half was read first."""
+    monkeypatch.setattr(watch, "BATCH", 10)
+    monkeypatch.setattr(sources, "CHUNK", 5_000)
+    ends = []
+    for name in ("a", "b"):
+        said = ["no" if n < 60 or n % 6 == 0 else "yes" for n in range(120)]
+        lines = [part(n + 1, 0, START + n * HOUR // 60, one) for n, one in enumerate(said)]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.jsonl").write_text("".join(lines if name == "a" else reversed(lines)))
+        own = open_state(tmp_path / f"{name}.sqlite")
+        assert own is not None
+        with own:
+            ends.append(once(tmp_path / name, own, limits=Limits(window=60)).status)
+    assert ends == [Status.HEALTHY, Status.HEALTHY]
+
+
+def found_criteria(state: MonitorState) -> str:
+    return str(state._db.execute("SELECT DISTINCT criteria FROM traces").fetchone()[0])
 
 
 def test_nothing_new_writes_nothing(tmp_path: Path, state: MonitorState) -> None:
