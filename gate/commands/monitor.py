@@ -80,7 +80,7 @@ def _once(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
         _finish(setup, stored_report(setup, [note]), given)
     with state:
         found = run_coroutine(watch(setup, state, os.environ, None))
-        _finish(setup, found.report(), given, found.problems, lost=found.lost)
+        _finish(setup, found.report(), given, found.problems, lost=found.lost or found.unsettled)
 
 
 def _forever(setup: Setup, given: Mapping[str, Any]) -> NoReturn:

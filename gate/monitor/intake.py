@@ -144,6 +144,16 @@ class Intake:
         done = [trace for trace, waiting in self._waiting.items() if waiting.last + self._idle <= at]
         return self._released(done)
 
+    def ready_ahead(self, now: float) -> Iterator[WatchedTrace]:
+        """Conversations whose clock is ahead, of which none is expected by the newest time that such a clock tells."""
+        ahead = {trace: waiting.last for trace, waiting in self._waiting.items() if waiting.last > now + self._idle}
+        newest = max(ahead.values(), default=0.0)
+        return self._released([trace for trace, last in ahead.items() if last + self._idle <= newest])
+
+    def ahead(self, now: float) -> int:
+        """Traces that wait, and that no look will take to be complete until now is then: their clock is ahead."""
+        return sum(waiting.last > now + self._idle for waiting in self._waiting.values())
+
     def arrived_before(self, at: float) -> Iterator[WatchedTrace]:
         """Conversations of which no span was read since then."""
         return self._released([trace for trace, waiting in self._waiting.items() if waiting.arrived <= at])

@@ -80,7 +80,7 @@ class Watch:
         self._before = state.standing
         self._stored: dict[str, Position] = {}
         """Where the files stood when that was last stored."""
-        self._bad = self._lost = self._scored = 0
+        self._bad = self._lost = self._scored = self._ahead = 0
         self.problems: list[str] = []
         """What could not be published at the last attempt."""
 
@@ -90,7 +90,10 @@ class Watch:
         for file in self._files.open.values():
             if (line := file.last_line()) is not None:
                 self._add(file, line)
-        self._batch.extend(self._intake.ready(time()))
+        now = time()
+        self._batch.extend(self._intake.ready(now))
+        self._batch.extend(self._intake.ready_ahead(now))
+        self._ahead = self._intake.ahead(now)
         await self._store()
         for attempt in range(ATTEMPTS):
             report = await self._publish(client)
@@ -123,6 +126,17 @@ class Watch:
         return (
             f"{count(self._bad, 'new line')}{held} could not be read, and {count(self._scored, 'trace')} could: "
             f"{self._intake.problem}"
+        )
+
+    @property
+    def unsettled(self) -> str:
+        """Why what was new could not be measured by `once`: too much of it ends later than now. Empty if it could."""
+        few = self._ahead <= self._options.limits.max_unmeasured * (self._ahead + self._scored)
+        if self._ahead < LEAST_LOST or few:
+            return ""
+        return (
+            f"{self._ahead:,} new traces end later than now, so that nobody can say whether they are complete, and "
+            f"{self._scored:,} could be scored: set the clock of the machine that they come from, or this one's"
         )
 
     def report(self) -> MonitorReport:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,20 +37,21 @@ def state(tmp_path: Path) -> Iterator[MonitorState]:
 
 
 def once(folder: Path, state: MonitorState, limits: Limits | None = None) -> MonitorReport:
-    return looked(folder, state, limits)[0]
+    return looked(folder, state, limits).report()
 
 
-def looked(folder: Path, state: MonitorState, limits: Limits | None = None) -> tuple[MonitorReport, str]:
-    """The report of one look, and why what was new could not be measured."""
+def looked(folder: Path, state: MonitorState, limits: Limits | None = None) -> Watch:
+    """A watch after one look."""
     specs = read_specs({"not_contains": {"values": ["no"]}}, lambda *_: "criteria")
     observer = Observer(scoring_for(build_scorers(specs, (), Setting())), Redactor())
     options = WatchOptions((folder,), "shop", sample_rate=1.0, limits=limits or Limits(), idle=60.0)
 
-    async def run() -> tuple[MonitorReport, str]:
+    async def run() -> Watch:
         async with Client() as client:
             alerts = Alerts((), (), suite="shop", cool_down=1.0, silence=100.0)
-            subject = Watch(options, state, observer, alerts, TelemetryTraces())
-            return await subject.once(client), subject.lost
+            found = Watch(options, state, observer, alerts, TelemetryTraces())
+            await found.once(client)
+            return found
 
     return asyncio.run(run())
 
@@ -164,6 +166,31 @@ def test_what_a_look_passes_through_does_not_colour_what_it_ends_with(
     assert ends == [Status.HEALTHY, Status.HEALTHY]
 
 
+def ahead(folder: Path, state: MonitorState, starts: list[int]) -> tuple[MonitorReport, str]:
+    (folder / "a.jsonl").write_text("".join(part(n + 1, 0, at, "no") for n, at in enumerate(starts)))
+    found = looked(folder, state)
+    return found.report(), found.unsettled
+
+
+def test_traces_of_a_clock_that_is_ahead_are_scored_or_told(tmp_path: Path, state: MonitorState) -> None:
+    """In a file that holds the newest first, no later line tells that the time has moved on."""
+    late = time.time_ns() + 10 * HOUR
+    found, unsettled = ahead(tmp_path, state, [late - n * HOUR // 60 for n in range(60)])
+    assert (found.status, found.sample_count, unsettled) == (Status.CRITICAL, 59, ""), "the last may still go on"
+    assert "traces that are not complete yet: 1" in found.notes
+
+
+def test_traces_that_all_end_at_one_time_to_come_are_told(tmp_path: Path, state: MonitorState) -> None:
+    late = time.time_ns() + 10 * HOUR
+    found, unsettled = ahead(tmp_path, state, [START] * 40 + [late] * 40)
+    assert (found.sample_count, unsettled.startswith("40 new traces end later than now")) == (40, True)
+
+
+def test_traces_that_go_on_are_no_fault(tmp_path: Path, state: MonitorState) -> None:
+    found, unsettled = ahead(tmp_path, state, [START] * 40 + [time.time_ns()] * 40)
+    assert (found.sample_count, unsettled) == (40, "")
+
+
 def found_criteria(state: MonitorState) -> str:
     return str(state._db.execute("SELECT DISTINCT criteria FROM traces").fetchone()[0])
 
@@ -216,7 +243,8 @@ def test_two_damaged_batches_are_as_great_a_loss_as_what_was_in_them(tmp_path: P
     spans = [{"traceId": f"{trace:032x}", "spanId": f"{1:016x}"} for trace in range(100, 200)]
     batch = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
     (tmp_path / "a.jsonl").write_text("".join([*lines, batch[:-3] + "\n", batch[:-5] + "\n"]))
-    report, lost = looked(tmp_path, state)
+    found = looked(tmp_path, state)
+    report, lost = found.report(), found.lost
     assert (report.sample_count, report.counts.bad, report.counts.lost) == (40, 2, 200)
     assert lost.startswith("2 new lines of 200 traces could not be read, and 40 traces could: ")
     assert "2 unreadable lines of 200 traces" in to_text(report, Limits())
