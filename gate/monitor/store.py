@@ -8,18 +8,20 @@ process that ends; anybody may look.
 from __future__ import annotations
 
 import fcntl
+import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar
 
-from msgspec import Struct
-from msgspec.json import Decoder, Encoder
+from msgspec import MsgspecError, Struct, convert
+from msgspec.json import Encoder, decode
 
-from gate.errors import ConfigError, MeasureError
+from gate.errors import ConfigError, GateError, MeasureError
 from gate.monitor.model import Counts, Observation
 from gate.monitor.sources import Position
 from gate.monitor.window import Status
@@ -52,8 +54,29 @@ KEEP_CONVERSATIONS = 2_000
 """Conversations that did not pass and are kept whole, the newest."""
 PRUNE_EVERY = 1_000
 BUSY_SECONDS = 10.0
-_ENCODER, _DECODER = Encoder(), Decoder()
+_OUR_TABLES = frozenset(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", TABLES))
+_DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
+"""What SQLite says of a file that is no database, is broken, or lacks a table or column of ours."""
+_ENCODER = Encoder()
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
 _COLUMNS = "trace, min(at, seen), passed, average, scores, applied, why, query, output, kept"
+
+
+def _said_kindly(method: Callable[P, T]) -> Callable[P, T]:
+    """A method of `MonitorState` that says of its file in one line what SQLite or a decoder cannot read or write."""
+
+    @wraps(method)
+    def inner(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except (sqlite3.Error, MsgspecError) as error:
+            state = args[0]
+            assert isinstance(state, MonitorState)
+            raise _unusable(state.path, "used", error) from error
+
+    return inner
 
 
 class StatusChange(Struct, frozen=True):
@@ -99,6 +122,7 @@ class MonitorState:
 
     # --- writing ----------------------------------------------------------------------------------
 
+    @_said_kindly
     def commit(
         self,
         observations: Sequence[Observation],
@@ -153,6 +177,7 @@ class MonitorState:
             (KEEP_CONVERSATIONS,),
         )
 
+    @_said_kindly
     def change(self, after: Status, why: str, now: float, *, blind: bool = False) -> StatusChange | None:
         """Notes the status; the change where it is another than before.
 
@@ -171,11 +196,13 @@ class MonitorState:
             self._set("status", after.value)
         return StatusChange(found.lastrowid or 0, now, before, after, why)
 
+    @_said_kindly
     def delivered(self, target: str, delivery: Delivery) -> None:
         """Notes what a target was told."""
         row = (target, delivery.told.value, delivery.at, delivery.attempts, delivery.next_at, delivery.error)
         self._db.execute("INSERT OR REPLACE INTO targets VALUES (?, ?, ?, ?, ?, ?)", row)
 
+    @_said_kindly
     def exported(self, up_to: int) -> None:
         """Notes that the scores of the traces up to this number were exported."""
         self._db.execute("UPDATE traces SET exported = 1 WHERE exported = 0 AND number <= ?", (up_to,))
@@ -197,25 +224,27 @@ class MonitorState:
 
     @property
     def counts(self) -> Counts:
-        found = self._fact("counts") or {}
-        return Counts(**{name: value for name, value in found.items() if name in Counts.__struct_fields__})
+        return self._fact("counts", Counts) or Counts()
 
     @property
     def status(self) -> Status:
-        return Status(self._fact("status") or Status.INSUFFICIENT_DATA.value)
+        return self._fact("status", Status) or Status.INSUFFICIENT_DATA
 
     @property
     def standing(self) -> Status:
         """The status that the traces showed when something could last be said of them."""
-        return Status(self._fact("standing") or self.status.value)
+        return self._fact("standing", Status) or self.status
 
+    @_said_kindly
     def positions(self) -> list[Position]:
         rows = self._db.execute("SELECT identity, path, position, safe, head, head_bytes FROM sources")
-        return [Position(*row) for row in rows]
+        return [_struct(Position, row) for row in rows]
 
+    @_said_kindly
     def has(self, trace: str) -> bool:
         return self._db.execute("SELECT 1 FROM traces WHERE trace = ?", (trace,)).fetchone() is not None
 
+    @_said_kindly
     def window(self, most: int, criteria: str, since: float) -> list[Observation]:
         """The newest traces that were scored by these criteria and not before ``since``, the oldest first.
 
@@ -228,22 +257,24 @@ class MonitorState:
         ).fetchall()
         return [_observation(row) for row in reversed(rows)]
 
+    @_said_kindly
     def last_seen(self, criteria: str) -> float | None:
         """When the newest trace that these criteria measured was read, Unix time; None if there is none."""
-        found: float | None
         (found,) = self._db.execute(
             "SELECT max(seen) FROM traces WHERE criteria = ? AND passed IS NOT NULL", (criteria,)
         ).fetchone()
-        return found
+        return convert(found, float | None)
 
+    @_said_kindly
     def outcomes(self, most: int, criteria: str, since: float) -> dict[str, bool | None]:
         """Whether the traces of `window` passed, by their ids, the oldest first."""
         rows = self._db.execute(
             f"SELECT trace, passed FROM traces WHERE criteria = ? AND seen >= ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
             (criteria, since, most),
         ).fetchall()
-        return {trace: None if passed is None else bool(passed) for trace, passed in reversed(rows)}
+        return {trace: _passed(passed) for trace, passed in reversed(rows)}
 
+    @_said_kindly
     def failures(self, most: int) -> list[Observation]:
         """The newest traces that did not pass, the newest first."""
         rows = self._db.execute(
@@ -252,11 +283,13 @@ class MonitorState:
         )
         return [_observation(row) for row in rows]
 
+    @_said_kindly
     def trace(self, trace: str) -> Observation | None:
         """What is known of a trace, by its id."""
         row = self._db.execute(f"SELECT {_COLUMNS} FROM traces WHERE trace = ?", (trace,)).fetchone()  # noqa: S608
         return None if row is None else _observation(row)
 
+    @_said_kindly
     def like(self, beginning: str, most: int) -> list[str]:
         """Ids of traces that begin so."""
         end = beginning + "\U0010ffff"
@@ -265,6 +298,7 @@ class MonitorState:
         )
         return [row[0] for row in rows]
 
+    @_said_kindly
     def to_export(self, most: int) -> list[tuple[int, Observation]]:
         """Traces whose scores wait to be exported, the oldest first, with their numbers."""
         rows = self._db.execute(
@@ -273,27 +307,40 @@ class MonitorState:
         )
         return [(row[0], _observation(row[1:])) for row in rows]
 
+    @_said_kindly
     def last_change(self) -> StatusChange | None:
         row = self._db.execute(
             "SELECT number, at, before, after, why FROM changes ORDER BY number DESC LIMIT 1"
         ).fetchone()
-        return None if row is None else StatusChange(row[0], row[1], Status(row[2]), Status(row[3]), row[4])
+        return None if row is None else _struct(StatusChange, row)
 
+    @_said_kindly
     def deliveries(self) -> Mapping[str, Delivery]:
         """By target."""
         rows = self._db.execute("SELECT name, told, at, attempts, next_at, error FROM targets")
-        return {name: Delivery(Status(told), *rest) for name, told, *rest in rows}
+        return {name: _struct(Delivery, row) for name, *row in rows}
 
-    def _fact(self, name: str) -> Any:
+    @_said_kindly
+    def _fact(self, name: str, kind: type[T]) -> T | None:
         row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return None if row is None else _DECODER.decode(row[0])
+        return None if row is None else decode(row[0], type=kind)
+
+
+def _struct(kind: type[S], row: Sequence[Any]) -> S:
+    """A row as what its columns are meant to be: SQLite puts anything into any column. Raises `MsgspecError`."""
+    return convert(dict(zip(kind.__struct_fields__, row, strict=True)), kind)
+
+
+def _passed(value: Any) -> bool | None:
+    found = convert(value, Literal[0, 1] | None)
+    return None if found is None else bool(found)
 
 
 def _observation(row: Sequence[Any]) -> Observation:
     trace, at, passed, average, scores, applied, why, query, output, kept = row
-    outcome = None if passed is None else bool(passed)
-    found, names = _DECODER.decode(scores), tuple(_DECODER.decode(applied))
-    return Observation(trace, at, outcome, average, found, why, query, output, names, kept or b"")
+    found, names = decode(scores, type=dict[str, float]), decode(applied, type=tuple[str, ...])
+    outcome, whole = _passed(passed), kept or b""
+    return _struct(Observation, (trace, at, outcome, average, found, why, query, output, names, whole))
 
 
 def is_state(path: Path) -> bool:
@@ -308,10 +355,12 @@ def is_state(path: Path) -> bool:
 def open_state(path: Path, *, to_write: bool = True) -> MonitorState | None:
     """The state in a file, which is made where it is missing.
 
-    None if it is to be written and another monitor does so. ``to_write`` False: to look at it, without its lock.
+    None if it is to be written and another monitor does so. ``to_write`` False: to look at it, without its lock, and
+    without a change to the file.
 
     Raises:
         ConfigError: the file is no state of a monitor, of a newer version, or cannot be opened.
+        MeasureError: it is to be looked at, and is not there.
     """
     lock = None
     try:
@@ -325,31 +374,75 @@ def open_state(path: Path, *, to_write: bool = True) -> MonitorState | None:
                 lock.close()
                 return None
         elif not path.is_file():
-            raise MeasureError("no monitor has stored anything here yet", where=str(path), hint="run `gate monitor`")
-        return MonitorState(path, _connect(path), lock)
-    except (OSError, sqlite3.Error) as error:
+            raise _nothing_yet(path)
+        return MonitorState(path, _to_write(path) if to_write else _to_read(path), lock)
+    except (OSError, sqlite3.Error, GateError) as error:
         if lock is not None:
             lock.close()
-        what = f"the monitor's state cannot be opened: {error}"
-        damaged = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
-        mend = "delete it" if damaged else "make room and its folder writable"  # a full disk is no reason to lose it
-        raise ConfigError(what, where=str(path), hint=f"{mend}, or name another under monitor.state") from error
+        if isinstance(error, GateError):
+            raise
+        raise _unusable(path, "opened", error) from error
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _nothing_yet(path: Path) -> MeasureError:
+    return MeasureError("no monitor has stored anything here yet", where=str(path), hint="run `gate monitor`")
+
+
+def _unusable(path: Path, what: str, error: Exception) -> ConfigError:
+    """The one line that is said of a state that cannot be used. A full disk is no reason to lose it."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    damaged = isinstance(error, MsgspecError) or code & 0xFF in _DAMAGED
+    mend = "move it away" if damaged else "make room and its folder writable"
+    said = str(error) or type(error).__name__
+    hint = f"{mend}, or name another under monitor.state"
+    return ConfigError(f"the monitor's state cannot be {what}: {said}", where=str(path), hint=hint)
+
+
+def _to_write(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
+        _check(db, path, may_be_new=True)
         _write_ahead(db)
         db.execute("PRAGMA synchronous=NORMAL")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version > FORMAT:
-            raise sqlite3.DatabaseError(f"it is of format {version}, and this version reads up to {FORMAT}")
         db.executescript(TABLES)
         db.execute(f"PRAGMA user_version={FORMAT}")
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _to_read(path: Path) -> sqlite3.Connection:
+    """Without making anything: what is only named to be looked at may be anybody's."""
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        _check(db, path, may_be_new=False)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _check(db: sqlite3.Connection, path: Path, *, may_be_new: bool) -> None:
+    """Raises `ConfigError` for a database that is another program's, a newer version's, or of which a part is missing.
+
+    A process that is making a state, or was killed as it did so, leaves some of its tables, and no version:
+    `MeasureError`, unless it ``may_be_new``.
+    """
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    tables = {name for (name,) in found}
+    if version > FORMAT and (not tables or tables >= _OUR_TABLES):
+        what = f"the monitor's state is of format {version}, and this version reads up to {FORMAT}"
+        raise ConfigError(what, where=str(path), hint="update agent-gate, or name another state")
+    is_new = version == 0 and tables < _OUR_TABLES
+    if is_new and not may_be_new:
+        raise _nothing_yet(path)
+    missing = set() if is_new else _OUR_TABLES - tables
+    if missing or tables - _OUR_TABLES:
+        why = f"it lacks the table {min(missing)}" if missing else f"it has a table {min(tables - _OUR_TABLES)}"
+        what = f"the file is a database, but no monitor's state: {why}"
+        raise ConfigError(what, where=str(path), hint="move it away, or name another file")
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:

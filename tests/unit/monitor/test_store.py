@@ -190,14 +190,96 @@ def test_what_is_no_state_is_refused_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite"
     with pytest.raises(MeasureError, match="no monitor has stored anything"):
         open_state(path, to_write=False)
+    path.touch()
+    with pytest.raises(MeasureError, match="no monitor has stored anything"):
+        open_state(path, to_write=False)
     path.write_bytes(b"not a database, and longer than a page header" * 40)
-    with pytest.raises(ConfigError, match=r"state cannot be opened.*delete it"):
+    with pytest.raises(ConfigError, match=r"state cannot be opened.*move it away"):
         open_state(path)
     path.unlink()
     newer = sqlite3.connect(path)
     newer.execute("PRAGMA user_version=99")
     newer.close()
     with pytest.raises(ConfigError, match="format 99"):
+        open_state(path)
+
+
+def foreign(path: Path) -> bytes:
+    other = sqlite3.connect(path)
+    other.executescript("CREATE TABLE answers (id INTEGER); INSERT INTO answers VALUES (7)")
+    other.close()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("to_write", [True, False])
+def test_the_database_of_another_program_is_left_as_it_is(tmp_path: Path, to_write: bool) -> None:
+    before = foreign(path := tmp_path / "theirs.db")
+    with pytest.raises(ConfigError, match="no monitor's state"):
+        open_state(path, to_write=to_write)
+    assert path.read_bytes() == before
+
+
+def test_looking_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    with opened(path) as state:
+        commit(state, seen("a"))
+    before = path.read_bytes()
+    looking = open_state(path, to_write=False)
+    assert looking is not None
+    with looking:
+        assert looking.has("a")
+        with pytest.raises(ConfigError, match="readonly"):
+            looking.change(Status.WARNING, "why", 1.0)
+    assert path.read_bytes() == before
+    with opened(path) as state:
+        assert commit(state, seen("b")) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE facts SET value = '{' WHERE name = 'counts'",
+        "UPDATE facts SET value = '[]' WHERE name = 'counts'",
+        "UPDATE facts SET value = '\"fine\"' WHERE name = 'status'",
+        "UPDATE traces SET passed = 'yes'",
+        "UPDATE traces SET passed = 7",
+        "UPDATE traces SET scores = '{'",
+        'UPDATE traces SET scores = \'{"tone": "high"}\'',
+        "UPDATE traces SET seen = 'noon'",
+        "UPDATE targets SET told = 'x'",
+        "UPDATE changes SET after = 'x'",
+        "UPDATE sources SET position = 'x'",
+        "ALTER TABLE traces RENAME COLUMN query TO asked",
+    ],
+)
+def test_a_damaged_state_is_told_in_one_line(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "m.sqlite"
+    with opened(path) as state:
+        commit(state, seen("a"))
+        state.change(Status.WARNING, "why", 7.0)
+        state.delivered("slack:X", Delivery(Status.WARNING))
+    db = sqlite3.connect(path)
+    db.execute(damage)
+    db.commit()
+    db.close()
+    with opened(path) as state, pytest.raises(ConfigError, match=r"m\.sqlite: .* cannot be used: .*move it away"):
+        _ = state.counts, state.status, state.last_change(), state.deliveries(), state.positions()
+        _ = state.outcomes(9, "c", 0.0), state.window(9, "c", 0.0), state.last_seen("c")
+
+
+def test_a_state_of_which_a_page_or_a_table_is_gone_is_told_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    with opened(path) as state:
+        commit(state, *(seen(f"t{n}", why="x" * 200) for n in range(200)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
+    with pytest.raises(ConfigError, match="move it away"), opened(path) as state:
+        state.window(200, "c", 0.0)
+    path.write_bytes(whole)
+    db = sqlite3.connect(path)
+    db.execute("DROP TABLE traces")
+    db.close()
+    with pytest.raises(ConfigError, match="it lacks the table traces"):
         open_state(path)
 
 
