@@ -51,7 +51,7 @@ def monitor(config_path: Path, **given: Any) -> NoReturn:
 
     TRACES are files or folders with OTLP JSON lines or rows of messages; by default those under `monitor.traces`.
     """
-    from gate.commands.texts.monitor import set_up, stored_report
+    from gate.commands.texts.monitor import check_other, set_up, stored_report
     from gate.config.load import load_config
 
     if given["once"] and given["looking"]:
@@ -63,6 +63,8 @@ def monitor(config_path: Path, **given: Any) -> NoReturn:
     overrides = {f"monitor.{name}": given[name] for name in ("sample_rate", "receive") if given[name] is not None}
     config = load_config(config_path, overrides)
     setup = set_up(config, os.environ, given, looking=given["looking"])
+    if given["versus"] is not None:
+        check_other(setup, given["versus"])
     if given["looking"]:
         _finish(setup, stored_report(setup), given, write=True)
     if given["once"]:

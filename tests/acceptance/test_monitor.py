@@ -481,7 +481,8 @@ def windows(shop: Project, canary: int, stable: int, *, each: int = 100) -> None
 
 def look(shop: Project, *more: str) -> tuple[int, str]:
     state = () if "--state" in more else ("--state", "canary.sqlite")
-    arguments = ("canary.jsonl", "--once", "--quiet", "--fail-on", "never", *state, *more)
+    fail_on = () if "--fail-on" in more else ("--fail-on", "never")
+    arguments = ("canary.jsonl", "--once", "--quiet", *fail_on, *state, *more)
     done = shop.gate("monitor", *arguments)
     return done.code, done.out + done.err
 
@@ -564,6 +565,57 @@ def test_a_canary_is_held_to_the_record_of_its_release(shop: Project) -> None:
         windows(shop, canary, 100)
         found, said = look(shop, "--versus", "r.jsonl", "--state", f"canary-{canary}.sqlite")
         assert (found, "(r.jsonl, 40 cases)" in said) == (code, True), said
+
+
+def release(shop: Project, *, answer: str = "It is on its way.", asked: str = "hello", name: str = "shop") -> None:
+    """Stores the record r.jsonl of a suite of 40 cases, and leaves the suite of `shop` where it was."""
+    shop.write("agent.py", f"def answer(message):\n    return {answer!r}\n")
+    for suite, said in ((name, asked), ("shop", "hello")):
+        config = CONFIG.replace("  tool_trajectory_avg_score: 0.9\n", "").replace("name: shop", f"name: {suite}")
+        shop.write("gate.yaml", config + "monitor: {sample_rate: 1.0}\n")
+        cases = "".join(f"  - {{id: c{n}, input: {said} {n}}}\n" for n in range(40))
+        shop.write("evals/a.yaml", f"cases:\n{cases}")
+        if not (shop.root / "r.jsonl").exists():
+            shop.gate("run", "--trials", "1", "--record", "r.jsonl")
+
+
+def test_the_record_of_another_suite_is_no_yardstick(shop: Project) -> None:
+    release(shop, name="other")
+    windows(shop, 75, 75)
+    found, said = look(shop, "--versus", "r.jsonl")
+    assert (found, "not measured: r.jsonl: it is of another suite, 'other'" in said) == (3, True), said
+
+
+def test_the_record_of_other_cases_is_no_yardstick(shop: Project) -> None:
+    release(shop, asked="goodbye")
+    windows(shop, 75, 75)
+    found, said = look(shop, "--versus", "r.jsonl")
+    assert (found, "40 cases of its 40 are not as in the suite here, such as 'c0'" in said) == (3, True), said
+
+
+def test_a_record_that_did_not_pass_itself_is_said_to_be_one(shop: Project) -> None:
+    release(shop, answer="I cannot say.")
+    windows(shop, 75, 75)
+    found, said = look(shop, "--versus", "r.jsonl")
+    assert (found, "pass: pass rate 0 %" in said, "; r.jsonl itself is below_threshold" in said) == (0, True, True), (
+        said
+    )
+
+
+def test_what_cannot_be_compared_hides_no_critical_window(shop: Project) -> None:
+    windows(shop, 10, 100)
+    (shop.root / "damaged.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 4096)
+    shop.write("text.jsonl", "nothing\n")
+    other = sqlite3.connect(shop.root / "theirs.db")
+    other.execute("CREATE TABLE answers (id INTEGER)")
+    other.close()
+    before = (shop.root / "theirs.db").read_bytes()
+    for name in ("nothing.sqlite", "damaged.sqlite", "text.jsonl", "theirs.db"):
+        for fail_on, code in (("critical", 1), ("never", 3)):
+            found, said = look(shop, "--versus", name, "--fail-on", fail_on)
+            assert (found, f"against {name}: not measured: " in said) == (code, True), said
+    assert (shop.root / "theirs.db").read_bytes() == before
+    assert look(shop, "--versus", "canary.sqlite", "--fail-on", "critical")[0] == 2, "said before anything is read"
 
 
 def test_what_a_canary_is_held_to_has_to_be_there(shop: Project) -> None:

@@ -9,12 +9,13 @@ from time import monotonic, sleep
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import PASS_RATE_MARGIN
 from gate.decision.comparison import passed
-from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, nearest
+from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
 from gate.judges.client import open_judge
 from gate.judges.meter import Budget
 from gate.model import FULL, STORED, Criterion, Side, Verdict
@@ -30,7 +31,9 @@ from gate.monitor.window import Limits, Status
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import store_of
+from gate.pipeline.verdict import judge_record, own_terms
 from gate.records import Record
+from gate.reports.formatting import count
 from gate.security.redact import Redactor
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
@@ -216,29 +219,40 @@ def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list
 # --- against another window, or a release ----------------------------------------------------------
 
 
+def check_other(setup: Setup, other: Path) -> None:
+    """Raises `ConfigError` if what a window is to be compared with is the monitor's own state."""
+    if other.resolve() == setup.state_path.resolve():
+        raise ConfigError("it is this monitor's own state", where=str(other), hint="name that of the other version")
+
+
 def compared_with(setup: Setup, other: Path) -> Versus:
     """Whether this window is no worse than that of another monitor's state, or than a record.
 
-    Raises:
-        ConfigError: what is named is the monitor's own state, or none at all.
+    What is missing, damaged or neither is `NOT_MEASURED`: the status that the window itself has still counts.
     """
-    config, criteria = setup.config, setup.scoring.fingerprint
-    if other.resolve() == setup.state_path.resolve():
-        raise ConfigError("it is this monitor's own state", where=str(other), hint="name that of the other version")
-    limits = setup.options.limits
+    try:
+        return _compared(setup, other)
+    except GateError as error:
+        return Versus(Verdict.NOT_MEASURED, f"not measured: {error}")
+
+
+def _compared(setup: Setup, other: Path) -> Versus:
+    config, criteria, limits = setup.config, setup.scoring.fingerprint, setup.options.limits
     here = _outcomes_in(setup, setup.state_path, criteria)
-    shared = 0
+    shared, note = 0, ""
     if is_state(other):
         there = _outcomes_in(setup, other, criteria)
         shared = len(here.keys() & there.keys())
         against = of_traces(other.stem, [*there.values()], limits.max_unmeasured, shared)
     else:
-        against = _record_arm(read_whole(other), setup, other.name)
+        record = read_whole(other)
+        against, note = _record_arm(record, setup, other.name), _own_verdict(record, other.name)
     own = of_traces("this window", [*here.values()], limits.max_unmeasured, shared)
     gate = config.file.gate
     margin = PASS_RATE_MARGIN if gate.pass_rate_margin is None else gate.pass_rate_margin
     least = limits.min_samples if against.unit == "trace" else 2
-    return compare_arms(own, against, alpha=gate.alpha, margin=margin, least=least)
+    found = compare_arms(own, against, alpha=gate.alpha, margin=margin, least=least)
+    return replace(found, text=f"{found.text}{note}")
 
 
 def _outcomes_in(setup: Setup, path: Path, criteria: str) -> dict[str, bool | None]:
@@ -250,11 +264,26 @@ def _outcomes_in(setup: Setup, path: Path, criteria: str) -> dict[str, bool | No
 
 def _record_arm(record: Record, setup: Setup, name: str) -> Arm:
     """The cases of a record, each with its share of trials that hold the criteria that production is judged by."""
+    if record.header.suite_id != setup.plan.suite.id:
+        problem = f"it is of another suite, {record.header.suite_id!r}, and not of {setup.plan.suite.id!r}"
+        return Arm(name, (), "case", problem)
+    own = {case.id: case.fingerprint for case in setup.plan.planned}
+    if others := [case.id for case in record.header.plan if own.get(case.id) != case.fingerprint]:
+        was = f"{count(len(others), 'case')} of its {len(record.header.plan)} {'is' if len(others) == 1 else 'are'}"
+        return Arm(
+            name, (), "case", f"{was} not as in the suite here, such as {others[0]!r}: measure the release again"
+        )
     blocking = [c for c in setup.scoring.criteria if c.blocking]
     stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     if apart := [c.name for c in blocking if stored.get(c.name) != c.fingerprint]:
         return Arm(name, (), "case", f"it was measured by another {apart[0]}")
     return of_cases(name, _outcomes(record, setup.plan, blocking))
+
+
+def _own_verdict(record: Record, name: str) -> str:
+    """What a record that did not pass came to by its own rules, to be said beside what it is compared with."""
+    verdict = judge_record(record, (), own_terms(record)).verdict
+    return "" if verdict is Verdict.PASS else f"; {name} itself is {verdict.value}"
 
 
 # --- running --------------------------------------------------------------------------------------
