@@ -338,7 +338,8 @@ def _passed(value: Any) -> bool | None:
 
 def _observation(row: Sequence[Any]) -> Observation:
     trace, at, passed, average, scores, applied, why, query, output, kept = row
-    found, names = decode(scores, type=dict[str, float]), decode(applied, type=tuple[str, ...])
+    values, names = decode(scores, type=dict[str, float | bool | None]), decode(applied, type=tuple[str, ...])
+    found = {name: float(value) for name, value in values.items() if value is not None}  # null: it was not a number
     outcome, whole = _passed(passed), kept or b""
     return _struct(Observation, (trace, at, outcome, average, found, why, query, output, names, whole))
 
@@ -388,14 +389,15 @@ def _nothing_yet(path: Path) -> MeasureError:
     return MeasureError("no monitor has stored anything here yet", where=str(path), hint="run `gate monitor`")
 
 
-def _unusable(path: Path, what: str, error: Exception) -> ConfigError:
+def _unusable(path: Path, what: str, error: Exception) -> GateError:
     """The one line that is said of a state that cannot be used. A full disk is no reason to lose it."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     damaged = isinstance(error, MsgspecError) or code & 0xFF in _DAMAGED
     mend = "move it away" if damaged else "make room and its folder writable"
     said = str(error) or type(error).__name__
     hint = f"{mend}, or name another under monitor.state"
-    return ConfigError(f"the monitor's state cannot be {what}: {said}", where=str(path), hint=hint)
+    kind = ConfigError if damaged or what == "opened" else MeasureError
+    return kind(f"the monitor's state cannot be {what}: {said}", where=str(path), hint=hint)
 
 
 def _to_write(path: Path) -> sqlite3.Connection:

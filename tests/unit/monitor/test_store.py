@@ -27,7 +27,7 @@ def opened(path: Path) -> MonitorState:
 
 
 def seen(trace: str, passed: bool | None = True, **more: object) -> Observation:
-    return Observation(trace, 1.0, passed, 0.5, {"tone": 0.5}, **more)  # type: ignore[arg-type]
+    return replace(Observation(trace, 1.0, passed, 0.5, {"tone": 0.5}), **more)
 
 
 def commit(
@@ -228,7 +228,7 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
     assert looking is not None
     with looking:
         assert looking.has("a")
-        with pytest.raises(ConfigError, match="readonly"):
+        with pytest.raises(MeasureError, match="readonly"):
             looking.change(Status.WARNING, "why", 1.0)
     assert path.read_bytes() == before
     with opened(path) as state:
@@ -265,6 +265,12 @@ def test_a_damaged_state_is_told_in_one_line(tmp_path: Path, damage: str) -> Non
     with opened(path) as state, pytest.raises(ConfigError, match=r"m\.sqlite: .* cannot be used: .*move it away"):
         _ = state.counts, state.status, state.last_change(), state.deliveries(), state.positions()
         _ = state.outcomes(9, "c", 0.0), state.window(9, "c", 0.0), state.last_seen("c")
+
+
+def test_a_score_that_is_no_number_damages_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path / "m.sqlite") as state:
+        commit(state, seen("a", scores={"tone": float("nan"), "kind": 1.0}))
+        assert [one.scores for one in state.window(9, "c", 0.0)] == [{"kind": 1.0}]
 
 
 def test_a_state_of_which_a_page_or_a_table_is_gone_is_told_in_one_line(tmp_path: Path) -> None:
