@@ -137,24 +137,6 @@ def make_report(
     notes: Sequence[str] = (),
 ) -> MonitorReport:
     """The report on a window, the oldest trace first. ``expected``: what CI measured."""
-    values: dict[str, list[float]] = {}
-    for one in window:
-        for name, value in one.scores.items():
-            values.setdefault(name, []).append(value)
-    applied = {name for one in window for name in one.applied}
-    found = averages(values, scoring.criteria)
-    answered = sum((one.passed is not False and not one.has_no_agent) or bool(one.applied) for one in window)
-    silent = answered >= SILENT_AFTER
-    rows = tuple(
-        CriterionAverage(
-            c.name,
-            found.get(c.name),
-            expected.criteria.get(c.name) if expected is not None else None,
-            "it applied to none of these traces: it needs a reference" if silent and c.name not in applied else "",
-            c.scale,
-        )
-        for c in scoring.criteria
-    )
     failed = [one for one in window if one.passed is False][-SHOWN_FAILURES:]
     overall = [one.average for one in window if one.average is not None]
     return MonitorReport(
@@ -166,7 +148,7 @@ def make_report(
         finding.share,
         finding.unmeasured,
         average(overall) if overall else None,
-        rows,
+        _averages(window, scoring, expected),
         scoring.skipped,
         tuple(Failure(one.trace, one.at, one.why, one.query, one.output) for one in reversed(failed)),
         counts,
@@ -176,6 +158,30 @@ def make_report(
         blind=finding.blind,
         newest=max((one.at for one in window), default=None),
         without_agent=sum(one.has_no_agent for one in window),
+    )
+
+
+def _averages(
+    window: Sequence[Observation], scoring: Scoring, expected: Expected | None
+) -> tuple[CriterionAverage, ...]:
+    """Of each criterion, with what CI measured."""
+    values: dict[str, list[float]] = {}
+    for one in window:
+        for name, value in one.scores.items():
+            values.setdefault(name, []).append(value)
+    applied = {name for one in window for name in one.applied}
+    found = averages(values, scoring.criteria)
+    answered = sum((one.passed is not False and not one.has_no_agent) or bool(one.applied) for one in window)
+    silent = answered >= SILENT_AFTER
+    return tuple(
+        CriterionAverage(
+            c.name,
+            found.get(c.name),
+            expected.criteria.get(c.name) if expected is not None else None,
+            "it applied to none of these traces: it needs a reference" if silent and c.name not in applied else "",
+            c.scale,
+        )
+        for c in scoring.criteria
     )
 
 
