@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gate.config.load import Config
 from gate.judges.options import JudgeOptions
 from gate.metrics.base import Judged
-from gate.model import Case
+from gate.model import Case, Scale
 from gate.scoring.score import Scorer
 
 
@@ -45,7 +45,13 @@ def _held(config: Config, scorer: Scorer, cases: Sequence[Case]) -> Held:
     metric, criterion = scorer.metric, scorer.criterion
     if not isinstance(metric, Judged) or criterion.stands_for:
         return Held(scorer)
-    from gate.judges.calibration import is_stale, load, may_block, not_corrected  # weight: only where a judge is asked
+    from gate.judges.calibration import (
+        is_stale,
+        load,
+        may_block,
+        not_applied,
+        not_corrected,
+    )  # weight: only where asked
 
     places = [calibration_file(config, root) for root in (config.base_root, config.root) if root is not None]
     place = next((path for path in places if path.exists()), places[-1])
@@ -57,15 +63,19 @@ def _held(config: Config, scorer: Scorer, cases: Sequence[Case]) -> Held:
         gone = "is of another judge, wording or options and no longer applies: run `gate calibrate` again"
         stale = is_stale(place, criterion.fingerprint, criterion.name)
         return Held(scorer, why, f"{criterion.name}: its calibration {gone}" if stale else "")
+    if gone := not_applied(found):
+        return Held(scorer, why, "" if why else f"{criterion.name}: {gone}: nothing is corrected")
     if place != places[0]:
         return Held(scorer, why, f"{criterion.name}: its calibration corrects its scores once it is merged")
     if _asks_by_case(scorer, cases):
         own = "cases have questions of their own, which its calibration does not cover: its scores are not corrected"
         return Held(scorer, why, f"{criterion.name}: {own}")
     known = found.known
-    weak = not_corrected(known) if known.graded is None else ""
+    if criterion.scale is Scale.BINARY:
+        known = replace(known, graded=None)  # nothing is graded there, whatever people's labels look like
+    weak = not_corrected(known)
     scorer = replace(scorer, criterion=replace(scorer.criterion, calibration=known))
-    return Held(scorer, why, f"{criterion.name}: {weak}: its scores are not corrected" if weak else "")
+    return Held(scorer, why, f"{criterion.name}: {weak}" if weak else "")
 
 
 def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:

@@ -1,7 +1,8 @@
 """What a judge's calibration makes of its scores: corrected means, bounds and slopes. The scores stay as they are.
 
 Zeros and ones are corrected by the judge's sensitivity and specificity, graded scores by the mean difference of
-people's scores and the judge's (prediction-powered). Where neither can be done, nothing is corrected.
+people's scores and the judge's (prediction-powered). Where neither can be done, or the labels do not show the judge to
+follow people, nothing is corrected.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from gate.statistics.agreement import (
     corrected_interval,
     corrected_share,
     corrected_upper_bound,
+    corrects,
+    difference_error,
     is_usable,
     kappa,
     slope,
 )
-from gate.statistics.intervals import mean, t_quantile
+from gate.statistics.intervals import mean
 
 MOST_TRIALS = 2**17
 """No run has more; a mean that so many would not prove short is not waited for."""
@@ -112,7 +115,8 @@ class ByDifference(Struct, frozen=True):
 
     def _half(self, p: float) -> float:
         """The quantile of the mean difference, above its mean."""
-        return t_quantile(p, self.graded.labels - 1) * self.graded.sd / math.sqrt(self.graded.labels)
+        low, high = self.ends
+        return difference_error(self.graded, p, high - low)
 
 
 Correction = ByRates | ByDifference
@@ -127,15 +131,16 @@ def correction_for(criterion: Criterion, values: Collection[float]) -> Correctio
     """How the scores of a criterion are corrected; None where they are not.
 
     Not without a calibration, nor where a plain comparison was asked for, nor where the judge is not shown to be better
-    than chance, nor where scores are graded and people said pass or fail. ``values`` are of both sides, so that both
-    are corrected alike.
+    than chance, nor where scores are graded and people said pass or fail, or graded too few to show that the judge
+    follows them. ``values`` are of both sides, so that both are corrected alike.
     """
     known = criterion.calibration
     if known is None or criterion.strict or criterion.hard or criterion.direction is Direction.LOWER:
         return None
     if criterion.scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
         return ByRates(known) if is_usable(known) else None
-    return ByDifference(known.graded, criterion.scale.range) if known.graded is not None else None
+    graded = known.graded
+    return ByDifference(graded, criterion.scale.range) if graded is not None and corrects(graded) else None
 
 
 def calibrated_judge(

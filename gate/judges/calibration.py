@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from statistics import stdev
+from statistics import correlation, stdev
 from typing import Any
 
 import msgspec
@@ -23,7 +23,15 @@ from gate.formats.messages import FormatError
 from gate.model import Case, Invocation, Part, Score, Turn
 from gate.model.calibration import GradedLabels, JudgeCalibration, LabelCount
 from gate.security import files
-from gate.statistics.agreement import clopper_pearson, is_usable, kappa, middle, table_draws
+from gate.statistics.agreement import (
+    LEAST_GRADED,
+    clopper_pearson,
+    corrects,
+    is_usable,
+    kappa,
+    middle,
+    table_draws,
+)
 from gate.statistics.intervals import mean
 
 FORMAT = 1
@@ -175,9 +183,15 @@ async def calibrate(
     pairs = [(one.label == 1.0 if one.binary else passes(one.label), passes(value)) for one, value in both]
     graded = None
     if len(both) > 1 and not any(one.binary for one, _ in both):
-        differences = [one.label - value for one, value in both]
-        graded = GradedLabels(len(both), mean(differences), stdev(differences))
+        graded = _graded([one.label for one, _ in both], [value for _, value in both])
     return Calibration(agreement(pairs), len(labels) - len(pairs), graded)
+
+
+def _graded(people: Sequence[float], judge: Sequence[float]) -> GradedLabels:
+    differences = [said - value for said, value in zip(people, judge, strict=True)]
+    alike = len(set(people)) == 1 or len(set(judge)) == 1
+    together = 0.0 if alike else min(1.0, max(-1.0, correlation(people, judge)))
+    return GradedLabels(len(people), mean(differences), stdev(differences), together)
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -222,7 +236,10 @@ def load(path: Path, fingerprint: str) -> Calibration | None:
         return None
     try:
         read = msgspec.convert(entry, _Entry)
-        return Calibration(agreement_of(astuple(read.agreement)), read.not_measured, read.graded)
+        table = astuple(read.agreement)
+        if read.graded is not None and read.graded.labels != sum(table):
+            raise MeasureError(f"{read.graded.labels:,} graded labels beside a table of {sum(table):,}")
+        return Calibration(agreement_of(table), read.not_measured, read.graded)
     except (msgspec.ValidationError, MeasureError) as error:
         raise ConfigError(f"not a calibration: {error}", where=str(path), hint="run `gate calibrate` again") from None
 
@@ -253,6 +270,8 @@ def may_block(calibration: Calibration | None, min_kappa: float | None) -> tuple
         return True, ""
     if calibration is None:
         return False, "reports only: this judge was never calibrated; run `gate calibrate`"
+    if why := not_applied(calibration):
+        return False, f"reports only: {why}"
     kappa = calibration.agreement.kappa
     if kappa is None:
         return False, "reports only: all labels or all judgements are alike, so agreement says nothing"
@@ -282,16 +301,41 @@ def describe(calibration: Calibration) -> str:
         lines.append(
             f"people score {graded.bias:+.3f} on average against the judge (standard deviation {graded.sd:.3f})"
         )
-    if (why := not_corrected(known)) and graded is None:
-        lines.append(f"scores are not corrected: {why}")
+    if why := not_applied(calibration):
+        lines.append(f"nothing is corrected: {why}")
+    elif why := not_corrected(known):
+        lines.append(why)
     return "\n".join(lines)
 
 
-def not_corrected(known: JudgeCalibration) -> str:
-    """Why verdicts cannot be corrected by it; empty where they can."""
-    if is_usable(known):
+def not_applied(calibration: Calibration) -> str:
+    """Why nothing of it can be used; empty where it can.
+
+    Where most answers were not measured, the others are those that the judge finds easy: what holds of a minority that
+    it chose itself says little of the answers that are judged.
+    """
+    measured, lost = calibration.agreement.n, calibration.not_measured
+    if lost <= measured:
         return ""
-    return f"{known.labels:,} labels do not show the judge to be better than chance"
+    return f"the judge measured {measured:,} of {measured + lost:,} labelled answers, less than half of them"
+
+
+def not_corrected(known: JudgeCalibration) -> str:
+    """Which scores cannot be corrected by it, and why; empty where those of the kind that people labelled can."""
+    graded = known.graded
+    if graded is None:
+        why = "" if is_usable(known) else f"{known.labels:,} labels do not show the judge to be better than chance"
+        return f"{why}: its scores are not corrected" if why else ""
+    if corrects(graded):
+        return ""
+    if graded.labels < LEAST_GRADED:
+        why = f"{graded.labels:,} graded labels are too few ({LEAST_GRADED} at least)"
+    elif graded.correlation is None:
+        why = "its calibration does not say whether the judge's scores rise with people's: run `gate calibrate` again"
+    else:
+        r = graded.correlation
+        why = f"{graded.labels:,} labels do not show the judge's scores to rise with people's (correlation {r:.2f})"
+    return f"{why}: its graded scores are not corrected"
 
 
 def _rate(successes: int, n: int) -> str:

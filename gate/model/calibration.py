@@ -21,6 +21,9 @@ class GradedLabels(Struct, frozen=True, forbid_unknown_fields=True):
     """Mean of people's score minus the judge's."""
     sd: Annotated[float, Meta(ge=0, le=100)]
     """Standard deviation (n − 1) of these differences."""
+    correlation: Annotated[float, Meta(ge=-1, le=1)] | None = None
+    """Pearson's, of people's scores and the judge's; 0 where either are all alike. None: not kept, by an earlier
+    version."""
 
 
 class JudgeCalibration(Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from random import Random
 from statistics import NormalDist
 
-from gate.model.calibration import JudgeCalibration
-from gate.statistics.intervals import divergence, share_upper_bound
+from gate.model.calibration import GradedLabels, JudgeCalibration
+from gate.statistics.intervals import divergence, share_upper_bound, t_quantile
 
 DRAWS = 2000
 """Draws behind an interval of kappa; its ends are then good to about a hundredth."""
 USABLE_LEVEL = 0.95
 """A judge corrects nothing until both its rates, bounded from below at this level, show it to be better than chance."""
+LEAST_GRADED = 20
+"""Graded labels that a correction needs: of fewer, a kind of answer that none of them shows can move the mean by more
+than a sixth of the scale (`difference_error`), as much as the corrections that are wanted."""
 
 Ends = tuple[float, float]
 
@@ -77,6 +80,39 @@ def is_usable(known: JudgeCalibration) -> bool:
     error = (1 - USABLE_LEVEL) / 2
     sensitivity = share_lower_bound(known.both_pass, known.passed, error)
     return sensitivity + share_lower_bound(known.both_fail, known.failed, error) > 1
+
+
+def corrects(graded: GradedLabels) -> bool:
+    """Whether graded labels are enough, and show the judge to follow people."""
+    return graded.labels >= LEAST_GRADED and _is_associated(graded)
+
+
+def _is_associated(graded: GradedLabels) -> bool:
+    """Whether the judge's scores are shown to rise with people's: the lower end of the correlation's interval is
+    above 0 (Fisher 1921, z = artanh r with the standard error 1 / √(n − 3)).
+
+    A judge that grades at random, or the other way round, can differ from people by 0.3 on average, too; that says
+    nothing of what people think of the next answer.
+    """
+    if graded.correlation is None or graded.correlation <= 0:
+        return False
+    z = NormalDist().inv_cdf((1 + USABLE_LEVEL) / 2)
+    return math.atanh(min(graded.correlation, 1 - 1e-12)) * math.sqrt(graded.labels - 3) > z
+
+
+def difference_error(graded: GradedLabels, p: float, width: float) -> float:
+    """How far the mean difference of people's scores and the judge's may lie from that of the labels, one-sided, at
+    the level ``p``: Student's interval, and the difference that no label shows.
+
+    That of n labels none shows what happens with the chance q has the probability (1 − q)^n, so with confidence p, q
+    is at most 1 − (1 − p)^(1/n), about 3 / n at 95 % (the rule of three, Hanley & Lippman-Hand 1983); such answers
+    differ by the ``width`` of the scale at most. So labels that all differ alike are no certainty. The sum is no
+    theorem; `tests/unit/statistics/test_agreement.py` measures that it is missed more rarely than promised, by
+    differences that are coarse, skewed and rare.
+    """
+    unseen = -math.expm1(math.log1p(-p) / graded.labels)
+    shown = t_quantile(p, graded.labels - 1) * graded.sd / math.sqrt(graded.labels)
+    return shown + unseen * (width + abs(graded.bias))
 
 
 def rates(known: JudgeCalibration) -> Ends:

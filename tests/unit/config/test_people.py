@@ -14,6 +14,7 @@ from gate.config.resolve import Plan, make_plans
 from gate.judges import calibration
 from gate.judges.options import CALIBRATION_FILE
 from gate.model import Rubric
+from gate.model.calibration import GradedLabels
 
 from .test_base_policy import BASE, under_base_policy, write
 
@@ -102,6 +103,24 @@ def test_few_labels_correct_nothing_and_let_it_block_as_before(tmp_path: Path) -
     plan = plan_of(head, None)
     assert plan.criteria[0].blocking
     told = "4 labels do not show the judge to be better than chance: its scores are not corrected"
+    assert plan.notes == (f"clarity: {told}",)
+
+
+def test_graded_labels_that_are_too_few_are_said(tmp_path: Path) -> None:
+    head, _ = folders(tmp_path)
+    graded = GradedLabels(100, 0.3, 0.0, 0.0)
+    save(head.parent, plan_of(head, None), replace(GOOD, graded=graded))
+    [note] = plan_of(head, None).notes
+    assert note.startswith("clarity: 100 labels do not show the judge's scores to rise with people's")
+    assert note.endswith("its graded scores are not corrected")
+
+
+def test_a_judge_that_left_most_labels_unmeasured_corrects_nothing_and_blocks_as_before(tmp_path: Path) -> None:
+    head, _ = folders(tmp_path)
+    save(head.parent, plan_of(head, None), replace(GOOD, not_measured=101))
+    plan = plan_of(head, None)
+    assert plan.criteria[0].blocking and plan.criteria[0].calibration is None
+    told = "the judge measured 100 of 201 labelled answers, less than half of them: nothing is corrected"
     assert plan.notes == (f"clarity: {told}",)
 
 

@@ -125,7 +125,7 @@ def test_a_drop_that_the_judge_shrinks_below_the_margin_is_not_certified() -> No
 
 
 def test_graded_scores_are_shifted_by_the_difference_that_people_show() -> None:
-    by = JudgeCalibration(40, 40, 10, 10, GradedLabels(100, bias=-0.1, sd=0.2))
+    by = JudgeCalibration(40, 40, 10, 10, GradedLabels(100, bias=-0.1, sd=0.2, correlation=0.6))
     trials = [trial(f"case-{i:02d}", clarity=0.6 + 0.3 * (i % 2)) for i in range(40)]
     assert judge(cases(40), [GRADED], trials).verdict is not Verdict.BELOW_THRESHOLD
     result = judge(cases(40), [known(GRADED, by)], trials)
@@ -139,13 +139,13 @@ def test_graded_scores_are_shifted_by_the_difference_that_people_show() -> None:
 
 def test_graded_scores_proven_short_carry_the_error_of_the_difference() -> None:
     trials = [trial(f"case-{i:02d}", clarity=0.5 + 0.1 * (i % 2)) for i in range(40)]
-    by = JudgeCalibration(40, 40, 10, 10, GradedLabels(100, bias=0.05, sd=0.4))
+    by = JudgeCalibration(40, 40, 10, 10, GradedLabels(100, bias=0.05, sd=0.4, correlation=0.4))
     [plain] = findings(judge(cases(40), [GRADED], trials), "clarity")
     [found] = findings(judge(cases(40), [known(GRADED, by)], trials), "clarity")
     assert isinstance(plain, MeanProvenShort)
     assert isinstance(found, MeanOpen)
     assert isinstance(
-        findings(judge(cases(40), [known(replace(GRADED, threshold=0.8), by)], trials), "clarity")[0], MeanProvenShort
+        findings(judge(cases(40), [known(replace(GRADED, threshold=0.95), by)], trials), "clarity")[0], MeanProvenShort
     )
 
 
@@ -157,9 +157,37 @@ def test_what_cannot_be_corrected_is_not() -> None:
     assert correction_for(replace(known(), direction=Direction.LOWER), {1.0}) is None
     assert correction_for(JUDGED, {1.0}) is None
     likert = replace(GRADED, scale=Scale.LIKERT)
-    assert isinstance(
-        correction_for(known(likert, JudgeCalibration(5, 5, 0, 0, GradedLabels(10, 0.5, 0.1))), {3.0}), ByDifference
-    )
+    by = JudgeCalibration(10, 10, 0, 0, GradedLabels(20, 0.5, 0.1, 0.7))
+    assert isinstance(correction_for(known(likert, by), {3.0}), ByDifference)
+
+
+@pytest.mark.parametrize(
+    "graded",
+    [
+        GradedLabels(2, 0.3, 0.0, 1.0),
+        GradedLabels(19, 0.3, 0.1, 0.99),
+        GradedLabels(40, 0.3, 0.1, -0.9),
+        GradedLabels(40, 0.3, 0.1, -1.0),
+        GradedLabels(40, 0.3, 0.0, 0.0),
+        GradedLabels(40, 0.3, 0.1, 0.3),
+        GradedLabels(40, 0.3, 0.1),
+    ],
+)
+def test_graded_labels_that_do_not_show_that_the_judge_follows_people_turn_no_verdict(graded: GradedLabels) -> None:
+    by = JudgeCalibration(graded.labels, 0, 0, 0, graded)
+    trials = [trial(f"case-{i:02d}", clarity=0.4 + 0.2 * (i % 2)) for i in range(40)]
+    assert correction_for(known(GRADED, by), {0.4, 0.6}) is None
+    result = judge(cases(40), [known(GRADED, by)], trials)
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+    assert row(result, "clarity").judge.candidate is None
+
+
+def test_labels_that_all_differ_alike_are_no_certainty() -> None:
+    by = JudgeCalibration(20, 20, 0, 0, GradedLabels(40, 0.1, 0.0, 1.0))
+    trials = [trial(f"case-{i:02d}", clarity=0.65) for i in range(40)]
+    shifted = row(judge(cases(40), [known(GRADED, by)], trials), "clarity").judge.candidate
+    assert shifted.value == pytest.approx(0.75)
+    assert shifted.low < 0.7 < 0.8 < shifted.high
 
 
 def test_what_is_known_of_the_judge_stands_beside_the_estimates() -> None:

@@ -17,6 +17,8 @@ from gate.judges.calibration import (
     describe,
     load,
     may_block,
+    not_applied,
+    not_corrected,
     read_labels,
     save,
 )
@@ -170,6 +172,7 @@ def test_labels_that_are_all_scores_say_how_people_differ(tmp_path: Path) -> Non
     assert found.graded is not None
     assert (found.graded.labels, found.graded.bias) == (4, pytest.approx(0.25))
     assert "people score +0.250 on average against the judge (standard deviation 0.129)" in describe(found)
+    assert "4 graded labels are too few (20 at least): its graded scores are not corrected" in describe(found)
     save(tmp_path / "c.json", "f", found)
     assert load(tmp_path / "c.json", "f") == found
 
@@ -184,8 +187,69 @@ def test_a_line_that_is_there_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_what_cannot_correct_is_said() -> None:
-    assert "not corrected: 10 labels do not show" in describe(Calibration(agreement(pairs(10, 0, 0, 0))))
-    assert "not corrected" not in describe(Calibration(agreement(pairs(50, 50, 1, 1))))
+    told = "10 labels do not show the judge to be better than chance: its scores are not corrected"
+    assert told in describe(Calibration(agreement(pairs(10, 0, 0, 0))))
+    assert "corrected" not in describe(Calibration(agreement(pairs(50, 50, 1, 1))))
+
+
+def graded_labels(folder: Path, *labels: float) -> Path:
+    path = folder / "labels.jsonl"
+    path.write_text("".join(f'{{"answer": "{n}", "label": {label}}}\n' for n, label in enumerate(labels)))
+    return path
+
+
+async def by_number(case: Case, invocation: Invocation) -> Score:
+    """The judge's scores rise with the number of the answer."""
+    return Score(int(invocation.text) / 40)
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        ([n / 40 for n in range(40)], ""),
+        ([1 - n / 40 for n in range(40)], "(correlation -1.00)"),
+        ([0.7] * 40, "(correlation 0.00)"),
+        ([0.3, 0.6], "2 graded labels are too few"),
+    ],
+)
+def test_graded_labels_correct_where_the_judge_rises_with_people(
+    tmp_path: Path, labels: list[float], told: str
+) -> None:
+    found = asyncio.run(calibrate(read_labels(graded_labels(tmp_path, *labels)), by_number, lambda v: v >= 0.5))
+    said = not_corrected(found.known)
+    assert told in said and bool(said) == bool(told)
+    assert said in describe(found)
+    save(tmp_path / "c.json", "f", found)
+    assert load(tmp_path / "c.json", "f") == found
+
+
+def test_an_entry_of_an_earlier_version_asks_for_another_calibration(tmp_path: Path) -> None:
+    found = asyncio.run(calibrate(read_labels(graded_labels(tmp_path, *[0.5, 1.0] * 20)), by_number, bool))
+    save(tmp_path / "c.json", "f", found)
+    data = json.loads((tmp_path / "c.json").read_text())
+    del data["calibrations"]["f"]["graded"]["correlation"]
+    (tmp_path / "c.json").write_text(json.dumps(data))
+    old = load(tmp_path / "c.json", "f")
+    assert old is not None
+    assert "run `gate calibrate` again: its graded scores are not corrected" in not_corrected(old.known)
+
+
+def test_more_graded_labels_than_the_table_holds_are_refused(tmp_path: Path) -> None:
+    found = asyncio.run(calibrate(read_labels(graded_labels(tmp_path, 0.4, 0.4)), by_number, bool))
+    save(tmp_path / "c.json", "f", found)
+    data = json.loads((tmp_path / "c.json").read_text())
+    data["calibrations"]["f"]["graded"]["labels"] = 1_000_000
+    (tmp_path / "c.json").write_text(json.dumps(data))
+    with pytest.raises(ConfigError, match="1,000,000 graded labels beside a table of 2"):
+        load(tmp_path / "c.json", "f")
+
+
+def test_a_judge_that_measured_less_than_half_of_the_labels_is_not_used() -> None:
+    half, less = Calibration(agreement(pairs(20, 20, 0, 0)), 40), Calibration(agreement(pairs(20, 20, 0, 0)), 41)
+    assert not_applied(half) == ""
+    assert may_block(half, 0.5)[0]
+    assert "nothing is corrected: the judge measured 40 of 81 labelled answers" in describe(less)
+    assert may_block(less, 0.5) == (False, f"reports only: {not_applied(less)}")
 
 
 def test_only_the_counts_of_a_file_are_believed(tmp_path: Path) -> None:

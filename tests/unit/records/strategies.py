@@ -74,7 +74,13 @@ calibrations = st.builds(
     JudgeCalibration,
     *[labels] * 4,
     graded=st.none()
-    | st.builds(GradedLabels, labels=st.integers(2, MAX_LABELS), bias=st.floats(-100, 100), sd=st.floats(0, 100)),
+    | st.builds(
+        GradedLabels,
+        labels=st.integers(2, MAX_LABELS),
+        bias=st.floats(-100, 100),
+        sd=st.floats(0, 100),
+        correlation=st.none() | st.floats(-1, 1),
+    ),
 )
 criteria = st.builds(
     model.Criterion,

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from random import Random
+from statistics import mean, stdev
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from gate.model.calibration import JudgeCalibration
+from gate.model.calibration import GradedLabels, JudgeCalibration
 from gate.statistics.agreement import (
     clopper_pearson,
     corrected_change,
     corrected_interval,
     corrected_share,
     corrected_upper_bound,
+    corrects,
+    difference_error,
     is_usable,
     kappa,
     middle,
@@ -125,6 +128,47 @@ def test_the_interval_covers_a_biased_judges_truth() -> None:
         plain += corrected_upper_bound(judged, 200, known, 0.05) >= 0.8
     assert hits >= 555
     assert plain >= 580
+
+
+def test_a_kind_of_answer_that_no_label_shows_keeps_the_rule_of_three() -> None:
+    alike = GradedLabels(100, 0.0, 0.0, 1.0)
+    assert difference_error(alike, 0.95, 1.0) == pytest.approx(3 / 100, rel=0.02)
+    assert difference_error(alike, 0.95, 4.0) == pytest.approx(12 / 100, rel=0.02)
+    varied = GradedLabels(100, 0.0, 0.2, 1.0)
+    assert difference_error(varied, 0.95, 1.0) > stats.t.ppf(0.95, 99) * 0.02
+
+
+def test_fewer_than_twenty_labels_and_an_order_that_may_be_chance_correct_nothing() -> None:
+    assert corrects(GradedLabels(20, 0.1, 0.1, 0.45))
+    assert not corrects(GradedLabels(20, 0.1, 0.1, 0.43))
+    assert not corrects(GradedLabels(19, 0.1, 0.1, 0.9))
+    assert corrects(GradedLabels(100, 0.1, 0.1, 0.2))
+    assert not any(corrects(GradedLabels(100, 0.1, 0.1, r)) for r in (None, -1.0, -0.2, 0.0, 0.19))
+
+
+WORLDS = {
+    "coarse": (0.05, (-0.25, 0.0, 0.25), (0.15, 0.55, 0.3)),
+    "skewed": (0.05, (0.0, -1.0), (0.95, 0.05)),
+    "rare": (0.05, (0.0, -1.0), (0.98, 0.02)),
+    "shifted": (0.05, (0.25, -0.75), (0.97, 0.03)),
+    "two kinds": (0.0008, (0.25, -0.25), (0.5, 0.5)),
+}
+"""The error that is promised on each side, and how people's score differs from the judge's, with its chances."""
+
+
+@pytest.mark.parametrize("n", [20, 50, 200])
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_mean_difference_lies_within_its_error(world: str, n: int) -> None:
+    error, differences, chances = WORLDS[world]
+    truth = sum(one * chance for one, chance in zip(differences, chances, strict=True))
+    rng, missed = Random(n), [0, 0]
+    for _ in range(1000):
+        drawn = rng.choices(differences, chances, k=n)
+        graded = GradedLabels(n, mean(drawn), stdev(drawn), 1.0)
+        half = difference_error(graded, 1 - error, 1.0)
+        missed[0] += truth > graded.bias + half
+        missed[1] += truth < graded.bias - half
+    assert max(missed) <= 1000 * error
 
 
 def _labels(rng: Random, n: int) -> JudgeCalibration:
