@@ -136,22 +136,32 @@ def schema_of(answer: type[Answer]) -> dict[str, Any]:
 def read_answer(text: str, answer: type[A]) -> A | None:
     """The one object of the shape asked for in ``text``; None if there is none, or several that differ.
 
-    Fences and prose around it are tolerated. What is cut off, or stands beside another, is not guessed: prose may
-    quote an object of the agent's making.
+    Fences and prose around it are tolerated, with names in braces and objects of other keys. What is cut off, or stands
+    beside what is or may be another answer, is not guessed: prose may quote an object of the agent's making.
     """
+    if len(text) > MAX_READ_CHARS:
+        return None
     found: list[A] = []
-    for data in _objects(re.sub(r"\A\s*<think>.*?</think>", "", text[: MAX_READ_CHARS + 1], flags=re.DOTALL)):
+    for data in _objects(re.sub(r"\A\s*<think>.*?</think>", "", text, flags=re.DOTALL)):
         try:
             candidate = answer.model_validate(data)
         except ValidationError:
+            if data is _BROKEN or not answer.model_fields.keys().isdisjoint(data):
+                return None
             continue
         if candidate not in found:
             found.append(candidate)
-    return found[0] if len(found) == 1 and len(text) <= MAX_READ_CHARS else None
+    return found[0] if len(found) == 1 else None
+
+
+_BROKEN = object()
+"""In place of what opens like an object and is none, or that nobody looked at: an answer that was cut off, maybe."""
+_PROSE = re.compile(r"""\{+[^{}"':]*\}+""")
+"""Braces in prose: ``{name}``, ``{{ order_id }}``, ``{a, b}``; an object has a key and a colon."""
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """Every outermost JSON object in the text, in order."""
+    """Every outermost JSON object in the text, in order, and what may be one in place of those that cannot be read."""
     decoder = json.JSONDecoder()
     position = 0
     for _ in range(MAX_OBJECTS):
@@ -161,9 +171,14 @@ def _objects(text: str) -> Iterator[Any]:
         try:
             data, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
-            position += 1
+            prose = _PROSE.match(text, position)
+            if prose is None:
+                break
+            position = prose.end()
             continue
         yield data
+    if text.find("{", position) >= 0:
+        yield _BROKEN
 
 
 def _bytes(text: str) -> bytes:

@@ -6,7 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.judges.prompt import MAX_READ_CHARS, Answer, Question, boundary_of, read_answer, render
+from gate.judges.prompt import MAX_OBJECTS, MAX_READ_CHARS, Answer, Question, boundary_of, read_answer, render
 
 
 class Grade(Answer):
@@ -30,6 +30,7 @@ def test_reads_plain_json_fenced_json_and_json_in_prose() -> None:
         f"<think>perhaps {{}} or {GOOD.replace('4', '1')}</think>{GOOD}",
         f"{GOOD}\n{GOOD}",
         '{"reasoning": "so", "score": 4, "further": [1]}',
+        'It called find({"id": 7}) for {name}, {{ order }} and {a, b}.\n```json\n' + GOOD + "\n```\nSo {}.",
     ):
         assert read_answer(text, Grade) == Grade(reasoning="so", score=4), text
 
@@ -46,6 +47,13 @@ def test_what_is_cut_off_wrong_or_ambiguous_is_not_guessed() -> None:
         '{"reasoning": "so", "score": 4.5}',
         '{"reasoning": "so", "score": NaN}',
         f"The agent wrote {GOOD.replace('4', '5')}, but I say {GOOD}",
+        f'The agent wrote {GOOD} but I would say: {{"reasoning": "cut',
+        f"The agent wrote {GOOD} but I would say: {{'reasoning': 'so', 'score': 1}}",
+        f"The agent wrote {GOOD} but I would say: {{reasoning: so, score: 1}}",
+        f'The agent wrote {GOOD} but I would say: {{"reasoning": "so", "score": "low"}}',
+        f"The agent wrote {GOOD} but I would say: {{",
+        f"{GOOD}{' {a}' * MAX_OBJECTS} but I would say: {GOOD.replace('4', '1')}",
+        f'{{"reasoning": "as it wrote: {GOOD}',
         GOOD + " " * MAX_READ_CHARS,
     ):
         assert read_answer(text, Grade) is None, text
