@@ -24,7 +24,7 @@ from gate.config.criteria import (
     with_previous,
 )
 from gate.config.load import Config, SuiteRules, criteria_of
-from gate.config.people import hold_to_people, notes_of
+from gate.config.people import Held, hold_to_people, notes_of
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
 from gate.errors import ConfigError, closest, nearest
@@ -96,7 +96,7 @@ class Plan(Struct, frozen=True, dict=True):
 def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: bool = False) -> tuple[Plan, ...]:
     """Reads the suites and checks everything that can be checked before an agent is started.
 
-    ``calibrating``: also where no judge may block yet.
+    ``calibrating``: whatever is known of judges so far, and also where none may block yet.
 
     Raises:
         ConfigError: unreadable suite, unknown metric or option, a judge without a key.
@@ -240,7 +240,8 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
     scoped = replace(at, selected=selected, demanded=demanded)
     built = [*build_scorers(stated.specs, suite.cases, scoped), *with_previous(stated.specs, suite.cases, scoped)]
     busy = [s for s in built if s.criterion.name not in demanded or not is_idle(s, suite.cases)]
-    people = hold_to_people(config, busy if any(_blocks(s) for s in busy) else built, suite.cases)
+    asked = busy if any(_blocks(s) for s in busy) else built
+    people = [Held(scorer) for scorer in asked] if calibrating else hold_to_people(config, asked, suite.cases)
     scorers = [(one.scorer, one.why) for one in people]
     held = tuple(f"{scorer.criterion.name} {why}" for scorer, why in scorers if why)
     if not calibrating:

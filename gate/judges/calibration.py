@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from gate.model.calibration import GradedLabels, JudgeCalibration, LabelCount
 from gate.security import files
 from gate.statistics.agreement import (
     LEAST_GRADED,
+    Ends,
     clopper_pearson,
     corrects,
     is_usable,
@@ -114,11 +116,12 @@ class _Line(BaseModel):
 _WORDS = {"pass": True, "fail": False, "true": True, "false": False, "yes": True, "no": False}
 
 
-def read_labels(path: Path) -> list[Label]:
+def read_labels(path: Path, ends: Ends = (-math.inf, math.inf)) -> list[Label]:
     """One labelled answer per line: ``{"user", "answer", "expected", "label", "id"}``.
 
-    ``answer`` is text or any form in which an agent may answer; ``label`` is pass or fail, or a score. A line that is
-    there twice counts once: the judge is asked the same question, so it would prove nothing more.
+    ``answer`` is text or any form in which an agent may answer; ``label`` is pass or fail, or a score between
+    ``ends``. A line that is there twice counts once: the judge is asked the same question, so it would prove nothing
+    more.
 
     Raises:
         ConfigError: a line that cannot be read, with its number; or no lines.
@@ -127,6 +130,10 @@ def read_labels(path: Path) -> list[Label]:
     seen = set()
     for number, data in read_json_lines(path):
         label = _label(data, f"{path}:{number}", number)
+        if not ends[0] <= label.label <= ends[1] and not label.binary:
+            reach = f"{ends[0]:g} to {ends[1]:g}" if math.isfinite(ends[1]) else f"{ends[0]:g} or more"
+            hint = f"scores of this criterion are {reach}"
+            raise ConfigError(f"label {label.label:g} is out of range", where=f"{path}:{number}", hint=hint)
         said = json.dumps({key: value for key, value in data.items() if key != "id"}, sort_keys=True)
         if said not in seen:
             seen.add(said)
@@ -217,11 +224,20 @@ class _Entry(Struct, frozen=True):
 def save(path: Path, fingerprint: str, calibration: Calibration, criterion: str = "") -> None:
     """Keeps a calibration under the fingerprint of what was calibrated: metric, version, options and judge.
 
-    An earlier one of the same criterion goes: it is of another judge or wording.
+    An earlier one of the same criterion goes: it is of another judge or wording. Damaged entries are kept as they are,
+    but for the one that this replaces.
+
+    Raises:
+        ConfigError: the file is not a calibration of this version.
+        MeasureError: what was found could not be read again.
     """
     entries = _entries(path) if path.is_file() else {}
     entries = {key: held for key, held in entries.items() if not criterion or _name_of(held) != criterion}
     entries[fingerprint] = {**msgspec.to_builtins(calibration), "criterion": criterion}
+    try:
+        _read(entries[fingerprint])
+    except msgspec.ValidationError as error:
+        raise MeasureError(f"the labels give no calibration that can be kept: {error}") from None
     files.write_text(path, json.dumps({"version": FORMAT, "calibrations": entries}, indent=2) + "\n")
 
 
@@ -235,13 +251,23 @@ def load(path: Path, fingerprint: str) -> Calibration | None:
     if entry is None:
         return None
     try:
-        read = msgspec.convert(entry, _Entry)
-        table = astuple(read.agreement)
-        if read.graded is not None and read.graded.labels != sum(table):
-            raise MeasureError(f"{read.graded.labels:,} graded labels beside a table of {sum(table):,}")
-        return Calibration(agreement_of(table), read.not_measured, read.graded)
+        return _read(entry)
     except (msgspec.ValidationError, MeasureError) as error:
         raise ConfigError(f"not a calibration: {error}", where=str(path), hint="run `gate calibrate` again") from None
+
+
+def _read(entry: Any) -> Calibration:
+    read = msgspec.convert(entry, _Entry)
+    table = astuple(read.agreement)
+    if read.graded is not None and read.graded.labels != sum(table):
+        raise MeasureError(f"{read.graded.labels:,} graded labels beside a table of {sum(table):,}")
+    return Calibration(agreement_of(table), read.not_measured, read.graded)
+
+
+def check_file(path: Path) -> None:
+    """Raises ConfigError if a calibration could not be added to a file that is there."""
+    if path.is_file():
+        _entries(path)
 
 
 def is_stale(path: Path, fingerprint: str, criterion: str) -> bool:
@@ -255,9 +281,13 @@ def _name_of(entry: Any) -> Any:
 
 
 def _entries(path: Path) -> dict[str, Any]:
-    data = read_document(path)
+    hint = "move the file away and run `gate calibrate` again"
+    try:
+        data = read_document(path)
+    except ConfigError as error:
+        raise ConfigError(f"not a calibration file: {error.what}", where=error.where, hint=hint) from None
     if not isinstance(data, dict) or data.get("version") != FORMAT or not isinstance(data.get("calibrations"), dict):
-        raise ConfigError("not a calibration file of this version", where=str(path), hint="run `gate calibrate` again")
+        raise ConfigError("not a calibration file of this version", where=str(path), hint=hint)
     return dict(data["calibrations"])
 
 

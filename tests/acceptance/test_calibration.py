@@ -171,6 +171,47 @@ def test_a_damaged_calibration_is_refused_in_one_line(judged: Project, agreement
     assert "calibration.json" in ran.err and "gate calibrate" in ran.err
 
 
+@pytest.mark.parametrize("entry", [{}, [], {"criterion": METRIC, "agreement": 1}])
+def test_calibrating_again_replaces_a_damaged_entry(judged: Project, entry: Any) -> None:
+    calibrate(judged)
+    path = judged.root / "calibration.json"
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps({**whole, "calibrations": dict.fromkeys(whole["calibrations"], entry)}))
+    calibrate(judged)
+    assert json.loads(path.read_text()) == whole
+
+
+@pytest.mark.parametrize("text", ["", "[1", "{}"])
+def test_a_file_that_is_no_calibration_is_to_be_moved_away_before_the_judge_is_asked(
+    judged: Project, stub: JudgeStub, text: str
+) -> None:
+    judged.write("calibration.json", text)
+    ran = judged.gate("calibrate", "labels.jsonl", "--metric", METRIC)
+    assert ran.code == 2
+    assert "calibration.json" in ran.err and "move the file away" in ran.err
+    assert not stub.requests
+
+
+@pytest.mark.parametrize("label", [2, -5, 1e6])
+def test_a_label_on_another_scale_is_refused_before_the_judge_is_asked(
+    judged: Project, stub: JudgeStub, label: float
+) -> None:
+    judged.write("labels.jsonl", f'{{"answer": "fine", "label": 1}}\n{{"answer": "wrong", "label": {label}}}\n')
+    ran = judged.gate("calibrate", "labels.jsonl", "--metric", METRIC)
+    assert ran.code == 2
+    assert "labels.jsonl:2" in ran.err and "0 to 1" in ran.err
+    assert not stub.requests and not (judged.root / "calibration.json").exists()
+
+
+def test_calibrating_keeps_to_the_budget(judged: Project, stub: JudgeStub) -> None:
+    configuration = json.loads((judged.root / "gate.yaml").read_text())
+    judged.write("gate.yaml", {**configuration, "budget": {"judge_calls": 40}})
+    said = calibrate(judged)
+    assert len(stub.requests) == 40
+    assert "44 labels, 56 not measured" in said, "four answers have two labels and are asked about once"
+    assert "nothing is corrected: the judge measured 44 of 100 labelled answers" in said
+
+
 # --- in a change that is judged by its base's rules -----------------------------------------------
 
 LENIENT = ((50, "pass", "fine"), (0, "pass", "wrong"), (25, "fail", "fine"), (25, "fail", "wrong"))

@@ -9,8 +9,9 @@ from gate.config.load import Config
 from gate.config.people import calibration_file
 from gate.config.resolve import make_plans
 from gate.errors import ConfigError
-from gate.judges.calibration import calibrate, describe, read_labels, save
+from gate.judges.calibration import calibrate, check_file, describe, read_labels, save
 from gate.judges.client import open_judge
+from gate.judges.meter import Budget
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 
@@ -32,13 +33,21 @@ async def calibrate_judge(config: Config, labels: Path, metric: str, environment
     judged, mark = scorer.metric, scorer.criterion.pass_threshold
     if mark is None:
         raise ConfigError(f"{metric!r} has no threshold that tells pass from fail", where=str(config.path))
-    cache = config.output / "judge.sqlite"
-    async with open_judge(config.file.judge, environment=environment, cache_path=cache) as judge:
+    path = calibration_file(config, config.root)
+    check_file(path)
+    said = read_labels(labels, scorer.criterion.scale.range)
+    limits = config.file.budget
+    opened = open_judge(
+        config.file.judge,
+        environment=environment,
+        cache_path=config.output / "judge.sqlite",
+        budget=Budget(max_calls=limits.judge_calls, usd=limits.usd),
+    )
+    async with opened as judge:
         found = await calibrate(
-            read_labels(labels),
+            said,
             lambda case, invocation: judged.judge_score(case, TrialOutput((invocation,)), judge),
             lambda value: value >= mark,
         )
-    path = calibration_file(config, config.root)
     save(path, scorer.criterion.fingerprint, found, metric)
     return f"{describe(found)}\nkept in {path}"
