@@ -157,6 +157,8 @@ def _criteria(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
     brief = [row for row in suite.criteria if not any(row is other for other in whole)]
     for row in brief:
         _brief(console, row, suite)
+        if row.judge is not None and row.judge.candidate is not None:  # what decides is not the mean above
+            _line(console, 4, (judge_line(row), "dim"))
     if brief:
         console.print()
 

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 import gate
+from gate.model import Estimate
 from gate.model.facts import AnsweredBy, CouldNotMeasure, TooManyErrors
 from gate.model.findings import Change, GotWorse
+from gate.model.results import CalibratedJudge
 from gate.reports.console import render, render_line
 from gate.reports.sparkline import encodable
 
@@ -105,6 +107,18 @@ def test_what_the_figures_say_is_not_said_again_and_the_statistics_are_left_to_e
     flat = " ".join(render(result(replace(REGRESSED, criteria=(fell,)))).split())
     assert "over 40 cases" not in flat
     assert "broken: a, b" not in flat, "the headline and the list of cases name them"
+
+
+def test_what_passes_by_a_corrected_mean_says_so_without_more_words() -> None:
+    passed = RESULTS["pass"]
+    [suite] = passed.suites
+    rate = Estimate(0.9, 0.8, 0.95, 60, 60)
+    known = CalibratedJudge(100, 92, 0.81, rate, rate, Estimate(0.88, 0.80, 0.94, 40, 40), None, slope=0.8)
+    rows = tuple(replace(row, judge=known) for row in suite.criteria)
+    told = "judge agrees with people on 92 of 100 labels (κ 0.81); corrected"
+    assert told in render(replace(passed, suites=(replace(suite, criteria=rows),)))
+    plain = tuple(replace(row, judge=replace(known, candidate=None)) for row in suite.criteria)
+    assert "judge agrees" not in render(replace(passed, suites=(replace(suite, criteria=plain),)))
 
 
 def test_few_cases_are_shown_and_where_the_rest_is() -> None:
