@@ -9,10 +9,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.config.criteria import demanded_before
 from gate.config.load import Config
+from gate.config.specs import CriterionSpec
 from gate.judges.options import JudgeOptions
 from gate.metrics.base import Judged
-from gate.model import Case, Scale
+from gate.model import Case, Criterion, Scale
 from gate.scoring.score import Scorer
 
 
@@ -31,39 +33,43 @@ def calibration_file(config: Config, root: Path) -> Path:
     return root / (config.file.judge or JudgeOptions()).calibration
 
 
-def hold_to_people(config: Config, scorers: Sequence[Scorer], cases: Sequence[Case]) -> list[Held]:
+def mark_of(criterion: Criterion) -> float | None:
+    """The score from which an answer passes, where judge and people are compared; of zeros and ones always 1."""
+    mark = criterion.pass_threshold
+    return 1.0 if criterion.scale is Scale.BINARY and mark else mark
+
+
+def hold_to_people(
+    config: Config, scorers: Sequence[Scorer], cases: Sequence[Case], before: Sequence[CriterionSpec] = ()
+) -> list[Held]:
     """A judged criterion is corrected by its calibration, and with ``min_kappa`` blocks only where its judge agrees
     with people.
 
     Of a change that is held to its base's rules only the base's calibration corrects: one that came with the change
-    could flatter the judge. Where the base has none, the change's may say that a criterion blocks, never more.
+    could flatter the judge. Where the base has none, the change's may say that a criterion blocks, never more. A
+    calibration of the base's threshold (``before``: its criteria) stays one, whatever the change makes of it: a change
+    could otherwise free a criterion from its judge by a threshold that is a little higher.
     """
-    return [_held(config, scorer, cases) for scorer in scorers]
+    return [_held(config, scorer, cases, before) for scorer in scorers]
 
 
-def _held(config: Config, scorer: Scorer, cases: Sequence[Case]) -> Held:
+def _held(config: Config, scorer: Scorer, cases: Sequence[Case], before: Sequence[CriterionSpec]) -> Held:
     metric, criterion = scorer.metric, scorer.criterion
     if not isinstance(metric, Judged) or criterion.stands_for:
         return Held(scorer)
-    from gate.judges.calibration import (
-        is_stale,
-        load,
-        may_block,
-        not_applied,
-        not_corrected,
-    )  # weight: only where asked
+    from gate.judges.calibration import load, may_block, not_applied, not_corrected  # weight: only where asked
 
     places = [calibration_file(config, root) for root in (config.base_root, config.root) if root is not None]
     place = next((path for path in places if path.exists()), places[-1])
     found = load(place, criterion.fingerprint)
-    may, why = may_block(found, metric.min_kappa)
+    bases = (demanded_before(scorer, spec) for spec in before if spec.name == criterion.name)
+    marks = {mark_of(one) for one in (criterion, *bases)}
+    may, why = may_block(found, metric.min_kappa, marks)
     if not may:
         scorer = replace(scorer, criterion=replace(criterion, blocking=False, blocks_regression=False))
     if found is None:
-        gone = "is of another judge, wording or options and no longer applies: run `gate calibrate` again"
-        stale = is_stale(place, criterion.fingerprint, criterion.name)
-        return Held(scorer, why, f"{criterion.name}: its calibration {gone}" if stale else "")
-    if gone := not_applied(found):
+        return Held(scorer, why, _stale(place, criterion))
+    if gone := not_applied(found, marks):
         return Held(scorer, why, "" if why else f"{criterion.name}: {gone}: nothing is corrected")
     if place != places[0]:
         return Held(scorer, why, f"{criterion.name}: its calibration corrects its scores once it is merged")
@@ -76,6 +82,15 @@ def _held(config: Config, scorer: Scorer, cases: Sequence[Case]) -> Held:
     weak = not_corrected(known)
     scorer = replace(scorer, criterion=replace(scorer.criterion, calibration=known))
     return Held(scorer, why, f"{criterion.name}: {weak}" if weak else "")
+
+
+def _stale(place: Path, criterion: Criterion) -> str:
+    """That only another judge or wording was calibrated; empty where none was."""
+    from gate.judges.calibration import is_stale  # weight: only where asked
+
+    gone = "is of another judge, wording or options and no longer applies: run `gate calibrate` again"
+    stale = is_stale(place, criterion.fingerprint, criterion.name)
+    return f"{criterion.name}: its calibration {gone}" if stale else ""
 
 
 def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:

@@ -241,7 +241,8 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
     built = [*build_scorers(stated.specs, suite.cases, scoped), *with_previous(stated.specs, suite.cases, scoped)]
     busy = [s for s in built if s.criterion.name not in demanded or not is_idle(s, suite.cases)]
     asked = busy if any(_blocks(s) for s in busy) else built
-    people = [Held(scorer) for scorer in asked] if calibrating else hold_to_people(config, asked, suite.cases)
+    before = rules.before if rules is not None else ()
+    people = [Held(scorer) for scorer in asked] if calibrating else hold_to_people(config, asked, suite.cases, before)
     scorers = [(one.scorer, one.why) for one in people]
     held = tuple(f"{scorer.criterion.name} {why}" for scorer, why in scorers if why)
     if not calibrating:

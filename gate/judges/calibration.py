@@ -7,7 +7,7 @@ import asyncio
 import json
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from statistics import correlation, stdev
 from typing import Any
@@ -166,6 +166,8 @@ class Calibration(Struct, frozen=True):
     not_measured: int = 0
     graded: GradedLabels | None = None
     """Where every label is a score: how people's lie beside the judge's."""
+    threshold: float | None = None
+    """The score from which an answer passed in the table; None: not kept, by an earlier version."""
 
     @property
     def known(self) -> JudgeCalibration:
@@ -217,6 +219,7 @@ class _Entry(Struct, frozen=True):
     agreement: _Table
     not_measured: LabelCount = 0
     graded: GradedLabels | None = None
+    threshold: float | None = None
     criterion: str = ""
     """What was calibrated, so that a calibration that no longer applies can be told from none."""
 
@@ -261,7 +264,7 @@ def _read(entry: Any) -> Calibration:
     table = astuple(read.agreement)
     if read.graded is not None and read.graded.labels != sum(table):
         raise MeasureError(f"{read.graded.labels:,} graded labels beside a table of {sum(table):,}")
-    return Calibration(agreement_of(table), read.not_measured, read.graded)
+    return Calibration(agreement_of(table), read.not_measured, read.graded, read.threshold)
 
 
 def check_file(path: Path) -> None:
@@ -291,24 +294,34 @@ def _entries(path: Path) -> dict[str, Any]:
     return dict(data["calibrations"])
 
 
-def may_block(calibration: Calibration | None, min_kappa: float | None) -> tuple[bool, str]:
+def may_block(
+    calibration: Calibration | None, min_kappa: float | None, marks: Collection[float | None] = ()
+) -> tuple[bool, str]:
     """Whether a judge may fail the gate, and if not, why.
 
-    The lower end of κ's interval must reach ``min_kappa``: few labels prove little.
+    The lower end of κ's interval must reach ``min_kappa``: few labels prove little. ``marks`` as in `not_applied`; κ
+    proves nothing of a threshold that nobody knows.
     """
     if min_kappa is None:
         return True, ""
+    why = _why_not(calibration, min_kappa, marks)
+    return not why, f"reports only: {why}" if why else ""
+
+
+def _why_not(calibration: Calibration | None, min_kappa: float, marks: Collection[float | None]) -> str:
     if calibration is None:
-        return False, "reports only: this judge was never calibrated; run `gate calibrate`"
-    if why := not_applied(calibration):
-        return False, f"reports only: {why}"
+        return "this judge was never calibrated; run `gate calibrate`"
+    if why := not_applied(calibration, marks):
+        return why
+    if marks and calibration.threshold is None:
+        return "its calibration does not say of which threshold it is: run `gate calibrate` again"
     kappa = calibration.agreement.kappa
     if kappa is None:
-        return False, "reports only: all labels or all judgements are alike, so agreement says nothing"
+        return "all labels or all judgements are alike, so agreement says nothing"
     if kappa.low < min_kappa:
         found = f"κ {kappa.value:.2f} (95 %: {kappa.low:.2f} to {kappa.high:.2f}, {calibration.agreement.n} labels)"
-        return False, f"reports only: {found} does not reach {min_kappa:g}"
-    return True, ""
+        return f"{found} does not reach {min_kappa:g}"
+    return ""
 
 
 def describe(calibration: Calibration) -> str:
@@ -338,13 +351,19 @@ def describe(calibration: Calibration) -> str:
     return "\n".join(lines)
 
 
-def not_applied(calibration: Calibration) -> str:
+def not_applied(calibration: Calibration, marks: Collection[float | None] = ()) -> str:
     """Why nothing of it can be used; empty where it can.
+
+    What passes at one threshold fails at another, so the table is of its own alone: it must be among ``marks``, if any
+    are given. An entry that does not tell its threshold still corrects, as it did when it was kept: nothing shows that
+    it was moved since, and a correction by few or old labels is bounded by its own error.
 
     Where most answers were not measured, the others are those that the judge finds easy: what holds of a minority that
     it chose itself says little of the answers that are judged.
     """
     measured, lost = calibration.agreement.n, calibration.not_measured
+    if marks and calibration.threshold is not None and calibration.threshold not in marks:
+        return f"its calibration is of the threshold {calibration.threshold:g}: run `gate calibrate` again"
     if lost <= measured:
         return ""
     return f"the judge measured {measured:,} of {measured + lost:,} labelled answers, less than half of them"

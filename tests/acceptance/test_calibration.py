@@ -128,6 +128,19 @@ def test_another_judge_is_not_calibrated_by_it(judged: Project, stub: JudgeStub)
     assert any(f"{METRIC}: {gone}" in warning for warning in suite["warnings"])
 
 
+def test_another_threshold_is_not_calibrated_by_it(judged: Project, stub: JudgeStub) -> None:
+    calibrate(judged)
+    configure(judged, stub, threshold=0.8)
+    _, result = judged.result("run")
+    [suite] = result["suites"]
+    assert suite["criteria"][1]["judge"] is None
+    told = f"{METRIC}: its calibration is of the threshold 0.7: run `gate calibrate` again: nothing is corrected"
+    assert told in suite["warnings"]
+    calibrate(judged)
+    _, result = judged.result("run")
+    assert result["suites"][0]["criteria"][1]["judge"]["labels"] == 100
+
+
 def test_below_min_kappa_it_reports_only(judged: Project, stub: JudgeStub) -> None:
     labels(judged, ((20, "pass", "fine"), (20, "pass", "wrong"), (20, "fail", "fine"), (20, "fail", "wrong")))
     configure(judged, stub, min_kappa=0.4, threshold=0.99)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from gate.config.load import Config
-from gate.config.people import calibration_file
+from gate.config.people import calibration_file, mark_of
 from gate.config.resolve import make_plans
 from gate.errors import ConfigError
 from gate.judges.calibration import calibrate, check_file, describe, read_labels, save
@@ -30,7 +32,7 @@ async def calibrate_judge(config: Config, labels: Path, metric: str, environment
     if scorer is None or not isinstance(scorer.metric, JudgedMetric):
         what = f"{metric!r} is not a judged criterion of this configuration"
         raise ConfigError(what, where=str(config.path), hint="name it under `criteria`, with its threshold")
-    judged, mark = scorer.metric, scorer.criterion.pass_threshold
+    judged, mark = scorer.metric, mark_of(scorer.criterion)
     if mark is None:
         raise ConfigError(f"{metric!r} has no threshold that tells pass from fail", where=str(config.path))
     path = calibration_file(config, config.root)
@@ -49,5 +51,5 @@ async def calibrate_judge(config: Config, labels: Path, metric: str, environment
             lambda case, invocation: judged.judge_score(case, TrialOutput((invocation,)), judge),
             lambda value: value >= mark,
         )
-    save(path, scorer.criterion.fingerprint, found, metric)
+    save(path, scorer.criterion.fingerprint, replace(found, threshold=mark), metric)
     return f"{describe(found)}\nkept in {path}"

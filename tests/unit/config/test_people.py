@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.config.load import read_config
-from gate.config.people import calibration_file, hold_to_people, notes_of
+from gate.config.people import calibration_file, hold_to_people, mark_of, notes_of
 from gate.config.resolve import Plan, make_plans
 from gate.judges import calibration
 from gate.judges.options import CALIBRATION_FILE
@@ -19,8 +19,8 @@ from gate.model.calibration import GradedLabels
 from .test_base_policy import BASE, under_base_policy, write
 
 KEY = {"OPENAI_API_KEY": "x"}
-GOOD = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 50))
-WEAK = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 2))
+GOOD = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 50), threshold=0.7)
+WEAK = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 2), threshold=0.7)
 UNCALIBRATED = "blocks by a judge that was never compared with people: clarity (`gate calibrate`)"
 
 
@@ -122,6 +122,45 @@ def test_a_judge_that_left_most_labels_unmeasured_corrects_nothing_and_blocks_as
     assert plan.criteria[0].blocking and plan.criteria[0].calibration is None
     told = "the judge measured 100 of 201 labelled answers, less than half of them: nothing is corrected"
     assert plan.notes == (f"clarity: {told}",)
+
+
+def test_what_passed_at_another_threshold_neither_corrects_nor_lets_a_judge_block(tmp_path: Path) -> None:
+    head, _ = folders(tmp_path)
+    save(head.parent, plan_of(head, None), replace(GOOD, threshold=0.5))
+    plan = plan_of(head, None)
+    moved = "its calibration is of the threshold 0.5: run `gate calibrate` again"
+    assert plan.criteria[0].blocking and plan.criteria[0].calibration is None
+    assert plan.notes == (f"clarity: {moved}: nothing is corrected",)
+    head, _ = folders(tmp_path, min_kappa=0.5)
+    plan = plan_of(head, None)
+    assert not plan.criteria[0].blocking
+    assert plan.notes == (f"clarity reports only: {moved}",)
+
+
+def test_an_entry_without_a_threshold_corrects_and_does_not_let_a_judge_block(tmp_path: Path) -> None:
+    head, _ = folders(tmp_path)
+    save(head.parent, plan_of(head, None), replace(GOOD, threshold=None))
+    assert plan_of(head, None).criteria[0].calibration == GOOD.known
+    head, _ = folders(tmp_path, min_kappa=0.5)
+    plan = plan_of(head, None)
+    assert not plan.criteria[0].blocking
+    assert "does not say of which threshold it is: run `gate calibrate` again" in plan.notes[0]
+
+
+def test_a_change_cannot_free_a_criterion_from_its_judge_by_a_higher_threshold(tmp_path: Path) -> None:
+    head, base = folders(tmp_path, min_kappa=0.5)
+    save(base.parent, plan_of(base, None), GOOD)
+    judged = {"clarity": {"threshold": 0.75, "min_kappa": 0.5}, "latency": {"max": 3}}
+    head = write(head.parent, BASE | {"criteria": judged})
+    plan = plan_of(head, base)
+    assert plan.criteria[0].threshold == 0.75
+    assert plan.criteria[0].blocking and plan.criteria[0].calibration == GOOD.known
+
+
+def test_scores_of_zero_and_one_pass_alike_at_any_threshold(tmp_path: Path) -> None:
+    for threshold in (0.5, 0.9):
+        head = write(tmp_path / str(threshold), BASE | {"criteria": {"task_completion": threshold}})
+        assert mark_of(plan_of(head, None).criteria[0]) == 1.0
 
 
 def test_another_wording_leaves_a_calibration_behind_and_calibrating_again_replaces_it(tmp_path: Path) -> None:
