@@ -7,14 +7,14 @@ compares the few cases that are left, and would call that no worse.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import comb
 
 from msgspec import Struct
 
-from gate.decision.cases import LEAST_LOST, MOST_LOST
+from gate.decision.cases import are_few
 from gate.decision.comparison import Comparison
 from gate.model import Criterion, Trial
 from gate.model.findings import ChecksFellAway
+from gate.statistics.intervals import stratified_fisher_less
 
 MOST_CASES = 200
 """Cases that a test rests on at most, the first of the suite: they prove what there is to prove."""
@@ -39,25 +39,21 @@ def fell_away(comparison: Comparison) -> ChecksFellAway | None:
 
     It is where more cases fell away than may be removed, and chance would do as much in less than the error rate's part
     of this criterion: if both sides shared one rate in each case, the trials that have nothing to check would be drawn
-    from all trials of the case (a product of hypergeometric distributions).
+    from all trials of the case.
     """
     blocking = [criterion for criterion in comparison.criteria if criterion.blocking]
     found = []
     for criterion in blocking:
         known = comparison.stored_values(criterion).keys() & comparison.with_baseline
-        if _is_few(len(known - comparison.values(criterion).keys()), len(known)):
+        if are_few(len(known - comparison.values(criterion).keys()), len(known)):
             continue
         applied = dict(_applied(comparison, criterion))
         gone = tuple([case_id for case_id, one in applied.items() if one.fell_away])
-        if _is_few(len(gone), len(applied)):
+        if are_few(len(gone), len(applied)):
             continue
         if _as_silent_by_chance(applied.values()) <= comparison.settings.own_alpha / len(blocking):
             found.append(ChecksFellAway(criterion.name, gone, len(applied)))
     return max(found, key=lambda one: len(one.cases), default=None)
-
-
-def _is_few(gone: int, known: int) -> bool:
-    return gone < LEAST_LOST or gone <= MOST_LOST * known
 
 
 def _applied(comparison: Comparison, criterion: Criterion) -> Iterator[tuple[str, _Applied]]:
@@ -81,19 +77,4 @@ def _count(trials: Iterable[Trial], criterion: Criterion) -> tuple[int, int]:
 def _as_silent_by_chance(cases: Iterable[_Applied]) -> float:
     """The probability of as many trials now without anything to check, or more, if both sides are alike."""
     mixed = [one for one in cases if one.before + one.now < one.of_before + one.of_now][:MOST_CASES]
-    seen = sum(one.of_now - one.now for one in mixed)
-    ways = [1.0]
-    for one in mixed:
-        total = one.of_before + one.of_now
-        silent = total - one.before - one.now
-        share = [comb(silent, k) * comb(total - silent, one.of_now - k) for k in range(one.of_now + 1)]
-        ways = _convolved(ways, [way / comb(total, one.of_now) for way in share])
-    return sum(ways[seen:])
-
-
-def _convolved(a: list[float], b: list[float]) -> list[float]:
-    found = [0.0] * (len(a) + len(b) - 1)
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            found[i + j] += x * y
-    return found
+    return stratified_fisher_less([(one.now, one.of_now, one.before, one.of_before) for one in mixed])

@@ -54,10 +54,14 @@ def lost(comparison: Comparison) -> CasesNotCompared | None:
     excused = comparison.settings.quarantine.keys()
     known = comparison.baseline.keys() - excused
     counts = [len(set(ids) - excused) for ids in (removed(comparison), edited(comparison))]
-    few = sum(counts) < LEAST_LOST or sum(counts) <= MOST_LOST * len(known)
-    if not sum(counts) or (few and comparison.paired):
+    if not sum(counts) or (are_few(sum(counts), len(known)) and comparison.paired):
         return None
     return CasesNotCompared(counts[0], counts[1], len(known))
+
+
+def are_few(gone: int, known: int) -> bool:
+    """Whether so many of the baseline's cases may be missing under a pass."""
+    return gone < LEAST_LOST or gone <= MOST_LOST * known
 
 
 class _Seen(Struct, frozen=True):

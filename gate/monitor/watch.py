@@ -35,7 +35,7 @@ PUBLISH_SECONDS = 5.0
 LOOK_SECONDS = 600.0
 """What is read in one go counts as read at one time, for so long; or for half of `WatchOptions.silence`."""
 LEAST_LOST = 3
-"""Traces that were in lines that could not be read, from which a look may count as lost."""
+"""Traces that could not be read, or be told to be complete, from which a look may count as lost."""
 ATTEMPTS = 3
 """Of telling a target, in one `once`."""
 _END = re.compile(rb'"(?:endTimeUnixNano|end_time_unix_nano)"\s*:\s*"?(\d{16,20})')
@@ -119,8 +119,7 @@ class Watch:
     @property
     def lost(self) -> str:
         """Why what was new could not be measured: too much of it could not be read. Empty if it could."""
-        few = self._lost <= self._options.limits.max_unmeasured * (self._lost + self._scored)
-        if self._lost < LEAST_LOST or few:
+        if self._are_few(self._lost):
             return ""
         held = f" of {self._lost:,} traces" if self._lost > self._bad else ""
         return (
@@ -131,13 +130,16 @@ class Watch:
     @property
     def unsettled(self) -> str:
         """Why what was new could not be measured by `once`: too much of it ends later than now. Empty if it could."""
-        few = self._ahead <= self._options.limits.max_unmeasured * (self._ahead + self._scored)
-        if self._ahead < LEAST_LOST or few:
+        if self._are_few(self._ahead):
             return ""
         return (
             f"{self._ahead:,} new traces end later than now, so that nobody can say whether they are complete, and "
             f"{self._scored:,} could be scored: set the clock of the machine that they come from, or this one's"
         )
+
+    def _are_few(self, missing: int) -> bool:
+        """Whether so many traces may be missing beside those that were scored."""
+        return missing < LEAST_LOST or missing <= self._options.limits.max_unmeasured * (missing + self._scored)
 
     def report(self) -> MonitorReport:
         """How things stand."""

@@ -18,6 +18,11 @@ PROBES = 3
 """Trials that may fail one by one, before several run at a time without a known price."""
 
 
+def judge_budget(limits: BudgetSection) -> JudgeBudget:
+    """What of a budget bounds the judge."""
+    return JudgeBudget(max_calls=limits.judge_calls, usd=limits.usd)
+
+
 class RunBudget(Struct):
     """What a run may spend and has spent. Asked before each trial is started."""
 

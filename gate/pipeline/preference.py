@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from gate.config.load import Config
 from gate.errors import MeasureError
-from gate.judges.client import Judge, open_judge
-from gate.judges.meter import Budget as JudgeBudget
+from gate.judges.client import Judge
 from gate.judges.options import JudgeOptions
 from gate.judges.options import check as check_judge
 from gate.judges.prompt import Answer, Answers, Question
@@ -21,6 +20,7 @@ from gate.metrics.judged import conversation, rationale
 from gate.model import Trial
 from gate.model.lineup import OrderedVote
 from gate.pipeline.journal import redactor_of
+from gate.pipeline.judge import judge_of
 from gate.pipeline.lineup import Contender, SharedCases, common_cases
 from gate.pipeline.verdict import own_terms
 from gate.security.limits import shorten
@@ -67,15 +67,8 @@ async def ask_preferences(
     check_judge(options, environment, needed_by=["--prefer"], usd=config.file.budget.usd)
     _check_answers(contenders)
     matches = _matches(common_cases(contenders, own_terms(contenders[0].record)))
-    limits = config.file.budget
-    opened = open_judge(
-        options,
-        environment=environment,
-        cache_path=config.output / "judge.sqlite",
-        budget=JudgeBudget(max_calls=limits.judge_calls, usd=limits.usd),
-    )
     redactor, votes = redactor_of(environment), list[OrderedVote]()
-    async with opened as judge:
+    async with judge_of(config, environment) as judge:
         for start in range(0, len(matches), AT_ONCE):
             asked = (_vote(judge, match, redactor) for match in matches[start : start + AT_ONCE])
             votes += await asyncio.gather(*asked)

@@ -15,9 +15,8 @@ from gate.baselines.pairing import Match, match_cases
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.errors import MeasureError
-from gate.judges.meter import Budget as JudgeBudget
 from gate.model import Trial
-from gate.pipeline.budget import RunBudget
+from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.judge_stored import plan_named, read_whole
 from gate.pipeline.trials import TrialRunner
@@ -48,7 +47,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
         what = "the suite has no case with the same content as in the record"
         raise MeasureError(what, where=str(path), hint="check out the suite that the record belongs to")
     started, budget = monotonic(), config.file.budget
-    run_budget = RunBudget(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd))
+    run_budget = RunBudget(budget, judge_budget(budget))
     async with TrialRunner(config, plan, environment, run_budget) as runner:
         trials = [trial async for trial in runner.score(_renamed(kept, match))]
         judge_cost = runner.judge_cost_usd

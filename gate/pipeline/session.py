@@ -16,8 +16,7 @@ from gate.config.load import Config
 from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.errors import MeasureError
-from gate.judges.meter import Budget as JudgeBudget
-from gate.pipeline.budget import RunBudget
+from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.reference import REPORTS, GitContext, git_context, store_of
@@ -98,7 +97,7 @@ def open_session(
         _agent_fingerprint(config, git, environment, left, version),
         store,
         settings_of(config, now(), release=bool(where.release)),
-        RunBudget(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd)),
+        RunBudget(budget, judge_budget(budget)),
         version,
     )
 

@@ -216,14 +216,9 @@ class TrialRunner:
     async def _open_judge(self) -> Judge | None:
         """The judge of the run; None where no criterion asks one."""
         if self._judge is None and any(s.needs_judge for s in self.plan.scorers):
-            from gate.judges.client import open_judge  # weight: only where a criterion asks a judge
+            from gate.pipeline.judge import judge_of  # weight: only where a criterion asks a judge
 
-            opened = open_judge(
-                self.config.file.judge,
-                environment=self.environment,
-                cache_path=self.config.output / "judge.sqlite",
-                budget=self.run_budget.judge,
-            )
+            opened = judge_of(self.config, self.environment, self.run_budget.judge)
             self._judge = await self._stack.enter_async_context(opened)
         return self._judge
 

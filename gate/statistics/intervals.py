@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import product
 from statistics import NormalDist, stdev
 
 # --- distributions --------------------------------------------------------------------------------
@@ -121,6 +122,24 @@ def fisher_less(passed_now: int, now: int, passed_before: int, before: int) -> f
     fewest = max(0, passes - before)
     ways = sum(math.comb(passes, k) * math.comb(total - passes, now - k) for k in range(fewest, passed_now + 1))
     return ways / math.comb(total, now)
+
+
+def stratified_fisher_less(strata: Iterable[tuple[int, int, int, int]]) -> float:
+    """The same over strata that each have a rate of their own: the probability of this few passes now in all, or fewer.
+
+    ``strata``: the arguments of `fisher_less`. The distribution is that of a sum of independent hypergeometric ones.
+    """
+    chances, seen = [1.0], 0
+    for passed_now, now, passed_before, before in strata:
+        passes, total = passed_now + passed_before, now + before
+        ways = [
+            math.comb(passes, k) * math.comb(total - passes, now - k) / math.comb(total, now) for k in range(now + 1)
+        ]
+        summed = [0.0] * (len(chances) + now)
+        for (i, chance), (j, way) in product(enumerate(chances), enumerate(ways)):
+            summed[i + j] += chance * way
+        chances, seen = summed, seen + passed_now
+    return sum(chances[: seen + 1])
 
 
 # --- intervals ------------------------------------------------------------------------------------

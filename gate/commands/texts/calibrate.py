@@ -12,10 +12,9 @@ from gate.config.people import calibration_file, mark_of
 from gate.config.resolve import make_plans
 from gate.errors import ConfigError
 from gate.judges.calibration import calibrate, check_file, describe, read_labels, save
-from gate.judges.client import open_judge
-from gate.judges.meter import Budget
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
+from gate.pipeline.judge import judge_of
 
 
 async def calibrate_judge(config: Config, labels: Path, metric: str, environment: Mapping[str, str]) -> str:
@@ -38,14 +37,7 @@ async def calibrate_judge(config: Config, labels: Path, metric: str, environment
     path = calibration_file(config, config.root)
     check_file(path)
     said = read_labels(labels, scorer.criterion.scale.range)
-    limits = config.file.budget
-    opened = open_judge(
-        config.file.judge,
-        environment=environment,
-        cache_path=config.output / "judge.sqlite",
-        budget=Budget(max_calls=limits.judge_calls, usd=limits.usd),
-    )
-    async with opened as judge:
+    async with judge_of(config, environment) as judge:
         found = await calibrate(
             said,
             lambda case, invocation: judged.judge_score(case, TrialOutput((invocation,)), judge),

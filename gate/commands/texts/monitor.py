@@ -16,8 +16,6 @@ from gate.config.resolve import Plan, make_plans
 from gate.config.schema import PASS_RATE_MARGIN
 from gate.decision.comparison import passed
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
-from gate.judges.client import open_judge
-from gate.judges.meter import Budget
 from gate.model import FULL, STORED, Criterion, Side, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.observe import Observer, Scoring, scoring_for
@@ -29,6 +27,7 @@ from gate.monitor.versus import Arm, Versus, compare_arms, of_cases, of_traces
 from gate.monitor.watch import Say, Watch, WatchOptions, outcomes_of, report_of
 from gate.monitor.window import Limits, Status
 from gate.pipeline.journal import SECRET_NAME
+from gate.pipeline.judge import judge_of
 from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import store_of
 from gate.pipeline.verdict import judge_record, own_terms
@@ -294,14 +293,7 @@ async def watch(setup: Setup, state: MonitorState, environment: Mapping[str, str
     async with AsyncExitStack() as stack:
         judge = None
         if any(scorer.needs_judge for scorer in setup.scoring.scorers):
-            limits = setup.config.file.budget
-            opened = open_judge(
-                setup.config.file.judge,
-                environment=environment,
-                cache_path=setup.config.output / "judge.sqlite",
-                budget=Budget(max_calls=limits.judge_calls, usd=limits.usd),
-            )
-            judge = await stack.enter_async_context(opened)
+            judge = await stack.enter_async_context(judge_of(setup.config, environment))
         client = await stack.enter_async_context(Client(environment=environment))
         inbox, port = setup.options.inbox, setup.config.file.monitor.receive
         if inbox is not None and port is not None and say is not None:

@@ -21,6 +21,7 @@ from gate.statistics.intervals import (
     quantile,
     quantile_interval,
     share_upper_bound,
+    stratified_fisher_less,
     t_quantile,
     wilson,
 )
@@ -75,6 +76,7 @@ def test_fisher_is_scipys(data: st.DataObject, now: int, before: int) -> None:
     c, b = data.draw(st.integers(0, now)), data.draw(st.integers(0, before))
     theirs = stats.fisher_exact([[c, now - c], [b, before - b]], alternative="less").pvalue
     assert fisher_less(c, now, b, before) == pytest.approx(theirs, rel=1e-9)
+    assert stratified_fisher_less([(c, now, b, before)]) == pytest.approx(theirs, rel=1e-9)
 
 
 def test_mean_interval_is_students() -> None:
