@@ -1,7 +1,8 @@
 """Our own regular expressions take time in proportion to the text, whatever the text is.
 
 Every pattern that a module of the package holds or writes as a literal is run over texts made of its own characters, by
-the process whose time for one match is counted by the kernel: what grows with the square of these texts is ended.
+the process whose time for one match is counted by the kernel: what grows with the square of these texts is ended. How
+long that takes is asked of the machine at hand, so that a fast one finds what a slow one finds.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from itertools import islice, product
 from pathlib import Path
 from re import _constants as code  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
+from time import process_time
 from typing import Any
 
 import pytest
 
 import gate
-from gate.metrics.patterns import _MATCHER
+from gate.metrics import patterns
 from gate.system.child import LostError
 
 LENGTH = 60_000
@@ -115,12 +117,30 @@ def texts(pattern: str, flags: int, pairs: int = PAIRS) -> Iterator[str]:
         yield (one + other) * (LENGTH // 2) + "\x00"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def matcher() -> Iterator[None]:
+    """A matcher that is ended after an eighth of what the quickest of searches that look at every pair take here."""
+    with pytest.MonkeyPatch.context() as changed:
+        matcher = patterns._Matcher()
+        changed.setattr(patterns, "LIMIT_SECONDS", 2 * min(quadratic(LENGTH // 4) for _ in range(5)))
+        changed.setattr(patterns, "_MATCHER", matcher)
+        yield
+        matcher.end()
+
+
+def quadratic(length: int) -> float:
+    """Seconds of processor time that such a search takes over so many characters; over four times as many, 16 times."""
+    start = process_time()
+    re.search("a*b", "a" * length)
+    return process_time() - start
+
+
 def slow(pattern: str, flags: int, mode: str = "search", pairs: int = PAIRS) -> list[str]:
     """The texts over which a match was ended."""
     found = []
     for text in texts(pattern, flags, pairs):
         try:
-            _MATCHER.ask(mode, pattern, flags, text)
+            patterns._MATCHER.ask(mode, pattern, flags, text)
         except LostError:
             found.append(f"{text[:40]!r}…")
             break
