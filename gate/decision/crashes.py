@@ -231,7 +231,11 @@ def _excused(trial: Trial, hard: Collection[str]) -> Trial:
 def counted_as_failed(comparison: Comparison, lost: Collection[int]) -> Comparison:
     """The comparison as if the agent had failed in these trials (by ``id``)."""
     error = TrialError(ErrorKind.CRASH, "could not be measured")
-    return replace(comparison, trials=tuple(replace(t, error=error) if id(t) in lost else t for t in comparison.trials))
+    trials, stored = (
+        tuple(replace(t, error=error) if id(t) in lost else t for t in side)
+        for side in (comparison.trials, comparison.stored)
+    )
+    return replace(comparison, trials=trials, stored=stored)
 
 
 # --- confirmation ---------------------------------------------------------------------------------
@@ -328,3 +332,23 @@ def lost_ids(comparison: Comparison) -> frozenset[int]:
     judged = {case.id for case in comparison.judged}
     own = chain.from_iterable(group for case_id, group in comparison.candidate.items() if case_id in judged)
     return frozenset(id(t) for t in comparison.lost(own) if t.tag != PROBE)
+
+
+def unscored_ids(comparison: Comparison) -> frozenset[int]:
+    """The answers of which a blocking criterion's score could not be computed (by ``id``), those of the baseline too;
+    empty if it is none of the candidate's. A judge that refuses what is worst leaves the rest to look well.
+    """
+    blocking = [c.name for c in comparison.criteria if c.blocking]
+    judged = {case.id for case in comparison.judged}
+    own = (t for case_id, group in comparison.candidate.items() if case_id in judged for t in group)
+    before = (t for case_id in comparison.with_baseline for t in earlier(comparison, case_id))
+    found = [id(t) for t in own if any(_is_lost(t, name) for name in blocking)]
+    if found:
+        apart = comparison.not_comparable
+        found += [id(t) for t in before if any(_is_lost(t, c) for c in blocking if (t.case_id, c) not in apart)]
+    return frozenset(found)
+
+
+def _is_lost(trial: Trial, name: str) -> bool:
+    score = trial.scores.get(name) if trial.answered else None
+    return score is not None and score.value is None and bool(score.error)

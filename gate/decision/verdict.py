@@ -30,6 +30,7 @@ from gate.decision.crashes import (
     lost_to_infrastructure,
     proven,
     unconfirmed,
+    unscored_ids,
 )
 from gate.decision.facts import cause, changes, course, warnings
 from gate.decision.findings import natural
@@ -209,10 +210,12 @@ def judged(
             result = doubted(result, CacheOrBroken(comparison.repeats.lost))
         if facts is not None and facts.unexplained:
             result = doubted(result, UnexplainedFailures(len(facts.unexplained)))
-        if unmeasured := lost_ids(comparison):
-            worse = counted_as_failed(comparison, unmeasured)
+        lost, unscored = lost_ids(comparison), unscored_ids(comparison)
+        if lost or unscored:
+            worse = counted_as_failed(comparison, lost | unscored)
             if conclude(worse, ask(worse), stopped, verdict_only=True).verdict is not Verdict.PASS:
-                result = doubted(result, LostDecide(len(unmeasured)))
+                own = sum(id(t) in unscored for t in comparison.trials if t.side is Side.CANDIDATE)
+                result = doubted(result, LostDecide(len(lost), own))
     return result
 
 

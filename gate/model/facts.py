@@ -125,6 +125,10 @@ class LostDecide(Fact, frozen=True):
     """Counted as failed, the trials that could not be measured leave no pass."""
 
     trials: int
+    """That infrastructure lost."""
+    unscored: int = 0
+    """That were answered, and of which a blocking criterion's score could not be computed; those of the baseline are
+    counted as failed likewise."""
 
 
 class CacheOrBroken(Fact, frozen=True):

@@ -419,8 +419,9 @@ def _doubt(found: fact.Doubt) -> str:  # noqa: PLR0911 - one for each kind
         case fact.CacheOrBroken():
             return cache_or_broken(found.cases)
         case fact.LostDecide():
-            trials = count(found.trials, "trial")
-            return f"{trials} could not be measured, and counted as failed no pass is left"
+            trials = [count(found.trials, "trial") + " could not be measured"] if found.trials else []
+            answers = [count(found.unscored, "answer") + " could not be scored"] if found.unscored else []
+            return f"{' and '.join([*trials, *answers])}, and counted as failed no pass is left"
         case _:
             return unconfirmed(found)
 

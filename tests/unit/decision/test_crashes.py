@@ -304,6 +304,32 @@ def test_a_pass_holds_with_what_is_unmeasured_counted_as_failed() -> None:
     assert result.doubts == (LostDecide(8),)
 
 
+def refused(trials: list[Trial], n: int) -> list[Trial]:
+    """The second trial of so many cases without a score: the judge would not say."""
+    cases = {case.id for case in SUITE[:n]}
+    return [
+        replace(t, scores={"trajectory": score("the judge refused")}) if t.number == 2 and t.case_id in cases else t
+        for t in trials
+    ]
+
+
+def test_a_pass_holds_with_what_no_judge_would_score_counted_as_failed() -> None:
+    """Eight of eighty answers stay within what may be missing, and may be all that is wrong."""
+    twice, settings = stored(SUITE, 2, trajectory=1.0), Settings(exact_epochs=2)
+    assert judge(SUITE, [TRAJECTORY], refused(twice, 1), BASELINE, settings=settings).verdict is Verdict.PASS
+    result = judge(SUITE, [TRAJECTORY], refused(twice, 8), BASELINE, settings=settings)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.doubts == (LostDecide(0, 8),)
+    reported = replace(TRAJECTORY, blocking=False)
+    assert judge(SUITE, [reported], refused(twice, 8), BASELINE, settings=settings).verdict is Verdict.PASS
+
+
+def test_a_judge_that_refused_as_often_at_the_baseline_is_no_change() -> None:
+    twice, settings = stored(SUITE, 2, trajectory=1.0), Settings(exact_epochs=2)
+    before = [replace(t, number=t.number + 2 * k) for k in range(2) for t in refused(twice, 8)]
+    assert judge(SUITE, [TRAJECTORY], refused(twice, 8), before, settings=settings).verdict is Verdict.PASS
+
+
 def test_repeated_attempts_are_shown() -> None:
     trials = [replace(t, attempts=3) if t.case_id == "case-00" else t for t in once(SUITE, trajectory=1.0)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)

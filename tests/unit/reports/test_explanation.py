@@ -207,6 +207,11 @@ def test_no_problem_is_left_out() -> None:
             "claims: it has nothing to check in 2 of 10 cases (b, c), and always had at the baseline",
         ),
         (fact.LostDecide(8), "8 trials could not be measured, and counted as failed no pass is left"),
+        (fact.LostDecide(0, 1), "1 answer could not be scored, and counted as failed no pass is left"),
+        (
+            fact.LostDecide(1, 2),
+            "1 trial could not be measured and 2 answers could not be scored, and counted as failed no pass is left",
+        ),
         (FailuresGone(1), "the failures did not come again: 1 trial of the same cases answered a while later"),
     ],
 )
