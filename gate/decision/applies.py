@@ -34,12 +34,12 @@ class _Applied(Struct, frozen=True):
         return self.before == self.of_before and not self.now
 
 
-def fell_away(comparison: Comparison) -> ChecksFellAway | None:
-    """The blocking criterion that lost most of what it checked at the baseline, where that is too much for a pass.
+def fell_away(comparison: Comparison) -> tuple[ChecksFellAway, ...]:
+    """The blocking criteria that lost too much of what they checked at the baseline for a pass, in their order.
 
-    It is where more cases fell away than may be removed, and chance would do as much in less than the error rate's part
-    of this criterion: if both sides shared one rate in each case, the trials that have nothing to check would be drawn
-    from all trials of the case.
+    It is too much where more cases fell away than may be removed, and chance would do as much in less than the error
+    rate's part of this criterion: if both sides shared one rate in each case, the trials that have nothing to check
+    would be drawn from all trials of the case.
     """
     blocking = [criterion for criterion in comparison.criteria if criterion.blocking]
     found = []
@@ -53,7 +53,7 @@ def fell_away(comparison: Comparison) -> ChecksFellAway | None:
             continue
         if _as_silent_by_chance(applied.values()) <= comparison.settings.own_alpha / len(blocking):
             found.append(ChecksFellAway(criterion.name, gone, len(applied)))
-    return max(found, key=lambda one: len(one.cases), default=None)
+    return tuple(found)
 
 
 def _applied(comparison: Comparison, criterion: Criterion) -> Iterator[tuple[str, _Applied]]:

@@ -153,8 +153,8 @@ def _capped(comparison: Comparison, result: SuiteResult, *, open_: bool) -> Suit
 
     ``open_``: the suite is inconclusive for want of trials, which outranks this.
     """
-    fell = fell_away(comparison)
-    apart = {**comparison.apart, **({fell.criterion: fell} if fell is not None else {})}
+    fell = {one.criterion: one for one in fell_away(comparison)}
+    apart = {**comparison.apart, **fell}
     gone = comparison.owed.removed if comparison.stored else ()
     rows = tuple(
         _row_apart(row, apart[row.criterion.name]) if row.criterion.name in apart else row for row in result.criteria
@@ -164,9 +164,9 @@ def _capped(comparison: Comparison, result: SuiteResult, *, open_: bool) -> Suit
     if names:
         without = ComparedWithout(tuple(names))
         rows = tuple(_row_apart(row, without) if row.criterion.name == PASS_RATE else row for row in rows)
-    names = [name for name in names if fell is None or name != fell.criterion]
+    names = [name for name in names if name not in fell]
     missing: list[Doubt] = [CriteriaNotCompared(tuple(names))] if names else []
-    missing += [one for one in (lost(comparison), fell) if one is not None]
+    missing += [one for one in (lost(comparison), *fell.values()) if one is not None]
     if missing and result.verdict is Verdict.INCONCLUSIVE and not open_:
         waits = any(row.verdict is Verdict.INCONCLUSIVE and row.criterion.blocking for row in result.criteria)
         result = result if waits else replace(result, verdict=Verdict.PASS)  # nothing else is in the way

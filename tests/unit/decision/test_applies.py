@@ -42,6 +42,17 @@ def test_another_criterion_that_still_applies_does_not_hide_it() -> None:
     assert judge(SUITE, [TRAJECTORY, aside], now, stored(SUITE, claims=1.0, trajectory=1.0)).verdict is Verdict.PASS
 
 
+def test_of_two_criteria_that_fall_silent_neither_has_a_tick() -> None:
+    sources = replace(CLAIMS, name="sources")
+    mute = {case_id: {"claims": None, "sources": None} for case_id in SILENT}
+    mute[SILENT[0]] = {"claims": None, "sources": 1.0}
+    now, before = once(SUITE, mute, claims=1.0, sources=1.0), stored(SUITE, claims=1.0, sources=1.0)
+    result = judge(SUITE, [CLAIMS, sources], now, before)
+    both = (ChecksFellAway("claims", tuple(SILENT), 10), ChecksFellAway("sources", tuple(SILENT[1:]), 10))
+    assert result.doubts == both
+    assert set(by_name(result).values()) == {Verdict.INCONCLUSIVE}
+
+
 def test_a_single_case_is_named_and_is_no_part_of_what_was_compared() -> None:
     now = once(SUITE, {"case-03": {"claims": None}}, claims=1.0)
     result = judge(SUITE, [CLAIMS], now, stored(SUITE, claims=1.0))
