@@ -8,6 +8,7 @@ from functools import cached_property
 from statistics import fmean, variance
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gate.decision.engine.clusters import grouped, log_es_of, units_of
 from gate.decision.engine.coupled import ComparedTrials, apart_from, compared, linked, paired_difference, with_pairs
@@ -16,7 +17,14 @@ from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Metric
 from gate.model import Direction, Scale, Side, Stage, StageKind
 from gate.statistics.agreement import corrected_change
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
-from gate.statistics.intervals import detectable_drop, detectable_rate_drop, excluded_change, paired_change, t_quantile
+from gate.statistics.intervals import (
+    detectable_drop,
+    detectable_rate_drop,
+    excluded_change,
+    paired_change,
+    stratified_fisher_less,
+    t_quantile,
+)
 from gate.statistics.paired import Coupled, coupled_log_e
 from gate.statistics.permutation import JointTest, PerMetricTest, joint_permutation
 from gate.statistics.repeats import Repeated, repeats_p
@@ -36,6 +44,11 @@ FALSE_DISCOVERY = 0.10
 ZERO_TRIALS = 11
 """Failing trials in a row, of a case that always passed, that keep a suite from PASS even where its baseline is too
 thin for a proof. One that passes half the time does so once in two thousand."""
+TINY = 2
+"""Cases of which two cases' worth is all there is to lose: nothing would fail such a margin."""
+TINY_MARGIN = 0.5
+TINY_BY_CHANCE = 0.2
+"""Of so few cases the interval says nothing. They pass unless chance alone shows as much less often than this."""
 DEFAULT_MARGINS = {scale.kind: scale.default_margin for scale in (Scale.BINARY, Scale.UNIT, Scale.COUNT)}
 """By kind, of metrics that give none."""
 
@@ -175,10 +188,12 @@ class Bound(Struct, frozen=True):
     detectable: float | None
     excluded: float
     """The loss below which the change lies in at most 5 % of runs, early stopping included: what reports rule out."""
+    by_chance: bool = False
+    """Of so few cases that the interval says nothing: whether chance alone often shows as much."""
 
     @property
     def holds(self) -> bool:
-        return self.low >= -self.margin
+        return self.low >= -self.margin or self.by_chance
 
 
 class Evidence(Struct, dict=True):
@@ -724,8 +739,25 @@ def bound(evidence: Evidence, m: int) -> Bound | None:
             ids.append(case.id)
             pairs.append((now, before))
             changes.append(paired_difference(case.full, case.links, case.before, m))
-    units = grouped(ids, evidence.state.clusters)
-    return _bound(evidence.state.metrics[m], pairs, changes, units) if pairs else None  # type: ignore[arg-type]
+    if not pairs:
+        return None
+    metric, units = evidence.state.metrics[m], grouped(ids, evidence.state.clusters)
+    suspect = m == 0 and any(case.seems_worse for case in evidence.cases.values())
+    by_chance = not suspect and _few_by_chance(metric, pairs)  # type: ignore[arg-type]
+    return replace(_bound(metric, pairs, changes, units), by_chance=by_chance)  # type: ignore[arg-type]
+
+
+def _few_by_chance(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> bool:
+    """Whether passes as these are common where both sides are alike, exactly; of few cases and of shares alone."""
+    if metric.kind != "binary" or len(pairs) > TINY:
+        return False
+    middle = 0.5 if metric.direction is Direction.HIGHER else -0.5
+
+    def passed(values: list[float]) -> int:
+        return sum(value > middle for value in values)
+
+    counts = [(passed(now), len(now), passed(before), len(before)) for now, before in pairs]
+    return stratified_fisher_less(counts) > TINY_BY_CHANCE
 
 
 def _bound(
@@ -806,10 +838,11 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def margin_of(metric: Metric, cases: int) -> float:
-    """The loss still called unchanged, on the oriented scale; for success at least two cases' worth."""
+    """The loss still called unchanged, on the oriented scale; for success at least two cases' worth, or half of what
+    fewer than three cases have to lose."""
     margin = DEFAULT_MARGINS[metric.kind] if metric.margin is None else metric.margin
     if metric.kind == "binary":
-        return max(margin, 2 / cases)
+        return max(margin, TINY_MARGIN if cases <= TINY else 2 / cases)
     if metric.kind == "positive":
         return math.log1p(margin) if metric.direction is Direction.LOWER else -math.log1p(-min(margin, 0.99))
     return margin
