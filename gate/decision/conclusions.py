@@ -196,8 +196,8 @@ def regression(criterion: Criterion, outcome: Outcome | None) -> list[AnyFinding
         return [ChangeAllowed(change)]
     if outcome.verdict == "INCONCLUSIVE":
         return [_not_proven(outcome, criterion, found)]
-    if criterion.name not in regressed_metrics(outcome):
-        return [ChangeAllowed(change)]
+    if criterion.name not in regressed_metrics(outcome):  # the run ended at the proof, whatever this one came to
+        return [ChangeAllowed(change) if found.holds else undecided(found, change, criterion)]
     return [GotWorse(change, outcome.cases if criterion.name == PASS_RATE else ())]
 
 

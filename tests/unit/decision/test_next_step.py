@@ -65,6 +65,7 @@ from gate.model.findings import (
     ComparedWithout,
     HardFailure,
     HeldMean,
+    LossNotExcluded,
     MeanExcused,
     MeanMisses,
     MeanOpen,
@@ -906,3 +907,19 @@ def test_the_verdict_alone_is_that_of_the_whole_result(value: float) -> None:
         assert isinstance(whole, SuiteResult) and isinstance(alone, SuiteResult)
         assert (alone.verdict, alone.criteria, alone.doubts) == (whole.verdict, whole.criteria, whole.doubts)
         assert whole.cases and not alone.cases
+
+
+def test_what_no_proof_names_has_a_tick_only_where_its_loss_is_bounded() -> None:
+    """The run ends at the proof of one criterion, and by then nothing may be known of another."""
+    suite = cases(20)
+    before = stored(suite, trajectory=1.0, response=0.8)
+    fell = {case.id: {"trajectory": 0.0} for case in suite[:8]}
+    fell |= {suite[0].id: {"trajectory": 0.0, "response": 0.0}, suite[1].id: {"trajectory": 0.0, "response": 0.9}}
+    result = judge(suite, [TRAJECTORY, RESPONSE], once(suite, fell, trajectory=1.0, response=0.8), before)
+    rows = {row.criterion.name: row for row in result.criteria}
+    assert result.verdict is Verdict.REGRESSED
+    assert rows["response"].verdict is Verdict.INCONCLUSIVE
+    assert isinstance(rows["response"].findings[-1], LossNotExcluded)
+    broke = {case.id: {"trajectory": 0.0} for case in suite[:8]}
+    same = judge(suite, [TRAJECTORY, RESPONSE], once(suite, broke, trajectory=1.0, response=0.8), before)
+    assert by_name(same)["response"] is Verdict.PASS
