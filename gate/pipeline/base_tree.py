@@ -15,6 +15,7 @@ from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import ConfigError, GateError
 from gate.pipeline.session import Session, fingerprint_of_version
+from gate.pipeline.surroundings import definition_differs, surroundings_differ
 
 
 class BaseAgent(Protocol):
@@ -61,9 +62,12 @@ class BaseTree:
         possible = bool(local and sourced and self._commit and session.git.resolve(self._commit))
         # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
         maimed = possible and session.git.has_only_pointers()
-        self.possible = possible and not maimed
-        self.note = "the base commit's agent is not run again: it has files in LFS, and git-lfs is not installed"
-        self.note = self.note if maimed else ""
+        self.note, why = "", "it has files in LFS, and git-lfs is not installed" if maimed else ""
+        if possible and not maimed and self._commit is not None:
+            why = surroundings_differ(session.config, session.git, self._commit)
+            why = f"{why}, and it would meet what this job made for the change's" if why else ""
+        self.possible = possible and not why
+        self.note = f"the base commit's agent is not run again: {why}" if why else ""
 
     def root(self) -> Path:
         """The configuration's folder as it was at the base commit."""
@@ -101,7 +105,7 @@ async def _served(session: Session, reference: Reference) -> ServedBase:
         return ServedBase(config, None)
     try:
         url = expand(address.url, environment, where="agent.base.url")
-        problem = await _other_version(session, reference, url)
+        problem = _as_the_change(session, reference, url) or await _other_version(session, reference, url)
     except GateError as error:
         problem = str(error)
     if problem:
@@ -111,6 +115,19 @@ async def _served(session: Session, reference: Reference) -> ServedBase:
     assert server is not None
     changed = {"url": url} | ({"headers": address.headers} if address.headers is not None else {})
     return ServedBase(config, config.agent.model_copy(update={kind: server.model_copy(update=changed)}))
+
+
+def _as_the_change(session: Session, reference: Reference, url: str) -> str:
+    """That it would be the change's agent, or asked as that one is; empty if it is the base's own."""
+    config, commit = session.config, reference.info.commit
+    server = server_of(config.agent, config.agent_kind)
+    own = getattr(server, "url", "")
+    if own and expand(own, session.environment, where=config.agent_kind) == url:
+        return "agent.base is the agent's own address"
+    if not commit or not session.git.resolve(commit):
+        return ""
+    why = definition_differs(config, session.git, commit, but=("url", "headers"))
+    return f"{why}, and it would be asked as the change's is" if why else ""
 
 
 async def _other_version(session: Session, reference: Reference, url: str) -> str:

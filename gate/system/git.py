@@ -293,6 +293,11 @@ class Git:
         path = self.root / os.path.relpath(name, self.text("rev-parse", "--show-prefix") or ".")
         return path.name == "__pycache__" or (path / "pyvenv.cfg").is_file()
 
+    def differing(self, commit: str) -> list[str]:
+        """The tracked files of the whole work tree that differ from a commit's; names from the top."""
+        found = self.run("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", commit, "--")
+        return [os.fsdecode(name) for name in found.split(b"\0") if name]
+
     def has_only_pointers(self) -> bool:
         """Whether files in LFS have their content here and would be mere pointers in another work tree."""
         if self.has_lfs:

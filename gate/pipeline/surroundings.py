@@ -1,0 +1,89 @@
+"""Whether the base commit's agent can be run in what this job made for the change's.
+
+The gate starts it from its own work tree, but in the packages, with the variables and by the definition that are the
+change's. Where the change touches those, it would fail as the change's does, and a loss would pass for drift.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import Any
+
+from gate.config.base_policy import place_of
+from gate.config.load import Config
+from gate.errors import GateError
+from gate.formats.yaml_text import parse_yaml
+from gate.security.escape import one_line
+from gate.system.git import Git
+
+MOST_NAMED = 80
+"""Characters of a name."""
+_INSTALLED = re.compile(
+    r"(?:requirements|constraints)[\w.-]*|(?:pyproject|pylock|mise)[\w.-]*\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml"
+    r"|package\.json|package-lock\.json|npm-shrinkwrap\.json|pnpm-(?:lock|workspace)\.yaml|go\.(?:mod|sum)|Cargo\.toml"
+    r"|Gemfile|composer\.json|pom\.xml|[\w.-]*\.gradle(?:\.kts)?|[\w.-]+\.(?:lock|lockb|csproj)"
+    r"|(?:[\w.-]+\.)?Dockerfile[\w.-]*|(?:docker-)?compose[\w.-]*\.ya?ml|\.tool-versions|\.python-version|\.nvmrc|\.env[\w.-]*"
+)
+"""Names of files that say what is installed or set for an agent; those beside it, above it and below it."""
+_JOBS = re.compile(
+    r"\.gitlab-ci\.ya?ml|\.github/workflows/.+|\.circleci/.+|Jenkinsfile|(?:azure|bitbucket)-pipelines\.ya?ml"
+)
+"""Files that say what a job does, from the repository's top."""
+_OF_A_RUN = frozenset(
+    ("version", "base", "timeout", "concurrency", "retries", "transient", "sources", "traces", "reports_calls")
+)
+"""Keys of ``agent`` that are of the measurement, not of what is measured."""
+
+
+def surroundings_differ(config: Config, git: Git, commit: str) -> str:
+    """What keeps the base commit's agent from being run as it was, a file or a key; empty if nothing does."""
+    _top, place = place_of(config.path)
+    setup = config.file.setup or ""
+    for name in git.differing(commit):
+        path = PurePosixPath(name)
+        near = _is_near(path.parent, PurePosixPath(place.parent.as_posix()))
+        if _JOBS.fullmatch(name) or (near and (_INSTALLED.fullmatch(path.name) or path.name in setup.split())):
+            return f"{one_line(name, MOST_NAMED)} differs"
+    return definition_differs(config, git, commit)
+
+
+def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[str] = ()) -> str:
+    """The key by which the configuration starts or asks another agent than at the commit; empty if there is none.
+
+    ``but``: options of the agent's kind that are replaced for the base.
+    """
+    before, now = _read(lambda: git.show(commit, os.path.relpath(config.path, git.root))), _read(config.path.read_bytes)
+    if before is None or now is None:  # no such file, or one that nobody can read: the commit is taken at its word
+        return ""
+    if before.get("setup") != now.get("setup"):
+        return "setup differs"
+    old, new = (_definition(agent, but) for agent in (before.get("agent"), now.get("agent")))
+    differing = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+    return f"agent.{one_line(differing[0], MOST_NAMED)} differs" if differing else ""
+
+
+def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
+    """A configuration as it is written, before anything on the command line or of the action is laid over it."""
+    with suppress(GateError, OSError, UnicodeDecodeError):
+        text = content()
+        found = parse_yaml(text.decode(), "gate.yaml")[0] if text is not None else None
+        return found if isinstance(found, Mapping) else None
+    return None
+
+
+def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
+    found = {k: v for k, v in agent.items() if k not in _OF_A_RUN} if isinstance(agent, Mapping) else {}
+    for key, value in found.items():
+        if but and isinstance(value, str):
+            found[key] = ""  # an address alone
+        elif but and isinstance(value, Mapping):
+            found[key] = {k: v for k, v in value.items() if k not in but} or ""
+    return found
+
+
+def _is_near(folder: PurePosixPath, own: PurePosixPath) -> bool:
+    return folder == own or folder in own.parents or own in folder.parents

@@ -1,0 +1,109 @@
+"""What a change touches of the place in which both agents are run, and of the way in which they are started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gate.config.load import Config, load_config
+from gate.pipeline.surroundings import definition_differs, surroundings_differ
+from gate.system.git import Git
+
+AGENT = """\
+suite: evals
+agent: {python: "agent:answer", env: [MODEL]}
+setup: pip install -r needs.list
+criteria: {response_match_score: 0.5}
+"""
+SERVED = """\
+suite: evals
+agent: {http: {url: "https://one.example", request: {model: big}}, base: "https://base.example"}
+criteria: {response_match_score: 0.5}
+"""
+LATER = "agent: {python: 'agent:answer', env: [MODEL], timeout: 5s, retries: 1, sources: ['*.py'], version: '2'}"
+
+
+def call(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+class Project:
+    def __init__(self, root: Path, text: str) -> None:
+        self.root = root
+        call(root, "init", "-q")
+        call(root, "config", "user.email", "a@b.example")
+        call(root, "config", "user.name", "a")
+        (root / "app" / "evals").mkdir(parents=True)
+        self.write("app/gate.yaml", text)
+        for name in ("app/agent.py", "app/needs.list", "requirements.txt", "other/package.json", "README.md"):
+            self.write(name, "1")
+        call(root, "add", ".")
+        call(root, "commit", "-qm", "base")
+        self.base = call(root, "rev-parse", "HEAD")
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    @property
+    def config(self) -> Config:
+        return load_config(self.root / "app" / "gate.yaml")
+
+    @property
+    def git(self) -> Git:
+        return Git(self.root / "app", environment=os.environ)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("app/agent.py", "2", ""),
+        ("README.md", "2", ""),
+        ("other/package.json", "2", ""),
+        ("app/needs.list", "2", "app/needs.list differs"),
+        ("requirements.txt", "2", "requirements.txt differs"),
+        ("app/uv.lock", "new", "app/uv.lock differs"),
+        (".gitlab-ci.yml", "new", ".gitlab-ci.yml differs"),
+        (".github/workflows/gate.yml", "new", ".github/workflows/gate.yml differs"),
+        ("app/gate.yaml", AGENT.replace("[MODEL]", "{MODEL: small}"), "agent.env differs"),
+        ("app/gate.yaml", AGENT.replace("agent:answer", "agent:other"), "agent.python differs"),
+        ("app/gate.yaml", AGENT.replace("needs.list", "needs2.list"), "setup differs"),
+        ("app/gate.yaml", AGENT.replace("0.5", "0.6"), ""),
+        ("app/gate.yaml", AGENT.replace(AGENT.splitlines()[1], LATER), ""),
+    ],
+)
+def test_a_change_of_what_is_installed_or_started_is_named(tmp_path: Path, name: str, text: str, said: str) -> None:
+    project = Project(tmp_path, AGENT)
+    assert surroundings_differ(project.config, project.git, project.base) == ""
+    project.write(name, text)
+    call(tmp_path, "add", ".")
+    assert surroundings_differ(project.config, project.git, project.base) == said, "not committed"
+    call(tmp_path, "commit", "-qm", "change")
+    assert surroundings_differ(project.config, project.git, project.base) == said
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ("one.example", "two.example", ""),
+        ("{model: big}", "{model: small}", "agent.http differs"),
+        ("base.example", "elsewhere.example", ""),
+        ('{url: "https://one.example", request: {model: big}}', '"https://one.example"', "agent.http differs"),
+    ],
+)
+def test_a_server_is_asked_as_the_base_asks_it(tmp_path: Path, before: str, now: str, said: str) -> None:
+    project = Project(tmp_path, SERVED)
+    project.write("app/gate.yaml", SERVED.replace(before, now))
+    assert definition_differs(project.config, project.git, project.base, but=("url", "headers")) == said
+
+
+def test_without_a_configuration_at_the_base_nothing_is_held_against_it(tmp_path: Path) -> None:
+    project = Project(tmp_path, AGENT)
+    call(tmp_path, "rm", "-q", "--cached", "app/gate.yaml")
+    call(tmp_path, "commit", "-qm", "none")
+    assert definition_differs(project.config, project.git, call(tmp_path, "rev-parse", "HEAD")) == ""
