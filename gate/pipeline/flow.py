@@ -27,7 +27,7 @@ from gate.pipeline.base_tree import base_agent, check_base_address
 from gate.pipeline.division import after, step_down
 from gate.pipeline.draws import continue_earlier, earlier_draws
 from gate.pipeline.earlier_session import Spoiled
-from gate.pipeline.journal import open_journal, without
+from gate.pipeline.journal import check_untracked, open_journal, without
 from gate.pipeline.judge_stored import close_with
 from gate.pipeline.memory import Memory
 from gate.pipeline.past import past_rates
@@ -178,6 +178,8 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
     started = time.monotonic()
     _check_runs(session, plan)
     header = planned_header(session, plan, found.first)
+    if session.options.record_path is None:
+        check_untracked(session.config, session.git, header.suite_id)
     if (own := await own_record(session, plan, header)) is not None:
         return _on_record(session, plan, own)
     options = session.options

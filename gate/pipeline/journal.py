@@ -19,7 +19,9 @@ from gate.records.keys import suite_key
 from gate.records.model import count as count_trials
 from gate.records.model import difference
 from gate.security import files
+from gate.security.escape import one_line
 from gate.security.redact import Redactor
+from gate.system.git import Git
 
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 """Environment variables whose values are masked wherever they appear."""
@@ -91,6 +93,14 @@ def path_of(config: Config, header: Header, *, by_commit: bool = False) -> Path 
 def records_folder(config: Config, suite_id: str) -> Path:
     """The folder of a suite's records, unless a run names another file."""
     return config.output / "records" / suite_key(suite_id)
+
+
+def check_untracked(config: Config, git: Git, suite_id: str) -> None:
+    """Raises ConfigError where records came with the commit: nobody knows that anything was measured for them."""
+    found = git.tracked_in(records_folder(config, suite_id))
+    if found is not None:
+        hint = f"git rm --cached {one_line(found, 200)}, and name the folder in .gitignore"
+        raise ConfigError("a record that is committed is no measurement", where=one_line(found, 200), hint=hint)
 
 
 def newest_first(*folders: Path) -> list[Path]:

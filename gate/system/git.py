@@ -298,6 +298,22 @@ class Git:
         found = self.run("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", commit, "--")
         return [os.fsdecode(name) for name in found.split(b"\0") if name]
 
+    def tracked_in(self, folder: Path) -> str | None:
+        """A file of the index in a folder, or in the place of one on the way to it: a link, another repository.
+
+        The name is from the top; None where there is none, and for a folder outside the work tree.
+        """
+        if not self.is_repository():
+            return None
+        own = Path(self.text("rev-parse", "--show-prefix"))
+        place = os.path.normpath(own / os.path.relpath(folder, self.root))
+        if place.startswith(".."):
+            return None
+        whole = f"{place}/"
+        listed = self.run("ls-files", "-z", "--full-name", "--", f":(top,literal){place.split('/')[0]}").split(b"\0")
+        names = (os.fsdecode(name) for name in listed if name)
+        return next((name for name in names if name.startswith(whole) or whole.startswith(f"{name}/")), None)
+
     def has_only_pointers(self) -> bool:
         """Whether files in LFS have their content here and would be mere pointers in another work tree."""
         if self.has_lfs:

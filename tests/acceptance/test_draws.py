@@ -226,3 +226,20 @@ def test_a_run_that_is_picked_among_several_is_said_to_be_picked(change: Project
     change.gate("baseline", "save", ".gate/try-1.jsonl")
     change.git("commit", "-q", "--allow-empty", "-m", "another")
     assert not any("picked by hand" in line for line in run_id(change)[1]["warnings"])
+
+
+def test_a_record_that_came_with_the_commit_is_no_measurement(change: Project) -> None:
+    """Made of a good agent, it would be taken for the bad one's: the fingerprint leaves records out."""
+    change.write("agent.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
+    change.commit("worse")
+    _, found = change.result("run")
+    [path] = map(Path, found["record_paths"])
+    change.git("add", "-f", path.relative_to(change.root).as_posix())
+    change.git("commit", "-q", "-m", "with a record")
+    done = change.gate("run")
+    assert done.code == 2
+    assert "a record that is committed is no measurement" in done.err
+    assert "git rm --cached" in done.err
+    change.git("rm", "-q", "--cached", path.relative_to(change.root).as_posix())
+    change.git("commit", "-q", "-m", "without it")
+    assert change.gate("run").code == 1

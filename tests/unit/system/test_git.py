@@ -466,3 +466,34 @@ def test_a_header_is_for_http_alone(url: str) -> None:
 
 def test_the_token_goes_as_checkout_sends_it() -> None:
     assert token_header("t") == "AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46dA=="
+
+
+# --- what is tracked where the gate writes --------------------------------------------------------
+
+
+@pytest.mark.parametrize("own", ["", "app"])
+def test_a_tracked_file_in_a_folder_is_found_and_what_stands_in_its_way(root: Path, own: str) -> None:
+    commit(root, "a", f"{own or '.'}/agent.py")
+    prefix = f"{own}/" if own else ""
+    git, folder = at(root / own), root / own / ".gate" / "records" / "key"
+    assert git.tracked_in(folder) is None
+    folder.mkdir(parents=True)
+    (folder / "x.jsonl").write_text("{}")
+    assert git.tracked_in(folder) is None, "it lies there, and is not tracked"
+    commit(root, "b", f"{prefix}.gate/records/other/y.jsonl")
+    sh(root, "rm", "-q", "--cached", f"{prefix}.gate/records/key/x.jsonl")
+    assert git.tracked_in(folder) is None
+    sh(root, "add", "-f", f"{prefix}.gate/records/key/x.jsonl")
+    assert git.tracked_in(folder) == f"{prefix}.gate/records/key/x.jsonl"
+    assert git.tracked_in(root.parent / "elsewhere") is None
+
+
+def test_a_link_or_a_repository_on_the_way_is_tracked_too(root: Path) -> None:
+    commit(root, "a")
+    (root / ".gate").symlink_to("data")
+    (root / "data" / "records" / "key").mkdir(parents=True)
+    sh(root, "add", ".gate")
+    assert at(root).tracked_in(root / ".gate" / "records" / "key") == ".gate"
+    sh(root, "rm", "-q", "-f", ".gate")
+    sh(root, "update-index", "--add", "--cacheinfo", f"160000,{sh(root, 'rev-parse', 'HEAD')},.gate")
+    assert at(root).tracked_in(root / ".gate" / "records" / "key") == ".gate"
