@@ -23,6 +23,8 @@ class BaseAgent(Protocol):
 
     possible: bool
     """Whether it can be run."""
+    spoiled: bool
+    """Whether it cannot since it would be the change's agent, or run in what is the change's: whatever is stated."""
     note: str
     """What a reader should know of why it is not; empty if that is plain."""
 
@@ -63,9 +65,13 @@ class BaseTree:
         # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
         maimed = possible and session.git.has_only_pointers()
         self.note, why = "", "it has files in LFS, and git-lfs is not installed" if maimed else ""
+        self.spoiled = False
         if possible and not maimed and self._commit is not None:
             why = surroundings_differ(session.config, session.git, self._commit)
-            why = f"{why}, and it would meet what this job made for the change's" if why else ""
+            self.spoiled, why = (
+                bool(why),
+                f"{why}, and it would meet what this job made for the change's" if why else "",
+            )
         self.possible = possible and not why
         self.note = f"the base commit's agent is not run again: {why}" if why else ""
 
@@ -84,9 +90,9 @@ class BaseTree:
 class ServedBase:
     """The base commit's agent at an address of its own."""
 
-    def __init__(self, config: Config, options: AgentOptions | None, note: str = "") -> None:
+    def __init__(self, config: Config, options: AgentOptions | None, note: str = "", *, spoiled: bool = False) -> None:
         self._config, self._options = config, options
-        self.possible, self.note = options is not None, note
+        self.possible, self.note, self.spoiled = options is not None, note, spoiled
 
     def root(self) -> Path:
         return self._config.root
@@ -105,12 +111,13 @@ async def _served(session: Session, reference: Reference) -> ServedBase:
         return ServedBase(config, None)
     try:
         url = expand(address.url, environment, where="agent.base.url")
-        problem = _as_the_change(session, reference, url) or await _other_version(session, reference, url)
+        spoiled = _as_the_change(session, reference, url)
+        problem = spoiled or await _other_version(session, reference, url)
     except GateError as error:
-        problem = str(error)
+        spoiled, problem = "", str(error)
     if problem:
         note = "" if session.where.anchored else f"the base commit's agent is not run again: {problem}"
-        return ServedBase(config, None, note)
+        return ServedBase(config, None, note, spoiled=bool(spoiled))
     server = server_of(config.agent, kind)
     assert server is not None
     changed = {"url": url} | ({"headers": address.headers} if address.headers is not None else {})

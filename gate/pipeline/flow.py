@@ -202,7 +202,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
         base = await base_agent(session, found.first, stack)
         run_id = journal.header.run_id
         async with TrialRunner(session.config, plan, session.environment, session.run_budget, base, run_id) as runner:
-            run = SuiteRun(session, plan, found.all, journal, runner, base.possible, memory)
+            run = SuiteRun(session, plan, found.all, journal, runner, base, memory)
             await run.measure()
             await check_version(session)
             judge_cost = runner.judge_cost_usd

@@ -19,6 +19,7 @@ from gate.decision import CONCURRENT, More, Request, Situation, confirmation, ne
 from gate.decision.crashes import LEAST_IN_VAIN
 from gate.errors import ConfigError, MeasureError
 from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
+from gate.pipeline.base_tree import BaseAgent
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.memory import Memory
@@ -75,16 +76,16 @@ class SuiteRun:
         references: Sequence[Reference],
         journal: RecordWriter,
         runner: TrialRunner,
-        can_rerun: bool,
+        base: BaseAgent,
         memory: Memory,
     ) -> None:
         self.session, self.plan, self.journal, self.runner, self.memory = session, plan, journal, runner, memory
         self.settings = replace(session.settings, kept_epochs=kept_epochs(session))
-        if _is_itself(session, references):
+        if _is_itself(session, references) or base.spoiled:
             self.settings = replace(self.settings, rerun="never")
-        elif session.config.file.baseline.rerun == "auto" and can_rerun:
+        elif session.config.file.baseline.rerun == "auto" and base.possible:
             self.settings = replace(self.settings, rerun="match")
-        elif not can_rerun and self.settings.rerun != "never":
+        elif not base.possible and self.settings.rerun != "never":
             raise ConfigError(
                 f"baseline.rerun: {self.settings.rerun} needs the base commit's agent, and it cannot be run here",
                 where=str(session.config.path),
