@@ -21,6 +21,7 @@ from gate.decision.conclusions import (
     quantile_estimates,
     regression,
 )
+from gate.decision.control import control_fell
 from gate.decision.correction import calibrated_judge
 from gate.decision.crashes import (
     counted_as_failed,
@@ -208,6 +209,8 @@ def judged(
     if result.verdict is Verdict.PASS:
         if comparison.repeats.lost:
             result = doubted(result, CacheOrBroken(comparison.repeats.lost))
+        if (fell := control_fell(comparison)) is not None:
+            result = doubted(result, fell)
         if facts is not None and facts.unexplained:
             result = doubted(result, UnexplainedFailures(len(facts.unexplained)))
         lost, unscored = lost_ids(comparison), unscored_ids(comparison)

@@ -140,6 +140,15 @@ class CacheOrBroken(Fact, frozen=True):
     cases: tuple[str, ...]
 
 
+class ControlFell(Fact, frozen=True):
+    """Cases that passed in each stored trial, and fail in each trial now: the change's, and the base commit's agent's.
+
+    Then that agent is no control: the provider moved, or it is not what was stored.
+    """
+
+    cases: tuple[str, ...]
+
+
 Doubt = (
     Stated
     | CriteriaNotCompared
@@ -148,6 +157,7 @@ Doubt = (
     | UnexplainedFailures
     | LostDecide
     | CacheOrBroken
+    | ControlFell
     | Unconfirmed
 )
 

@@ -68,10 +68,8 @@ class BaseTree:
         self.spoiled = False
         if possible and not maimed and self._commit is not None:
             why = surroundings_differ(session.config, session.git, self._commit)
-            self.spoiled, why = (
-                bool(why),
-                f"{why}, and it would meet what this job made for the change's" if why else "",
-            )
+            self.spoiled = bool(why)
+            why = f"{why}, and it would meet what this job made for the change's" if why else ""
         self.possible = possible and not why
         self.note = f"the base commit's agent is not run again: {why}" if why else ""
 

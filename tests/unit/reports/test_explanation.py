@@ -206,6 +206,11 @@ def test_no_problem_is_left_out() -> None:
             ChecksFellAway("claims", ("b", "c"), 10),
             "claims: it has nothing to check in 2 of 10 cases (b, c), and always had at the baseline",
         ),
+        (
+            fact.ControlFell(("a",)),
+            "a passed in each stored trial, and now fails in each, of the base commit's agent too: the provider moved, "
+            "or that agent is not what was stored",
+        ),
         (fact.LostDecide(8), "8 trials could not be measured, and counted as failed no pass is left"),
         (fact.LostDecide(0, 1), "1 answer could not be scored, and counted as failed no pass is left"),
         (

@@ -1,0 +1,40 @@
+"""The base commit's agent, run now, clears no change where it no longer does what was stored of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.decision import Settings
+from gate.model import Side, Trial, Verdict
+from gate.model.facts import ControlFell
+
+from .records import TRAJECTORY, cases, judge, once, stored, trial
+
+SUITE = cases(40)
+BEFORE = stored(SUITE, trajectory=1.0)
+CASE = SUITE[0].id
+
+
+def again(values: list[float], side: Side) -> list[Trial]:
+    return [
+        trial(CASE, n, round=n, tag="confirm", side=side, trajectory=value) for n, value in enumerate(values, start=2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base", "now", "clears"),
+    [
+        ([0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], False),
+        ([0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0], True),
+        ([0, 0], [0, 0], True),
+    ],
+)
+def test_a_base_that_fails_what_it_always_passed_clears_nothing(
+    base: list[float], now: list[float], *, clears: bool
+) -> None:
+    first = once(SUITE, {CASE: {"trajectory": 0.0}}, trajectory=1.0)
+    trials = [*first, *again(base, Side.BASELINE), *again(now, Side.CANDIDATE)]
+    result = judge(SUITE, [TRAJECTORY], trials, BEFORE, settings=Settings(rerun="match"))
+    assert result.verdict is not Verdict.REGRESSED
+    assert (ControlFell((CASE,)) in result.doubts) is not clears
+    assert result.verdict is Verdict.INCONCLUSIVE or clears
