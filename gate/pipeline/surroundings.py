@@ -42,11 +42,19 @@ _OF_A_RUN = frozenset(
 def surroundings_differ(config: Config, git: Git, commit: str) -> str:
     """What keeps the base commit's agent from being run as it was, a file or a key; empty if nothing does."""
     _top, place = place_of(config.path)
-    setup = config.file.setup or ""
+    own = PurePosixPath(place.parent.as_posix())
+    measured = [own / config.path.name, *(own / name for name in config.file.suite)]
+    installed = _named_by(config.file.setup or "", own)
     for name in git.differing(commit):
         path = PurePosixPath(name)
-        near = _is_near(path.parent, PurePosixPath(place.parent.as_posix()))
-        if _JOBS.fullmatch(name) or (near and (_INSTALLED.fullmatch(path.name) or path.name in setup.split())):
+        if any(_is_in(path, one) for one in measured):
+            continue
+        near = _is_in(path.parent, own) or _is_in(own, path.parent)
+        if (
+            _JOBS.fullmatch(name)
+            or (near and _INSTALLED.fullmatch(path.name))
+            or any(_is_in(path, x) for x in installed)
+        ):
             return f"{one_line(name, MOST_NAMED)} differs"
     return definition_differs(config, git, commit)
 
@@ -85,5 +93,11 @@ def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _is_near(folder: PurePosixPath, own: PurePosixPath) -> bool:
-    return folder == own or folder in own.parents or own in folder.parents
+def _named_by(setup: str, own: PurePosixPath) -> list[PurePosixPath]:
+    """Files and folders that the commands may install, the folder itself for ``.``: each word, as a path."""
+    words = re.split(r"[\s'\"=;&|()\[\]]+", setup)
+    return [PurePosixPath(os.path.normpath(own / word)) for word in words if word and not word.startswith(("-", "/"))]
+
+
+def _is_in(path: PurePosixPath, folder: PurePosixPath) -> bool:
+    return path == folder or folder in path.parents

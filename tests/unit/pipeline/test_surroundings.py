@@ -102,6 +102,25 @@ def test_a_server_is_asked_as_the_base_asks_it(tmp_path: Path, before: str, now:
     assert definition_differs(project.config, project.git, project.base, but=("url", "headers")) == said
 
 
+@pytest.mark.parametrize(
+    ("setup", "name", "said"),
+    [
+        ("pip install ./vendor", "app/vendor/lib/code.py", "app/vendor/lib/code.py differs"),
+        ("pip install './vendor[all]'", "app/vendor/lib/code.py", "app/vendor/lib/code.py differs"),
+        ("pip install -e .", "app/agent.py", "app/agent.py differs"),
+        ("pip install .", "app/evals/suite.yaml", ""),
+        ("pip install -r needs.list", "app/agent.py", ""),
+        ("pip install -r needs.list", "other/needs.list", ""),
+        ("cd .. && pip install .", "app/agent.py", "app/agent.py differs"),
+    ],
+)
+def test_what_setup_installs_from_the_tree_is_the_changes(tmp_path: Path, setup: str, name: str, said: str) -> None:
+    project = Project(tmp_path, AGENT.replace("pip install -r needs.list", f'"{setup}"'))
+    project.write(name, "2")
+    call(tmp_path, "add", ".")
+    assert surroundings_differ(project.config, project.git, project.base) == said
+
+
 def test_without_a_configuration_at_the_base_nothing_is_held_against_it(tmp_path: Path) -> None:
     project = Project(tmp_path, AGENT)
     call(tmp_path, "rm", "-q", "--cached", "app/gate.yaml")
