@@ -182,7 +182,8 @@ def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str,
     try:
         origin = earlier.take_up(step.activity, lambda line: step.say(console(line)))
         if not (origin and known):
-            earlier.lay_earlier_heads(step.activity, lambda line: step.say(console(line)))
+            laid = earlier.lay_earlier_heads(step.activity, lambda line: step.say(console(line)))
+            origin = origin or laid
     except GateError as error:  # a failure here must not prevent the run
         refused = isinstance(error, RestError) and error.status in (403, 404)
         hint = "; the job needs `permissions: {actions: read}`" if refused else ""

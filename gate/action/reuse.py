@@ -8,6 +8,7 @@ Records of a pull request's earlier heads are laid beside it: the run continues 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from gate.config.load import Config
 from gate.errors import BaselineWriteError, UntrustedError
 from gate.hosts.artifact import read_member
 from gate.hosts.events import Activity, MeasuringRun, Mode
-from gate.hosts.github import GitHub
+from gate.hosts.github import GitHub, NoArtifactError, PullRequest
 from gate.model import Side
 from gate.pipeline.journal import path_of, records_folder
 from gate.pipeline.judge_stored import suite_ids
@@ -28,11 +29,15 @@ from gate.records.keys import suite_key
 from gate.records.model import count
 from gate.system.git import Git
 
-SEARCHED = 3
-"""How many earlier runs of one commit are considered."""
+SEARCHED = 4
+"""How many artifacts of earlier runs of one commit are read."""
 SEARCHED_HEADS = 8
-"""How many runs of earlier heads of a pull request are considered."""
+"""How many artifacts of runs of earlier heads of a pull request are read."""
+ASKED = 100
+"""How many runs are asked for their artifact. Labels that are set at once leave many cancelled runs without one."""
 Say = Callable[[str], None]
+Left = tuple[MeasuringRun, str, bytes]
+"""A run, a name of it for the reader, and its artifact."""
 
 
 def record_name(suite_id: str) -> str:
@@ -73,10 +78,9 @@ class EarlierRecords(Struct, frozen=True):
 
         A record that cannot be trusted is skipped with a message. Raises `PublishError` if the look-up itself fails.
         """
-        suites = suite_ids(self.config, self.environment)
-        for run, origin in self._earlier(activity):
+        for run, origin, archive in self._archives(self._earlier(activity), SEARCHED, say):
             try:
-                found = records_of(self.github.artifact(run, self.artifact), run, suites, complete=False)
+                found = self._records(run, archive)
                 if self._event == "push" and run.id != self._own_id:
                     found = [self._promoted(record, activity.head) for record in found]
             except (UntrustedError, BaselineWriteError) as error:
@@ -87,21 +91,51 @@ class EarlierRecords(Struct, frozen=True):
                 return origin
         return ""
 
-    def lay_earlier_heads(self, activity: Activity, say: Say) -> None:
-        """Lays the records of the pull request's earlier heads among this job's. Raises as `take_up`."""
+    def lay_earlier_heads(self, activity: Activity, say: Say) -> str:
+        """Lays the records of the pull request's earlier heads among this job's; places one of this very commit.
+
+        Returns and raises as `take_up`, which looks for the latter as well, but among fewer runs.
+        """
         if self._event != "pull_request" or activity.pull_request is None or self.shard != (1, 1):
-            return
-        suites = suite_ids(self.config, self.environment)
+            return ""
         pull = self.github.pull_request(activity.pull_request)
         runs = [run for run in self.github.runs_on(pull, "pull_request", self._workflow) if run.id < self._own_id]
-        for run in reversed([run for run in runs[:SEARCHED_HEADS] if self.github.measured_for(run, pull)]):
+        named = ((run, f"run {run.id}") for run in self._of(pull, runs))
+        left, placed = list(self._archives(named, SEARCHED_HEADS, say)), ""
+        for run, origin, archive in left:  # the newest first; of another head, it is not of this commit
+            with suppress(UntrustedError):  # which is told below
+                found = self._records(run, archive) if run.head == activity.head else []
+                of_suites = [self._place(record) for record in found]
+                placed = placed or (origin if any(of_suites) else "")
+        for run, origin, archive in reversed(left):  # the newest last, since the newest file is continued
             try:
-                found = records_of(self.github.artifact(run, self.artifact), run, suites, complete=False)
+                for record in self._records(run, archive):
+                    self._lay(record, run, same_head=run.head == activity.head)
             except UntrustedError as error:
-                say(f"the record of run {run.id} is not looked at: {error}")
+                say(f"the record of {origin} is not looked at: {error}")
+        return placed
+
+    def _archives(self, runs: Iterable[tuple[MeasuringRun, str]], most: int, say: Say) -> Iterator[Left]:
+        """The artifacts of these runs, ``most`` of them at the most.
+
+        A run that left none does not count, or a burst of cancelled ones would hide what was measured before.
+        """
+        for run, origin in runs:
+            try:
+                archive = self.github.artifact(run, self.artifact)
+            except NoArtifactError as error:
+                say(f"{origin} has no record to reuse: {error}")
                 continue
-            for record in found:
-                self._lay(record, run, same_head=run.head == activity.head)
+            except UntrustedError as error:
+                say(f"the record of {origin} is not reused: {error}")
+            else:
+                yield run, origin, archive
+            most -= 1
+            if not most:
+                return
+
+    def _records(self, run: MeasuringRun, archive: bytes) -> list[Record]:
+        return records_of(archive, run, suite_ids(self.config, self.environment), complete=False)
 
     def _lay(self, record: Record, run: MeasuringRun, *, same_head: bool) -> None:
         """Writes a record of an earlier head under its run's number, as measured against the present base.
@@ -143,8 +177,10 @@ class EarlierRecords(Struct, frozen=True):
             yield MeasuringRun(self._own_id, attempt, head, "", "", 0), f"attempt {attempt - 1}"
         if self._event == "pull_request":
             runs = self.github.runs_of(head, "pull_request", self._workflow, own=not activity.is_fork)
-            for run in self._of(activity.pull_request, [run for run in runs if run.id < self._own_id]):
-                yield run, f"run {run.id}"
+            runs = [run for run in runs if run.id < self._own_id]
+            if activity.pull_request is not None and runs:
+                for run in self._of(self.github.pull_request(activity.pull_request), runs):
+                    yield run, f"run {run.id}"
         elif self.known and self._event == "push" and activity.mode is Mode.RECORD and self.shard == (1, 1):
             yield from self._merged(head)
 
@@ -159,14 +195,18 @@ class EarlierRecords(Struct, frozen=True):
             return  # nobody had reviewed what ran there, nor what it found in its caches
         if same_file(self.git, self._workflow, pull.head, commit):
             runs = self.github.runs_of(pull.head, "pull_request", self._workflow, status="success")
-            for run in self._of(pull.number, runs):
+            for run in self._of(self.github.pull_request(pull.number), runs) if runs else ():
                 yield run, f"pull request {pull.number} (run {run.id})"
 
-    def _of(self, number: int | None, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
-        """Those that are known to be of this pull request."""
-        if number is not None and runs:
-            pull = self.github.pull_request(number)
-            yield from (run for run in runs[:SEARCHED] if self.github.measured_for(run, pull))
+    def _of(self, pull: PullRequest, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
+        """Those that are known to be of this pull request; asked once for each branch that they are of."""
+        known: dict[tuple[str, str], bool] = {}
+        for run in runs[:ASKED]:
+            branch = run.head_repository, run.head_branch
+            if branch not in known:
+                known[branch] = self.github.measured_for(run, pull)
+            if known[branch]:
+                yield run
 
     def _promoted(self, record: Record, head: str | None) -> Record:
         """The record under the commit that the change was merged as, without trials of an older base's agent."""

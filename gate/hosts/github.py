@@ -61,6 +61,10 @@ class CannotComment(PublishError):  # noqa: N818  (named by its consequence)
     """The token may not write comments. The summary of the run still has everything."""
 
 
+class NoArtifactError(UntrustedError):
+    """A run left no artifact of that name, or it has expired."""
+
+
 class PullRequest(Struct, frozen=True):
     number: int
     head: str
@@ -386,7 +390,8 @@ class GitHub:
         """The archive that an untrusted run left, as bytes that are still to be distrusted.
 
         Raises:
-            UntrustedError: it is missing, is another run's or repository's, or does not match its digest.
+            NoArtifactError: it is missing.
+            UntrustedError: it is another run's or repository's, or does not match its digest.
         """
         where = f"artifact {name!r} of run {run.id}"
         with _readable():
@@ -394,7 +399,7 @@ class GitHub:
             usable = [found for found in listed if found["name"] == name and not found["expired"]]
             if not usable:
                 hint = "actions/upload-artifact leaves it; the input `artifact` says how it is called"
-                raise UntrustedError("there is none", where=where, hint=hint)
+                raise NoArtifactError("there is none", where=where, hint=hint)
             newest = max(usable, key=lambda found: found["id"])  # a run that is repeated leaves one of each attempt
             _check_origin(newest, run, where)
         content = self._rest.download(self._path(f"actions/artifacts/{newest['id']}/zip"), MAX_ARCHIVE_BYTES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from gate.action.reuse import SEARCHED
 from gate.records import read_header, read_record, write_record
 from tests.integration.github.fake_github import WORKFLOW, Answer
 from tests.integration.github.job import AGENT, Done, git
@@ -178,6 +179,31 @@ def test_a_second_run_on_the_same_commit_continues_the_first(world: World, fork:
     assert run_id(world) == measured
 
 
+@pytest.mark.parametrize("burst", [3, 9])
+def test_runs_that_left_nothing_hide_no_measurement(world: World, burst: int) -> None:
+    """Labels set at once, whose runs were cancelled at once."""
+    world.upload(100, head_of(world), "pull_request", conclusion="failure")
+    for number in range(burst):
+        world.fake.add_run(101 + number, head_of(world), "pull_request", conclusion="cancelled")
+    measured = run_id(world)
+    done = again(world, 1, GITHUB_RUN_ID="200")
+    assert done.code == 0, done.log
+    assert "of run 100; nothing new was run" in done.summary
+    assert run_id(world) == measured
+
+
+@pytest.mark.slow
+def test_a_measurement_below_many_artifacts_of_the_head_is_found_on_the_second_road(world: World) -> None:
+    """Of this very merge commit, which only the first road used to place."""
+    world.upload(100, head_of(world), "pull_request", conclusion="failure")
+    for number in range(SEARCHED):
+        world.upload(101 + number, head_of(world), "pull_request", b"nothing", conclusion="failure")
+    measured = run_id(world)
+    done = again(world, 1, GITHUB_RUN_ID="200")
+    assert "of run 100; nothing new was run" in done.summary, done.log
+    assert run_id(world) == measured
+
+
 @pytest.mark.slow
 def test_a_schedule_measures_again(world: World) -> None:
     """It asks whether the model drifts, so what was measured of this commit before is no answer."""
@@ -233,9 +259,12 @@ def measure_head(world: World, merge: str, run: int) -> Done:
     return world.step("pull_request", payload, "refs/pull/1/merge", merge, environment={"GITHUB_RUN_ID": str(run)})
 
 
-def test_an_empty_commit_is_no_new_chance(world: World) -> None:
+@pytest.mark.parametrize("burst", [0, 9])
+def test_an_empty_commit_is_no_new_chance(world: World, burst: int) -> None:
     """The new head has the same agent, cases and criteria: the earlier head's record is continued."""
     world.upload(100, head_of(world), "pull_request", conclusion="failure", head_branch="branch-1")
+    for number in range(burst):
+        world.fake.add_run(101 + number, head_of(world), "pull_request", conclusion="cancelled")
     measured, (_, merge) = run_id(world), push_again(world)
     done = measure_head(world, merge, 200)
     assert done.code == 0, done.log
