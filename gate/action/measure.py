@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from gate.agents.http import server_of
 from gate.config.base_policy import BasePolicy, Rules, base_at, under_base_policy
 from gate.config.load import Config
 from gate.errors import ConfigError, ExitCode, GateError, MeasureError
-from gate.hosts.events import Mode
+from gate.hosts.events import Activity, Mode
 from gate.hosts.rest import RestError
 from gate.model import Verdict
 from gate.pipeline.flow import run_gate
@@ -38,6 +38,11 @@ from gate.system.signals import run as run_coroutine
 
 USUAL_STORE = {"baseline.store": "git", "baseline.branch": "gate-baselines", "baseline.remote": "origin"}
 """Where the default branch keeps its baselines unless its configuration names another place."""
+UNKNOWN = (
+    "not all earlier measurements of this change could be looked up (the log says why): "
+    "what this job ran of it may be a further draw"
+)
+LookUp = Callable[[Activity, Callable[[str], None]], str]
 
 
 def measure(step: Step) -> StepOutcome:
@@ -170,7 +175,7 @@ def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str,
     """Reuses the record of an earlier job of the same code, if there is one.
 
     Returns:
-        Whose record it is, and a note for the reader if an earlier attempt left none.
+        Whose record it is, and a note for the reader where it is not known that this measurement is the first.
     """
     if config.agent_kind == "replay":  # the recordings are all that counts
         return "", ""
@@ -178,19 +183,26 @@ def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str,
     earlier = EarlierRecords(
         step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base, known
     )
-    origin = ""
-    try:
-        origin = earlier.take_up(step.activity, lambda line: step.say(console(line)))
-        if not (origin and known):
-            laid = earlier.lay_earlier_heads(step.activity, lambda line: step.say(console(line)))
-            origin = origin or laid
-    except GateError as error:  # a failure here must not prevent the run
-        refused = isinstance(error, RestError) and error.status in (403, 404)
-        hint = "; the job needs `permissions: {actions: read}`" if refused else ""
-        step.say(f"running all trials: the earlier job's record cannot be reused: {console(str(error))}{hint}")
+    origin, failed = _tried(step, earlier.take_up)
+    if not (origin and known):  # even where the first road failed: this one may find the same record
+        laid, failed_too = _tried(step, earlier.lay_earlier_heads)
+        origin, failed = origin or laid, failed or failed_too
     attempt = step.environment.get("GITHUB_RUN_ATTEMPT", "1")
+    if failed and not origin and step.environment.get("GITHUB_EVENT_NAME") == "pull_request":
+        return "", UNKNOWN
     afresh = f"attempt {attempt} runs all trials: no record of an earlier attempt was found"
     return origin, afresh if attempt != "1" and not origin else ""
+
+
+def _tried(step: Step, look_up: LookUp) -> tuple[str, bool]:
+    """What a look-up of earlier records found, and whether it failed, which must not prevent the run."""
+    try:
+        return look_up(step.activity, lambda line: step.say(console(line))), False
+    except GateError as error:
+        refused = isinstance(error, RestError) and error.status in (403, 404) and not error.is_limit
+        hint = "; the job needs `permissions: {actions: read}`" if refused else ""
+        step.say(f"the records of earlier jobs cannot be looked up: {console(str(error))}{hint}")
+        return "", True
 
 
 def _joined(step: Step) -> Path:

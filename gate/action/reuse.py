@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from gate.action.base_commit import same_file
 from gate.baselines.base import storable
 from gate.config.load import Config
-from gate.errors import BaselineWriteError, UntrustedError
+from gate.errors import BaselineWriteError, PublishError, UntrustedError
 from gate.hosts.artifact import read_member
 from gate.hosts.events import Activity, MeasuringRun, Mode
 from gate.hosts.github import GitHub, NoArtifactError, PullRequest
+from gate.hosts.rest import RestError
 from gate.model import Side
 from gate.pipeline.journal import path_of, records_folder
 from gate.pipeline.judge_stored import suite_ids
@@ -35,6 +36,8 @@ SEARCHED_HEADS = 8
 """How many artifacts of runs of earlier heads of a pull request are read."""
 ASKED = 100
 """How many runs are asked for their artifact. Labels that are set at once leave many cancelled runs without one."""
+GONE = (404, 410)
+"""What is answered about an artifact that was deleted, or that expired after it was listed."""
 Say = Callable[[str], None]
 Left = tuple[MeasuringRun, str, bytes]
 """A run, a name of it for the reader, and its artifact."""
@@ -128,6 +131,11 @@ class EarlierRecords(Struct, frozen=True):
                 continue
             except UntrustedError as error:
                 say(f"the record of {origin} is not reused: {error}")
+            except RestError as error:
+                if error.status not in GONE:
+                    raise
+                say(f"{origin} has no record to reuse: {error}")
+                continue
             else:
                 yield run, origin, archive
             most -= 1
@@ -199,7 +207,11 @@ class EarlierRecords(Struct, frozen=True):
                 yield run, f"pull request {pull.number} (run {run.id})"
 
     def _of(self, pull: PullRequest, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
-        """Those that are known to be of this pull request; asked once for each branch that they are of."""
+        """Those that are known to be of this pull request; asked once for each branch that they are of.
+
+        Raises:
+            PublishError: there are more than are asked for, so that an earlier measurement may be among the others.
+        """
         known: dict[tuple[str, str], bool] = {}
         for run in runs[:ASKED]:
             branch = run.head_repository, run.head_branch
@@ -207,6 +219,8 @@ class EarlierRecords(Struct, frozen=True):
                 known[branch] = self.github.measured_for(run, pull)
             if known[branch]:
                 yield run
+        if len(runs) > ASKED:
+            raise PublishError(f"more than {ASKED} runs, and too few of the newest left a record", where="GitHub")
 
     def _promoted(self, record: Record, head: str | None) -> Record:
         """The record under the commit that the change was merged as, without trials of an older base's agent."""

@@ -43,8 +43,8 @@ WRITERS = ("admin", "write")
 """What the permission of someone who may accept is called; ``maintain`` is reported as ``write``."""
 OWN_EVENTS = ("push", "schedule", "workflow_dispatch")
 """Events whose runs are started by those who may write, on a commit that is here. Not a pull request's."""
-MOST_RUNS = 100
-"""Runs of a branch that are looked at."""
+MOST_RUNS = 300
+"""Runs of a branch that are looked at, whatever their workflow."""
 LISTED = (300, 700)
 """Runs of one event that are looked at, whatever their workflow; and how many more if none of them counts. GitHub lists
 no more than 1,000."""
@@ -225,7 +225,7 @@ class GitHub:
 
     def runs_on(self, pull: PullRequest, event: str, workflow: str) -> list[MeasuringRun]:
         """Completed runs of a workflow file on the branch of a pull request, whatever its head was then, the newest
-        first; of the newest page alone."""
+        first; among the newest `MOST_RUNS` of all workflows."""
         query = {"branch": pull.head_branch, "event": event, "status": "completed", "exclude_pull_requests": "true"}
         with _readable():
             listed = islice(self._rest.pages(self._path("actions/runs"), "workflow_runs", **query), MOST_RUNS)

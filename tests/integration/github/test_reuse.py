@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gate.action.reuse import SEARCHED
+from gate.action.reuse import ASKED, SEARCHED
 from gate.records import read_header, read_record, write_record
 from tests.integration.github.fake_github import WORKFLOW, Answer
 from tests.integration.github.job import AGENT, Done, git
@@ -285,6 +285,43 @@ def test_an_agent_that_comes_back_continues_what_was_measured_of_it(world: World
     _, merge = push_again(world, agent__py=changed)
     assert measure_head(world, merge, 300).code == 0
     assert run_id(world) == measured
+
+
+@pytest.mark.parametrize("status", [404, 410])
+@pytest.mark.slow
+def test_an_artifact_that_is_gone_hides_no_other(world: World, status: int) -> None:
+    """It expires between the list and its download, or somebody deletes it."""
+    world.upload(100, head_of(world), "pull_request", conclusion="failure", head_branch="branch-1")
+    world.upload(101, head_of(world), "pull_request", conclusion="failure", head_branch="branch-1")
+    measured, (_, merge) = run_id(world), push_again(world)
+    world.fake.fail_once(Answer(status, {"message": "Artifact has expired"}, lawless=True), path="/zip")
+    done = measure_head(world, merge, 200)
+    assert "nothing new was run" in done.summary and run_id(world) == measured, done.log
+    assert f"run 101 has no record to reuse: GET {world.fake.url}" in done.log
+
+
+@pytest.mark.parametrize(("path", "status"), [("actions/runs", 403), ("/zip", 403), ("/artifacts", 503)])
+@pytest.mark.slow
+def test_a_look_up_that_failed_is_told_to_the_reader(world: World, path: str, status: int) -> None:
+    """On the first attempt, too: nobody knows whether the new head had been measured before."""
+    world.upload(100, head_of(world), "pull_request", conclusion="failure", head_branch="branch-1")
+    measured, (_, merge) = run_id(world), push_again(world)
+    for _ in range(4):  # as often as it is tried
+        world.fake.fail_once(Answer(status, {"message": "no"}), path=path)
+    done = measure_head(world, merge, 200)
+    assert done.code == 0, done.log
+    assert run_id(world) != measured
+    assert "the records of earlier jobs cannot be looked up" in done.log
+    for told in (done.summary, *world.comments()):
+        assert "not all earlier measurements of this change could be looked up" in told
+
+
+def test_more_runs_than_are_asked_is_told_to_the_reader(world: World) -> None:
+    for number in range(ASKED):
+        world.fake.add_run(101 + number, head_of(world), "pull_request", conclusion="cancelled")
+    world.upload(100, head_of(world), "pull_request", conclusion="failure")
+    done = again(world, 1, GITHUB_RUN_ID="300")
+    assert "not all earlier measurements of this change could be looked up" in done.summary, done.log
 
 
 @pytest.mark.parametrize("head_branch", ["branch-2", "main"])
