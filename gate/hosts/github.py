@@ -136,27 +136,36 @@ class GitHub:
         None: it was closed, or a later push has its own run.
 
         Raises:
-            UntrustedError: there is more than one.
+            UntrustedError: there is more than one, onto different branches.
         """
-        found = self._open_with_head(self._rest.pages(self._path(f"commits/{run.head}/pulls")), run.head)
-        if not found and run.head_repository:  # a commit of a fork may be unknown here; the branch it came from is not
-            owner = run.head_repository.partition("/")[0]
-            query = {"state": "open", "head": f"{owner}:{run.head_branch}"}
-            found = self._open_with_head(self._rest.pages(self._path("pulls"), **query), run.head)
+        with _readable():
+            found = self._open_of(self._rest.pages(self._path(f"commits/{run.head}/pulls")), run)
+            if not found and run.head_repository:  # a fork's commit may be unknown here; the branch it came from is not
+                owner = run.head_repository.partition("/")[0]
+                query = {"state": "open", "head": f"{owner}:{run.head_branch}"}
+                found = self._open_of(self._rest.pages(self._path("pulls"), **query), run)
         if len(found) > 1:
             raise UntrustedError(
                 f"{len(found)} open pull requests have the head {run.head[:12]}", where=f"run {run.id}"
             )
         return found[0] if found else None
 
-    def _open_with_head(self, pulls: Iterable[Any], head: str) -> list[PullRequest]:
-        return [
+    def _open_of(self, pulls: Iterable[Any], run: MeasuringRun) -> list[PullRequest]:
+        """Those from the run's branch of its repository, with its head: anybody can open one of the same commit.
+
+        Only where there is none, those of that branch whose fork was deleted meanwhile.
+        """
+        found = [
             _pull_request(pull)
             for pull in pulls
             if pull["state"] == "open"
-            and pull["head"]["sha"] == head
+            and pull["head"]["sha"] == run.head
             and pull["base"]["repo"]["full_name"].lower() == self._repository.lower()
         ]
+        of_branch = [pull for pull in found if pull.head_branch == run.head_branch]
+        origin = run.head_repository.lower()
+        mine = [pull for pull in of_branch if pull.head_repository.lower() == origin]
+        return mine or [pull for pull in of_branch if not pull.head_repository]
 
     def acceptance(
         self, number: int, label: str, given: Labelled | None = None, head: str = ""

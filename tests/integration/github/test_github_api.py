@@ -482,6 +482,32 @@ def test_the_pull_request_of_a_fork_is_derived_again(fake: FakeGitHub, time: Tim
     assert found.number == 3
 
 
+@pytest.mark.parametrize("stranger", [("eve/agents", "patch"), ("mallory/agents", "copy"), ("eve/agents", "copy")])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_pull_request_of_the_same_commit_from_elsewhere_changes_nothing(
+    fake: FakeGitHub, time: Time, stranger: tuple[str, str], known: bool
+) -> None:
+    """Anybody can open one with somebody else's head commit, and would silence the report on the first."""
+    fake.commits_know_forks = known
+    repository, branch = stranger
+    fake.add_pull(1, "d" * 40, head_repository=repository, branch=branch)
+    assert connect(fake, time).pull_request_of(run_of()) is None
+    fake.add_pull(2, "d" * 40, head_repository="Mallory/agents", branch="patch")
+    fake.pulls[2]["head"]["label"] = "mallory:patch"  # GitHub does not tell capitals apart
+    found = connect(fake, time).pull_request_of(run_of())
+    assert found is not None
+    assert found.number == 2
+
+
+def test_a_pull_request_whose_fork_was_deleted_after_the_run_is_found(fake: FakeGitHub, time: Time) -> None:
+    pull = fake.add_pull(1, "d" * 40, head_repository="mallory/agents", branch="patch")
+    gone = {**pull, "head": {**pull["head"], "repo": None}}  # as GitHub answers, whatever its description says
+    fake.fail_once(Answer(200, [gone], lawless=True), path="/pulls")
+    found = connect(fake, time).pull_request_of(run_of())
+    assert found is not None
+    assert found.number == 1
+
+
 def test_a_head_that_moved_on_has_no_pull_request(fake: FakeGitHub, time: Time) -> None:
     fake.add_pull(1, "e" * 40, head_repository="mallory/agents", branch="patch")
     assert connect(fake, time).pull_request_of(run_of()) is None
@@ -489,13 +515,13 @@ def test_a_head_that_moved_on_has_no_pull_request(fake: FakeGitHub, time: Time) 
 
 def test_two_pull_requests_of_one_head_are_refused(fake: FakeGitHub, time: Time) -> None:
     for number in (1, 2):
-        fake.add_pull(number, "d" * 40, head_repository="mallory/agents")
+        fake.add_pull(number, "d" * 40, head_repository="mallory/agents", branch="patch", onto=f"onto-{number}")
     with pytest.raises(UntrustedError, match="2 open pull requests"):
         connect(fake, time).pull_request_of(run_of())
 
 
 def test_a_pull_request_to_another_repository_is_not_ours(fake: FakeGitHub, time: Time) -> None:
-    pull = fake.add_pull(1, "d" * 40, head_repository="mallory/agents")
+    pull = fake.add_pull(1, "d" * 40, head_repository="mallory/agents", branch="patch")
     pull["base"] = {**pull["base"], "repo": {**pull["base"]["repo"], "full_name": "mallory/agents"}}
     assert connect(fake, time).pull_request_of(run_of()) is None
 
