@@ -49,7 +49,8 @@ def act(environment: Mapping[str, str], say: Say) -> int:
     except Exception as error:  # noqa: BLE001  (a failure to publish changes no verdict)
         _trace(environment)
         said = f"unexpected {type(error).__name__} while publishing: {error}"
-        publish([Annotate((Annotation("error", "Agent Gate", said),))], runner)
+        told = [Annotation("error", "Agent Gate", text) for text in (outcome.error, said) if text]
+        publish([Annotate(tuple(told))], runner)
         return outcome.exit_code or int(ExitCode.PUBLISH)
     finally:
         sealed.cleanup()

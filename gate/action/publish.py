@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from gate.action.base_commit import base_of
@@ -11,7 +12,7 @@ from gate.action.runner import SUMMARY_BYTES, Runner, annotations_of
 from gate.action.step import RESULTS, Step, StepOutcome, worse_code
 from gate.baselines.proofs import FILE
 from gate.baselines.proofs import write as write_proofs
-from gate.errors import ExitCode, GateError
+from gate.errors import ExitCode, GateError, PublishError
 from gate.hosts.base import (
     Annotate,
     Annotation,
@@ -53,7 +54,7 @@ SUMMARY_CHARS = SUMMARY_BYTES // 4 - 1_000
 
 
 def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> int:
-    """Publishes files, outputs, summary, annotations and comments, in this order.
+    """Publishes files, outputs, summary, comments and annotations, in this order.
 
     A failure keeps nothing else from being published and changes no verdict.
 
@@ -62,7 +63,7 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     """
     place = _place(step, url=step.summary_url) if step is not None else Place()
     checks = post_check_runs(step, outcome, place)
-    done = publish(_effects(step, outcome, with_places=not checks.urls), runner)
+    done = publish(_effects(step, outcome), runner)
     stated = publish(_statement(step, outcome.result), runner)  # about the reports as they were written
     comments = _comment(step, outcome, place)
     problems = (*checks.problems, *done.problems, *stated.problems, *comments.problems)
@@ -70,15 +71,27 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
         problems += publish([SetOutputs({"comment_url": comments.urls[0]})], runner).problems
     for note in dict.fromkeys((*checks.notes, *comments.notes)):
         runner.say(console(note))
-    for problem in problems:
-        publish([Annotate((Annotation("warning", "Agent Gate: not published", str(problem)),))], runner)
+    publish([Annotate(_annotations(outcome, problems, with_places=not checks.urls))], runner)
     if problems and step is not None and step.inputs["on_publish_error"] == "fail":
         return worse_code(outcome.exit_code, ExitCode.PUBLISH) if outcome.exit_code < 128 else outcome.exit_code
     return outcome.exit_code
 
 
-def _effects(step: Step | None, outcome: StepOutcome, *, with_places: bool = True) -> list[Effect]:
-    """``with_places``: whether remarks that belong to a line are the runner's, and not a check run's already."""
+def _annotations(
+    outcome: StepOutcome, problems: Iterable[PublishError], *, with_places: bool
+) -> tuple[Annotation, ...]:
+    """All of the step at once, its own first: the runner shows ten of each level, and drops the rest without a word.
+
+    ``with_places``: whether remarks that belong to a line are the runner's, and not a check run's already.
+    """
+    made = [Annotation("error", "Agent Gate", outcome.error)] if outcome.error else []
+    made += [Annotation("warning", "Agent Gate", outcome.warning)] if outcome.warning else []
+    made += [Annotation("warning", "Agent Gate: not published", str(problem)) for problem in problems]
+    remarks = annotations_of(outcome.result) if outcome.result is not None else ()
+    return (*made, *(one for one in remarks if with_places or not one.path))
+
+
+def _effects(step: Step | None, outcome: StepOutcome) -> list[Effect]:
     effects: list[Effect] = []
     result = outcome.result
     if step is not None:
@@ -89,15 +102,10 @@ def _effects(step: Step | None, outcome: StepOutcome, *, with_places: bool = Tru
     if result is not None:
         place = _place(step) if step is not None else Place()
         effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS, place=place)))
-        remarks = annotations_of(result)
-        effects.append(Annotate(remarks if with_places else tuple(one for one in remarks if not one.path)))
-    if outcome.warning:
-        effects.append(Annotate((Annotation("warning", "Agent Gate", outcome.warning),)))
     if outcome.note:
         effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.note)}"))
     if outcome.error:
         effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.error, 2_000)}"))
-        effects.append(Annotate((Annotation("error", "Agent Gate", outcome.error),)))
     return effects
 
 

@@ -79,6 +79,19 @@ def test_below_the_threshold_fails_without_any_baseline(world: World) -> None:
     assert done.outputs["baseline_sha"] == ""
 
 
+def test_why_the_job_failed_is_among_the_ten_errors_that_the_runner_shows(world: World) -> None:
+    """More cases fail than it shows, and the baseline is refused: that comes last, and must not be the one dropped."""
+    hook = world.repository.remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nwhile read a b c; do case $c in *gate-baselines) exit 1;; esac; done\n")
+    hook.chmod(0o755)
+    done = world.push("awful")
+    errors = done.annotations("error")
+    assert len(errors) == 10, done.log
+    assert errors[0][1]["title"] == "Agent Gate" and "gate-baselines" in errors[0][2]
+    assert errors[-1][1]["title"] == "and more"
+
+
 @pytest.mark.slow
 def test_without_a_baseline_a_sound_change_passes_and_says_so(world: World) -> None:
     world.repository.commit("good")

@@ -384,3 +384,17 @@ def test_what_was_found_is_stated_beside_the_records(world: World) -> None:
     assert [dict(one.digest) for one in statement.predicate.configuration if one.name == "rules"] == [
         {"gitCommit": base}
     ]
+
+
+# --- remarks --------------------------------------------------------------------------------------
+
+
+def test_what_was_not_published_is_among_the_ten_warnings(world: World) -> None:
+    """Where the remarks are warnings, since nothing of them fails the job."""
+    config = CONFIG.replace("criteria:", "gate: {on_inconclusive: warn}\ncriteria:")
+    for _ in range(4):
+        world.fake.fail_once(BAD_GATEWAY, "POST", "graphql")
+    done = world.pull_request("bad", files={"gate__yaml": config})
+    warnings = done.annotations("warning")
+    assert len(warnings) <= 10
+    assert any(where.get("title") == "Agent Gate: not published" for _, where, _ in warnings), done.log
