@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,11 @@ from msgspec import Struct
 
 from gate.errors import ConfigError, nearest
 from gate.hosts.events import ACCEPT_LABEL
+from gate.security.limits import shorten
+
+DIGITS = 9
+PATH_BYTES, NAME_BYTES = 1_000, 255
+"""Of a path below the workspace, and of each name in it."""
 
 
 class Input(Struct, frozen=True):
@@ -22,6 +28,13 @@ def text(value: str) -> str:
     return value
 
 
+def path(value: str) -> str:
+    """Of a length that every file system takes, so that none of the places that look there finds another."""
+    if len(os.fsencode(value)) > PATH_BYTES or any(len(os.fsencode(name)) > NAME_BYTES for name in value.split("/")):
+        raise ConfigError(f"{shorten(value, 50)!r} is too long for a path")
+    return value
+
+
 def words(value: str) -> list[str]:
     """Separated by commas or lines."""
     return [word.strip() for word in value.replace("\n", ",").split(",") if word.strip()]
@@ -30,7 +43,7 @@ def words(value: str) -> list[str]:
 def one_of(*known: str) -> Callable[[str], str]:
     def read(value: str) -> str:
         if value and value not in known:
-            raise ConfigError(f"unknown value {value!r}", hint=nearest(value, list(known)))
+            raise ConfigError(f"unknown value {shorten(value, 50)!r}", hint=nearest(value[:50], list(known)))
         return value
 
     return read
@@ -41,27 +54,32 @@ def switch(value: str) -> bool:
 
 
 def trials(value: str) -> int | str:
-    return int(value) if value.isascii() and value.isdigit() else one_of("auto")(value)
+    return int(value) if is_number(value) else one_of("auto")(value)
 
 
 def shard(value: str) -> tuple[int, int]:
     index, slash, total = value.partition("/")
     if not value:
         return 1, 1
-    if not (slash and index.isdigit() and total.isdigit() and 1 <= int(index) <= int(total) <= 10_000):
-        raise ConfigError(f"{value!r} is not of the form 2/5")
+    if not (slash and is_number(index) and is_number(total) and 1 <= int(index) <= int(total) <= 10_000):
+        raise ConfigError(f"{shorten(value, 50)!r} is not of the form 2/5")
     return int(index), int(total)
 
 
+def is_number(value: str) -> bool:
+    """Whether it is written in plain digits, and few enough to be meant."""
+    return value.isascii() and value.isdigit() and len(value) <= DIGITS
+
+
 INPUTS: dict[str, Input] = {
-    "config": Input("gate.yaml", text),
+    "config": Input("gate.yaml", path),
     "name": Input("", text),
     "setup": Input("", text),
-    "setup_cache": Input(".gate/setup", text),
+    "setup_cache": Input(".gate/setup", path),
     "tags": Input("", words),
     "trials": Input("", trials),
     "shard": Input("", shard),
-    "shards": Input("", text),
+    "shards": Input("", path),
     "on_inconclusive": Input("", one_of("warn", "block")),
     "on_missing_baseline": Input("", one_of("warn", "fail")),
     "on_publish_error": Input("warn", one_of("warn", "fail")),
@@ -103,4 +121,4 @@ def overrides_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
         "gate.on_inconclusive": inputs["on_inconclusive"],
         "baseline.on_missing": inputs["on_missing_baseline"],
     }
-    return {key: value for key, value in keys.items() if value}
+    return {key: value for key, value in keys.items() if value not in ("", [])}

@@ -208,7 +208,12 @@ def _tried(step: Step, look_up: LookUp) -> tuple[str, bool]:
 def _joined(step: Step) -> Path:
     """Joins the shards' records. Returns the path of the joined record."""
     folder = step.workspace / step.inputs["shards"]
-    paths = sorted(folder.rglob("*.jsonl"))
+    if folder.resolve() in step.workspace.resolve().parents:  # the whole machine, for one, would be searched
+        raise ConfigError("it is not a folder of shard records: the workspace is in it", where="with: shards")
+    try:
+        paths = sorted(folder.rglob("*.jsonl"))
+    except OSError as error:
+        raise MeasureError(f"it cannot be searched: {error.strerror}", where=str(folder)) from None
     if not paths:
         raise MeasureError("no shard records found", where=str(folder), hint="download the artifacts of all shards")
     whole = merge([read_record(path, error=MeasureError) for path in paths])

@@ -47,6 +47,13 @@ def test_inputs_become_keys_of_the_configuration() -> None:
         ("on_publish_error", "error", "fail"),
         ("trials", "-1", "auto"),
         ("trials", "²", "auto"),
+        ("trials", "9" * 5_000, "more characters"),
+        ("shard", "²/4", "2/5"),
+        ("shard", "1/" + "9" * 5_000, "more characters"),
+        ("config", "a" * 5_000, "too long"),
+        ("config", "a/" * 2_000, "too long"),
+        ("shards", "a" * 256, "too long"),
+        ("setup_cache", "a" * 256, "too long"),
         ("shard", "0/3", "2/5"),
         ("shard", "3", "2/5"),
         ("shard", "2/1", "2/5"),
@@ -60,6 +67,10 @@ def test_what_is_not_known_is_refused_with_what_is_meant(name: str, value: str, 
         read(**{name: value})
     assert said in str(caught.value)
     assert caught.value.where.startswith("with")
+
+
+def test_no_trials_at_all_is_left_to_the_configuration_to_refuse() -> None:
+    assert overrides_of(read(trials="0")) == {"trials": 0}
 
 
 def test_white_space_around_a_value_is_not_part_of_it() -> None:
