@@ -210,6 +210,10 @@ class Rest:
     def _new_client(self, headers: Mapping[str, str], url: str) -> httpx.Client:
         import httpx  # weight: an HTTP client is not part of most commands
 
+        for name, value in headers.items():
+            if not (value.isascii() and value.isprintable() and value == value.strip()):  # what h11 says has the value
+                what = f"{name} cannot be sent: the token is empty, or has characters that no token has"
+                raise RestError(what, where=self.url)
         trust = ssl.create_default_context(
             cafile=self._environment.get("SSL_CERT_FILE"), capath=self._environment.get("SSL_CERT_DIR")
         )

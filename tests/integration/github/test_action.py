@@ -92,6 +92,30 @@ def test_why_the_job_failed_is_among_the_ten_errors_that_the_runner_shows(world:
     assert errors[-1][1]["title"] == "and more"
 
 
+@pytest.mark.parametrize("token", ["", "t\u00f6ken", "a\nb"])
+def test_a_token_that_no_request_can_carry_changes_no_verdict(recorded: World, token: str) -> None:
+    done = recorded.pull_request("good", inputs={"token": token, "check_run": "false"})
+    assert done.code == 0, done.log
+    assert "unexpected" not in done.log and "Illegal header" not in done.log
+    [said] = {
+        said for _, where, said in done.annotations("warning") if where.get("title", "").endswith("not published")
+    }
+    assert "Authorization cannot be sent: the token is empty, or has characters that no token has" in said
+
+
+@pytest.mark.parametrize("folder", ["/", "../.."])
+def test_a_folder_of_shards_that_has_the_workspace_in_it_is_refused(recorded: World, folder: str) -> None:
+    done = recorded.pull_request("good", inputs={"shards": folder})
+    assert done.code == 2, done.log
+    [(_, _, said)] = done.annotations("error")
+    assert said.startswith("with: shards: ")
+
+
+def test_no_trials_at_all_are_refused(recorded: World) -> None:
+    done = recorded.pull_request("good", inputs={"trials": "0"})
+    assert done.code == 2, done.log
+
+
 @pytest.mark.slow
 def test_without_a_baseline_a_sound_change_passes_and_says_so(world: World) -> None:
     world.repository.commit("good")
