@@ -128,7 +128,8 @@ class GitHub:
     # --- pull requests ----------------------------------------------------------------------------
 
     def pull_request(self, number: int) -> PullRequest:
-        return _pull_request(self._rest.get(self._path(f"pulls/{number}")))
+        with _readable():
+            return _pull_request(self._rest.get(self._path(f"pulls/{number}")))
 
     def pull_request_of(self, run: MeasuringRun) -> PullRequest | None:
         """The open pull request of this repository whose head the run measured; nothing of it is taken from the run.

@@ -316,6 +316,17 @@ def test_a_look_up_that_failed_is_told_to_the_reader(world: World, path: str, st
         assert "not all earlier measurements of this change could be looked up" in told
 
 
+@pytest.mark.parametrize("body", [{}, [], None])
+@pytest.mark.slow
+def test_an_answer_of_an_unexpected_shape_does_not_prevent_the_run(world: World, body: object) -> None:
+    world.upload(100, head_of(world), "pull_request", conclusion="failure", head_branch="branch-1")
+    _, merge = push_again(world)
+    world.fake.fail_once(Answer(200, body, lawless=True), path="pulls/1")
+    done = measure_head(world, merge, 200)
+    assert done.code == 0, done.log
+    assert "the records of earlier jobs cannot be looked up: GitHub: an answer of the API cannot be read" in done.log
+
+
 def test_more_runs_than_are_asked_is_told_to_the_reader(world: World) -> None:
     for number in range(ASKED):
         world.fake.add_run(101 + number, head_of(world), "pull_request", conclusion="cancelled")
