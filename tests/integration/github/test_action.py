@@ -293,7 +293,7 @@ def test_a_report_that_cannot_be_written_is_said_and_no_label_accepts_it(recorde
     files["gate.yaml"] = CONFIG.replace("concurrency: 4", "concurrency: 1") + "reports: {json: out/report.json}\n"
     assert recorded.push().code == 0
     done = recorded.pull_request("bad")
-    assert done.code == 1 and "a report could not be written" in done.annotations("error")[-1][2], done.log
+    assert done.code == 1 and "a report could not be written" in done.annotations("error")[0][2], done.log
     recorded.fake.set_label(1, "gate:accept", "wendy", "2026-01-02T00:00:00Z")
     done = labelled(recorded, "gate:accept", "wendy")
     assert (done.code, done.outputs["verdict"]) == (3, "regressed"), done.log
