@@ -106,8 +106,9 @@ def _tip(branch: str | None, git: Git) -> str | None:
     """The remote branch's commit, brought here: a checkout of one branch knows no other."""
     if not branch:
         return None
-    listed = git.text("ls-remote", "--", REMOTE, f"refs/heads/{branch}").split()
-    return _present(listed[0], git) if listed else None
+    ref = f"refs/heads/{branch}"  # the remote lists what ends in it, too, as refs/x/refs/heads/main
+    lines = (line.partition("\t") for line in git.text("ls-remote", "--", REMOTE, ref).splitlines())
+    return next((_present(commit, git) for commit, _, name in lines if name == ref), None)
 
 
 def _previous_release(activity: Activity, git: Git, head: str) -> str | None:

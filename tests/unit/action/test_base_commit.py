@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.action.base_commit import base_of
+from gate.action.base_commit import base_of, branch_tip
 from gate.errors import ConfigError
 from gate.hosts.events import Activity, BaseKind, Mode
 from gate.system.git import Git
@@ -197,3 +197,9 @@ def test_finding_the_base_moves_no_ref(origin: Path) -> None:
     base_of(activity(BaseKind.MERGE_BASE), clone)
     assert (git(clone.root, "for-each-ref"), git(clone.root, "status", "--porcelain")) == before
     assert not (clone.root / ".git" / "FETCH_HEAD").read_text().startswith(at(origin, "main"))
+
+
+def test_a_ref_whose_name_ends_as_the_branchs_is_not_the_branch(origin: Path) -> None:
+    """The remote lists both for one name, and the other first."""
+    git(origin, "update-ref", "refs/a/refs/heads/main", at(origin, "change"))
+    assert branch_tip(checkout(origin, "change"), "main") == at(origin, "main")
