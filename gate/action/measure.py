@@ -16,7 +16,7 @@ from gate.action.baseline_job import save_as_baseline
 from gate.action.container import ROUTES, gateway_of, prepare, reachable
 from gate.action.repeat import repeat_command
 from gate.action.reuse import EarlierRecords, record_name
-from gate.action.step import RESULTS, Step, StepOutcome, input_overrides, outcome_of
+from gate.action.step import RESULTS, USUAL, Step, StepOutcome, input_overrides, outcome_of
 from gate.agents.base import expand
 from gate.agents.http import server_of
 from gate.config.base_policy import BasePolicy, Rules, base_at, under_base_policy
@@ -36,7 +36,7 @@ from gate.reports.files import Outputs
 from gate.security.escape import console
 from gate.system.signals import run as run_coroutine
 
-USUAL_STORE = {"baseline.store": "git", "baseline.branch": "gate-baselines", "baseline.remote": "origin"}
+USUAL_STORE = {**USUAL, "baseline.branch": "gate-baselines", "baseline.remote": "origin"}
 """Where the default branch keeps its baselines unless its configuration names another place."""
 UNKNOWN = (
     "not all earlier measurements of this change could be looked up (the log says why): "
@@ -118,7 +118,7 @@ def _base(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> BasePol
     base = overrides.get("baseline.against")
     if base is None or step.activity.mode is not Mode.RUN:
         return None
-    return stack.enter_context(base_at(base, step.source, overrides, step.environment))
+    return stack.enter_context(base_at(base, step.source, overrides, step.environment, USUAL))
 
 
 def _rules(step: Step, overrides: Mapping[str, Any], base: BasePolicy | None) -> Rules:

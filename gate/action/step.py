@@ -31,6 +31,8 @@ from gate.system.git import SEALED, Git, encode_sealed, token_header, with_heade
 
 RESULTS = Path(REPORTS)
 """Folder of reports and records in the workspace; not hidden, because uploads leave hidden files out."""
+USUAL = {"baseline.store": "git"}
+"""Where a configuration names no store: a runner's disk is gone after the job."""
 Say = Callable[[str], None]
 
 
@@ -154,13 +156,10 @@ def _payload(environment: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def input_overrides(step: Step, source: ConfigFile) -> dict[str, Any]:
-    """The inputs as keys of the configuration.
-
-    A runner's disk is gone after the job, so baselines are kept in git unless the configuration names a store.
-    """
+    """The inputs as keys of the configuration, and the usual store unless it names one."""
     overrides = overrides_of(step.inputs)
     stated = source.load(overrides).file.baseline.model_fields_set
-    return overrides if "store" in stated else overrides | {"baseline.store": "git"}
+    return overrides if "store" in stated else overrides | USUAL
 
 
 def worse_code(one: int, other: int) -> int:

@@ -41,6 +41,8 @@ from gate.security.redact import redact
 from gate.system.git import HINT_HISTORY, Git
 
 FIRST = "the base commit has no such configuration: the change's own rules apply"
+_DECIDING = ("store", "path", "require_provenance")
+"""Keys of the baselines that have an effect where they are stated, even with the text of their default."""
 MOVED = "the base commit has no such configuration, but a baseline of this suite is stored: its rules are unknown"
 
 
@@ -105,13 +107,20 @@ def rules_of(
 
 @contextmanager
 def base_at(
-    revision: str, source: ConfigFile, overrides: Mapping[str, Any], environment: Mapping[str, str]
+    revision: str,
+    source: ConfigFile,
+    overrides: Mapping[str, Any],
+    environment: Mapping[str, str],
+    usual: Mapping[str, Any] | None = None,
 ) -> Iterator[BasePolicy]:
-    """The rules of a commit, branch or tag for a configuration of the work tree. Raises as `rules_of`."""
+    """The rules of a commit, branch or tag for a configuration of the work tree. Raises as `rules_of`.
+
+    ``usual``: what holds of the baselines where the base commit's own text states nothing of it.
+    """
     git = Git(place_of(source.path)[0], environment=environment)
     commit = git.resolve(revision) if git.is_repository() else None  # a branch may move meanwhile
     with path_at(commit or revision, source.path, environment) as path:
-        yield replace(read_base(path, source, overrides), commit=commit or "")
+        yield replace(read_base(path, source, overrides, usual), commit=commit or "")
 
 
 @contextmanager
@@ -156,13 +165,15 @@ def remove_outward_links(tree: Path) -> None:
                 one.unlink()
 
 
-def read_base(path: Path, source: ConfigFile, overrides: Mapping[str, Any]) -> BasePolicy:
-    """The rules of the configuration at ``path``, which is the base commit's form of ``source``."""
+def read_base(
+    path: Path, source: ConfigFile, overrides: Mapping[str, Any], usual: Mapping[str, Any] | None = None
+) -> BasePolicy:
+    """The rules of the configuration at ``path``, the base commit's form of ``source``; ``usual`` as in `base_at`."""
     if not path.is_file():
         return BasePolicy(path.parent, None)
     try:
         known = read_config(path)
-        config = known.load(_of_base(overrides, source, known))
+        config = known.load({**_unstated(usual or {}, known), **_of_base(overrides, source, known)})
         config = replace(config, base_root=config.root)
         suites, unread = _suites_of(config)
     except GateError as error:
@@ -175,6 +186,12 @@ def _of_base(overrides: Mapping[str, Any], source: ConfigFile, base: ConfigFile)
     now, before = (one.data.get("baseline") or {} for one in (source, base))
     own = {"baseline.store"} if "store" in before and "store" not in now else set()
     return {key: value for key, value in overrides.items() if key.partition(".")[0] != "agent" and key not in own}
+
+
+def _unstated(usual: Mapping[str, Any], base: ConfigFile) -> dict[str, Any]:
+    """Which of these keys of the baselines the base commit does not state."""
+    stated = base.data.get("baseline") or {}
+    return {key: value for key, value in usual.items() if key.partition(".")[2] not in stated}
 
 
 def _suites_of(config: Config) -> tuple[dict[str, BaseSuite], str]:
@@ -324,6 +341,9 @@ def settings_under_base(base: File, head: File) -> tuple[dict[str, Any], list[st
     changes: list[str] = []
     for key in File.model_fields:
         before, now = getattr(base, key), getattr(head, key)
+        if isinstance(before, BaselineSection):  # equal or not: what is stated of it decides, too
+            _baseline_under_base(before, now, overrides, changes)
+            continue
         if key in ("criteria", "agent") or strictness_of(File, key) is FREE or before == now:
             continue
         if key == "quarantine":
@@ -332,14 +352,10 @@ def settings_under_base(base: File, head: File) -> tuple[dict[str, Any], list[st
             if added:
                 overrides[key] = [entry.model_dump() for entry in kept]
             changes += [f"quarantine of {case!r} takes effect once it is merged" for case in added]
-        elif isinstance(before, BaselineSection) and _changes_plugin(before.store, now.store):
-            overrides[key] = {**_plain(before), "against": now.against}  # options of another's store say nothing to it
-            changes.append(f"{key}.store: {_text(before.store)} → {_text(now.store)} takes effect once it is merged")
         elif isinstance(before, Section) and _has_ordered_options(type(before)):
             for name in type(before).model_fields:
-                _setting_under_base(type(before), key, name, (before, now), overrides, changes)
-            if isinstance(before, BaselineSection) and isinstance(now, BaselineSection):
-                _store_under_base(before, now, overrides, changes)
+                if _is_held(type(before), key, name, (before, now), changes):
+                    overrides[f"{key}.{name}"] = _plain(getattr(before, name))
         else:
             overrides[key] = _plain(before)
             changes.append(f"{key} of the base commit applies until the change is merged")
@@ -350,42 +366,68 @@ def _has_ordered_options(section: type[BaseModel]) -> bool:
     return any(strictness_of(section, name) is not NEVER for name in section.model_fields)
 
 
-def _setting_under_base(
-    section: type[BaseModel],
-    key: str,
-    name: str,
-    values: tuple[BaseModel, BaseModel],
-    overrides: dict[str, Any],
-    changes: list[str],
-) -> None:
+def _is_held(
+    section: type[BaseModel], key: str, name: str, values: tuple[BaseModel, BaseModel], changes: list[str]
+) -> bool:
+    """Whether an option stays the base's, because the change has another that is not stricter; said in ``changes``."""
     before, now = (getattr(value, name) for value in values)
     tightens = strictness_of(section, name)
     if before == now or tightens is FREE:
-        return
+        return False
     said = f"{key}.{name}: {_text(before)} → {_text(now)}"
     if tightens.allows(before, now):
         changes.append(f"{said}, stricter")
-        return
-    overrides[f"{key}.{name}"] = _plain(before)
+        return False
     changes.append(f"{said} takes effect once it is merged")
+    return True
 
 
-def _changes_plugin(before: str, now: str) -> bool:
-    """Whether a store that is not built in comes or goes."""
-    return before != now and not {before, now} <= {*STORES, NO_STORE}
-
-
-def _store_under_base(
+def _baseline_under_base(
     before: BaselineSection, now: BaselineSection, overrides: dict[str, Any], changes: list[str]
 ) -> None:
-    """The options of stores, each as its store reads it."""
+    """The whole section, as the base states it but for what the change makes stricter.
+
+    What the base leaves unstated stays unstated: whether ``store`` and ``path`` are decides which store is read. A
+    default that was written out would be another one.
+    """
+    stated, own = _plain(before), _plain(now)
+    if _changes_plugin(before.store, now.store):
+        taken = {"against"}  # options of another's store say nothing to it
+        changes.append(f"baseline.store: {_text(before.store)} → {_text(now.store)} takes effect once it is merged")
+    else:
+        taken = _taken(before, now, changes)
+        said = "\n".join(changes)
+        for name in _DECIDING:
+            if (name in own) != (name in stated) and f"baseline.{name}: " not in said:
+                held = f"baseline.{name}: {_text(stated.get(name))} → {_text(own.get(name))}"
+                changes.append(f"{held} takes effect once it is merged")
+    kept = {name: value for name, value in stated.items() if name not in taken}
+    section = kept | {name: own[name] for name in taken if name in own}
+    if section != own:
+        overrides["baseline"] = section
+
+
+def _taken(before: BaselineSection, now: BaselineSection, changes: list[str]) -> set[str]:
+    """The keys of which the change's own value holds. The options of stores are each as its store reads it."""
+    pairs: list[tuple[type[BaseModel], tuple[BaseModel, BaseModel]]] = [(BaselineSection, (before, now))]
     for model in dict.fromkeys([*before.models(), *now.models()]):
         read = [
             model.model_validate({k: v for k, v in section.options.items() if k in model.model_fields})
             for section in (before, now)
         ]
-        for name in model.model_fields:
-            _setting_under_base(model, "baseline", name, (read[0], read[1]), overrides, changes)
+        pairs.append((model, (read[0], read[1])))
+    return {
+        name
+        for model, values in pairs
+        for name in model.model_fields
+        if getattr(values[0], name) != getattr(values[1], name)
+        and not _is_held(model, "baseline", name, values, changes)
+    }
+
+
+def _changes_plugin(before: str, now: str) -> bool:
+    """Whether a store that is not built in comes or goes."""
+    return before != now and not {before, now} <= {*STORES, NO_STORE}
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines import Found, Store, StoreSettings, open_store
-from gate.baselines.base import Trust, outage_in
+from gate.baselines.base import SUFFIX, Trust, outage_in
 from gate.baselines.ledger import LAPSED, Ledger, Mark
 from gate.baselines.pairing import Reference, match_cases, reference_to
 from gate.baselines.tags import series_of
@@ -154,15 +154,26 @@ def store_kind(config: Config, environment: Mapping[str, str]) -> str:
     """The kind of store that is configured; without one, files, and in CI the repository's own branch.
 
     What a job writes beside its clone is gone with it. A folder that is there already, committed or restored, is kept
-    to; so it is where there is no remote to push to.
+    to; so it is where there is no remote to push to. Under the rules of a base commit, one that the change commits says
+    nothing: it would be compared with nothing.
     """
     section = config.file.baseline
     stated = "store" in section.model_fields_set or "path" in section.options
-    if stated or not in_ci(environment) or (config.root / section.folder).is_dir():
-        return section.store
     git = Git(config.root, environment=environment)
+    if stated or not in_ci(environment) or _has_folder(config, git):
+        return section.store
     has_remote = git.is_repository() and git.ask("config", "--get", f"remote.{section.remote}.url") is not None
     return "git" if has_remote else section.store
+
+
+def _has_folder(config: Config, git: Git) -> bool:
+    """Whether the file store's folder is there; under a base's rules, in its tree or with records no commit has."""
+    name = config.file.baseline.folder
+    folder = config.root / name
+    if config.base_root is None or (config.base_root / name).is_dir():
+        return config.base_root is not None or folder.is_dir()
+    restored = git.ask("ls-files", "-z", "--others", "--", str(folder)) if git.is_repository() else None
+    return any(name.endswith(SUFFIX) for name in (restored or "").split("\0"))
 
 
 def is_lost(config: Config, environment: Mapping[str, str]) -> bool:

@@ -192,7 +192,7 @@ def test_quarantine_holds_once_it_is_merged(tmp_path: Path) -> None:
         ({"gate": {"pass_rate_margin": 0.05}}, "gate.pass_rate_margin", 0.05),
         ({"seed": 7}, "seed", 0),
         ({"baseline": {"on_missing": "fail"}}, "baseline.on_missing", "fail"),
-        ({"baseline": {"branch": "mine"}}, "baseline.branch", "gate-baselines"),
+        ({"baseline": {"branch": "mine"}}, "baseline.options", {}),
         ({"baseline": {"remote": "mine"}}, "baseline.remote", "origin"),
         ({"baseline": {"key": PUBLIC}}, "baseline.key", ""),
         ({"baseline": {"workflows": [".github/workflows/mine.yml"]}}, "baseline.workflows", []),
