@@ -89,6 +89,8 @@ class Rules(Struct, frozen=True):
     """Whether the base commit has no such configuration: a suite with a baseline must have come from another."""
     commit: str = ""
     """The commit whose rules they are; empty: the configuration's own."""
+    redefines: bool = False
+    """Whether the change says anew what its agent consists of: then an equal fingerprint may be of another agent."""
 
 
 @contextmanager
@@ -256,7 +258,8 @@ def _under(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -
     gone = tuple(f"suite {name!r} of the base commit no longer exists" for name in base.suites if name not in ruled)
     changes += [*gone, *_edited_calibration(base.config, head)]
     config = replace(head, base_rules={name: rules for name, rules in ruled.items() if rules is not None})
-    return Rules(config, tuple(dict.fromkeys([*changes, *agent_changes])), gone, base.config)
+    differences = tuple(dict.fromkeys([*changes, *agent_changes]))
+    return Rules(config, differences, gone, base.config, redefines=redefines_agent(base.config, config))
 
 
 # --- suites ---------------------------------------------------------------------------------------
@@ -461,6 +464,17 @@ def agent_under_base(
         if old != new and f"agent.{key}" not in overrides:
             changes.append(f"the agent differs: agent.{key}: {_text(old)} → {_text(new)}")
     return overrides, changes
+
+
+def redefines_agent(base: Config, head: Config) -> bool:
+    """Whether a fingerprint may leave out what the base's would see: by its sources, its version, or what is no agent.
+
+    Suites and what the gate writes are no part of the agent, so naming them differently takes files out of it.
+    """
+    one, other = (
+        (config.agent_kind, config.agent.sources, config.agent.version, config.file.output) for config in (base, head)
+    )
+    return one != other or not set(head.file.suite) <= set(base.file.suite)
 
 
 # --- criteria -------------------------------------------------------------------------------------

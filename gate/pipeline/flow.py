@@ -185,7 +185,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
     options = session.options
     path, resume, by_commit = options.record_path, options.resume, options.same_head and not header.agent
     origin = options.origin
-    if path is None and not resume:
+    if path is None and not resume and not (options.rules is not None and options.rules.redefines):
         origin = continue_earlier(session.config, header) or origin
     with ExitStack() as stack:
         memory = Memory(plan)

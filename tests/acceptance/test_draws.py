@@ -89,6 +89,33 @@ def test_another_agent_other_cases_or_another_base_are_measured_anew(change: Pro
     assert run_id(change)[0] not in seen
 
 
+NARROW = CONFIG.replace("answer,", "answer, sources: [agent.py],")
+LEAN = "from impl import answer\n"
+
+
+@pytest.mark.parametrize("narrowed", ["by the change", "at the base"])
+def test_what_a_change_leaves_out_of_its_agent_is_not_taken_for_unchanged(change: Project, narrowed: str) -> None:
+    """The file that breaks is none of `agent.sources`: by them, both heads are one agent."""
+    at_base = narrowed == "at the base"
+    change.git("checkout", "-q", "main")
+    for name, text in {"gate.yaml": NARROW if at_base else CONFIG, "impl.py": AGENT, "agent.py": LEAN}.items():
+        change.write(name, text)
+    base = change.commit("in two files")
+    change.store(record=".gate/other.jsonl")
+    change.git("checkout", "-q", "-B", "change")
+    change.write("gate.yaml", NARROW)
+    change.commit("narrower")
+    arguments = ("run", "--against", base, "--rules-from", base)
+    code, first = change.result(*arguments)
+    assert (code, first["suites"][0]["verdict"]) == (0, "pass")
+    change.write("impl.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
+    change.commit("worse")
+    code, again = change.result(*arguments)
+    told = " ".join(again["suites"][0]["warnings"])
+    assert ("nothing new was run" in told) == at_base, "the base's own definition of the agent is a rule"
+    assert at_base or ((code, again["suites"][0]["verdict"]) == (1, "regressed") and "measurement 2 of" in told)
+
+
 def test_a_comment_in_the_agent_is_a_further_measurement_that_is_counted(change: Project) -> None:
     worse = AGENT.replace("BROKEN = 0", "BROKEN = 12")
     change.write("agent.py", worse)

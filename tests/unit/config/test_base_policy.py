@@ -452,3 +452,28 @@ def test_the_previous_version_of_a_metric_is_compared_under_the_bases_rules_too(
     assert [c.stands_for for c in plan.criteria if c.stands_for] == ["response_match_score"]
     assert plan.base_criteria == plan.criteria
     assert terms_of_plan(plan, rules.config, rules=rules).base is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "redefines"),
+    [
+        ({}, False),
+        ({"trials": 3}, False),
+        ({"agent": {"python": "agent:other"}}, False),
+        ({"agent": {"python": "agent:answer", "sources": ["agent.py"]}}, True),
+        ({"agent": {"python": "agent:answer", "version": "1"}}, True),
+        ({"agent": {"command": "true"}}, True),
+        ({"output": "src"}, True),
+        ({"suite": ["suite.yaml", "more.yaml"]}, True),
+    ],
+)
+def test_a_change_that_says_anew_what_its_agent_consists_of(
+    tmp_path: Path, changes: dict[str, Any], redefines: bool
+) -> None:
+    before = write(tmp_path / "base", {**BASE, "agent": {"python": "agent:answer"}}, **{"agent.py": ""})
+    now = write(
+        tmp_path / "head",
+        {**BASE, "agent": {"python": "agent:answer"}, **changes},
+        **{"agent.py": "", "more.yaml": SUITE.replace("{id: ", "{id: more-")},
+    )
+    assert under_base_policy(now, {}, before).redefines is redefines
