@@ -364,6 +364,9 @@ class Agent(ABC):
     """Whether the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
     reports_calls: bool = False
     """Whether every answer reports the tool calls of its turn, also if it made none."""
+    version: tuple[str, str] | None = None
+    """The header of its answers that tells its version, in lower case, and what it told as the run began; None where
+    nothing is told so."""
     world: World | None = None
     """What records and replays the outside world: a process is told an address of its own there, once, and holds one
     session at a time. Set before the agent is entered."""

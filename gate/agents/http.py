@@ -35,6 +35,7 @@ from gate.agents.base import (
     refuse_stream,
 )
 from gate.agents.hints import refused_by, unconnected
+from gate.errors import MeasureError
 from gate.formats import streams
 from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
@@ -143,10 +144,22 @@ class ServerAgent(Agent):
             from gate.system.cookies import Cookies  # weight: only where a server sets some
 
             self._cookies.setdefault(request.session_id, Cookies()).take(url, response.cookies)
+        self._check_version(response)
         if not 200 <= response.status < 300:
             request.log.add(_beginning(response.body))
             raise _failure(response, self._kind)
         return response
+
+    def _check_version(self, response: Response) -> None:
+        """Raises MeasureError for an answer of another version: of what it says, nothing is recorded."""
+        if self.version is None:
+            return
+        header, told = self.version
+        answered = response.headers.get(header, told).strip()
+        if answered != told:
+            what = f"the agent's version changed during the run, from {told!r} to {shorten(answered, 200)!r}"
+            hint = f"an answer's header {header} says so; `version: {{header: …, url: …}}` asks another address for it"
+            raise MeasureError(what, where="agent.version", hint=hint)
 
     async def close_session(self, session_id: str) -> None:
         self._cookies.pop(session_id, None)

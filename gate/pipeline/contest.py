@@ -88,7 +88,7 @@ async def run_contest(
             running = []
             for one, plan in zip(contestants, plans, strict=True):
                 opened = await _open(one, plan, folder, environment, progress, stack, command)
-                runner = TrialRunner(one.config, plan, environment, opened[0].run_budget)
+                runner = TrialRunner(one.config, plan, environment, opened[0].run_budget, version=opened[0].version)
                 jobs = _jobs(one.config, plan, epochs)
                 running.append(_Running(one.name, opened[0], plan, opened[1], runner, jobs))
                 await runners.enter_async_context(runner)

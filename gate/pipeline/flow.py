@@ -201,7 +201,9 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
             found = _baselines(session, plan, runs_in(journal.header))
         base = await base_agent(session, found.first, stack)
         run_id = journal.header.run_id
-        async with TrialRunner(session.config, plan, session.environment, session.run_budget, base, run_id) as runner:
+        async with TrialRunner(
+            session.config, plan, session.environment, session.run_budget, base, run_id, session.version
+        ) as runner:
             run = SuiteRun(session, plan, found.all, journal, runner, base, memory)
             await run.measure()
             await check_version(session)

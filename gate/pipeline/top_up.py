@@ -122,7 +122,9 @@ class FurtherTrials:
         epochs, short = _affordable(epochs, session.run_budget)
         session.progress.plan(self._plan.suite.id, sum(map(len, epochs)), why)
         config, run_id = session.config, journal.header.run_id
-        async with TrialRunner(config, self._plan, session.environment, session.run_budget, run_id=run_id) as runner:
+        async with TrialRunner(
+            config, self._plan, session.environment, session.run_budget, run_id=run_id, version=session.version
+        ) as runner:
             try:
                 async for scored in runner.run([job for jobs in epochs for job in jobs]):
                     trial, line = to_record(scored, redactor)

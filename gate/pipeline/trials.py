@@ -46,9 +46,11 @@ class TrialRunner:
         run_budget: RunBudget,
         base: BaseAgent | None = None,
         run_id: str = "",
+        version: str = "",
     ) -> None:
+        """``version``: what the candidate told as the run began."""
         self.config, self.plan, self.environment, self.run_budget = config, plan, environment, run_budget
-        self._base, self._run_id = base, run_id
+        self._base, self._run_id, self._version = base, run_id, version
         self.world: World | None = None
         """The outside world, where it is recorded or replayed."""
         self._agents: dict[Side, Agent] = {}
@@ -170,6 +172,9 @@ class TrialRunner:
                 recorded=self.plan.suite.recorded,
             )
             agent.world = self.world
+            source = options.version
+            if side is Side.CANDIDATE and source is not None and source.header is not None and self._version:
+                agent.version = (source.header.lower(), self._version)
             if receiver is not None:
                 assert self.config.agent.traces is not None
                 agent = TracedAgent(agent, receiver, self.config.agent.traces)

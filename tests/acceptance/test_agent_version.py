@@ -84,6 +84,20 @@ def test_a_version_that_changes_during_the_run_is_no_measurement(project: Projec
     assert project.gate("baseline", "save").code != 0, "there is nothing to store"
 
 
+def test_answers_of_another_version_than_is_told_are_no_measurement(project: Project, served: Served) -> None:
+    """Who is asked for the version may be another than who answers: half a deployment, or what stands before it."""
+    served.version, served.answered = "7", "8"
+    set_up(project, versioned(served, {"header": "X-Version"}))
+    for _ in range(2):
+        ran = project.gate("run", "-q")
+        assert ran.code == 3
+        assert "changed during the run, from '7' to '8'" in ran.err
+    assert project.gate("baseline", "save").code != 0, "there is nothing to store, and nothing to continue"
+    for answered in ("7", ""):
+        served.answered = answered
+        assert project.gate("run", "-q").code == 0, "the same one, or none: an answer need not tell"
+
+
 def test_one_that_changes_after_the_verdict_leaves_it_alone_and_stores_nothing_mixed(
     project: Project, served: Served
 ) -> None:

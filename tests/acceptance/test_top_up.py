@@ -35,6 +35,8 @@ class Served:
         self.url = ""
         self.version = ""
         """Sent as X-Version, if there is one."""
+        self.answered: str | None = None
+        """Sent as X-Version with each answer, in place of ``version``; empty: none."""
         self._lock = Lock()
 
     def next(self, said: str) -> tuple[int, str]:
@@ -53,17 +55,18 @@ def serving() -> Iterator[Served]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self._send(405, "ask by POST")
+            self._send(405, "ask by POST", served.version)
 
         def do_POST(self) -> None:
             said = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            self._send(*served.next(said))
+            status, text = served.next(said)
+            self._send(status, text, served.version if served.answered is None else served.answered)
 
-        def _send(self, status: int, text: str) -> None:
+        def _send(self, status: int, text: str, version: str) -> None:
             body = json.dumps({"output": text, **served.told}).encode()
             self.send_response(status)
-            if served.version:
-                self.send_header("X-Version", served.version)
+            if version:
+                self.send_header("X-Version", version)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
