@@ -252,6 +252,8 @@ def _find_baselines(
     if not own.records and store.latest(suite_id) is None:
         own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
     notes = (*drifted, *(() if where.anchored else _below(ledger, own)), *_picked(ledger, own))
+    if not own.records:
+        notes = (*notes, *_gone(ledger, store, suite_id, where))
     if anchor is None or (own.records and _is_same(own, anchor)):
         return References((own,), notes, proven, (), *people)
     return References((own, anchor) if own.records else (anchor,), notes, proven, (), *people)
@@ -406,6 +408,16 @@ def _picked(ledger: Ledger, own: Reference) -> tuple[str, ...]:
         return ()
     others = count(mark.left_out, "other run")
     return (f"the baseline was picked by hand, {others} of its commit left out: {LUCKY}",)
+
+
+def _gone(ledger: Ledger, store: Store, suite_id: str, where: GitContext) -> tuple[str, ...]:
+    """That the ledger knows a record of this history which is not there: then it is not the first that is missing."""
+    marked = {mark.key for mark in ledger.marks} - {entry.key for entry in store.entries(suite_id)}
+    gone = next((key for key in map(key_of, where.ancestors) if key in marked), None)
+    if gone is None:
+        return ()
+    lost = "deleted, renamed, or no plain file any more"
+    return (f"a baseline was stored: the ledger names a record of {gone[:12]}, which is gone ({lost})",)
 
 
 def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | None:

@@ -103,3 +103,19 @@ def test_the_way_on_from_a_damaged_baseline_on_a_branch(project: Project) -> Non
     other.commit("remove what is damaged")
     other.git("push", "-q", "origin", "HEAD")
     assert project.gate("baseline", "save").code == 0
+
+
+@pytest.mark.parametrize("how", ["deleted", "renamed"])
+def test_a_baseline_that_is_gone_is_not_taken_for_the_first(project: Project, how: str) -> None:
+    """The ledger knows it: "no baseline yet" is what a reader would otherwise take for the beginning."""
+    assert project.gate("baseline", "save").code == 0
+    (stored,) = (project.root / ".gate/baselines").rglob("*.jsonl")
+    if how == "deleted":
+        stored.unlink()
+    else:
+        stored.rename(stored.with_suffix(".txt"))
+    base = project.git("rev-parse", "HEAD")
+    project.commit("change")
+    _, found = project.result("run", "--against", base)
+    [told] = [line for line in found["suites"][0]["warnings"] if "the ledger names" in line]
+    assert f"names a record of {base[:12]}, which is gone" in told
