@@ -24,6 +24,9 @@ from gate.pipeline.journal import newest_first, path_of, records_folder
 from gate.pipeline.verdict import Terms, judge_record, load_to_judge
 from gate.records import Header, read_header, read_record, write_record
 from gate.records.model import count, difference
+from gate.reports.formatting import count as plural
+from gate.reports.formatting import listing
+from gate.security.escape import console
 from gate.system.git import Git
 
 SEARCHED = 50
@@ -54,34 +57,68 @@ def continue_earlier(config: Config, header: Header) -> str:
 
 
 def earlier_draws(
-    config: Config, header: Header, references: Sequence[Reference], terms: Terms, git: Git
+    config: Config,
+    header: Header,
+    references: Sequence[Reference],
+    terms: Terms,
+    git: Git,
+    lost: list[str] | None = None,
 ) -> MeasuredBefore | None:
     """How often this change was measured before, with what each came to as it is judged now; None if never.
 
-    Nothing of what those records say of themselves is told but their trials.
+    Nothing of what those records say of themselves is told but their trials. ``lost`` is given the names of those that
+    cannot be read.
     """
+    lost = [] if lost is None else lost
     if header.dirty:
         return None
     alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
     verdicts: list[Verdict] = []
     seen = {header.run_id}  # a continued record has the run of the one that it continues
-    for found, other in _of_this_base(config, header):
+    for found, other in _of_this_base(config, header, lost):
         if other.run_id in seen or git.is_elsewhere(other.commit or "", header.commit or ""):
             continue
         seen.add(other.run_id)
         if len(verdicts) < MOST_TOLD:
-            with suppress(GateError):
+            try:
                 verdicts.append(judge_record(load_to_judge(found), references, alone).verdict)
+            except GateError:
+                lost += [found.name] if _is_damaged(found) else []
     return MeasuredBefore(tuple(verdicts), len(seen) - 1, bool(header.agent)) if verdicts else None
 
 
-def _of_this_base(config: Config, header: Header) -> Iterator[tuple[Path, Header]]:
-    """Records that were measured against the same base, the newest first, under clean trees and of whole runs."""
+def unread(lost: Sequence[str]) -> str:
+    """That so many records cannot be read; empty for none. Damage must not be a further chance that nobody sees."""
+    if not lost:
+        return ""
+    names = listing([console(name) for name in lost])
+    here = f"{plural(len(lost), 'record')} here cannot be read"
+    return f"{here}, and may be of an earlier measurement of this change: {names}"
+
+
+def _is_damaged(path: Path) -> bool:
+    """Whether a record is not merely one that was interrupted, which decided nothing."""
+    try:
+        read_record(path, complete=False)
+    except GateError:
+        return True
+    return False
+
+
+def _of_this_base(config: Config, header: Header, lost: list[str] | None = None) -> Iterator[tuple[Path, Header]]:
+    """Records that were measured against the same base, the newest first, under clean trees and of whole runs.
+
+    ``lost`` is given the names of those that cannot be read.
+    """
     if not header.base_commit or header.shard != (1, 1):
         return
     for path in newest_first(records_folder(config, header.suite_id))[:SEARCHED]:
-        with suppress(GateError, OSError):
+        try:
             other = read_header(path)
-            same_suite = other.suite_id == header.suite_id and other.shard == header.shard
-            if same_suite and not other.dirty and other.base_commit == header.base_commit:
-                yield path, other
+        except (GateError, OSError):
+            if lost is not None:
+                lost.append(path.name)
+            continue
+        same_suite = other.suite_id == header.suite_id and other.shard == header.shard
+        if same_suite and not other.dirty and other.base_commit == header.base_commit:
+            yield path, other

@@ -25,7 +25,7 @@ from gate.model import Criterion, Result, SuiteResult, Verdict
 from gate.model.facts import Note
 from gate.pipeline.base_tree import base_agent, check_base_address
 from gate.pipeline.division import after, step_down
-from gate.pipeline.draws import continue_earlier, earlier_draws
+from gate.pipeline.draws import continue_earlier, earlier_draws, unread
 from gate.pipeline.earlier_session import Spoiled
 from gate.pipeline.journal import check_untracked, open_journal, without
 from gate.pipeline.judge_stored import close_with
@@ -212,8 +212,9 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
         notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *more)
         terms = _terms(session, plan, run, notes, found, len(journal.resumed))
         if not session.where.anchored:
-            told = earlier_draws(session.config, journal.header, found.all, terms, session.git)
-            terms = replace(terms, notes=(*terms.notes, told)) if told else terms
+            lost: list[str] = []
+            told = earlier_draws(session.config, journal.header, found.all, terms, session.git, lost)
+            terms = replace(terms, notes=(*terms.notes, *filter(None, (told, unread(lost)))))
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,

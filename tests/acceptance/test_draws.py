@@ -158,6 +158,21 @@ def test_a_record_that_is_damaged_is_passed_over(change: Project) -> None:
     change.git("commit", "-q", "--allow-empty", "-m", "again")
     again, suite = run_id(change)
     assert again != first and suite["verdict"] == "pass"
+    [told] = [line for line in suite["warnings"] if "cannot be read" in line]
+    assert told.startswith("1 record here cannot be read, and may be of an earlier measurement of this change: ")
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\xff", b'{"gate_record": 9}\n'])
+def test_a_record_that_cannot_be_read_at_all_is_said(change: Project, content: bytes) -> None:
+    change.write("agent.py", AGENT + "# clearer\n")
+    change.commit("clearer")
+    first, suite = run_id(change)
+    assert not any("cannot be read" in line for line in suite["warnings"])
+    [path] = [path for path in (change.root / ".gate/records").rglob("*.jsonl") if first in path.read_text()]
+    path.write_bytes(content)
+    change.git("commit", "-q", "--allow-empty", "-m", "again")
+    again, suite = run_id(change)
+    assert again != first and any(f"this change: {path.name}" in line for line in suite["warnings"])
 
 
 # --- without a fingerprint ------------------------------------------------------------------------
