@@ -194,13 +194,13 @@ class EarlierRecords(Struct, frozen=True):
 
     def _merged(self, commit: str) -> Iterator[tuple[MeasuringRun, str]]:
         """Runs of this workflow, as it stands now, that measured the commit or the pull request that became it."""
+        if self.config.file.baseline.require_provenance == "block":
+            return  # nobody had reviewed what ran before the merge, nor what it found in its caches
         for run in self.github.runs_of(commit, "merge_group", self._workflow, status="success"):
             yield run, f"the merge queue (run {run.id})"
         pull = self.github.merged_pull_request(commit)
         if pull is None:
             return
-        if self.config.file.baseline.require_provenance == "block":
-            return  # nobody had reviewed what ran there, nor what it found in its caches
         if same_file(self.git, self._workflow, pull.head, commit):
             runs = self.github.runs_of(pull.head, "pull_request", self._workflow, status="success")
             for run in self._of(self.github.pull_request(pull.number), runs) if runs else ():
