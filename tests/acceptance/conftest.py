@@ -70,6 +70,7 @@ class Project:
         """Commits the folder as it is, into a repository that is made where there is none; returns the commit."""
         if not (self.root / ".git").exists():
             self.git("init", "-q", "-b", "main")
+            (self.root / ".git" / "info" / "exclude").write_text(".gate/records/\n")
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", message)
         return self.git("rev-parse", "HEAD")
