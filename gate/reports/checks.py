@@ -173,7 +173,9 @@ def _criterion(
         f"wanted: {threshold(criterion)}",
         f"candidate: {interval(found.candidate, criterion.scale)} {sample(found.candidate)}",
         f"baseline: {words.baseline_figure(found)} {sample(found.baseline)}",
-        with_means(f"change: {change_interval(found.change, criterion.scale)} {change_sample(found)}", found),
+        with_means(
+            f"change: {change_interval(words.change_shown(found), criterion.scale)} {change_sample(found)}", found
+        ),
         judge_line(found),
         evidence(found),
         reason(found) if words.needs_words(found) else "",

@@ -208,7 +208,7 @@ def _thin(suite: SuiteResult) -> str:
         return ""
     missed = ["a single broken case would not be proven with so few"] if thin.blind else []
     if thin.drop is not None and thin.drop < 1:
-        missed.append(f"a drop below about {100 * thin.drop:.0f} points is often missed")
+        missed.append(f"a drop below about {_about(thin.drop)} is often missed")
     said = f": {', and '.join(missed)}" if missed else ""
     return f"; thin baseline, {_so_far(thin, compared)}{said}; {_more_stored(thin)}"
 
@@ -584,7 +584,12 @@ def _detected(evidence: EvidenceSummary) -> str:
     rate = evidence.metrics.get(PASS_RATE)
     if rate is None or rate.detectable is None:
         return "which drop is found in so few trials is not known"
-    return f"a drop of about {100 * rate.detectable:.0f} points shows in four of five such runs"
+    return f"a drop of about {_about(rate.detectable)} shows in four of five such runs"
+
+
+def _about(drop: float) -> str:
+    """A drop in whole points, or as small as it is."""
+    return f"{100 * drop:.0f} points" if drop >= 0.015 else margin(drop, Scale.BINARY)
 
 
 def _blocking(suite: SuiteResult, evidence: EvidenceSummary) -> list[tuple[Criterion, MetricChange]]:

@@ -24,9 +24,9 @@ def figure(value: float | None, scale: Scale, *, signed: bool = False) -> str:
     size = abs(value)
     match scale:
         case Scale.BINARY:
-            text = f"{_trimmed(100 * size, 1)} %"
+            text = f"{_within(100 * size, 1, 100.0)} %"
         case Scale.UNIT:
-            text = _trimmed(size, 3, least=2)
+            text = _within(size, 3, 1.0, least=2)
         case Scale.LIKERT:
             text = f"{size:.2f}"
         case Scale.PERCENT:
@@ -44,6 +44,15 @@ def _trimmed(value: float, places: int, *, least: int = 0) -> str:
     whole, _, part = f"{value:.{places}f}".partition(".")
     part = part.rstrip("0").ljust(least, "0")
     return f"{whole}.{part}" if part else whole
+
+
+def _within(value: float, places: int, most: float, *, least: int = 0) -> str:
+    """A share, with as many places as tell it from none and from all, to six: 2,999 of 3,000 are not all."""
+    text = _trimmed(value, places, least=least)
+    while places < 6 and float(text) in (0.0, most) and float(text) != value:
+        places += 1
+        text = _trimmed(value, places, least=least)
+    return text
 
 
 def _sign(value: float, text: str, signed: bool) -> str:

@@ -54,7 +54,7 @@ def missed(row: CriterionResult) -> str:
         return ""
     what = "threshold is missed" if isinstance(besides[0], _OfMean) else "limit is broken"
     said = "; ".join(part.text for one in besides for part in _parts(one, row.criterion))
-    return f"its {what} for certain ({said})"
+    return f"its {what}, too ({said})"
 
 
 def telling(row: CriterionResult, *, with_broken: bool = True) -> list[str]:

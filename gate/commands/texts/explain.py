@@ -32,7 +32,7 @@ from gate.reports.formatting import (
     threshold,
     with_means,
 )
-from gate.reports.labels import commit_line, further_line, improved_cases, improvement, log_lines
+from gate.reports.labels import change_shown, commit_line, further_line, improved_cases, improvement, log_lines
 from gate.reports.labels import standing as standing_of
 from gate.reports.reasons import reason
 from gate.reports.table import table
@@ -79,7 +79,7 @@ def explain_record(
         lines.append(f"{console(result.criterion.name)}: {console(said)}")
         lines.append(f"  candidate {interval(result.candidate, scale)} {sample(result.candidate)}".rstrip())
         lines.append(f"  baseline  {interval(result.baseline, scale)} {sample(result.baseline)}".rstrip())
-        changed = f"  change    {change_interval(result.change, scale)} {sample(result.change)}".rstrip()
+        changed = f"  change    {change_interval(change_shown(result), scale)} {sample(result.change)}".rstrip()
         lines.append(with_means(changed, result))
         if note := evidence(result):
             lines.append(f"  evidence  {console(note)}")

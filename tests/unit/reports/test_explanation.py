@@ -476,7 +476,7 @@ def test_a_threshold_that_is_missed_for_certain_comes_before_a_drop_whose_drift_
         Criterion("trajectory", "trajectory", Scale.UNIT, threshold=0.8), Verdict.REGRESSED, (short, fell)
     )
     cause = fact.SuiteGotWorse(("trajectory",), perhaps_drift=True, missed=("trajectory",), drift_moot=True)
-    missed = "its threshold is missed for certain (mean 0.00 over 12 cases, threshold 0.80; at best 0.448)"
+    missed = "its threshold is missed, too (mean 0.00 over 12 cases, threshold 0.80; at best 0.448)"
     change = "−1.00 (−1.00 to −0.88) over 12 cases"
     assert reason(row) == f"{missed}; {change}"
     assert explanation.headline(replace(REGRESSED, cause=cause, criteria=(row,))) == (

@@ -171,3 +171,20 @@ def test_a_calibrated_judge_is_told_in_a_line() -> None:
     assert judge_line(replace(row, judge=plain)) == f"{agreed.partition(' (')[0]}; not corrected"
     assert change_sample(replace(row, judge=plain)) == "n = 40"
     assert judge_line(replace(row, judge=None)) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "said"),
+    [
+        (2_999 / 3_000, Scale.BINARY, "99.97 %"),
+        (1 / 3_000, Scale.BINARY, "0.03 %"),
+        (1.0, Scale.BINARY, "100 %"),
+        (0.0, Scale.BINARY, "0 %"),
+        (0.9999, Scale.UNIT, "0.9999"),
+        (1.0, Scale.UNIT, "1.00"),
+        (1 - 1e-12, Scale.UNIT, "1.00"),
+        (0.975, Scale.BINARY, "97.5 %"),
+    ],
+)
+def test_nearly_all_is_not_all(value: float, scale: Scale, said: str) -> None:
+    assert figure(value, scale) == said
