@@ -41,13 +41,15 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
 def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
     """Who accepted the result, and when: by the label on pull request ``number``, or on the one merged as this commit.
 
+    After the merge it counts for the push alone. A night measures the same commit again: what it lost since nobody saw.
+
     None if nobody did, or if the label does not count; the reason is printed.
     """
     label, activity = step.inputs["accept_label"], step.activity
     if not label:
         return None
     try:
-        if number is None and activity.mode is Mode.RECORD:
+        if number is None and activity.mode is Mode.RECORD and step.environment.get("GITHUB_EVENT_NAME") == "push":
             merged = step.github.merged_pull_request(activity.head or "")
             number = merged.number if merged else None
         found = step.github.acceptance(number, label, activity.labelled, activity.head or "") if number else None

@@ -84,6 +84,36 @@ def test_the_label_moves_the_anchor(world: World) -> None:
     assert ledger(world).count('"kind":"accepted"') == 1, "a further night makes it no longer"
 
 
+DRIFTS = """
+MOVED = Path({moved!r})
+
+
+def answer"""
+
+
+@pytest.mark.slow
+def test_the_label_accepts_no_later_loss_of_the_commit(world: World) -> None:
+    """A model that drifts on a night after the merge: the record that was accepted is what the night is held to."""
+    moved = world.folder / "moved"
+    files = world.repository.files
+    agent = files["agent.py"].replace("\ndef answer", DRIFTS.format(moved=str(moved)), 1)
+    found = '    if BEHAVIOUR.startswith("broken-")'
+    files["agent.py"] = agent.replace(found, f"    wrong = number < 18 if MOVED.exists() else wrong\n{found}", 1)
+    assert world.push("good").code == 0
+    before = world.tip
+    sha = world.repository.commit("bad")
+    label(world, sha, days=2)
+    payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
+    done = world.step("push", payload, "refs/heads/main", sha, depth=0)
+    assert (done.code, done.outputs["verdict"]) == (0, "regressed"), done.log
+    again = world.step("push", payload, "refs/heads/main", sha, depth=0, environment={"GITHUB_RUN_ATTEMPT": "2"})
+    assert (again.code, again.outputs["verdict"]) == (0, "regressed"), "a second attempt at the push is the push"
+    moved.touch()
+    for event in ("schedule", "workflow_dispatch"):
+        done = world.step(event, {}, "refs/heads/main", sha, depth=0)
+        assert (done.code, done.outputs["verdict"], done.outputs["baseline_sha"]) == (1, "regressed", sha), done.log
+
+
 @pytest.mark.slow
 def test_a_label_from_long_ago_accepts_nothing_on_the_default_branch(world: World) -> None:
     assert world.push("good").code == 0
