@@ -189,30 +189,47 @@ class GitHub:
             by = _get(setting, "actor", "login") or ""
             at = datetime.fromisoformat(setting["created_at"])
             why = "" if by and self._may_write(by) else "it was set by someone who may not write to this repository"
-            if any(e["event"] in MOVES and datetime.fromisoformat(e["created_at"]) >= at for e in events):
+            moves = [datetime.fromisoformat(e["created_at"]) for e in events if e["event"] in MOVES]
+            if any(moved >= at for moved in moves):
                 why = MOVED_SINCE
             elif given is not None and given.name == label:
                 why = why or _why_not_given(given, head, by, pull)
             else:
-                why = why or self._why_not_of_head(pull, at)
+                why = why or self._why_not_of_head(pull, at, moves)
             return LabelAcceptance(label, by, at, why)
 
-    def _why_not_of_head(self, pull: PullRequest, at: datetime) -> str:
+    def _why_not_of_head(self, pull: PullRequest, at: datetime, moves: Iterable[datetime]) -> str:
         """Why a label that was set ``at`` some time is not known to mean this head; empty if it is.
 
         A push that is not forced never comes back to a commit, and forced ones are events. So a head that had a run
-        before the label was set, and is the head now, has been the head in between. Commits' own dates say nothing:
-        their author chooses them.
+        before the label was set, was not moved since and is the head now, has been the head in between. Commits' own
+        dates say nothing: their author chooses them.
         """
-        query = {"head_sha": pull.head, "event": "pull_request", "exclude_pull_requests": "true"}
         try:
-            runs = list(self._rest.pages(self._path("actions/runs"), "workflow_runs", **query))
+            since = self._run_before(pull, at)
         except RestError as error:
             if error.status not in (403, 404):
                 raise
             return "whether it was set on this commit cannot be seen; the job needs `permissions: {actions: read}`"
-        moments = [datetime.fromisoformat(run["created_at"]) for run in runs if run["head_branch"] == pull.head_branch]
-        return "" if any(moment <= at for moment in moments) else MOVED_SINCE
+        return MOVED_SINCE if since is None or any(moved >= since for moved in moves) else ""
+
+    def _run_before(self, pull: PullRequest, at: datetime) -> datetime | None:
+        """When the pull request's newest run before then was made; None unless it is one of its present head.
+
+        Another repository may have a branch of the same name. A run may be made a little after its push was moved over,
+        so that a newer one of another head counts, whatever the events say.
+        """
+        query = {"event": "pull_request", "exclude_pull_requests": "true"}
+        heads = list(self._rest.pages(self._path("actions/runs"), "workflow_runs", head_sha=pull.head, **query))
+        here = [run for run in heads if _is_of(run, pull) and run["head_sha"] == pull.head and _made(run) <= at]
+        if not here:
+            return None
+        newest = max(here, key=_age)
+        pages = self._rest.pages(self._path("actions/runs"), "workflow_runs", branch=pull.head_branch, **query)
+        listed = list(islice(pages, MOST_RUNS))
+        passed = len(listed) < MOST_RUNS or any(_age(run) <= _age(newest) for run in listed)
+        others = [run for run in listed if _is_of(run, pull) and run["head_sha"] != pull.head and _made(run) <= at]
+        return _made(newest) if passed and all(_age(run) < _age(newest) for run in others) else None
 
     def _may_write(self, login: str) -> bool:
         try:
@@ -524,6 +541,22 @@ def _run(run: Mapping[str, Any]) -> MeasuringRun:
     head = run["head_repository"] or {"full_name": "", "id": 0}  # null if the fork was deleted
     attempt = run.get("run_attempt") or 1
     return MeasuringRun(run["id"], attempt, run["head_sha"], run["head_branch"] or "", head["full_name"], head["id"])
+
+
+def _is_of(run: Mapping[str, Any], pull: PullRequest) -> bool:
+    """Whether a run is of the pull request's branch, in its own repository."""
+    repository = _get(run, "head_repository", "full_name") or ""  # null if the fork was deleted
+    same = repository.lower() == pull.head_repository.lower()
+    return bool(repository) and same and run["head_branch"] == pull.head_branch
+
+
+def _made(run: Mapping[str, Any]) -> datetime:
+    return datetime.fromisoformat(run["created_at"])
+
+
+def _age(run: Mapping[str, Any]) -> tuple[datetime, int]:
+    """Orders runs by when they were made; within one second by their numbers."""
+    return _made(run), run["id"]
 
 
 def _pull_request(pull: Mapping[str, Any]) -> PullRequest:

@@ -391,6 +391,65 @@ def test_another_event_neither_gives_nor_takes_it(fake: FakeGitHub, time: Time) 
     assert found is not None and found.ignored == ""
 
 
+def counts(fake: FakeGitHub, time: Time) -> bool:
+    found = acceptance(fake, time)
+    assert found is not None
+    assert found.ignored in ("", "it was set before the latest change; set it again")
+    return not found.ignored
+
+
+def test_a_head_that_was_moved_over_before_the_label_must_have_had_a_run_since(fake: FakeGitHub, time: Time) -> None:
+    """Pushed, moved over, labelled on the other commit, and pushed again: the last is no event."""
+    fake.add_pull(1, HEAD)
+    fake.add_run(1, HEAD, "pull_request", created_at="2026-01-01T00:00:00Z")
+    fake.add_event(1, "head_ref_force_pushed", "reed", "2026-01-01T01:00:00Z", label=None)
+    fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
+    assert not counts(fake, time)
+    fake.add_run(3, HEAD, "pull_request", created_at="2026-01-01T02:00:00Z")
+    assert counts(fake, time), "moved back to it before the label"
+
+
+@pytest.mark.parametrize(
+    ("made", "accepted"),
+    [("2026-01-01T00:00:01Z", False), ("2026-01-01T00:00:00Z", False), ("2025-12-31T00:00:00Z", True)],
+)
+def test_a_run_that_was_made_after_its_head_was_moved_over_says_nothing(
+    fake: FakeGitHub, time: Time, made: str, accepted: bool
+) -> None:
+    """Of two pushes at once, the first one's run may be younger than the event of the second."""
+    fake.add_pull(1, HEAD)
+    fake.add_event(1, "head_ref_force_pushed", "reed", "2025-12-31T23:59:59Z", label=None)
+    fake.add_run(2, "c" * 40, "pull_request", created_at=made, head_branch=fake.pulls[1]["head"]["ref"])
+    fake.add_run(1, HEAD, "pull_request", created_at="2026-01-01T00:00:00Z")
+    fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
+    assert counts(fake, time) is accepted
+
+
+def test_a_head_whose_runs_are_too_far_back_to_be_compared_is_not_known(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    for n in range(301, 1, -1):
+        fake.add_run(n, "c" * 40, "pull_request", created_at="2026-01-03T00:00:00Z", repository="eve/agents")
+        fake.runs[-1]["head_branch"] = fake.pulls[1]["head"]["ref"]
+    fake.add_run(1, HEAD, "pull_request", created_at="2026-01-01T00:00:00Z")
+    fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
+    assert not counts(fake, time)
+    del fake.runs[:2]
+    assert counts(fake, time)
+
+
+def test_a_run_in_another_fork_says_nothing_of_this_head(fake: FakeGitHub, time: Time) -> None:
+    """Its branch may have the same name."""
+    pull = fake.add_pull(1, HEAD, head_repository="mallory/agents")
+    branch = pull["head"]["ref"]
+    for n, repository in enumerate(("eve/agents", "octo/agents"), 1):
+        about = {"created_at": "2026-01-01T00:00:00Z", "head_branch": branch, "repository": repository}
+        fake.add_run(n, HEAD, "pull_request", **about)
+    fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
+    assert not counts(fake, time)
+    fake.add_run(3, HEAD, "pull_request", **about | {"repository": "mallory/agents"})
+    assert counts(fake, time)
+
+
 def test_a_token_that_may_not_see_runs_is_told_the_permission(fake: FakeGitHub, time: Time) -> None:
     fake.add_pull(1, HEAD)
     fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
