@@ -5,15 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from gate.action.step import Step
 from gate.config.load import Config
 from gate.config.settings import settings_of
 from gate.errors import PublishError
 from gate.hosts.events import Mode
 from gate.hosts.github import LabelAcceptance
-from gate.model import Result, acceptable
+from gate.model import Result, acceptable, accepted_by, missed
 from gate.pipeline.verdict import result_of
 from gate.reports.files import with_problems
 from gate.security.escape import console
@@ -22,7 +20,7 @@ from gate.system.clock import now as utc_now
 
 def with_acceptance(step: Step, config: Config, result: Result, number: int | None) -> Result:
     """The result, its regressions and inconclusive verdicts accepted if somebody who may has set the label."""
-    if not any(suite.verdict in acceptable(suite) for suite in result.suites):
+    if not any(suite.verdict in acceptable(suite) or missed(suite) for suite in result.suites):
         return result
     found = acceptance_of(step, number)
     if found is None:
@@ -32,7 +30,7 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
         step.say(f"the label {step.inputs['accept_label']} is ignored: it was set more than {days} days ago")
         return result
     by = f"{found.by} at {found.at.isoformat()}"
-    suites = [replace(s, accepted=by) if s.verdict in acceptable(s) else s for s in result.suites]
+    suites = [accepted_by(suite, by) for suite in result.suites]
     settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
     accepted = result_of(suites, settings, command=result.command, record_paths=paths)
     return with_problems(accepted, result.problems)  # a label accepts a verdict, not a report that is missing

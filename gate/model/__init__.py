@@ -48,6 +48,8 @@ from gate.model.results import (
     StoredForLater,
     SuiteResult,
     acceptable,
+    accepted_by,
+    missed,
 )
 from gate.model.scale import Direction, MetricKind, Scale
 from gate.model.suite import (
@@ -146,6 +148,8 @@ __all__ = [
     "Usage",
     "Verdict",
     "acceptable",
+    "accepted_by",
+    "missed",
     "text_of",
     "tool_times",
     "total_duration",

@@ -654,6 +654,13 @@ class CasesUnchecked(Fact, frozen=True):
     """At the baseline one applied to their answers: what is checked depends on what is said."""
 
 
+class NotAccepted(Fact, frozen=True):
+    """Someone accepted it, and that does not count: these criteria miss a threshold, a limit or a hard rule."""
+
+    by: str
+    criteria: tuple[str, ...]
+
+
 Caution = (
     AgentFailures
     | ThresholdExcused
@@ -675,5 +682,6 @@ Caution = (
     | EmptyAnswers
     | OneAnswer
     | CasesUnchecked
+    | NotAccepted
     | Stated
 )

@@ -7,12 +7,13 @@ from enum import Enum
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gate.errors import ExitCode
 from gate.model.conversation import ToolCall, ToolTime
 from gate.model.criterion import Criterion
 from gate.model.evidence import Outcome
-from gate.model.facts import Cause, Caution, Course, Doubt, ReplayedShare, RuleChange, TradedOff
+from gate.model.facts import Cause, Caution, Course, Doubt, NotAccepted, ReplayedShare, RuleChange, TradedOff
 from gate.model.findings import AnyFinding, Apart, Unconfirmed
 from gate.model.groups import Concentration, GroupKind
 from gate.model.suite import Complexity, Location
@@ -258,6 +259,8 @@ class SuiteResult(Struct, frozen=True):
     seed: int = 0
     accepted: str = ""
     """Who accepted a regression or a doubt and when, where someone did."""
+    missed_besides: tuple[str, ...] = ()
+    """Blocking criteria that fall short for certain under the rules that are not shown: the base's, or the change's."""
     expired: str = ""
     """That someone accepted this, or what it rests on, until a day that has passed."""
     doubts: tuple[Doubt, ...] = ()
@@ -314,5 +317,26 @@ class Result(Struct, frozen=True):
 
 
 def acceptable(suite: SuiteResult) -> tuple[Verdict, ...]:
-    """What of the suite someone may accept."""
+    """What of the suite someone may accept: a regression or a doubt, unless it misses a threshold as well."""
+    if missed(suite):
+        return ()
     return (Verdict.REGRESSED, Verdict.INCONCLUSIVE) if suite.doubts else (Verdict.REGRESSED,)
+
+
+def missed(suite: SuiteResult) -> tuple[str, ...]:
+    """The blocking criteria that miss a threshold, a limit or a hard rule for certain, even if they regressed besides.
+
+    A regression outranks that in the verdict, and may not hide it from whoever accepts.
+    """
+    rows = [row for one in (suite, *suite.further) for row in one.criteria if row.criterion.blocking]
+    proven = [row for row in rows if row.verdict in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)]
+    found = [r.criterion.name for r in proven if any(f.verdict is Verdict.BELOW_THRESHOLD for f in r.findings)]
+    return tuple(dict.fromkeys((*found, *suite.missed_besides)))
+
+
+def accepted_by(suite: SuiteResult, by: str) -> SuiteResult:
+    """The suite as someone accepted it. One that nobody may accept stays as it is, and says why that is so."""
+    if suite.verdict in acceptable(suite):
+        return replace(suite, accepted=by)
+    names = missed(suite)
+    return replace(suite, warnings=(*suite.warnings, NotAccepted(by, names))) if names else suite

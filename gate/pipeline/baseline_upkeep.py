@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, date, datetime
+from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -21,19 +22,19 @@ from gate.config.resolve import Plan, make_plans
 from gate.config.settings import settings_of
 from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
-from gate.model import SuiteResult, Verdict
+from gate.model import SuiteResult, Verdict, missed
 from gate.model.findings import NeverAnswered
 from gate.pipeline.history import MISPLACED, misplaced_in
 from gate.pipeline.journal import newest_first, records_folder
 from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
 from gate.pipeline.picked import beside
 from gate.pipeline.recordings import prune_recordings
-from gate.pipeline.reference import find_anchor, find_baselines, git_context, is_lost, store_of
+from gate.pipeline.reference import References, find_anchor, find_baselines, git_context, is_lost, store_of
 from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, load_to_judge, own_terms
 from gate.records import Header, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
 from gate.reports.explanation import headline
-from gate.reports.formatting import count, interval, sample
+from gate.reports.formatting import count, interval, listing, sample
 from gate.reports.table import table
 from gate.security.escape import console
 from gate.security.signing import signed
@@ -171,10 +172,7 @@ def _found(
     header = record.header
     if record.footer is None or header.shard != (1, 1):
         return []  # the store says why it does not take it
-    own = own_terms(record, settings_of(config, now()))
-    terms = replace(own, anchored=True, release=release or own.release)
-    references = found_again(header, terms, config, environment)
-    suite = judge_record(load_to_judge(path, criteria=terms.criteria), references.all, terms)
+    suite, references, terms = _judged(path, record, config, environment, release)
     if suite.verdict in UNMEASURED and not _only_silent(suite):
         what = f"the record cannot become a baseline: {headline(suite)}"
         raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
@@ -186,6 +184,16 @@ def _found(
     improved = bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against)
     mark = replace(mark, left_out=left_out, improved=improved)
     return [replace(mark, run=run) for run in run_ids(record)]
+
+
+def _judged(
+    source: Path | Record, record: Record, config: Config, environment: Mapping[str, str], release: str = ""
+) -> tuple[SuiteResult, References, Terms]:
+    """The verdict on the record, by its own terms, against what its run would be compared with now."""
+    own = own_terms(record, settings_of(config, now()))
+    terms = replace(own, anchored=True, release=release or own.release)
+    references = found_again(record.header, terms, config, environment)
+    return judge_record(load_to_judge(source, criteria=terms.criteria), references.all, terms), references, terms
 
 
 def _only_silent(suite: SuiteResult) -> bool:
@@ -264,7 +272,7 @@ def accept_baseline(
     ``until`` is the last day on which that counts, in UTC; None: the last that ``baseline.accept_days`` allows.
 
     Raises:
-        BaselineError: no suite has a record of this commit.
+        BaselineError: no suite has a record of this commit, or one that has misses a threshold; then nothing is noted.
         ConfigError: there is no such commit, nobody is known who accepts, no reason is given, or the day is not one
             that it may count until.
     """
@@ -275,16 +283,27 @@ def accept_baseline(
     commit = _commit(git, revision)
     who, name, done = by or _person(git, environment), key_of(commit), []
     with _store(config, environment) as store:
-        for suite_id in suite_ids(config, environment):
-            if any(entry.key == name for entry in store.entries(suite_id)):
-                line = _acceptance(config, suite_id, name, who, why, last)
-                store.note(suite_id, [line, *_signed_acceptance(line, key)])
-                what = f"{(commit or 'the record')[:12]} is the anchor now, by {console(who)}, until {last}"
-                done.append(f"{console(suite_id)}: {what}")
+        stored = {one: [e for e in store.entries(one) if e.key == name] for one in suite_ids(config, environment)}
+        for entry in chain.from_iterable(stored.values()):
+            _refuse_missed(store.read(entry), config, environment)
+        for suite_id in [one for one, entries in stored.items() if entries]:
+            line = _acceptance(config, suite_id, name, who, why, last)
+            store.note(suite_id, [line, *_signed_acceptance(line, key)])
+            what = f"{(commit or 'the record')[:12]} is the anchor now, by {console(who)}, until {last}"
+            done.append(f"{console(suite_id)}: {what}")
     if not done:
         what = f"no record of {(commit or 'a run outside of git')[:12]} is stored"
         raise BaselineError(what, where=str(config.path), hint="`gate baseline save RECORD` stores one")
     return "\n".join(done)
+
+
+def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str]) -> None:
+    """Raises `BaselineError` if the record misses a threshold for certain: that nobody can accept."""
+    suite, _, _ = _judged(record, record, config, environment)
+    if names := missed(suite):
+        what = f"not accepted: a threshold, a limit or a hard rule is missed for certain: {console(listing(names))}"
+        hint = "lower it on the default branch, where people see it, and measure again"
+        raise BaselineError(what, where=record.header.suite_id, hint=hint)
 
 
 def _signed_acceptance(line: Acceptance, key: bytes | None) -> list[Signed]:

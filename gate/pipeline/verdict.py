@@ -42,7 +42,8 @@ from gate.model import (
     ToolCall,
     Trial,
     Verdict,
-    acceptable,
+    accepted_by,
+    missed,
     worst,
 )
 from gate.model.facts import ByBaseRules, Caution, Note, Stated
@@ -382,10 +383,13 @@ def _against_all(record: Record, references: Sequence[Reference], terms: Terms) 
 
 
 def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
-    """What was found under the rules that hold, unless the base's own find worse: stricter rules hide nothing."""
+    """What was found under the rules that hold, unless the base's own find worse: stricter rules hide nothing.
+
+    Nor does either hide from whoever accepts it that a threshold is missed under the other.
+    """
     if SEVERITY.index(of_base.verdict) <= SEVERITY.index(held.verdict):
-        return held
-    return replace(of_base, changes=(*of_base.changes, ByBaseRules(held.verdict)))
+        return replace(held, missed_besides=missed(of_base))
+    return replace(of_base, changes=(*of_base.changes, ByBaseRules(held.verdict)), missed_besides=missed(held))
 
 
 def _scope(header: Header) -> str:
@@ -395,8 +399,10 @@ def _scope(header: Header) -> str:
 
 def accepted(suite: SuiteResult, found: References) -> SuiteResult:
     """The suite as people accepted it, or that they once did, if that has ended and it does not pass without."""
-    if found.accepted and suite.verdict in acceptable(suite):
-        return replace(suite, accepted=found.accepted)
+    if found.accepted:
+        suite = accepted_by(suite, found.accepted)
+        if suite.accepted:
+            return suite
     return replace(suite, expired=found.expired) if found.expired and suite.verdict is not Verdict.PASS else suite
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.model import SuiteResult, Verdict
+from gate.model import SuiteResult, Verdict, missed
 from gate.model.facts import CouldNotMeasure, Outage, TradedOff
 from gate.model.findings import ChecksFellAway
 from gate.reports import explanation
@@ -42,6 +42,8 @@ def next_step(suite: SuiteResult) -> str:
         return _of_doubt(suite)
     if suite.verdict is Verdict.ERROR:
         return _of_error(suite)
+    if suite.verdict is Verdict.REGRESSED and missed(suite):
+        return "fix it; a missed threshold cannot be accepted"
     return {
         Verdict.REGRESSED: "fix it" if suite.trade is None else "fix what was lost, or accept the trade",
         Verdict.BELOW_THRESHOLD: "fix it, or change the threshold in a pull request of its own",

@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gate.decision.comparison import PASS_RATE
-from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Estimate, Result, SuiteResult, Verdict
+from gate.model import (
+    CaseResult,
+    CaseStatus,
+    Criterion,
+    CriterionResult,
+    Estimate,
+    Result,
+    SuiteResult,
+    Verdict,
+    acceptable,
+)
 from gate.model.findings import CaseTally
 from gate.reports import by_tag, draws, explanation, replayed
 from gate.reports import headline as lead
@@ -155,7 +165,8 @@ def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
     if suite.accepted:
         lines.append(f"**Accepted:** {escape.markdown(suite.accepted, 100)}")
     if todo := escape.markdown(lead.next_step(suite)):
-        label = escape.markdown_code(place.accept_label, 100) if suite.verdict is Verdict.REGRESSED else ""
+        by_label = suite.verdict is Verdict.REGRESSED and suite.verdict in acceptable(suite)
+        label = escape.markdown_code(place.accept_label, 100) if by_label else ""
         lines.append(f"**Next:** {todo}{f', or someone with write access sets {label}' if label else ''}.")
     return "  \n".join(lines)
 

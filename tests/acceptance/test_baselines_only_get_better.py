@@ -250,6 +250,21 @@ def test_accepting_moves_the_anchor_and_keeps_who_when_and_why(world: World) -> 
     assert "accepted by wendy" in world.listed()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", [20, 7], ids=["missed and lost", "held and lost"])
+def test_a_missed_threshold_cannot_be_accepted(world: World, broken: int) -> None:
+    """Also where the verdict is that the record regressed, which outranks it."""
+    world.files["gate.yaml"] = CONFIG.replace("EXACT}", "EXACT, threshold: 0.5}")
+    assert world.job(world.commit())["code"] == 0
+    worse = world.commit(broken)
+    assert world.job(worse)["verdict"] == "regressed"
+    done = world.gate(world.clone(worse), "baseline", "accept", "--why", "known", "--by", "wendy")
+    refused = broken == 20
+    assert done.code == (4 if refused else 0), done.err
+    assert ("missed for certain: tool_trajectory_avg_score" in done.err) is refused
+    assert ("accepted by wendy" in world.listed()) is not refused
+
+
 def aged(world: World, days: int) -> None:
     """Everything that is in the ledger, as if it had been written that many days earlier."""
     branch = world.clone("origin/gate-baselines")

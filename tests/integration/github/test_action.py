@@ -319,6 +319,22 @@ def test_a_writers_label_accepts_a_regression_and_says_who(recorded: World) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("threshold", [0.5, 0.01])
+def test_the_label_accepts_no_missed_threshold_that_a_regression_outranks(recorded: World, threshold: float) -> None:
+    """Nor one that the change itself has lowered: the default branch's still is missed."""
+    rules = CONFIG.replace("threshold: 0.5", f"threshold: {threshold}")
+    first = recorded.pull_request("awful", files={"gate__yaml": rules})
+    assert (first.code, first.outputs["verdict"]) == (1, "regressed"), first.log
+    assert "sets `gate:accept`" not in first.summary, "it would do nothing"
+    recorded.fake.set_label(1, "gate:accept", "wendy", "2026-01-02T00:00:00Z")
+    done = labelled(recorded, "gate:accept", "wendy")
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+    for told in (done.summary, recorded.comments()[0]):
+        assert "the acceptance by wendy at 2026-01-02" in told and "does not count" in told
+        assert "**Accepted:**" not in told
+
+
+@pytest.mark.slow
 def test_a_readers_label_accepts_nothing(recorded: World) -> None:
     """Nothing but the permission tells their label from one that counts."""
     assert recorded.pull_request("bad").code == 1

@@ -1,18 +1,21 @@
-"""Only a regression can be accepted; whatever else is wrong counts as before."""
+"""Only a regression can be accepted, and only if no threshold is missed besides; the rest counts as before."""
 
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode
-from gate.model import Criterion, CriterionResult, Scale, SuiteResult, Verdict
-from gate.model.facts import Doubted
+from gate.model import Criterion, CriterionResult, Scale, SuiteResult, Verdict, accepted_by, missed
+from gate.model.facts import Doubted, NotAccepted
+from gate.model.findings import Change, GotWorse, HeldMean, MeanProvenShort
+
+MADE = Criterion("c", "c", Scale.UNIT)
 
 
 def suite(verdict: Verdict, *criteria: Verdict, accepted: str = "wendy") -> SuiteResult:
-    made = Criterion("c", "c", Scale.UNIT)
-    results = tuple(CriterionResult(made, found) for found in criteria)
+    results = tuple(CriterionResult(MADE, found) for found in criteria)
     return SuiteResult("s", verdict, Doubted(), results, (), accepted=accepted)
 
 
@@ -29,6 +32,37 @@ def suite(verdict: Verdict, *criteria: Verdict, accepted: str = "wendy") -> Suit
 )
 def test_acceptance(found: SuiteResult, code: ExitCode) -> None:
     assert exit_code([found], Settings()) is code
+
+
+SHORT = MeanProvenShort(HeldMean(0.0, 0.5, 24), 0.2)
+LOST = GotWorse(Change(-1.0, -1.0, -0.9, 24), ())
+
+
+@pytest.mark.parametrize(
+    ("criterion", "code", "names"),
+    [
+        (CriterionResult(MADE, Verdict.REGRESSED, (LOST,)), ExitCode.PASS, ()),
+        (CriterionResult(MADE, Verdict.REGRESSED, (SHORT, LOST)), ExitCode.FAILED, ("c",)),
+        (CriterionResult(replace(MADE, blocking=False), Verdict.REGRESSED, (SHORT, LOST)), ExitCode.PASS, ()),
+        (CriterionResult(MADE, Verdict.INCONCLUSIVE, (SHORT,)), ExitCode.PASS, ()),
+    ],
+)
+def test_a_regression_hides_no_missed_threshold(criterion: CriterionResult, code: ExitCode, names: tuple[str]) -> None:
+    """In one and the same criterion, whose verdict is the worse of the two; also against a further reference."""
+    plain = suite(Verdict.REGRESSED, accepted="")
+    for found in (
+        replace(plain, criteria=(criterion,)),
+        replace(plain, further=(replace(plain, criteria=(criterion,)),)),
+    ):
+        said = accepted_by(found, "wendy")
+        assert (exit_code([said], Settings()), missed(found)) == (code, names)
+        assert said.warnings == ((NotAccepted("wendy", names),) if names else ())
+        assert said.accepted == ("" if names else "wendy")
+
+
+def test_nor_one_that_is_missed_under_the_rules_that_are_not_shown() -> None:
+    found = replace(suite(Verdict.REGRESSED, accepted=""), missed_besides=("c",))
+    assert accepted_by(found, "wendy").warnings == (NotAccepted("wendy", ("c",)),)
 
 
 def test_one_accepted_suite_does_not_excuse_another() -> None:

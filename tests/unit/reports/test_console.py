@@ -140,7 +140,9 @@ def test_a_failing_answer_is_shown() -> None:
 def test_verdict_comes_first_and_the_exit_code_last() -> None:
     lines = render(RESULTS["regressed"]).strip().splitlines()
     assert lines[0] == "✗ support  regressed"
-    assert "  next: fix it" in lines[:4], "what to do stands right below the headline"
+    assert "  next: fix it; a missed threshold cannot be accepted" in lines[:4], (
+        "what to do stands right below the headline"
+    )
     assert lines[-1] == "  exit code 1: the gate failed"
 
 

@@ -376,6 +376,11 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
         "2 cases are unchecked, not passed (a, b): no blocking criterion applies to what was answered, "
         "as one did at the baseline",
     ),
+    (
+        fact.NotAccepted("wendy at noon", ("tools",)),
+        "the acceptance by wendy at noon does not count: tools misses a threshold, a limit or a hard rule for certain, "
+        "and that nobody can accept",
+    ),
     (fact.CasesUnchecked(("a", "b")), "2 cases state nothing that is checked: they are unchecked, not passed (a, b)"),
 ]
 

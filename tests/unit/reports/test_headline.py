@@ -25,7 +25,8 @@ def traded(policy: OnTradeoff, *waits: str, verdict: Verdict = Verdict.INCONCLUS
     ("suite", "said"),
     [
         (PASSED, ""),
-        (REGRESSED, "fix it"),
+        (REGRESSED, "fix it; a missed threshold cannot be accepted"),
+        (replace(REGRESSED, criteria=REGRESSED.criteria[:1]), "fix it"),
         (traded("block", verdict=Verdict.REGRESSED), "fix what was lost, or accept the trade"),
         (traded("warn"), "look at what was lost (a, b): fix it, or accept the trade"),
         (

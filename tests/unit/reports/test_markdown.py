@@ -30,7 +30,7 @@ def test_a_reviewer_reads_the_verdict_then_what_got_worse_then_the_rest() -> Non
         "2 cases broke: refund-late-order",
         "against `4be1c0f`",
         "$0.56 · 53 runs",
-        "**Next:** fix it.",
+        "**Next:** fix it; a missed threshold cannot be accepted.",
         "### What changed in the rules or suite",
         "**−12.5 [−20, −5] points**",
         "### Cases that got worse, 3 of 4",
@@ -109,9 +109,10 @@ def test_the_commit_is_the_one_that_its_reader_knows() -> None:
 def test_who_may_accept_a_regression_is_said_where_someone_may() -> None:
     label = Place(accept_label="gate:accept")
     said = "or someone with write access sets `gate:accept`."
-    assert said in render(RESULTS["regressed"], place=label)
-    assert said not in render(RESULTS["regressed"])
-    for other in ("below_threshold", "error", "inconclusive", "pass"):
+    alone = result(replace(REGRESSED, criteria=REGRESSED.criteria[:1]))
+    assert said in render(alone, place=label)
+    assert said not in render(alone)
+    for other in ("regressed", "below_threshold", "error", "inconclusive", "pass"):
         assert said not in render(RESULTS[other], place=label)
     accepted = render(result(ACCEPTED), place=label)
     assert "**Next:**" not in accepted
