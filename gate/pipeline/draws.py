@@ -21,9 +21,10 @@ from gate.errors import GateError
 from gate.model import Verdict
 from gate.model.facts import MeasuredBefore
 from gate.pipeline.journal import newest_first, path_of, records_folder
+from gate.pipeline.session import may_change
 from gate.pipeline.verdict import Terms, judge_record, load_to_judge
-from gate.records import Header, read_header, read_record, write_record
-from gate.records.model import count, difference
+from gate.records import Header, read_closed_part, read_header, read_record, write_record
+from gate.records.model import INTERRUPTED, count, difference
 from gate.reports.formatting import count as plural
 from gate.reports.formatting import listing
 from gate.security.escape import console
@@ -48,8 +49,11 @@ def continue_earlier(config: Config, header: Header) -> str:
         if other.agent != header.agent or difference(replace(other, commit=header.commit), header):
             continue
         with suppress(GateError):
-            record = read_record(found, complete=False)
-            unfinished = replace(count(record.trials), stopped="interrupted")
+            unsure = may_change(config)  # of the version that answered, until the run looked it up again and closed it
+            record = read_closed_part(found) if unsure else read_record(found, complete=False)
+            if not record.trials:
+                continue
+            unfinished = replace(count(record.trials), stopped=INTERRUPTED)
             here = replace(record.header, commit=header.commit)
             write_record(path, replace(record, header=here, footer=record.footer or unfinished))
             return f"an earlier commit of this change ({(other.commit or '')[:12]})"

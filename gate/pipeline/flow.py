@@ -20,14 +20,14 @@ from gate.baselines.union import runs_in
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.decision import Settings
-from gate.errors import ConfigError, MeasureError
+from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Criterion, Result, SuiteResult, Verdict
 from gate.model.facts import Note
 from gate.pipeline.base_tree import base_agent, check_base_address
 from gate.pipeline.division import after, step_down
 from gate.pipeline.draws import continue_earlier, earlier_draws, unread
 from gate.pipeline.earlier_session import Spoiled
-from gate.pipeline.journal import check_untracked, open_journal, without
+from gate.pipeline.journal import check_untracked, open_journal, take_back, without
 from gate.pipeline.judge_stored import close_with
 from gate.pipeline.memory import Memory
 from gate.pipeline.past import past_rates
@@ -35,7 +35,7 @@ from gate.pipeline.progress import Progress
 from gate.pipeline.reference import References, find_baselines, store_kind
 from gate.pipeline.release import OwnRecord, own_record
 from gate.pipeline.rounds import SuiteRun
-from gate.pipeline.session import RunOptions, Session, check_version, open_session
+from gate.pipeline.session import RunOptions, Session, check_version, may_change, open_session
 from gate.pipeline.shards import assigned, epochs_of
 from gate.pipeline.shown import shown_trials
 from gate.pipeline.top_up import stores, top_up
@@ -51,6 +51,7 @@ from gate.pipeline.verdict import (
     with_design,
 )
 from gate.records import Header, Record, RecordWriter, read_header
+from gate.records.model import INTERRUPTED
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
 from gate.reports.trials import SuiteTrials
@@ -194,9 +195,10 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
                 session.config, header, now(), path=path, resume=resume, by_commit=by_commit, remember=memory.keep
             )
         )
+        journal, unsure = _sure_of_version(session, journal, memory, stack)
         taken_up = len(journal.resumed)
         left_out = Spoiled(session, plan, found.first, journal.header).among
-        journal = stack.enter_context(without(journal, left_out, remember=memory.keep))
+        journal = stack.enter_context(without(journal, left_out, "an outage", remember=memory.keep))
         if journal.resumed:  # this very run may be what is stored
             found = _baselines(session, plan, runs_in(journal.header))
         base = await base_agent(session, found.first, stack)
@@ -206,9 +208,9 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
         ) as runner:
             run = SuiteRun(session, plan, found.all, journal, runner, base, memory)
             await run.measure()
-            await check_version(session)
+            await _check_version(session, journal)
             judge_cost = runner.judge_cost_usd
-        more = filter(None, (base.note, *runner.notes))
+        more = filter(None, (unsure, base.note, *runner.notes))
         notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *more)
         terms = _terms(session, plan, run, notes, found, len(journal.resumed))
         if not session.where.anchored:
@@ -225,6 +227,29 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
     if session.options.shard[1] == 1:
         return measured
     return _with_result(measured, replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost))
+
+
+def _sure_of_version(
+    session: Session, journal: RecordWriter, memory: Memory, stack: ExitStack
+) -> tuple[RecordWriter, str]:
+    """The journal without trials of a session that was ended before it looked the version up again, and a note of it:
+    they may be of another version than the record says."""
+    unsure = len(journal.resumed) - journal.closed_trials if may_change(session.config) else 0
+    if not unsure:
+        return journal, ""
+    sure = journal.closed_trials
+    kept = stack.enter_context(without(journal, lambda trials: trials[sure:], INTERRUPTED, remember=memory.keep))
+    what = f"{count(unsure, 'trial')} of a run that was cut short do not count"
+    return kept, f"{what}: nobody knows whether the agent's version stayed the same"
+
+
+async def _check_version(session: Session, journal: RecordWriter) -> None:
+    """Raises as `check_version`. Then nothing of this session stays in the record: the next run would continue it."""
+    try:
+        await check_version(session)
+    except GateError:
+        take_back(journal.path)
+        raise
 
 
 def _measured(session: Session, plan: Plan, path: Path, found: References, terms: Terms) -> MeasuredSuite:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gate.config.load import Config
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
-from gate.records import Header, RecordWriter, read_header, read_record, write_record
+from gate.records import Header, RecordWriter, read_closed_part, read_header, read_record, write_record
 from gate.records.keys import suite_key
 from gate.records.model import count as count_trials
 from gate.records.model import difference
@@ -66,9 +66,10 @@ def open_journal(
 def without(
     journal: RecordWriter,
     leave_out: Callable[[Sequence[Trial]], Collection[Trial]],
+    why: str,
     remember: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
-    """The journal, resumed without the trials of an earlier session that ``leave_out`` names.
+    """The journal, resumed without the trials of an earlier session that ``leave_out`` names; ``why``: what ended it.
 
     The file is replaced atomically, so the trials that count survive a crash at any point.
     """
@@ -77,10 +78,19 @@ def without(
         return journal
     record = read_record(journal.path, complete=False)
     kept = tuple(t for t in record.trials if (t.case_id, t.side, t.number) not in gone)
-    footer = replace(record.footer or count_trials(kept), stopped="an outage", terms={})
+    footer = replace(record.footer or count_trials(kept), stopped=why, terms={})
     write_record(journal.path, replace(record, trials=kept, footer=footer))
     journal.close()
     return RecordWriter(journal.path, journal.header, resume=True, remember=remember)
+
+
+def take_back(path: Path) -> None:
+    """Leaves out of a record what was written since a run last closed it; one that none has closed is removed."""
+    closed = read_closed_part(path, error=MeasureError)
+    if closed.footer is None:
+        files.remove(path)
+    else:
+        write_record(path, closed)
 
 
 def path_of(config: Config, header: Header, *, by_commit: bool = False) -> Path | None:

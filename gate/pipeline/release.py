@@ -65,13 +65,15 @@ async def own_record(session: Session, plan: Plan, header: Header) -> OwnRecord 
         return OwnRecord(found, path, frozenset(run_ids(found)), f"{note}; nothing new was run")
     further, started = FurtherTrials(session, plan, "that the commit was short of"), time.monotonic()
     own = path.with_name(f"{path.stem}-{header.run_id[:8]}.jsonl")
-    with RecordWriter(own, header) as journal:
-        try:
+    try:
+        with RecordWriter(own, header) as journal:
             await further.run(epochs, journal, f"adding to {count(len(found.trials), 'trial')} of this commit")
-        finally:
+            await check_version(session)
             spent = time.monotonic() - started
             journal.finish(duration=spent, judge_cost_usd=further.judge_cost_usd, stopped=further.note)
-    await check_version(session)
+    except GateError:  # or a later run would go on from what another version may have answered
+        files.remove(own)
+        raise
     added = read_record(own)
     whole = _with(found, added)
     write_record(path, whole)

@@ -121,6 +121,15 @@ def _agent_fingerprint(
     return of_agent(git, sources=agent.sources, entry=agent.entry, exclude=own, settings=settings)
 
 
+def may_change(config: Config) -> bool:
+    """Whether the agent's version is looked up, so that it may be another one as the run ends.
+
+    Then trials count only once `check_version` was passed, and a record is closed only after that.
+    """
+    source = config.agent.version
+    return source is not None and source.text is None
+
+
 async def check_version(session: Session) -> None:
     """Raises MeasureError if the agent's version is another by now: what it answered is of neither of them."""
     if not session.version:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,11 @@ from gate.model.facts import Stated
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.drift import drift_in, since
 from gate.pipeline.execute import Job
-from gate.pipeline.journal import redactor_of
-from gate.pipeline.session import Session, check_version
+from gate.pipeline.journal import redactor_of, take_back
+from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import load_to_judge, with_stored
-from gate.records import Record, RecordWriter, read_record, to_record, write_record
+from gate.records import Record, RecordWriter, to_record
 from gate.reports.formatting import count
 
 FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
@@ -40,7 +40,8 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
     """Runs what the suite's record is short of, if it is to become a baseline. Returns the suite with what that took.
 
     The record stays closed, under the verdict that it has; what keeps it from its target is a note in it. Whatever ends
-    this, the trials that were run are kept: the next run of this commit or of this agent goes on from there.
+    this, the trials that were run are kept: the next run of this commit or of this agent goes on from there. Not so
+    where nobody knows in the end which version of the agent answered.
     """
     if not _is_due(session, suite):
         return suite
@@ -55,17 +56,20 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
     if not epochs:
         return suite
     work, wanted = FurtherTrials(session, plan, "for later changes"), wanted_trials(session.config)
+    is_one_version, changed = not may_change(session.config), ""
     with RecordWriter(path, record.header, resume=True, remember=_number) as journal:
         try:
             await work.run(epochs, journal, f"storing {count(wanted, 'trial')} a case for later changes")
+            changed = await _changed(session)
+            is_one_version = not changed
         finally:
-            terms = _terms(footer.terms, work.note)
-            journal.finish(duration=time.monotonic() - started, judge_cost_usd=work.judge_cost_usd, terms=terms)
-    try:
-        await check_version(session)
-    except MeasureError as error:
-        _drop(path, {jobs[0].round for jobs in epochs})
-        return _noted(suite, f"what was run for later changes is not kept: {error}")
+            if is_one_version:
+                terms = _terms(footer.terms, work.note)
+                journal.finish(duration=time.monotonic() - started, judge_cost_usd=work.judge_cost_usd, terms=terms)
+            else:
+                take_back(path)
+    if changed:
+        return _noted(suite, f"what was run for later changes is not kept: {changed}")
     return with_stored(_noted(suite, work.note), load_to_judge(path, criteria=plan.criteria))
 
 
@@ -86,11 +90,13 @@ def stores(session: Session) -> bool:
     return clean and session.store is not None and wanted_trials(session.config) > 0
 
 
-def _drop(path: Path, rounds: Set[int]) -> None:
-    """Leaves these rounds out of a closed record."""
-    record = read_record(path, error=MeasureError)
-    kept = tuple(trial for trial in record.trials if not (trial.tag == STORED and trial.round in rounds))
-    write_record(path, replace(record, trials=kept))
+async def _changed(session: Session) -> str:
+    """Why what was run last is of no known version; empty if the version is the same."""
+    try:
+        await check_version(session)
+    except MeasureError as error:
+        return str(error)
+    return ""
 
 
 def _number(trial: Trial) -> Trial:

@@ -9,6 +9,7 @@ from gate.records.reader import (
     iter_trials,
     lines_of,
     parse_record,
+    read_closed_part,
     read_header,
     read_record,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "lines_of",
     "merge",
     "parse_record",
+    "read_closed_part",
     "read_header",
     "read_record",
     "record_lines",

@@ -16,6 +16,8 @@ FORMAT = 2
 # 2: trial lines may end in `sum`, which ties them to every line before; the header of a shard has `passes`.
 CHAINED = 2
 """The first format whose open records are chained."""
+INTERRUPTED = "interrupted"
+"""What is said to have stopped a run that never closed its record, where another closes a copy of it."""
 
 
 class PlannedCase(Struct, frozen=True, gc=False):

@@ -21,7 +21,7 @@ from gate.errors import BaselineError, GateError
 from gate.model import Side, Trial
 from gate.records import wire
 from gate.records.lines import CLOSING, SUM_BYTES, SUM_DIGITS, NotJSONError, read_header_line, read_line
-from gate.records.model import CHAINED, Footer, Header, PlannedCase, Record
+from gate.records.model import CHAINED, INTERRUPTED, Footer, Header, PlannedCase, Record
 from gate.records.wire import MalformedError
 from gate.security.limits import MAX_LINE_BYTES
 
@@ -297,6 +297,26 @@ def read_record(
     """The record in a file, held in memory whole. Raises ``error`` where it cannot be read or believed."""
     with _opened(path, error) as file:
         return _whole(RecordReader(lines_of(file), where=str(path), complete=complete, error=error, remedy=remedy))
+
+
+def read_closed_part(path: Path, *, error: type[GateError] = BaselineError) -> Record:
+    """What a record held when a run last closed it, without what was written since.
+
+    It has no trial and no footer if no run ever did. Raises ``error`` where it cannot be read or believed.
+    """
+    with _opened(path, error) as file:
+        reader = RecordReader(lines_of(file), where=str(path), complete=False, error=error)
+        trials = tuple(reader)
+        closed = closed_trials(reader.last_footer)
+        return Record(reader.header, trials[:closed], reader.last_footer if closed else None)
+
+
+def closed_trials(footer: Footer | None) -> int:
+    """How many trials were there when a run last closed its record; ``footer`` is the newest closing line.
+
+    A copy of a record that was never closed has a closing line all the same.
+    """
+    return 0 if footer is None or footer.stopped == INTERRUPTED else footer.trials
 
 
 def fold_record(

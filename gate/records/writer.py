@@ -21,7 +21,7 @@ from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
 from gate.records.lines import footer_line, header_lines, summed, trial_line
 from gate.records.model import CHAINED, FORMAT, Footer, Header, Record, count, difference
-from gate.records.reader import RecordReader, Tally, away, lines_of
+from gate.records.reader import RecordReader, Tally, away, closed_trials, lines_of
 from gate.security import files
 
 _BEGIN = b'{"gate_record":'
@@ -119,6 +119,11 @@ class RecordWriter:
         except OSError as problem:
             raise self._problem(problem) from None
         return footer
+
+    @property
+    def closed_trials(self) -> int:
+        """How many of the resumed trials were there when a run last closed the record; they come first."""
+        return closed_trials(self._before)
 
     @property
     def finished(self) -> bool:

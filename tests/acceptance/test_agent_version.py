@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from time import sleep
 from typing import Any
 
 import pytest
 
+from gate.records import read_record
 from tests.acceptance.conftest import Project
+from tests.acceptance.test_crash import start
 from tests.acceptance.test_top_up import CASES, Served, http, served, serving, set_up, suite_of
+from tests.patience import CEILING
 
 __all__ = ["served"]
 
@@ -96,6 +103,103 @@ def test_answers_of_another_version_than_is_told_are_no_measurement(project: Pro
     for answered in ("7", ""):
         served.answered = answered
         assert project.gate("run", "-q").code == 0, "the same one, or none: an answer need not tell"
+
+
+def records(project: Project) -> list[Path]:
+    return list((project.root / ".gate/records").glob("*/*.jsonl"))
+
+
+def test_what_was_measured_while_the_version_changed_is_not_continued(project: Project, served: Served) -> None:
+    """During a roll-out the new version is told, and the old one answers."""
+    served.version, served.answered = "7", ""
+    set_up(project, versioned(served, {"header": "X-Version"}), baseline={"trials": "off"})
+
+    def rolled_back(_number: int) -> tuple[int, str]:
+        served.version = "6"
+        return 200, "Done."
+
+    served.answer = rolled_back
+    assert project.gate("run", "-q").code == 3
+    assert records(project) == [], "nothing of it is there to be continued, or to be saved"
+    asked, served.version = served.asked, "7"
+    served.answer = lambda _number: (200, "No.")
+    code, found = project.result("run", "-q")
+    assert served.asked > asked, "the version that is told now is measured"
+    assert (code, suite_of(found)["verdict"]) == (1, "below_threshold")
+
+
+def test_what_an_earlier_run_measured_of_the_version_stays(project: Project, served: Served) -> None:
+    served.version, served.answered = "7", ""
+    set_up(project, versioned(served, {"header": "X-Version"}), baseline={"trials": "off"})
+    assert project.gate("run", "-q").code == 0
+    [path] = records(project)
+    before = read_record(path)
+
+    def deployed(_number: int) -> tuple[int, str]:
+        served.version = "8"
+        return 200, "Done."
+
+    served.answer = deployed
+    assert project.gate("run", "-q", "--trials", "3").code == 3
+    assert read_record(path) == before
+
+
+def stopped_at(project: Project, served: Served, number: int) -> None:
+    """A run that is ended from outside when its agent, of another version by then, is asked for so many times."""
+    served.answered = ""
+    reached = Event()
+
+    def answer(asked: int) -> tuple[int, str]:
+        if asked < number:
+            return 200, "Done."
+        served.version = "8"
+        reached.set()
+        sleep(0.3 if asked >= number + 2 else 0)
+        return 200, "No."
+
+    served.answer = answer
+    run = start(project, "-q")
+    assert reached.wait(CEILING)
+    sleep(0.1)
+    run.send_signal(signal.SIGTERM)
+    run.communicate(timeout=CEILING)
+    assert run.returncode == 143
+    served.version, served.answer = "7", lambda _number: (200, "Done.")
+
+
+def test_what_a_run_measured_that_was_cut_short_is_not_continued(project: Project, served: Served) -> None:
+    """Nobody looked the version up again."""
+    served.version = "7"
+    agent = versioned(served, {"header": "X-Version"}, concurrency=1)
+    set_up(project, agent, baseline={"trials": "off"})
+    stopped_at(project, served, 3)
+    [path] = records(project)
+    assert len(read_record(path, complete=False).trials) >= 2
+    asked = served.asked
+    code, found = project.result("run", "-q")
+    assert (code, served.asked - asked) == (0, CASES)
+    assert any("cut short do not count" in line for line in suite_of(found)["warnings"])
+    assert len(read_record(path).trials) == CASES
+
+
+def test_nor_on_a_later_commit_of_the_change(project: Project, served: Served) -> None:
+    served.version = "7"
+    set_up(project, versioned(served, {"header": "X-Version"}, concurrency=1), baseline={"trials": "off"})
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    stopped_at(project, served, 3)
+    project.git("commit", "-q", "--amend", "--allow-empty", "-m", "the same once more")
+    asked = served.asked
+    assert project.gate("run", "-q").code == 0
+    assert served.asked - asked == CASES
+
+
+def test_what_is_run_for_later_changes_and_cut_short_is_not_stored(project: Project, served: Served) -> None:
+    served.version = "7"
+    set_up(project, versioned(served, {"header": "X-Version"}, concurrency=1))
+    stopped_at(project, served, CASES + 2)
+    assert project.gate("baseline", "save").code == 0, "the verdict was there, and so was the version"
+    assert "1.0 trials a case" in project.gate("baseline", "show").out
 
 
 def test_one_that_changes_after_the_verdict_leaves_it_alone_and_stores_nothing_mixed(

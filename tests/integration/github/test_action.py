@@ -323,7 +323,7 @@ def test_a_writers_label_accepts_a_regression_and_says_who(recorded: World) -> N
 def test_the_label_accepts_no_missed_threshold_that_a_regression_outranks(recorded: World, threshold: float) -> None:
     """Nor one that the change itself has lowered: the default branch's still is missed."""
     rules = CONFIG.replace("threshold: 0.5", f"threshold: {threshold}")
-    first = recorded.pull_request("awful", files={"gate__yaml": rules})
+    first = recorded.pull_request("broken-20", files={"gate__yaml": rules})
     assert (first.code, first.outputs["verdict"]) == (1, "regressed"), first.log
     assert "sets `gate:accept`" not in first.summary, "it would do nothing"
     recorded.fake.set_label(1, "gate:accept", "wendy", "2026-01-02T00:00:00Z")
