@@ -184,11 +184,11 @@ def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str,
         step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base, known
     )
     origin, failed = _tried(step, earlier.take_up)
-    if not (origin and known):  # even where the first road failed: this one may find the same record
+    if not (known and earlier.complete):  # even where the first road failed: this one may find the same record
         laid, failed_too = _tried(step, earlier.lay_earlier_heads)
         origin, failed = origin or laid, failed or failed_too
     attempt = step.environment.get("GITHUB_RUN_ATTEMPT", "1")
-    if failed and not origin and step.environment.get("GITHUB_EVENT_NAME") == "pull_request":
+    if failed and not earlier.complete and step.environment.get("GITHUB_EVENT_NAME") == "pull_request":
         return "", UNKNOWN
     afresh = f"attempt {attempt} runs all trials: no record of an earlier attempt was found"
     return origin, afresh if attempt != "1" and not origin else ""

@@ -8,15 +8,14 @@ Records of a pull request's earlier heads are laid beside it: the run continues 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.action.base_commit import same_file
 from gate.baselines.base import storable
 from gate.config.load import Config
-from gate.errors import BaselineWriteError, PublishError, UntrustedError
+from gate.errors import BaselineWriteError, GateError, PublishError, UntrustedError
 from gate.hosts.artifact import read_member
 from gate.hosts.events import Activity, MeasuringRun, Mode
 from gate.hosts.github import GitHub, NoArtifactError, PullRequest
@@ -61,6 +60,14 @@ def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, comp
     return found
 
 
+def _tell(say: Say, what: str, refused: Sequence[GateError]) -> None:
+    """Why records are not taken, in one line: there may be many suites, and many runs."""
+    reasons = list(dict.fromkeys(map(str, refused)))
+    if reasons:
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        say(f"{what}: {reasons[0]}{more}")
+
+
 class EarlierRecords(Struct, frozen=True):
     """The records that earlier jobs left, and which of them this job may reuse."""
 
@@ -75,24 +82,31 @@ class EarlierRecords(Struct, frozen=True):
     """The commit that this run measures against."""
     known: bool = True
     """Whether the agent has a fingerprint; without one only the same head continues."""
+    placed: set[str] = field(default_factory=set)
+    """Suites whose record lies where the run continues it."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether each suite has the record that its run continues."""
+        return self.placed.issuperset(self._suites)
 
     def take_up(self, activity: Activity, say: Say) -> str:
         """Places the records where the run continues them. Returns their origin, in words; empty if there are none.
 
         A record that cannot be trusted is skipped with a message. Raises `PublishError` if the look-up itself fails.
         """
+        origins = []
         for run, origin, archive in self._archives(self._earlier(activity), SEARCHED, say):
-            try:
-                found = self._records(run, archive)
-                if self._event == "push" and run.id != self._own_id:
-                    found = [self._promoted(record, activity.head) for record in found]
-            except (UntrustedError, BaselineWriteError) as error:
-                say(f"the record of {origin} is not reused: {error}")
-                continue
+            found, refused = self._records(run, archive)
+            if self._event == "push" and run.id != self._own_id:
+                found, not_stored = self._promoted_of(found, activity.head)
+                refused += not_stored
+            _tell(say, f"the record of {origin} is not reused", refused)
             placed = [self._place(record) for record in found]
-            if any(placed):
-                return origin
-        return ""
+            origins += [origin] if any(placed) else []
+            if origins and self.complete:
+                break
+        return ", ".join(origins)
 
     def lay_earlier_heads(self, activity: Activity, say: Say) -> str:
         """Lays the records of the pull request's earlier heads among this job's; places one of this very commit.
@@ -106,16 +120,14 @@ class EarlierRecords(Struct, frozen=True):
         named = ((run, f"run {run.id}") for run in self._of(pull, runs))
         left, placed = list(self._archives(named, SEARCHED_HEADS, say)), ""
         for run, origin, archive in left:  # the newest first; of another head, it is not of this commit
-            with suppress(UntrustedError):  # which is told below
-                found = self._records(run, archive) if run.head == activity.head else []
-                of_suites = [self._place(record) for record in found]
-                placed = placed or (origin if any(of_suites) else "")
+            found, _ = self._records(run, archive) if run.head == activity.head else ([], [])  # told below
+            of_suites = [self._place(record) for record in found]
+            placed = placed or (origin if any(of_suites) else "")
         for run, origin, archive in reversed(left):  # the newest last, since the newest file is continued
-            try:
-                for record in self._records(run, archive):
-                    self._lay(record, run, same_head=run.head == activity.head)
-            except UntrustedError as error:
-                say(f"the record of {origin} is not looked at: {error}")
+            found, refused = self._records(run, archive)
+            _tell(say, f"the record of {origin} is not looked at", refused)
+            for record in found:
+                self._lay(record, run, same_head=run.head == activity.head)
         return placed
 
     def _archives(self, runs: Iterable[tuple[MeasuringRun, str]], most: int, say: Say) -> Iterator[Left]:
@@ -142,8 +154,24 @@ class EarlierRecords(Struct, frozen=True):
             if not most:
                 return
 
-    def _records(self, run: MeasuringRun, archive: bytes) -> list[Record]:
-        return records_of(archive, run, suite_ids(self.config, self.environment), complete=False)
+    @property
+    def _suites(self) -> list[str]:
+        return list(suite_ids(self.config, self.environment))
+
+    def _records(self, run: MeasuringRun, archive: bytes) -> tuple[list[Record], list[GateError]]:
+        """The records of the suites, and why others are not taken.
+
+        Each by itself: a job that was stopped leaves a part of them, and one before a suite was added knows nothing of
+        it. What was measured of the others counts nevertheless.
+        """
+        found: list[Record] = []
+        refused: list[GateError] = []
+        for suite_id in self._suites:
+            try:
+                found += records_of(archive, run, [suite_id], complete=False)
+            except UntrustedError as error:
+                refused.append(error)
+        return found, refused
 
     def _lay(self, record: Record, run: MeasuringRun, *, same_head: bool) -> None:
         """Writes a record of an earlier head under its run's number, as measured against the present base.
@@ -222,6 +250,17 @@ class EarlierRecords(Struct, frozen=True):
         if len(runs) > ASKED:
             raise PublishError(f"more than {ASKED} runs, and too few of the newest left a record", where="GitHub")
 
+    def _promoted_of(self, records: Iterable[Record], head: str | None) -> tuple[list[Record], list[GateError]]:
+        """Those that may stand for the merged commit, under it, and why the others may not."""
+        found: list[Record] = []
+        refused: list[GateError] = []
+        for record in records:
+            try:
+                found.append(self._promoted(record, head))
+            except (UntrustedError, BaselineWriteError) as error:
+                refused.append(error)
+        return found, refused
+
     def _promoted(self, record: Record, head: str | None) -> Record:
         """The record under the commit that the change was merged as, without trials of an older base's agent."""
         storable(record)  # what could not become a baseline there cannot become one here
@@ -237,7 +276,10 @@ class EarlierRecords(Struct, frozen=True):
         header = record.header
         by_commit = not self.known and not header.agent
         path = path_of(self.config, header, by_commit=by_commit) if header.commit == self.git.head() else None
-        if path is None or path.exists() or header.shard != self.shard:
+        if path is None or header.shard != self.shard:
+            return False
+        self.placed.add(header.suite_id)
+        if path.exists():
             return False
         unfinished = replace(count(record.trials), stopped="interrupted")
         write_record(path, replace(record, footer=record.footer or unfinished))

@@ -351,3 +351,48 @@ def test_a_run_of_another_repositorys_branch_of_the_same_name_is_not_continued(w
     measured, (_, merge) = run_id(world), push_again(world)
     assert measure_head(world, merge, 200).code == 0
     assert run_id(world) != measured
+
+
+CONFIG_OF_SUITES = (
+    "suite: evals\nagent: {python: 'agent:answer', concurrency: 4}\nbaseline: {store: git}\ngate: {alpha: 0.05}\n"
+)
+CRITERIA = '{"criteria": {"tool_trajectory_avg_score": {"threshold": 0.5, "match_type": "IN_ORDER"}}}'
+
+
+def with_suites(world: World, *names: str) -> dict[str, str]:
+    """The files of a repository with these suites of the same cases."""
+    cases = world.repository.files["suite.yaml"]
+    suites = {f"evals/{name}/suite.yaml": cases for name in names}
+    return {"gate.yaml": CONFIG_OF_SUITES} | suites | {f"evals/{name}/test_config.json": CRITERIA for name in names}
+
+
+def run_ids(world: World) -> dict[str, str]:
+    """Of each suite's record that the last step left."""
+    headers = [read_header(path) for path in (world.last.workspace / "gate-results").glob("*.jsonl")]
+    return {header.suite_id: header.run_id for header in headers}
+
+
+def test_a_suite_that_a_job_did_not_measure_hides_none_that_it_did(recorded: World) -> None:
+    """A job that was stopped between two suites leaves one record; a suite that a later commit adds has none."""
+    world = recorded
+    world.repository.files |= with_suites(world, "a", "b")
+    assert world.push("good").code == 0
+    assert world.pull_request("good", 1, files={"agent__py": AGENT + "\n# clearer now\n"}).code == 0
+    left = world.last.workspace / "gate-results"
+    [of_b] = [path for path in left.glob("*.jsonl") if read_header(path).suite_id == "evals/b"]
+    of_b.unlink()
+    measured = run_ids(world)
+    world.upload(100, head_of(world), "pull_request", conclusion="cancelled", head_branch="branch-1")
+    done = again(world, 2)
+    assert "of attempt 1; nothing new was run" in done.summary, done.log
+    assert set(run_ids(world)) == {"evals/a", "evals/b"} and run_ids(world).items() > measured.items()
+    assert "the record of attempt 1 is not reused: run 100: expected one file 'evals-b-" in done.log
+
+    for name, content in with_suites(world, "c").items():
+        path = world.repository.work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    _, merge = push_again(world)
+    done = measure_head(world, merge, 200)
+    assert "of an earlier commit of this change" in done.summary, done.log
+    assert set(run_ids(world)) == {"evals/a", "evals/b", "evals/c"} and run_ids(world).items() > measured.items()
