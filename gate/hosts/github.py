@@ -43,8 +43,8 @@ WRITERS = ("admin", "write")
 """What the permission of someone who may accept is called; ``maintain`` is reported as ``write``."""
 OWN_EVENTS = ("push", "schedule", "workflow_dispatch")
 """Events whose runs are started by those who may write, on a commit that is here. Not a pull request's."""
-MOST_RUNS = 300
-"""Runs of a branch that are looked at, whatever their workflow."""
+MOST_RUNS = 1_000
+"""Runs of a branch that are looked at, whatever their workflow and repository. GitHub lists no more."""
 LISTED = (300, 700)
 """Runs of one event that are looked at, whatever their workflow; and how many more if none of them counts. GitHub lists
 no more than 1,000."""
@@ -225,11 +225,13 @@ class GitHub:
         if not here:
             return None
         newest = max(here, key=_age)
-        pages = self._rest.pages(self._path("actions/runs"), "workflow_runs", branch=pull.head_branch, **query)
-        listed = list(islice(pages, MOST_RUNS))
-        passed = len(listed) < MOST_RUNS or any(_age(run) <= _age(newest) for run in listed)
-        others = [run for run in listed if _is_of(run, pull) and run["head_sha"] != pull.head and _made(run) <= at]
-        return _made(newest) if passed and all(_age(run) < _age(newest) for run in others) else None
+        listed = self._rest.pages(self._path("actions/runs"), "workflow_runs", branch=pull.head_branch, **query)
+        for run in islice(listed, MOST_RUNS):  # the newest first
+            if _age(run) <= _age(newest):
+                return _made(newest)
+            if _is_of(run, pull) and run["head_sha"] != pull.head and _made(run) <= at:
+                return None
+        return None  # it is too far back to be compared with the others
 
     def _may_write(self, login: str) -> bool:
         try:
@@ -252,10 +254,14 @@ class GitHub:
 
     def runs_on(self, pull: PullRequest, event: str, workflow: str) -> list[MeasuringRun]:
         """Completed runs of a workflow file on the branch of a pull request, whatever its head was then, the newest
-        first; among the newest `MOST_RUNS` of all workflows."""
+        first.
+
+        Raises:
+            PublishError: there are more runs of that branch's name than can be listed, and none of those counts.
+        """
         query = {"branch": pull.head_branch, "event": event, "status": "completed", "exclude_pull_requests": "true"}
         with _readable():
-            listed = islice(self._rest.pages(self._path("actions/runs"), "workflow_runs", **query), MOST_RUNS)
+            listed = list(islice(self._rest.pages(self._path("actions/runs"), "workflow_runs", **query), MOST_RUNS))
             runs = [
                 _run(run)
                 for run in listed
@@ -263,6 +269,8 @@ class GitHub:
                 and run["path"].partition("@")[0] == workflow
             ]
         same = [run for run in runs if pull.head_repository and run.head_repository == pull.head_repository]
+        if not same and len(listed) >= MOST_RUNS:
+            raise PublishError(f"{MOST_RUNS:,} runs or more, and none of those listed counts", where="GitHub")
         return sorted(same, key=lambda run: run.id, reverse=True)
 
     def runs_of(

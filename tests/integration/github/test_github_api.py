@@ -425,16 +425,39 @@ def test_a_run_that_was_made_after_its_head_was_moved_over_says_nothing(
     assert counts(fake, time) is accepted
 
 
-def test_a_head_whose_runs_are_too_far_back_to_be_compared_is_not_known(fake: FakeGitHub, time: Time) -> None:
+def other_runs(fake: FakeGitHub, count: int) -> None:
+    """Of a branch of the same name in another fork, and newer."""
+    about = {"head_branch": fake.pulls[1]["head"]["ref"], "created_at": "2026-01-03T00:00:00Z"}
+    for n in range(count):
+        fake.add_run(10_000 - n, "c" * 40, "pull_request", repository="eve/agents", **about)
+
+
+def test_a_head_whose_runs_are_too_far_back_to_be_compared_is_not_known(
+    fake: FakeGitHub, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gate.hosts.github.MOST_RUNS", 150)
     fake.add_pull(1, HEAD)
-    for n in range(301, 1, -1):
-        fake.add_run(n, "c" * 40, "pull_request", created_at="2026-01-03T00:00:00Z", repository="eve/agents")
-        fake.runs[-1]["head_branch"] = fake.pulls[1]["head"]["ref"]
+    other_runs(fake, 150)
     fake.add_run(1, HEAD, "pull_request", created_at="2026-01-01T00:00:00Z")
     fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
     assert not counts(fake, time)
-    del fake.runs[:2]
+    del fake.runs[0]
     assert counts(fake, time)
+
+
+def test_runs_of_other_forks_hide_none_of_a_pull_requests_own_in_silence(
+    fake: FakeGitHub, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gate.hosts.github.MOST_RUNS", 150)
+    fake.add_pull(1, HEAD)
+    other_runs(fake, 150)
+    fake.add_run(1, HEAD, "pull_request")
+    github = connect(fake, time)
+    pull = github.pull_request(1)
+    with pytest.raises(PublishError, match="none of those listed counts"):
+        github.runs_on(pull, "pull_request", WORKFLOW)
+    del fake.runs[0]
+    assert [run.id for run in github.runs_on(pull, "pull_request", WORKFLOW)] == [1]
 
 
 def test_a_run_in_another_fork_says_nothing_of_this_head(fake: FakeGitHub, time: Time) -> None:
