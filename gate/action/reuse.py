@@ -238,7 +238,8 @@ class EarlierRecords(Struct, frozen=True):
         """Those that are known to be of this pull request; asked once for each branch that they are of.
 
         Raises:
-            PublishError: there are more than are asked for, so that an earlier measurement may be among the others.
+            PublishError: there are more than are asked for, or some that may be another pull request's of the same
+                branch, so that an earlier measurement may be among the others.
         """
         known: dict[tuple[str, str], bool] = {}
         for run in runs[:ASKED]:
@@ -249,6 +250,11 @@ class EarlierRecords(Struct, frozen=True):
                 yield run
         if len(runs) > ASKED:
             raise PublishError(f"more than {ASKED} runs, and too few of the newest left a record", where="GitHub")
+        if not known.get(
+            (pull.head_repository, pull.head_branch), True
+        ):  # else anybody gets a fresh draw by opening one
+            what = "this branch has, or had, a pull request onto another base, and runs do not say whose they are"
+            raise PublishError(what, where="GitHub")
 
     def _promoted_of(self, records: Iterable[Record], head: str | None) -> tuple[list[Record], list[GateError]]:
         """Those that may stand for the merged commit, under it, and why the others may not."""

@@ -120,6 +120,9 @@ def test_a_measurement_for_a_pull_request_onto_another_branch_is_not_taken_over(
     assert done.code == 0, done.log
     assert "nothing new was run" not in done.summary
     assert run_id(world) != measured
+    for told in (done.summary, *world.comments()):
+        assert "not all earlier measurements of this change could be looked up" in told
+    assert "this branch has, or had, a pull request onto another base" in done.log
     afresh(world, world.merge(), measured)
 
 
