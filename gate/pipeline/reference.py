@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -27,11 +28,17 @@ from gate.reports.formatting import count
 from gate.security.environment import TOKEN, in_ci
 from gate.security.limits import shorten
 from gate.system.clock import now
-from gate.system.git import Git
+from gate.system.git import Git, GitError
 
 NO_COMMIT = "one is stored, but under `on_missing: fail` an ancestor's record alone counts, and there is no commit here"
 OWN = "the baseline saved last is of this very commit: commit a change, then run again"
 LUCKY = "if it was picked for its result, an unchanged agent is blocked more often than `gate.alpha` says"
+SHALLOW = "the clone is shallow: older baselines cannot be found (use fetch-depth: 0, on GitLab GIT_DEPTH: 0)"
+CUT_OFF = (
+    "this shallow clone has no commit that a baseline is stored of, so which one this change belongs to is not known: "
+    "check out with fetch-depth: 0, on GitLab with GIT_DEPTH: 0"
+)
+"""Why no pass is believed against a record that was merely saved last."""
 SEARCHED = 200
 """First-parent ancestors that are looked at."""
 REPORTS = "gate-results"
@@ -52,6 +59,8 @@ class GitContext(Struct, frozen=True):
     """Whether to compare with the anchor too: on the default branch, and for a release."""
     release: str = ""
     """The tag that is to be released, if one is."""
+    is_cut: bool = False
+    """Whether there may be further ancestors, which a shallow clone does not have."""
 
 
 class References(Struct, frozen=True):
@@ -113,10 +122,8 @@ def git_context(
     if anchored is None:
         anchored = bool(release) or bool(head and tip and not dirty and git.is_ancestor(head, tip))
     ancestors = tuple(git.first_parents(base, SEARCHED)) if base else ()
-    note = ""
-    if base and git.is_shallow() and len(ancestors) < SEARCHED:
-        note = "the clone is shallow: older baselines cannot be found (use fetch-depth: 0)"
-    return GitContext(head, dirty, base, ancestors, note, anchored, release)
+    is_cut = head is not None and len(ancestors) < SEARCHED and git.is_shallow()
+    return GitContext(head, dirty, base, ancestors, SHALLOW if is_cut else "", anchored, release, is_cut)
 
 
 def _own_files(config: Config) -> tuple[str, ...]:
@@ -134,13 +141,26 @@ def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | No
         return found
     if head is None:
         return None
-    common = git.merge_base(head, tip) if tip else None
+    remote = config.file.baseline.remote
+    common = _common(git, head, tip, remote) if tip else None
     if common is not None and common != head:
         return common
     if dirty:
         return head
     parents = git.parents(head)
+    if not parents and git.is_shallow():  # they may be beyond its edge
+        with suppress(GitError):
+            git.fetch(head, remote=remote, depth=SEARCHED + 1)
+        parents = git.parents(head)
     return parents[0] if parents else None
+
+
+def _common(git: Git, head: str, tip: str, remote: str) -> str | None:
+    """The merge base, for which a shallow clone gets more history where its remote gives it."""
+    try:
+        return git.common_history(head, tip, remote=remote)
+    except GitError:
+        return None
 
 
 def _default_tip(git: Git, remote: str) -> str | None:
@@ -251,12 +271,14 @@ def _find_baselines(
     own = replace(own, of_change=not where.anchored)
     if not own.records and store.latest(suite_id) is None:
         own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
-    notes = (*drifted, *(() if where.anchored else _below(ledger, own)), *_picked(ledger, own))
-    if not own.records:
-        notes = (*notes, *_gone(ledger, store, suite_id, where))
+    is_ancestor = own.info.commit in where.ancestors
+    below = () if where.anchored and is_ancestor else _below(ledger, own, is_ancestor=is_ancestor)
+    gone = () if own.records else _gone(ledger, store, suite_id, where)
+    notes = (*drifted, *below, *_picked(ledger, own), *gone)
+    doubts = (CUT_OFF,) if own.records and where.is_cut and not is_ancestor else ()
     if anchor is None or (own.records and _is_same(own, anchor)):
-        return References((own,), notes, proven, (), *people)
-    return References((own, anchor) if own.records else (anchor,), notes, proven, (), *people)
+        return References((own,), notes, proven, doubts, *people)
+    return References((own, anchor) if own.records else (anchor,), notes, proven, doubts, *people)
 
 
 def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext, found: References) -> References:
@@ -275,10 +297,11 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
             raise BaselineError(what, where=str(config.path), hint=hint)
     if trust.asked:
         found = replace(found, all=tuple(_with_provenance(reference, trust) for reference in found.all))
+    found = replace(found, doubts=(*found.doubts, *trust.troubles))
     if not (trust.unproven or trust.told):
-        return replace(found, doubts=trust.troubles)
+        return found
     fact = Unproven(trust.unproven, trust.told, trust.reason)
-    return replace(found, doubts=trust.troubles, notes=(*found.notes, fact))
+    return replace(found, notes=(*found.notes, fact))
 
 
 def _with_provenance(reference: Reference, trust: Trust) -> Reference:
@@ -378,12 +401,13 @@ def _expired(ledger: Ledger, where: GitContext) -> str:
     return f"the acceptance of {found.key[:12]} by {shorten(found.by, 60)} ended on {found.last_day}"
 
 
-def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:
+def _below(ledger: Ledger, own: Reference, *, is_ancestor: bool) -> tuple[str, ...]:
     """That the record of the base is itself no good, which a comparison with it does not show."""
     mark = ledger.below(key_of(own.info.commit)) if own.records else None
     if mark is None:
         return ()
-    fell = _fell_short(mark, f"the base commit {(own.info.commit or '')[:12]}")
+    commit = (own.info.commit or "")[:12]
+    fell = _fell_short(mark, f"the base commit {commit}" if is_ancestor else f"{commit}, which was saved last,")
     return (f"{fell}; this change is compared with it all the same",)
 
 
@@ -448,7 +472,7 @@ def find_baseline(
         found = here if here is not None and not _is_own(here, where) else None
     if found is None and config.file.baseline.on_missing != "fail":
         found = store.latest(suite_id)
-        note = "saved last; not an ancestor of this commit" if where.ancestors else ""
+        note = _no_ancestor(where)
         if found is not None and _is_own(found, where):
             return _missing(config, suite_id, where, OWN, of_itself=True)
     if found is None:
@@ -456,6 +480,13 @@ def find_baseline(
         return _missing(config, suite_id, where, NO_COMMIT if is_out_of_reach else "")
     source = f"{found.where} ({note})" if note else found.where
     return reference_to(found.records, found.commit, distance=found.distance, source=source)
+
+
+def _no_ancestor(where: GitContext) -> str:
+    """How the record that was saved last is related to this commit; without one, the context's own note says it."""
+    if where.head is None:
+        return ""
+    return f"saved last; {'not known to be' if where.is_cut else 'not'} an ancestor of this commit"
 
 
 def _is_own(found: Found, where: GitContext) -> bool:

@@ -85,7 +85,8 @@ async def _look(path: Path, environment: Mapping[str, str], *, ask: bool) -> Any
             yield one
         for one in await _judge(config, plans, environment):
             yield one
-    for one in (*_baselines(config, plans, environment), *_job(config, environment), *_records(config)):
+    job = [*_job(config, environment)]  # looking for baselines deepens a shallow clone
+    for one in (*_baselines(config, plans, environment), *job, *_records(config)):
         yield one
 
 

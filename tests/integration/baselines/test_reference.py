@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate.baselines.ledger import Mark
 from gate.baselines.pairing import reference_to
 from gate.config.load import load_config
 from gate.errors import BaselineError, ConfigError
 from gate.model import CONFIRM, FULL, REPEAT, STORED, Criterion, ErrorKind, Scale, Score, Trial, TrialError
-from gate.pipeline.reference import find_baseline, git_context, store_of
+from gate.pipeline.reference import References, find_baseline, find_baselines, git_context, store_of
 from gate.records import Footer, Header, PlannedCase, Record, read_record, write_record
+from gate.records.keys import suite_key
 from gate.system.git import Git
 
 
@@ -39,15 +41,21 @@ class Repository:
         config = load_config(self.root / "gate.yaml", overrides)
         return git_context(config, Git(self.root, environment=os.environ))
 
-    def save(self, commit: str, agent: str = "") -> None:
+    def save(self, commit: str, agent: str = "", verdict: str = "") -> None:
         header = Header("s", (PlannedCase("c", "f"),), (Criterion("m", "m", Scale.UNIT),), commit=commit, agent=agent)
         store = store_of(load_config(self.root / "gate.yaml"), os.environ)
         assert store is not None
-        store.save(Record(header, (Trial("c", 1, scores={"m": Score(1.0)}),), Footer(1, 0, 1)))
+        mark = Mark(suite_key("s"), commit, header.run_id, verdict, 1.0, base="0" * 40)
+        lines = [mark] if verdict else []
+        store.save(Record(header, (Trial("c", 1, scores={"m": Score(1.0)}),), Footer(1, 0, 1)), lines)
 
     def find(self, **overrides: str):  # type: ignore[no-untyped-def]
         config = load_config(self.root / "gate.yaml", overrides)
         return find_baseline(config, store_of(config, os.environ), "s", self.git_context(**overrides))
+
+    def references(self) -> References:
+        config, git = load_config(self.root / "gate.yaml"), Git(self.root, environment=os.environ)
+        return find_baselines(config, store_of(config, os.environ), "s", self.git_context(), git)
 
 
 @pytest.fixture
@@ -168,3 +176,89 @@ def test_a_stored_outage_is_passed_over(repository: Repository) -> None:
     write_record(path, replace(record, trials=(down,)))
     found = repository.find()
     assert (found.info.commit, found.info.distance) == (first, 1)
+
+
+# --- a clone without its history ------------------------------------------------------------------
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> tuple[Repository, list[str], str]:
+    """A repository, the commits of its default branch, and a change of the first: each has a record but the change."""
+    repository = Repository(_made(tmp_path / "whole"))
+    commits = [repository.commit("1")]
+    repository.git("checkout", "-qb", "feature")
+    change = repository.commit("changed")
+    repository.git("checkout", "-q", "main")
+    commits += [repository.commit(str(number)) for number in range(2, 5)]
+    return repository, commits, change
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def shallow(whole: Repository, commit: str, saved: list[str], *, is_offline: bool = False) -> Repository:
+    """A clone of depth 1 with a commit checked out, and a store with records of these commits."""
+    clone = whole.root.with_name("clone")
+    subprocess.run(
+        ["git", "clone", "-q", "--depth=1", "--no-single-branch", whole.root.as_uri(), str(clone)], check=True
+    )
+    found = Repository.__new__(Repository)
+    found.root = clone
+    found.git("checkout", "-q", "--detach", commit)
+    if is_offline:
+        found.git("remote", "set-url", "origin", str(whole.root.with_name("nowhere")))
+    for one in saved:
+        found.save(one)
+    return found
+
+
+def test_a_shallow_clone_is_deepened_as_far_as_the_merge_base(older: tuple[Repository, list[str], str]) -> None:
+    whole, commits, change = older
+    clone = shallow(whole, change, commits)
+    assert clone.git_context().base == commits[0]
+    found = clone.references()
+    assert (found.first.info.commit, found.first.info.distance, found.doubts) == (commits[0], 0, ())
+
+
+def test_the_default_branch_is_deepened_too(older: tuple[Repository, list[str], str]) -> None:
+    whole, commits, _ = older
+    clone = shallow(whole, commits[-1], commits[:-1])
+    assert clone.git_context().base == commits[-2]
+    assert clone.references().first.info.commit == commits[-2]
+
+
+@pytest.mark.parametrize("is_change", [True, False])
+def test_where_the_base_stays_unknown_no_pass_is_believed(
+    older: tuple[Repository, list[str], str], is_change: bool
+) -> None:
+    whole, commits, change = older
+    clone = shallow(whole, change if is_change else commits[-1], commits[1:-1], is_offline=True)
+    where = clone.git_context()
+    assert where.base is None and "the clone is shallow" in where.note
+    found = clone.references()
+    [doubt] = found.doubts
+    assert "fetch-depth: 0" in doubt and "GIT_DEPTH: 0" in doubt
+    assert found.first.info.source.endswith("(saved last; not known to be an ancestor of this commit)")
+
+
+def test_nothing_is_doubted_where_nothing_is_stored(older: tuple[Repository, list[str], str]) -> None:
+    whole, _, change = older
+    assert shallow(whole, change, [], is_offline=True).references().doubts == ()
+
+
+# --- what was saved last --------------------------------------------------------------------------
+
+
+def test_where_everything_fell_short_it_is_said_of_what_is_taken(repository: Repository) -> None:
+    first = repository.commit("1")
+    repository.save(first, verdict="regressed")
+    repository.git("checkout", "-q", "--orphan", "new")
+    repository.commit("2")
+    repository.git("branch", "-qM", "main")
+    found = repository.references()
+    assert found.first.info.commit == first
+    [note] = found.notes
+    assert f"{first[:12]}, which was saved last, is itself below" in str(note)
+    assert "base commit" not in str(note)
