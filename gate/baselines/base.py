@@ -179,12 +179,13 @@ class Store(ABC):
         record. Raises `BaselineError` if one is damaged or misplaced: it is never passed over.
         """
 
-    def latest(self, suite_id: str) -> Found | None:
-        """The newest record of the suite at any commit, except those of a dirty work tree.
+    def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Found | None:
+        """The newest record of the suite at any commit, except those of a dirty work tree and the keys to ``exclude``.
 
         Callers announce it, since it may not be an ancestor.
         """
-        entry = next((entry for entry in self.entries(suite_id) if not entry.dirty), None)
+        entries = (entry for entry in self.entries(suite_id) if not entry.dirty and entry.key not in exclude)
+        entry = next(entries, None)
         return None if entry is None else Found((self.read(entry),), entry.commit, None, self.place(entry))
 
     @abstractmethod

@@ -200,11 +200,11 @@ class ProvenStore(Store):
     def _tell(self, suite: str, key: str, why: str) -> None:
         self._told.setdefault(suite, {})[key] = (_named(key), why)
 
-    def latest(self, suite_id: str) -> Found | None:
+    def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Found | None:
         if not self._excludes(suite_id):
-            return self._inner.latest(suite_id)
+            return self._inner.latest(suite_id, exclude=exclude)
         for entry in self.entries(suite_id):
-            if entry.dirty:
+            if entry.dirty or entry.key in exclude:
                 continue
             record = self._inner.read(entry)
             if (proven := self._check(record).record) is not None:

@@ -471,7 +471,7 @@ def find_baseline(
         here = store.find(suite_id, (where.head,), exclude=exclude)
         found = here if here is not None and not _is_own(here, where) else None
     if found is None and config.file.baseline.on_missing != "fail":
-        found = store.latest(suite_id)
+        found = _saved_last(store, suite_id, exclude)
         note = _no_ancestor(where)
         if found is not None and _is_own(found, where):
             return _missing(config, suite_id, where, OWN, of_itself=True)
@@ -480,6 +480,13 @@ def find_baseline(
         return _missing(config, suite_id, where, NO_COMMIT if is_out_of_reach else "")
     source = f"{found.where} ({note})" if note else found.where
     return reference_to(found.records, found.commit, distance=found.distance, source=source)
+
+
+def _saved_last(store: Store, suite_id: str, exclude: Set[str]) -> Found | None:
+    """The newest record that did not fall short: none of this history is there, and this one is nobody's own base."""
+    ledger = store.ledger(suite_id).at(now().timestamp())
+    below = {entry.key for entry in store.entries(suite_id) if ledger.below(entry.key) is not None}
+    return store.latest(suite_id, exclude=exclude | below) or store.latest(suite_id)
 
 
 def _no_ancestor(where: GitContext) -> str:

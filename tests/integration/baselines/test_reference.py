@@ -251,6 +251,18 @@ def test_nothing_is_doubted_where_nothing_is_stored(older: tuple[Repository, lis
 # --- what was saved last --------------------------------------------------------------------------
 
 
+def test_without_an_ancestor_what_fell_short_is_no_yardstick(repository: Repository) -> None:
+    first, second = repository.commit("1"), repository.commit("2")
+    repository.save(first)
+    repository.save(second, verdict="regressed")
+    repository.git("checkout", "-q", "--orphan", "new")
+    repository.commit("3")
+    repository.git("branch", "-qM", "main")
+    found = repository.references()
+    assert found.first.info.commit == first
+    assert "saved last; not an ancestor of this commit" in found.first.info.source
+
+
 def test_where_everything_fell_short_it_is_said_of_what_is_taken(repository: Repository) -> None:
     first = repository.commit("1")
     repository.save(first, verdict="regressed")
