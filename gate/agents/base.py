@@ -576,14 +576,16 @@ def naming_hidden(message: str, hidden: frozenset[str], known: frozenset[str] | 
 
 
 def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
-    """Replaces ``${NAME}`` from the environment; ConfigError names what is missing."""
+    """Replaces ``${NAME}`` from the environment; ConfigError names what is missing or empty."""
 
     def value(match: re.Match[str]) -> str:
         if is_withheld(match[1]):
             raise ConfigError(f"{match[1]} is the action's own and handed to nobody", where=where, hint=HINT_SECRET)
-        if not environment.get(match[1]):
-            raise ConfigError(f"the environment variable {match[1]} is not set", where=where, hint=f"export {match[1]}")
-        return environment[match[1]]
+        found = environment.get(match[1])
+        if not found:
+            state, hint = ("not set", f"export {match[1]}") if found is None else ("empty", f"give {match[1]} a value")
+            raise ConfigError(f"the environment variable {match[1]} is {state}", where=where, hint=hint)
+        return found
 
     return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", value, text)
 

@@ -153,7 +153,7 @@ def _to_know(config: Config, environment: Mapping[str, str], lines: Sequence[Lin
     marks = [line for line in lines if isinstance(line, Mark) and not line.proven]
     if marks:
         short = marks[-1].verdict.replace("_", " ")
-        said.append(f"marked {short}: releases and the default branch are not compared with it")
+        said.append(f"marked {short}: it never becomes the anchor, unless somebody accepts it")
     return said
 
 

@@ -212,11 +212,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
             judge_cost = runner.judge_cost_usd
         more = filter(None, (unsure, base.note, *runner.notes))
         notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *more)
-        terms = _terms(session, plan, run, notes, found, len(journal.resumed))
-        if not session.where.anchored:
-            lost: list[str] = []
-            told = earlier_draws(session.config, journal.header, found.all, terms, session.git, lost)
-            terms = replace(terms, notes=(*terms.notes, *filter(None, (told, unread(lost)))))
+        terms = _with_draws(session, journal, found, _terms(session, plan, run, notes, found, len(journal.resumed)))
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
@@ -227,6 +223,15 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
     if session.options.shard[1] == 1:
         return measured
     return _with_result(measured, replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost))
+
+
+def _with_draws(session: Session, journal: RecordWriter, found: References, terms: Terms) -> Terms:
+    """With how often this change was measured before; the default branch is measured as often as it likes."""
+    if session.where.anchored:
+        return terms
+    lost: list[str] = []
+    told = earlier_draws(session.config, journal.header, found.all, terms, session.git, lost)
+    return replace(terms, notes=(*terms.notes, *filter(None, (told, unread(lost)))))
 
 
 def _sure_of_version(

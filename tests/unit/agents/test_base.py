@@ -129,8 +129,8 @@ def test_only_what_is_allowed_of_the_environment() -> None:
 def test_expanding_names_what_is_missing() -> None:
     assert expand("Bearer ${TOKEN}", {"TOKEN": "t"}, where="x") == "Bearer t"
     assert expand("$TOKEN {x}", {}, where="x") == "$TOKEN {x}"
-    for environment in ({}, {"TOKEN": ""}):
-        with pytest.raises(ConfigError, match=r"agent\.headers: the environment variable TOKEN is not set"):
+    for environment, state in (({}, "not set"), ({"TOKEN": ""}, "empty")):
+        with pytest.raises(ConfigError, match=rf"agent\.headers: the environment variable TOKEN is {state}"):
             expand("${TOKEN}", environment, where="agent.headers")
 
 

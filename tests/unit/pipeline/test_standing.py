@@ -15,7 +15,7 @@ NOON = 1_785_585_600.0
 
 
 def told(*marks: Mark) -> tuple[str, ...]:
-    return _below(Ledger(marks), reference_to([make_record()], BASE, distance=0, source=""))
+    return _below(Ledger(marks), reference_to([make_record()], BASE, distance=0, source=""), is_ancestor=True)
 
 
 def mark(verdict: str, anchor: str = "") -> Mark:
