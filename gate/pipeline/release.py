@@ -23,8 +23,8 @@ from gate.config.resolve import Plan
 from gate.config.settings import wanted_trials
 from gate.errors import GateError
 from gate.model import FULL, STORED, Side
-from gate.pipeline.journal import records_folder
-from gate.pipeline.session import Session, check_version
+from gate.pipeline.journal import records_folder, take_back
+from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.top_up import FurtherTrials, epochs_short_of
 from gate.records import Header, Record, RecordWriter, read_record, strip, write_record
 from gate.records.model import difference
@@ -65,15 +65,18 @@ async def own_record(session: Session, plan: Plan, header: Header) -> OwnRecord 
         return OwnRecord(found, path, frozenset(run_ids(found)), f"{note}; nothing new was run")
     further, started = FurtherTrials(session, plan, "that the commit was short of"), time.monotonic()
     own = path.with_name(f"{path.stem}-{header.run_id[:8]}.jsonl")
-    try:
-        with RecordWriter(own, header) as journal:
+    is_one_version = not may_change(session.config)
+    with RecordWriter(own, header) as journal:
+        try:
             await further.run(epochs, journal, f"adding to {count(len(found.trials), 'trial')} of this commit")
             await check_version(session)
-            spent = time.monotonic() - started
-            journal.finish(duration=spent, judge_cost_usd=further.judge_cost_usd, stopped=further.note)
-    except GateError:  # or a later run would go on from what another version may have answered
-        files.remove(own)
-        raise
+            is_one_version = True
+        finally:
+            if is_one_version:
+                spent = time.monotonic() - started
+                journal.finish(duration=spent, judge_cost_usd=further.judge_cost_usd, stopped=further.note)
+            else:  # or a later run would go on from what another version may have answered
+                take_back(own)
     added = read_record(own)
     whole = _with(found, added)
     write_record(path, whole)
