@@ -8,6 +8,7 @@ Records of a pull request's earlier heads are laid beside it: the run continues 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,7 +27,7 @@ from gate.pipeline.judge_stored import suite_ids
 from gate.pipeline.verdict import own_terms
 from gate.records import Record, parse_record, write_record
 from gate.records.keys import suite_key
-from gate.records.model import count
+from gate.records.model import INTERRUPTED, count
 from gate.system.git import Git
 
 SEARCHED = 4
@@ -68,7 +69,7 @@ def _tell(say: Say, what: str, refused: Sequence[GateError]) -> None:
         say(f"{what}: {reasons[0]}{more}")
 
 
-class EarlierRecords(Struct, frozen=True):
+class EarlierRecords(Struct, frozen=True, dict=True):
     """The records that earlier jobs left, and which of them this job may reuse."""
 
     github: GitHub
@@ -154,9 +155,9 @@ class EarlierRecords(Struct, frozen=True):
             if not most:
                 return
 
-    @property
+    @cached_property
     def _suites(self) -> list[str]:
-        return list(suite_ids(self.config, self.environment))
+        return suite_ids(self.config, self.environment)
 
     def _records(self, run: MeasuringRun, archive: bytes) -> tuple[list[Record], list[GateError]]:
         """The records of the suites, and why others are not taken.
@@ -185,7 +186,7 @@ class EarlierRecords(Struct, frozen=True):
         own = tuple(t for t in record.trials if t.side is Side.CANDIDATE or header.base_commit == self.base)
         footer = count(own) if record.footer is None else replace(count(own), stopped=record.footer.stopped)
         if record.footer is None:
-            footer = replace(footer, stopped="interrupted")
+            footer = replace(footer, stopped=INTERRUPTED)
         kept = replace(record, header=replace(header, base_commit=self.base), trials=own, footer=footer)
         if same_head and not header.agent:
             self._place(replace(kept, header=replace(kept.header, commit=self.git.head())))
@@ -250,9 +251,8 @@ class EarlierRecords(Struct, frozen=True):
                 yield run
         if len(runs) > ASKED:
             raise PublishError(f"more than {ASKED} runs, and too few of the newest left a record", where="GitHub")
-        if not known.get(
-            (pull.head_repository, pull.head_branch), True
-        ):  # else anybody gets a fresh draw by opening one
+        own = pull.head_repository, pull.head_branch
+        if not known.get(own, True):  # else anybody gets a fresh draw by opening one
             what = "this branch has, or had, a pull request onto another base, and runs do not say whose they are"
             raise PublishError(what, where="GitHub")
 
@@ -287,6 +287,6 @@ class EarlierRecords(Struct, frozen=True):
         self.placed.add(header.suite_id)
         if path.exists():
             return False
-        unfinished = replace(count(record.trials), stopped="interrupted")
+        unfinished = replace(count(record.trials), stopped=INTERRUPTED)
         write_record(path, replace(record, footer=record.footer or unfinished))
         return True

@@ -213,12 +213,12 @@ def judged(
             result = doubted(result, fell)
         if facts is not None and facts.unexplained:
             result = doubted(result, UnexplainedFailures(len(facts.unexplained)))
-        lost, unscored = lost_ids(comparison), unscored_ids(comparison)
-        if lost or unscored:
-            worse = counted_as_failed(comparison, lost | unscored)
+        unmeasured, unscored = lost_ids(comparison), unscored_ids(comparison)
+        if unmeasured or unscored:
+            worse = counted_as_failed(comparison, unmeasured | unscored)
             if conclude(worse, ask(worse), stopped, verdict_only=True).verdict is not Verdict.PASS:
                 own = sum(id(t) in unscored for t in comparison.trials if t.side is Side.CANDIDATE)
-                result = doubted(result, LostDecide(len(lost), own))
+                result = doubted(result, LostDecide(len(unmeasured), own))
     return result
 
 

@@ -62,15 +62,14 @@ class BaseTree:
         local = session.config.agent.is_local
         sourced = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
         possible = bool(local and sourced and self._commit and session.git.resolve(self._commit))
-        # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
-        maimed = possible and session.git.has_only_pointers()
-        self.note, why = "", "it has files in LFS, and git-lfs is not installed" if maimed else ""
-        self.spoiled = False
-        if possible and not maimed and self._commit is not None:
-            why = surroundings_differ(session.config, session.git, self._commit)
-            self.spoiled = bool(why)
-            why = f"{why}, and it would meet what this job made for the change's" if why else ""
-        self.possible = possible and not why
+        why = differs = ""
+        if possible and session.git.has_only_pointers():
+            # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
+            why = "it has files in LFS, and git-lfs is not installed"
+        elif possible and self._commit is not None:
+            differs = surroundings_differ(session.config, session.git, self._commit)
+            why = f"{differs}, and it would meet what this job made for the change's" if differs else ""
+        self.possible, self.spoiled = possible and not why, bool(differs)
         self.note = f"the base commit's agent is not run again: {why}" if why else ""
 
     def root(self) -> Path:
@@ -126,12 +125,9 @@ def _as_the_change(session: Session, reference: Reference, url: str) -> str:
     """That it would be the change's agent, or asked as that one is; empty if it is the base's own."""
     config, commit = session.config, reference.info.commit
     server = server_of(config.agent, config.agent_kind)
-    own = getattr(server, "url", "")
-    if own and expand(own, session.environment, where=config.agent_kind) == url:
+    if server is not None and expand(server.url, session.environment, where=config.agent_kind) == url:
         return "agent.base is the agent's own address"
-    if not commit or not session.git.resolve(commit):
-        return ""
-    why = definition_differs(config, session.git, commit, but=("url", "headers"))
+    why = definition_differs(config, session.git, commit, but=("url", "headers")) if commit else ""
     return f"{why}, and it would be asked as the change's is" if why else ""
 
 

@@ -45,7 +45,7 @@ def continue_earlier(config: Config, header: Header) -> str:
     path = path_of(config, header)
     if path is None or path.exists():
         return ""
-    for found, other in _of_this_base(config, header):
+    for found, other in _of_this_base(config, header, []):
         if other.agent != header.agent or difference(replace(other, commit=header.commit), header):
             continue
         with suppress(GateError):
@@ -109,7 +109,7 @@ def _is_damaged(path: Path) -> bool:
     return False
 
 
-def _of_this_base(config: Config, header: Header, lost: list[str] | None = None) -> Iterator[tuple[Path, Header]]:
+def _of_this_base(config: Config, header: Header, lost: list[str]) -> Iterator[tuple[Path, Header]]:
     """Records that were measured against the same base, the newest first, under clean trees and of whole runs.
 
     ``lost`` is given the names of those that cannot be read.
@@ -120,8 +120,7 @@ def _of_this_base(config: Config, header: Header, lost: list[str] | None = None)
         try:
             other = read_header(path)
         except (GateError, OSError):
-            if lost is not None:
-                lost.append(path.name)
+            lost.append(path.name)
             continue
         same_suite = other.suite_id == header.suite_id and other.shard == header.shard
         if same_suite and not other.dirty and other.base_commit == header.base_commit:

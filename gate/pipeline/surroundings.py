@@ -16,7 +16,7 @@ from typing import Any
 from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import GateError
-from gate.formats.yaml_text import parse_yaml
+from gate.formats.documents import parse_document
 from gate.security.escape import one_line
 from gate.system.git import Git
 
@@ -41,20 +41,16 @@ _OF_A_RUN = frozenset(
 
 def surroundings_differ(config: Config, git: Git, commit: str) -> str:
     """What keeps the base commit's agent from being run as it was, a file or a key; empty if nothing does."""
-    _top, place = place_of(config.path)
-    own = PurePosixPath(place.parent.as_posix())
+    own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
     measured = [own / config.path.name, *(own / name for name in config.file.suite)]
     installed = _named_by(config.file.setup or "", own)
     for name in git.differing(commit):
         path = PurePosixPath(name)
-        if any(_is_in(path, one) for one in measured):
+        if any(map(path.is_relative_to, measured)):
             continue
-        near = _is_in(path.parent, own) or _is_in(own, path.parent)
-        if (
-            _JOBS.fullmatch(name)
-            or (near and _INSTALLED.fullmatch(path.name))
-            or any(_is_in(path, x) for x in installed)
-        ):
+        near = path.parent.is_relative_to(own) or own.is_relative_to(path.parent)
+        is_installed = (near and _INSTALLED.fullmatch(path.name)) or any(map(path.is_relative_to, installed))
+        if is_installed or _JOBS.fullmatch(name):
             return f"{one_line(name, MOST_NAMED)} differs"
     return definition_differs(config, git, commit)
 
@@ -78,7 +74,7 @@ def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
     """A configuration as it is written, before anything on the command line or of the action is laid over it."""
     with suppress(GateError, OSError, UnicodeDecodeError):
         text = content()
-        found = parse_yaml(text.decode(), "gate.yaml")[0] if text is not None else None
+        found = parse_document(text.decode(), "gate.yaml") if text is not None else None
         return found if isinstance(found, Mapping) else None
     return None
 
@@ -97,7 +93,3 @@ def _named_by(setup: str, own: PurePosixPath) -> list[PurePosixPath]:
     """Files and folders that the commands may install, the folder itself for ``.``: each word, as a path."""
     words = re.split(r"[\s'\"=;&|()\[\]]+", setup)
     return [PurePosixPath(os.path.normpath(own / word)) for word in words if word and not word.startswith(("-", "/"))]
-
-
-def _is_in(path: PurePosixPath, folder: PurePosixPath) -> bool:
-    return path == folder or folder in path.parents

@@ -419,9 +419,9 @@ def _doubt(found: fact.Doubt) -> str:  # noqa: PLR0911 - one for each kind
         case fact.CacheOrBroken():
             return cache_or_broken(found.cases)
         case fact.ControlFell():
-            fail = "passed in each stored trial, and now fails in each, of the base commit's agent too"
-            fail = fail if len(found.cases) == 1 else fail.replace("fails", "fail")
-            return f"{listing(found.cases)} {fail}: the provider moved, or that agent is not what was stored"
+            fail = "fails" if len(found.cases) == 1 else "fail"
+            now = f"passed in each stored trial, and now {fail} in each, of the base commit's agent too"
+            return f"{listing(found.cases)} {now}: the provider moved, or that agent is not what was stored"
         case fact.LostDecide():
             trials = [count(found.trials, "trial") + " could not be measured"] if found.trials else []
             answers = [count(found.unscored, "answer") + " could not be scored"] if found.unscored else []
