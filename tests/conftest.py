@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from gate.security.environment import CI
 from tests import warm
 from tests.properties import QUICK, THOROUGH
+
+OF_A_JOB = ("CI_", "GITHUB_", "GITLAB_", "RUNNER_", "ACTIONS_", "INPUT_")
+"""What the names of the variables start with in which CI systems describe a job."""
 
 for name, number in (("quick", QUICK), ("thorough", THOROUGH)):  # no deadlines: a busy machine is no defect of the code
     settings.register_profile(name, max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,6 +25,10 @@ settings.load_profile("quick")
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
     os.unsetenv(name)
+
+# What a CI system says of its job would decide where records are kept, what is compared and who is told.
+for name in [name for name in os.environ if name in CI or name.startswith(OF_A_JOB)]:
+    del os.environ[name]
 
 
 @pytest.fixture(scope="session")

@@ -137,7 +137,7 @@ class Folder:
 
 
 def _environment() -> dict[str, str]:
-    hidden = ("GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "INPUT_", "RAY_")
+    hidden = ("OPENAI_", "GATE_", "RAY_")
     return {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from gate.agents.base import allowed_environment, expand
 from gate.errors import ConfigError
 from gate.judges.options import JudgeOptions, members
-from gate.security.environment import is_withheld
+from gate.security.environment import in_ci, is_withheld
 
 OWN = {
     "INPUT_TOKEN": "t",
@@ -44,3 +46,8 @@ def test_nor_does_its_exact_name(name: str) -> None:
 def test_a_workflows_own_token_goes_to_who_names_it() -> None:
     assert allowed_environment(OUTSIDE, ("GITHUB_TOKEN",)) == {"GITHUB_TOKEN": "theirs"}
     assert expand("Bearer ${GITHUB_TOKEN}", OUTSIDE, where="x") == "Bearer theirs"
+
+
+def test_no_test_sees_the_job_that_runs_it() -> None:
+    """`.ci/run` says that it is one wherever it runs, so this fails there if the tests' own set-up forgets one."""
+    assert not in_ci(os.environ)
