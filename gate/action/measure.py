@@ -84,6 +84,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
             note=note,
             anchored=step.is_anchored,
             release=step.release,
+            setup=step.inputs["setup"] or None,
             for_itself=any(key.startswith("select.") for key in overrides),
         )
         result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, ProgressLines(sys.stdout)))

@@ -67,7 +67,7 @@ class BaseTree:
             # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
             why = "it has files in LFS, and git-lfs is not installed"
         elif possible and self._commit is not None:
-            differs = surroundings_differ(session.config, session.git, self._commit)
+            differs = surroundings_differ(session.config, session.git, self._commit, session.options.setup)
             why = f"{differs}, and it would meet what this job made for the change's" if differs else ""
         self.possible, self.spoiled = possible and not why, bool(differs)
         self.note = f"the base commit's agent is not run again: {why}" if why else ""

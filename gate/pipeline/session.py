@@ -47,6 +47,8 @@ class RunOptions(Struct, frozen=True):
     """Whether to compare with the anchor too; None: where git says that this is the default branch."""
     release: str = ""
     """The tag that is to be released."""
+    setup: str | None = None
+    """What this job ran before the agent was started; None: what the configuration says."""
     for_itself: bool = False
     """Whether nothing is run for later changes: a command's own selection is no baseline, and a test judges only."""
 

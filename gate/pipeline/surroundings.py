@@ -39,11 +39,14 @@ _OF_A_RUN = frozenset(
 """Keys of ``agent`` that are of the measurement, not of what is measured."""
 
 
-def surroundings_differ(config: Config, git: Git, commit: str) -> str:
-    """What keeps the base commit's agent from being run as it was, a file or a key; empty if nothing does."""
+def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None = None) -> str:
+    """What keeps the base commit's agent from being run as it was, a file or a key; empty if nothing does.
+
+    ``setup``: the commands that this job ran, where they are not the configuration's.
+    """
     own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
     measured = [own / config.path.name, *(own / name for name in config.file.suite)]
-    installed = _named_by(config.file.setup or "", own)
+    installed = _named_by(config.file.setup or "" if setup is None else setup, own)
     for name in git.differing(commit):
         path = PurePosixPath(name)
         if any(map(path.is_relative_to, measured)):

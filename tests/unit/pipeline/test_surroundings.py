@@ -121,6 +121,15 @@ def test_what_setup_installs_from_the_tree_is_the_changes(tmp_path: Path, setup:
     assert surroundings_differ(project.config, project.git, project.base) == said
 
 
+def test_what_the_job_ran_stands_for_the_configurations(tmp_path: Path) -> None:
+    project = Project(tmp_path, AGENT)
+    project.write("app/agent.py", "2")
+    assert surroundings_differ(project.config, project.git, project.base) == ""
+    assert surroundings_differ(project.config, project.git, project.base, "pip install .") == "app/agent.py differs"
+    project.write("app/needs.list", "2")
+    assert surroundings_differ(project.config, project.git, project.base, "") == ""
+
+
 def test_without_a_configuration_at_the_base_nothing_is_held_against_it(tmp_path: Path) -> None:
     project = Project(tmp_path, AGENT)
     call(tmp_path, "rm", "-q", "--cached", "app/gate.yaml")
