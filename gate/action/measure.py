@@ -57,6 +57,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     if step.inputs["shards"]:
         environment, rules = step.environment, _rules(step, overrides, base)
         command = repeat_command(step, overrides)
+        note = _count_earlier(step, rules.config, overrides.get("baseline.against"))
         result = decide_merged(
             _joined(step),
             rules.config,
@@ -66,6 +67,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
             rules,
             anchored=step.is_anchored,
             release=step.release,
+            note=note,
         )
     else:
         changed = changed_files(step.source.load(overrides), step.git)  # by the user, before setup adds to it
@@ -180,12 +182,9 @@ def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str,
     """
     if config.agent_kind == "replay":  # the recordings are all that counts
         return "", ""
-    inputs, known = step.inputs, config.agent.is_local or config.agent.version is not None
-    earlier = EarlierRecords(
-        step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base, known
-    )
+    earlier = _earlier(step, config, base)
     origin, failed = _tried(step, earlier.take_up)
-    if not (known and earlier.complete):  # even where the first road failed: this one may find the same record
+    if not (earlier.known and earlier.complete):  # even where the first road failed: this one may find the same record
         laid, failed_too = _tried(step, earlier.lay_earlier_heads)
         origin, failed = origin or laid, failed or failed_too
     attempt = step.environment.get("GITHUB_RUN_ATTEMPT", "1")
@@ -193,6 +192,24 @@ def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str,
         return "", UNKNOWN
     afresh = f"attempt {attempt} runs all trials: no record of an earlier attempt was found"
     return origin, afresh if attempt != "1" and not origin else ""
+
+
+def _count_earlier(step: Step, config: Config, base: str | None) -> str:
+    """Lays what was joined for the pull request's earlier heads where it is counted; the shards continue their own.
+
+    Returns a note for the reader where it is not known that this measurement is the first.
+    """
+    if config.agent_kind == "replay":
+        return ""
+    _, failed = _tried(step, _earlier(step, config, base).lay_earlier_heads)
+    return UNKNOWN if failed else ""
+
+
+def _earlier(step: Step, config: Config, base: str | None) -> EarlierRecords:
+    inputs, known = step.inputs, config.agent.is_local or config.agent.version is not None
+    return EarlierRecords(
+        step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base, known
+    )
 
 
 def _tried(step: Step, look_up: LookUp) -> tuple[str, bool]:

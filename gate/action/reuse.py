@@ -114,7 +114,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
 
         Returns and raises as `take_up`, which looks for the latter as well, but among fewer runs.
         """
-        if self._event != "pull_request" or activity.pull_request is None or self.shard != (1, 1):
+        if self._event != "pull_request" or activity.pull_request is None:
             return ""
         pull = self.github.pull_request(activity.pull_request)
         runs = [run for run in self.github.runs_on(pull, "pull_request", self._workflow) if run.id < self._own_id]
@@ -181,7 +181,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         the branch below it moved.
         """
         header = record.header
-        if header.shard != (1, 1) or header.dirty or header.commit == self.git.head():
+        if header.shard != self.shard or header.dirty or header.commit == self.git.head():
             return
         own = tuple(t for t in record.trials if t.side is Side.CANDIDATE or header.base_commit == self.base)
         footer = count(own) if record.footer is None else replace(count(own), stopped=record.footer.stopped)

@@ -91,7 +91,19 @@ def earlier_draws(
     return MeasuredBefore(tuple(verdicts), len(seen) - 1, bool(header.agent)) if verdicts else None
 
 
-def unread(lost: Sequence[str]) -> str:
+def with_draws(terms: Terms, config: Config, header: Header, references: Sequence[Reference], git: Git) -> Terms:
+    """With how often this change was measured before; the default branch is measured as often as it likes.
+
+    A shard decides nothing, so its joined record tells it.
+    """
+    if terms.anchored or header.shard != (1, 1):
+        return terms
+    lost: list[str] = []
+    told = earlier_draws(config, header, references, terms, git, lost)
+    return replace(terms, notes=(*terms.notes, *filter(None, (told, _unread(lost)))))
+
+
+def _unread(lost: Sequence[str]) -> str:
     """That so many records cannot be read; empty for none. Damage must not be a further chance that nobody sees."""
     if not lost:
         return ""
@@ -110,11 +122,11 @@ def _is_damaged(path: Path) -> bool:
 
 
 def _of_this_base(config: Config, header: Header, lost: list[str]) -> Iterator[tuple[Path, Header]]:
-    """Records that were measured against the same base, the newest first, under clean trees and of whole runs.
+    """Records that were measured against the same base, the newest first, under clean trees; of the same shard.
 
     ``lost`` is given the names of those that cannot be read.
     """
-    if not header.base_commit or header.shard != (1, 1):
+    if not header.base_commit:
         return
     for path in newest_first(records_folder(config, header.suite_id))[:SEARCHED]:
         try:

@@ -25,7 +25,7 @@ from gate.model import Criterion, Result, SuiteResult, Verdict
 from gate.model.facts import Note
 from gate.pipeline.base_tree import base_agent, check_base_address
 from gate.pipeline.division import after, step_down
-from gate.pipeline.draws import continue_earlier, earlier_draws, unread
+from gate.pipeline.draws import continue_earlier, with_draws
 from gate.pipeline.earlier_session import Spoiled
 from gate.pipeline.journal import check_untracked, open_journal, take_back, without
 from gate.pipeline.judge_stored import close_with
@@ -212,7 +212,8 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
             judge_cost = runner.judge_cost_usd
         more = filter(None, (unsure, base.note, *runner.notes))
         notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *more)
-        terms = _with_draws(session, journal, found, _terms(session, plan, run, notes, found, len(journal.resumed)))
+        terms = _terms(session, plan, run, notes, found, len(journal.resumed))
+        terms = with_draws(terms, session.config, journal.header, found.all, session.git)
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
@@ -223,15 +224,6 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
     if session.options.shard[1] == 1:
         return measured
     return _with_result(measured, replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost))
-
-
-def _with_draws(session: Session, journal: RecordWriter, found: References, terms: Terms) -> Terms:
-    """With how often this change was measured before; the default branch is measured as often as it likes."""
-    if session.where.anchored:
-        return terms
-    lost: list[str] = []
-    told = earlier_draws(session.config, journal.header, found.all, terms, session.git, lost)
-    return replace(terms, notes=(*terms.notes, *filter(None, (told, unread(lost)))))
 
 
 def _sure_of_version(

@@ -22,6 +22,7 @@ from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import Result, Side, SuiteResult, Trial
 from gate.pipeline.division import after, step_down
+from gate.pipeline.draws import with_draws
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.picked import beside
 from gate.pipeline.reference import (
@@ -260,10 +261,12 @@ def decide_merged(
     *,
     anchored: bool | None = None,
     release: str = "",
+    note: str = "",
 ) -> Result:
     """The verdict that one run over all shards would have come to: criteria and baseline are looked up as it would.
 
-    ``rules`` are those that the configuration comes from, if a base commit's rules apply.
+    ``rules`` are those that the configuration comes from, if a base commit's rules apply; ``note`` is what a reader
+    should know of how the record came about.
 
     Raises:
         ConfigError: the record belongs to another suite, or to another commit than the one checked out.
@@ -284,7 +287,7 @@ def decide_merged(
     record = load_to_judge(record_path, criteria=plan.criteria)
     baselines = _baselines(config, plans, environment, where, runs_in(header))
     found = baselines[plans.index(plan)]
-    notes = [*filter(None, (where.note,)), *found.notes]
+    notes = [*filter(None, (note, where.note)), *found.notes]
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
     terms = told_by(record, own, scope=rules is None)
     job = job_settings(config, terms.settings, plans, baselines, rules)
@@ -296,6 +299,7 @@ def decide_merged(
         store=store_kind(config, environment),
         compared=tuple(map(identity, found.all)),
     )
+    terms = with_draws(terms, config, header, found.all, git)
     close_with(terms, record_path, record, environment)
     return _result(record_path, record, found, terms, outputs, command)
 

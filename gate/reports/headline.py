@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict, missed
-from gate.model.facts import CouldNotMeasure, Outage, TradedOff
+from gate.model.facts import CouldNotMeasure, Outage, ShardMeasured, TradedOff
 from gate.model.findings import ChecksFellAway
 from gate.reports import explanation
 from gate.reports.formatting import count, dollars, listing
@@ -36,8 +36,8 @@ def runs(suite: SuiteResult) -> list[str]:
 
 def next_step(suite: SuiteResult) -> str:
     """What to do about the verdict; empty where that is nothing."""
-    if suite.accepted or suite.verdict is Verdict.PASS:
-        return ""
+    if suite.accepted or suite.verdict is Verdict.PASS or isinstance(suite.cause, ShardMeasured):
+        return ""  # of a shard the headline says what decides
     if suite.verdict is Verdict.INCONCLUSIVE:
         return _of_doubt(suite)
     if suite.verdict is Verdict.ERROR:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import OnTradeoff, SuiteResult, Verdict
-from gate.model.facts import CouldNotMeasure, Course, Outage, TradedOff
+from gate.model.facts import CouldNotMeasure, Course, Outage, ShardMeasured, TradedOff
 from gate.model.findings import CaseTally
 from gate.reports.explanation import headline
 from gate.reports.headline import next_step
@@ -34,6 +34,7 @@ def traded(policy: OnTradeoff, *waits: str, verdict: Verdict = Verdict.INCONCLUS
             "look at what was lost (a, b): fix it, or accept the trade; to decide pass rate: more cases or trials",
         ),
         (traded("accept", "pass rate"), "to decide pass rate: more cases or trials"),
+        (replace(INCONCLUSIVE, cause=ShardMeasured(1, 2, 36, 12)), ""),
         (FAILED, "fix what prevented the measurement, then run the job again"),
         (
             replace(FAILED, cause=CouldNotMeasure(Outage(12, 12, compared=True, error="crash: boom"))),
