@@ -256,7 +256,7 @@ def _under(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -
         ruled[suite.id] = _suite_under_base(suite, base, head, changes)
     changes += [base.unread] if base.unread else []
     gone = tuple(f"suite {name!r} of the base commit no longer exists" for name in base.suites if name not in ruled)
-    changes += [*gone, *_edited_calibration(base.config, head)]
+    changes += [*gone, *_edited_calibration(base.config, head), *_edited_baselines(base.config, head)]
     config = replace(head, base_rules={name: rules for name, rules in ruled.items() if rules is not None})
     differences = tuple(dict.fromkeys([*changes, *agent_changes]))
     return Rules(config, differences, gone, base.config, redefines=redefines_agent(base.config, config))
@@ -321,6 +321,14 @@ def _edited_calibration(base: Config, head: Config) -> list[str]:
     if now.is_file() and not before.is_file():
         return [f"{name}: new, corrects scores once it is merged"]
     return _edited(name, before, now)
+
+
+def _edited_baselines(base: Config, head: Config) -> list[str]:
+    """That stored baselines which the base commit has are read from it, where the change has others in their place."""
+    folder = base.file.baseline.folder
+    found = (path for path in (base.root / folder).rglob("*") if path.is_file())
+    same = (_content(head.root / path.relative_to(base.root)) == _content(path) for path in found)
+    return [] if all(same) else [f"{folder}: edited, takes effect once it is merged"]
 
 
 def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:

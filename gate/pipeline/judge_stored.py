@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -195,21 +195,23 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
 
     A run that was held to a base commit's rules looked for baselines where those have them.
     """
-    config = _with_store_of_base(config, terms.rules, environment)
-    if terms.store in (*STORES, NO_STORE):  # a record is no configuration: it names no plugin
-        baseline = config.file.baseline.model_copy(update={"store": terms.store})
-        config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
-    git = Git(config.root, environment=environment)
-    ancestors = _ancestors(git, header)
-    base = ancestors[0] if ancestors else None
-    where = GitContext(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
-    store = store_of(config, environment)
-    with store if store is not None else nullcontext():
+    with ExitStack() as stack:
+        config = _with_store_of_base(config, terms.rules, environment, stack)
+        if terms.store in (*STORES, NO_STORE):  # a record is no configuration: it names no plugin
+            baseline = config.file.baseline.model_copy(update={"store": terms.store})
+            config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
+        git = Git(config.root, environment=environment)
+        ancestors = _ancestors(git, header)
+        base = ancestors[0] if ancestors else None
+        where = GitContext(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
+        store = store_of(config, environment)
+        if store is not None:
+            stack.enter_context(store)
         return find_baselines(config, store, header.suite_id, where, git, runs_in(header), plan=header.plan)
 
 
-def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str]) -> Config:
-    """The configuration with `baseline` as the rules of that commit have it.
+def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:
+    """The configuration with `baseline` as the rules of that commit have it, and its tree as long as the ``stack``.
 
     As it is if there are none: no commit, no such configuration in it, or one that cannot be read. That the commit is
     not here any more is told by what is then compared.
@@ -217,14 +219,13 @@ def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, s
     if not commit:
         return config
     try:
-        with path_at(commit, config.path, environment) as path:
-            base = load_config(path)
+        base = load_config(stack.enter_context(path_at(commit, config.path, environment)))
         overrides, _ = settings_under_base(base.file, config.file)
         own = {key: value for key, value in overrides.items() if key.partition(".")[0] == "baseline"}
         held = read_config(config.path).load(own)
     except GateError:
         return config
-    return replace(config, file=config.file.model_copy(update={"baseline": held.file.baseline}))
+    return replace(config, base_root=base.root, file=config.file.model_copy(update={"baseline": held.file.baseline}))
 
 
 def _result(

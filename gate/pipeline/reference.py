@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -211,7 +212,7 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
     if kind == NO_STORE:
         return None
     settings = StoreSettings(
-        root=config.root,
+        root=_root_of(config, kind),
         environment=environment,
         remote=section.remote,
         options=section.options,
@@ -221,6 +222,16 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
     from gate.pipeline.provenance import under_proof  # weight: only where there is a store
 
     return under_proof(open_store(kind, settings), config, environment, kind)
+
+
+def _root_of(config: Config, kind: str) -> Path:
+    """What the store's paths are relative to.
+
+    A change could edit a folder that is committed: under a base's rules it is read as the base commit has it.
+    """
+    base = config.base_root
+    is_committed = kind == "file" and base is not None and (base / config.file.baseline.folder).is_dir()
+    return base if is_committed and base is not None else config.root
 
 
 def find_baselines(
@@ -244,7 +255,16 @@ def find_baselines(
     if store is None:
         return References((find_baseline(config, None, suite_id, where),))
     found = _find_baselines(config, store, suite_id, where, git, runs, plan)
-    return _under_trust(config, store, suite_id, where, found)
+    return _under_trust(config, store, suite_id, where, _in_own_tree(found, config))
+
+
+def _in_own_tree(found: References, config: Config) -> References:
+    """With files in the base's tree named as in the change's own: that tree is gone with the run."""
+    if config.base_root is None:
+        return found
+    before, own = str(config.base_root), str(config.root)
+    renamed = [replace(one, info=replace(one.info, source=one.info.source.replace(before, own))) for one in found.all]
+    return replace(found, all=tuple(renamed))
 
 
 def _find_baselines(

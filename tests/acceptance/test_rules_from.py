@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from gate.records import read_record, write_record
 from tests.acceptance.conftest import Project
 
 SUITE = "cases:\n  - {id: a, input: hello, response: hello}\n  - {id: b, input: bye, response: bye}\n"
@@ -87,3 +90,35 @@ def test_a_report_looks_for_the_baseline_where_its_run_did(project: Project, tmp
     assert base[:12] in json.dumps(shown["baseline"])
     assert shown["warnings"] == measured["warnings"]
     assert project.git("worktree", "list").count("\n") == 0
+
+
+def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Project) -> None:
+    """A change that makes its yardstick worse, as it gets worse itself."""
+    cases = [{"id": f"c{n}", "input": f"hello {n}", "response": f"hello {n}"} for n in range(12)]
+    good, bad = ("def answer(message):\n    return " + text + "\n" for text in ("message", "'else'"))
+    config = CONFIG.replace("{store: none}", "{store: file}").replace(", threshold: 1.0, strict: true", "")
+    files = {"suite.yaml": {"cases": cases}, "agent.py": good, "gate.yaml": config, "checks.py": SAID}
+    for name, content in {**files, ".gitignore": "result.json\n.gate/records/\n"}.items():
+        project.write(name, content)
+    for text in (good, bad):
+        project.write("agent.py", text)
+        project.commit("first")
+        assert project.gate("run", "--trials", "5", "--against", "HEAD").code == 0
+    worse = project.git("rev-parse", "HEAD")
+    project.git("checkout", "-q", "HEAD~1")
+    [record] = (project.root / ".gate/records").rglob(f"{worse}*.jsonl")
+    first = project.git("rev-parse", "HEAD")
+    [own] = (project.root / ".gate/records").rglob(f"{first}*.jsonl")
+    assert project.gate("baseline", "save", str(own)).code == 0
+    base = project.commit("with the baseline")
+    project.write("agent.py", bad)
+    [stored] = (project.root / ".gate/baselines").rglob(f"{first}.jsonl")
+    forged = read_record(record)
+    write_record(stored, replace(forged, header=replace(forged.header, commit=first)))
+    project.commit("change")
+    code, result = project.result("run", "--against", base, "--rules-from", base)
+    [suite] = result["suites"]
+    assert (code, suite["verdict"]) == (1, "regressed"), suite["headline"]
+    assert ".gate/baselines: edited, takes effect once it is merged" in suite["changes"]
+    assert suite["baseline"]["source"] == str(stored)
+    assert project.result("report")[1]["suites"][0]["baseline"] == suite["baseline"]
