@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT, CONFIRM, Request
 from gate.model import FULL, PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
-from gate.model.facts import BaseGone, FailuresExcused, Outage
+from gate.model.facts import BaseGone, FailsAllOver, FailuresExcused, Outage
 from gate.model.findings import ConfirmationLost, FailuresGone, NothingRerun, PerhapsProvider, SlowedDown, Unconfirmed
 from gate.security.limits import cut
 from gate.statistics.intervals import fisher_less
@@ -42,6 +42,8 @@ MEASURABLE = 0.05
 """Seconds by which answers have to slow at least for it to mean anything."""
 LEAST_IN_VAIN = 10
 """Trials of the base's agent that are lost one after the other, before it is asked no more."""
+_OF_ALL_CASES = (FULL, CONCURRENT)
+"""Tags of trials that no failure picked the cases of."""
 MOST = 0.5
 """An outage takes more than this share of the cases that answered."""
 
@@ -291,6 +293,25 @@ def unconfirmed(comparison: Comparison) -> Unconfirmed | None:
     if not _failed(now):
         return FailuresGone(len(now))
     return PerhapsProvider(_failed(now), len(now), _failed(against), len(against), at_base=bool(base))
+
+
+def fails_all_over(comparison: Comparison) -> FailsAllOver | None:
+    """That failures which may be a provider's are too many for anything to be said of the agent.
+
+    They are then as good as infrastructure's, of which no more than `gate.max_error_rate` may be lost, beside what the
+    agent fails in anyway: without a baseline nobody knows. Confirmed ones are the agent's own; and where the base
+    commit's agent fails as well, it is not the change.
+    """
+    why = unconfirmed(comparison) if probed(comparison) else None
+    if not isinstance(why, PerhapsProvider) or why.at_base:
+        return None
+    own = [t for case in comparison.judged for t in comparison.measured(case.id) if t.tag in _OF_ALL_CASES]
+    before = [t for case_id in comparison.with_baseline for t in comparison.baseline[case_id] if t.measured]
+    then, now, beside = (_failed(before), len(before)), (_failed(own), len(own)), (why.other_failed, why.other_trials)
+    most = comparison.settings.max_error_rate + then[0] / max(1, then[1])
+    if not own or not before or any(fell <= most * trials for fell, trials in (now, beside) if trials):
+        return None
+    return FailsAllOver(*now, *then, *beside, _commonest(own))
 
 
 def proven(comparison: Comparison) -> float | None:

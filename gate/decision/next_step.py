@@ -20,7 +20,7 @@ from gate.decision.comparison import (
 )
 from gate.decision.conclusions import hard_failures, judge
 from gate.decision.consistency import compared, lacks_pairs
-from gate.decision.crashes import base_gone, clearing, crash_facts, excused, probed, probes, with_outage
+from gate.decision.crashes import base_gone, clearing, crash_facts, excused, fails_all_over, probed, probes, with_outage
 from gate.decision.engine.state import FULL, Request
 from gate.decision.thresholds import epochs_to_prove, never_reached
 from gate.decision.unseen import without_unseen
@@ -212,6 +212,8 @@ def spoiled(known: Situation) -> tuple[Trial, ...]:
     `LEAST_DOWN` failing cases to recognise one, or all cases if they are fewer.
     """
     comparison = _comparison(replace(known, reported=True))
+    if fails_all_over(comparison) is not None:
+        return comparison.trials  # what was answered, too: to keep that alone would choose by outcome
     down = sum(any(t.excused for t in comparison.candidate.get(case.id, ())) for case in comparison.judged)
     if not comparison.outage or down < min(LEAST_DOWN, (len(comparison.judged) + 1) // 2):
         return ()

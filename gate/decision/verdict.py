@@ -27,6 +27,7 @@ from gate.decision.crashes import (
     counted_as_failed,
     crash_facts,
     excused,
+    fails_all_over,
     lost_ids,
     lost_to_infrastructure,
     proven,
@@ -66,6 +67,7 @@ from gate.model.facts import (
     CaseMostlyLost,
     CaseNotRecorded,
     CasesNotMeasured,
+    CouldNotMeasure,
     CriteriaNotCompared,
     CutShort,
     Doubt,
@@ -184,6 +186,21 @@ def _row_apart(row: CriterionResult, why: Apart) -> CriterionResult:
 
 
 def judged(
+    comparison: Comparison,
+    outcome: Outcome | None,
+    stopped: str,
+    ask: Callable[[Comparison], Outcome | None],
+    *,
+    verdict_only: bool = False,
+) -> SuiteResult:
+    """The verdict on what there is; none where the agent fails all over, and nobody knows whose fault that is."""
+    result = _judged(comparison, outcome, stopped, ask, verdict_only=verdict_only)
+    if result.verdict is not Verdict.INCONCLUSIVE or (found := fails_all_over(comparison)) is None:
+        return result
+    return replace(result, verdict=Verdict.ERROR, cause=CouldNotMeasure(found), doubts=(), trade=None)
+
+
+def _judged(
     comparison: Comparison,
     outcome: Outcome | None,
     stopped: str,

@@ -42,6 +42,22 @@ class Outage(Fact, frozen=True):
     """The commonest error, with its kind."""
 
 
+class FailsAllOver(Fact, frozen=True):
+    """The agent fails in many more trials than it did, a while later too, and no less where it had answered: it, or
+    what it depends on, is down in part."""
+
+    failed: int
+    trials: int
+    """Of the candidate; those of the confirmation are not among them."""
+    failed_before: int
+    trials_before: int
+    other_failed: int
+    other_trials: int
+    """A while later, of cases that had answered; 0: there were none."""
+    error: str
+    """The commonest, with its kind."""
+
+
 class TooManyErrors(Fact, frozen=True):
     """More trials ended in infrastructure errors than may."""
 
@@ -91,6 +107,7 @@ Problem = (
     NoCases
     | AllQuarantined
     | Outage
+    | FailsAllOver
     | TooManyErrors
     | CasesNotMeasured
     | CaseNotRecorded

@@ -356,6 +356,8 @@ def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
         case fact.Outage():
             which = "cases that answered at the baseline fail alike" if problem.compared else "cases fail"
             return f"an outage: {problem.cases} of {problem.of} {which}{_often(problem.error)}"
+        case fact.FailsAllOver():
+            return f"{_all_over(problem)}{_often(problem.error)}"
         case fact.TooManyErrors():
             share = f"{percentage(problem.share)} of the trials ended in infrastructure errors"
             return f"{share}; at most {percentage(problem.most)} may{_often(problem.error)}"
@@ -373,6 +375,14 @@ def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
             return f"{lost} ended in infrastructure errors{_often(problem.error)}"
         case _:
             assert_never(problem)
+
+
+def _all_over(found: fact.FailsAllOver) -> str:
+    """``the agent failed in 18 of 40 trials, before in 0 of 200; a while later 9 of 24 …: it, or what it …``."""
+    others = f"; a while later {found.other_failed} of {found.other_trials} of cases that had answered before did, too"
+    now = f"the agent failed in {found.failed} of {count(found.trials, 'trial')}"
+    before = f", before in {found.failed_before} of {found.trials_before}"
+    return f"{now}{before}{others if found.other_trials else ''}: it, or what it depends on, is down in part"
 
 
 def _often(error: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict, missed
-from gate.model.facts import CouldNotMeasure, Outage, ShardMeasured, TradedOff
+from gate.model.facts import CouldNotMeasure, FailsAllOver, Outage, ShardMeasured, TradedOff
 from gate.model.findings import ChecksFellAway
 from gate.reports import explanation
 from gate.reports.formatting import count, dollars, listing
@@ -67,7 +67,7 @@ def _of_error(suite: SuiteResult) -> str:
     """What to do where nothing could be measured; an outage is of an agent that failed, and often its own mistake."""
     if suite.course is not None and suite.course.stopped:
         return "give the run what it was short of, then run the job again"
-    if isinstance(suite.cause, CouldNotMeasure) and isinstance(suite.cause.problem, Outage):
+    if isinstance(suite.cause, CouldNotMeasure) and isinstance(suite.cause.problem, Outage | FailsAllOver):
         return "look at the error: if it is the agent's own, fix it; if what it depends on was down, run the job again"
     return TO_MEASURE
 

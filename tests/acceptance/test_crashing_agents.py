@@ -109,6 +109,23 @@ def test_failures_short_of_an_outage_count_when_the_run_is_repeated(project: Pro
     assert (code, result["suites"][0]["verdict"]) == (1, "regressed")
 
 
+@pytest.mark.slow
+def test_an_agent_that_fails_all_over_is_never_green_however_often_it_is_run(project: Project) -> None:
+    """In four of ten runs of each case: too few for an outage, and those that had answered fail as often."""
+    source = agent("raise KeyError(case_id)", "CASE", "(int(case_id[1:]) * 7 + trial * 3 + RUN) % 10 < 4")
+    source = source.replace("CRASHING = CASE", "CRASHING = {f'c{n}' for n in range(40)}")
+    source = source.replace("RUN", f"int(open({str(project.root / 'run.json')!r}).read())")
+    project.write("run.json", "0")
+    code, suite = change(project, source)
+    assert (code, suite["verdict"]) == (3, "error"), suite["headline"]
+    assert "of cases that had answered before did, too: it, or what it depends on, is down" in str(suite["headline"])
+    for number in (3, 5):
+        project.write("run.json", str(number))
+        code, result = project.result("run", "-q", "--record", "change.jsonl")
+        assert (code, result["suites"][0]["verdict"]) == (3, "error")
+        assert any("were run in an outage and do not count" in w for w in result["suites"][0]["warnings"])
+
+
 @pytest.fixture
 def failing_server() -> Iterator[int]:
     """Answers HTTP 500 to three cases in 60 % of their requests."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import CONCURRENT, Settings, Situation, exit_code, next_step
+from gate.decision import CONCURRENT, Settings, Situation, exit_code, next_step, spoiled
 from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, SuiteResult, Trial, TrialError, Verdict
@@ -15,6 +15,7 @@ from gate.model.facts import (
     BaseGone,
     CasesBroke,
     CouldNotMeasure,
+    FailsAllOver,
     FailuresExcused,
     LostDecide,
     Outage,
@@ -132,7 +133,6 @@ def test_a_base_that_is_gone_is_asked_no_more_and_what_it_said_before_stays() ->
         (probes(True), Verdict.REGRESSED, None),
         (probes(True, base=False), Verdict.REGRESSED, None),
         (probes(False), Verdict.INCONCLUSIVE, FailuresGone(24)),
-        (probes(True, others=True), Verdict.INCONCLUSIVE, PerhapsProvider(24, 24, 24, 24, at_base=False)),
         (probes(True, base=True), Verdict.INCONCLUSIVE, PerhapsProvider(24, 24, 24, 24, at_base=True)),
         ([], Verdict.INCONCLUSIVE, NothingRerun()),
     ],
@@ -148,6 +148,19 @@ def test_what_the_confirmation_says(more: list[Trial], verdict: Verdict, doubt: 
     if verdict is Verdict.INCONCLUSIVE:
         assert not broken
         assert exit_code([result], Settings(on_inconclusive="block")) is ExitCode.FAILED
+
+
+def test_failures_all_over_that_may_be_a_providers_are_no_measurement() -> None:
+    """Six of forty fail, and so do those that had answered: it is the agent or its provider, and not green."""
+    trials = [*DOWN, *probes(True, others=True)]
+    result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
+    assert result.cause == CouldNotMeasure(FailsAllOver(6, 40, 0, 200, 24, 24, "timeout: 60 s without an answer"))
+    assert (result.verdict, exit_code([result], Settings())) == (Verdict.ERROR, ExitCode.NOT_MEASURED)
+    assert spoiled(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
+    few = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0), *probes(True, others=True)]
+    assert judge(SUITE, [TRAJECTORY], few, BASELINE).verdict is Verdict.INCONCLUSIVE, "as much may be lost"
+    usual = [failed_trial(t.case_id, t.number) if t.number == 1 else t for t in BASELINE]
+    assert judge(SUITE, [TRAJECTORY], trials, usual).verdict is not Verdict.ERROR, "it fails as often anyway"
 
 
 def test_recordings_are_judged_without_a_confirmation() -> None:

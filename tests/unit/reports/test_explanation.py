@@ -169,6 +169,11 @@ PROBLEMS: list[tuple[fact.Problem, str]] = [
         "an outage: 25 of 40 cases that answered at the baseline fail alike; most often: timeout: 60 s",
     ),
     (fact.Outage(40, 40, compared=False, error=""), "an outage: 40 of 40 cases fail"),
+    (
+        fact.FailsAllOver(18, 40, 0, 200, 9, 24, "crash: HTTP 500"),
+        "the agent failed in 18 of 40 trials, before in 0 of 200; a while later 9 of 24 of cases that had answered "
+        "before did, too: it, or what it depends on, is down in part; most often: crash: HTTP 500",
+    ),
     (fact.TooManyErrors(0.15, 0.1, ""), "15 % of the trials ended in infrastructure errors; at most 10 % may"),
     (
         fact.CasesNotMeasured(("a",), 40, "unreachable: reset"),
