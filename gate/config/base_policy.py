@@ -406,10 +406,11 @@ def _baseline_under_base(
         taken = {"against"}  # options of another's store say nothing to it
         changes.append(f"baseline.store: {_text(before.store)} → {_text(now.store)} takes effect once it is merged")
     else:
-        taken = _taken(before, now, changes)
-        said = "\n".join(changes)
+        differing = _differing(before, now)
+        taken = {name for model, name, values in differing if not _is_held(model, "baseline", name, values, changes)}
+        told = {name for _, name, _ in differing}
         for name in _DECIDING:
-            if (name in own) != (name in stated) and f"baseline.{name}: " not in said:
+            if (name in own) != (name in stated) and name not in told:
                 held = f"baseline.{name}: {_text(stated.get(name))} → {_text(own.get(name))}"
                 changes.append(f"{held} takes effect once it is merged")
     kept = {name: value for name, value in stated.items() if name not in taken}
@@ -418,8 +419,10 @@ def _baseline_under_base(
         overrides["baseline"] = section
 
 
-def _taken(before: BaselineSection, now: BaselineSection, changes: list[str]) -> set[str]:
-    """The keys of which the change's own value holds. The options of stores are each as its store reads it."""
+def _differing(
+    before: BaselineSection, now: BaselineSection
+) -> list[tuple[type[BaseModel], str, tuple[BaseModel, BaseModel]]]:
+    """The keys that differ, each with the model that reads it. The options of stores are each as its store reads it."""
     pairs: list[tuple[type[BaseModel], tuple[BaseModel, BaseModel]]] = [(BaselineSection, (before, now))]
     for model in dict.fromkeys([*before.models(), *now.models()]):
         read = [
@@ -427,13 +430,12 @@ def _taken(before: BaselineSection, now: BaselineSection, changes: list[str]) ->
             for section in (before, now)
         ]
         pairs.append((model, (read[0], read[1])))
-    return {
-        name
+    return [
+        (model, name, values)
         for model, values in pairs
         for name in model.model_fields
         if getattr(values[0], name) != getattr(values[1], name)
-        and not _is_held(model, "baseline", name, values, changes)
-    }
+    ]
 
 
 def _changes_plugin(before: str, now: str) -> bool:
