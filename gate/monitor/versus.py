@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from gate.model import Scale, Verdict
-from gate.reports.formatting import count, figure
+from gate.reports.formatting import count, figure, figures
 from gate.statistics.intervals import fisher_less, mean, mean_interval, wilson
 
 MOST_SHARED = 0.1
@@ -80,7 +80,9 @@ def compare_arms(new: Arm, old: Arm, *, alpha: float, margin: float, least: int)
     unproven = Verdict.PASS if certain >= -margin else Verdict.INCONCLUSIVE
     verdict = Verdict.REGRESSED if high < 0 and _is_shown(new, old, alpha) else unproven
     change = f"{_points(new.rate - old.rate)} points [{_points(low)}, {_points(high)}]"
-    text = f"{verdict.value}: pass rate {_shown(old)} → {_shown(new)}, {change}"
+    sides = zip((old, new), figures((old.rate, new.rate), Scale.BINARY), strict=True)
+    moved = " → ".join(f"{rate} ({arm.name}, {count(len(arm.values), arm.unit)})" for arm, rate in sides)
+    text = f"{verdict.value}: pass rate {moved}, {change}"
     if verdict is Verdict.INCONCLUSIVE:
         text += f"; a loss of more than {figure(margin, Scale.BINARY)} is not ruled out: wait for more traces"
     return Versus(verdict, text)
@@ -92,10 +94,6 @@ def _is_shown(new: Arm, old: Arm, alpha: float) -> bool:
         return True
     passed = int(sum(new.values)), len(new.values), int(sum(old.values)), len(old.values)
     return fisher_less(*passed) <= alpha
-
-
-def _shown(arm: Arm) -> str:
-    return f"{figure(arm.rate, Scale.BINARY)} ({arm.name}, {count(len(arm.values), arm.unit)})"
 
 
 def _points(value: float) -> str:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.model import Scale
-from gate.reports.formatting import figure
+from gate.reports.formatting import figure, figures
 from gate.statistics.intervals import beta_quantile
 
 LEVEL = 0.95
@@ -160,10 +160,10 @@ def _is_below(
 
 
 def _words(status: Status, limit: float, shown: PassShare | None) -> str:
-    bound = figure(limit, Scale.BINARY)
     if shown is None:
+        bound = figure(limit, Scale.BINARY)
         return f"it was {status.value} before, and nothing shows yet that {bound} is reached again"
-    most = figure(shown.high, Scale.BINARY)
+    most, bound = figures((shown.high, limit), Scale.BINARY)
     return f"{shown.passed} of the last {shown.measured} passed: at most {most}, below {bound}"
 
 

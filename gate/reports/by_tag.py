@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gate.model import Concentration, GroupKind, GroupResult, Scale, SuiteResult, Verdict
-from gate.reports.formatting import change_interval, count, figure, interval
+from gate.reports.formatting import change_interval, count, figures, interval
 from gate.security.limits import cut
 
 SHOWN = 12
@@ -40,7 +40,7 @@ def _moved(found: Concentration, suite: SuiteResult, *, rest: bool = False) -> s
     rows = (row.criterion.scale for row in suite.criteria if row.criterion.name == found.criterion)
     scale = next(rows, Scale.BINARY)
     ends = (found.rest_before, found.rest_now) if rest else (found.before, found.now)
-    return " → ".join(figure(end, scale) for end in ends)
+    return " → ".join(figures(ends, scale))
 
 
 def in_named(suite: SuiteResult, tags: Sequence[str], complexity: str) -> bool:
@@ -85,7 +85,7 @@ def _row(one: GroupResult, *, is_named: bool) -> Row:
         f"{one.cases:,}",
         interval(one.candidate, Scale.BINARY),
         interval(one.baseline, Scale.BINARY),
-        " → ".join(figure(side.value, Scale.BINARY) for side in (one.baseline, one.candidate) if side is not None),
+        " → ".join(figures([side.value for side in (one.baseline, one.candidate) if side is not None], Scale.BINARY)),
         change_interval(one.change, Scale.BINARY),
         ", ".join(f"{n:,} {word}" for n, word in _counts(one) if n),
         is_named,

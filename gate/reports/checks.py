@@ -22,7 +22,6 @@ from gate.reports.formatting import (
     change_interval,
     change_sample,
     evidence,
-    interval,
     judge_line,
     sample,
     threshold,
@@ -171,7 +170,7 @@ def _criterion(
     undecided_fails = undecided_fails and criterion.blocks_regression
     told = (
         f"wanted: {threshold(criterion)}",
-        f"candidate: {interval(found.candidate, criterion.scale)} {sample(found.candidate)}",
+        f"candidate: {words.candidate_figure(found)} {sample(found.candidate)}",
         f"baseline: {words.baseline_figure(found)} {sample(found.baseline)}",
         with_means(
             f"change: {change_interval(words.change_shown(found), criterion.scale)} {change_sample(found)}", found

@@ -19,7 +19,7 @@ from gate.reports.formatting import (
     deviation,
     dimensions,
     figure,
-    interval,
+    finer_sides,
     judge_line,
     listing,
     of_means,
@@ -171,8 +171,8 @@ def _is_brief(row: CriterionResult, suite: SuiteResult) -> bool:
 def _brief(console: Console, row: CriterionResult, suite: SuiteResult) -> None:
     mark, style = _MARKS[words.shown(row)]
     scale = row.criterion.scale
-    said = interval(row.candidate, scale)
-    said += f", was {figure(row.baseline.value, scale)}" if row.baseline else ""
+    said = words.candidate_figure(row)
+    said += f", was {figure(row.baseline.value, scale, finer=finer_sides(row))}" if row.baseline else ""
     if same := words.same_cause(row, suite):
         said += f": {same}"
     elif row.change is not None:
@@ -215,7 +215,6 @@ def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
 def _criterion(console: Console, result: CriterionResult, *, verbose: bool) -> None:
     verdict = words.shown(result)
     mark, style = _MARKS[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else _UNCHECKED
-    scale = result.criterion.scale
     note = "" if result.criterion.blocking or result.criterion.blocks_regression else ", warns only"
     _line(
         console,
@@ -226,7 +225,7 @@ def _criterion(console: Console, result: CriterionResult, *, verbose: bool) -> N
         (f"  {words.standing(result)}", style),
     )
     figures = [
-        interval(result.candidate, scale),
+        words.candidate_figure(result),
         words.baseline_figure(result),
         words.change_figure(result),
     ]

@@ -36,7 +36,7 @@ from gate.reports.formatting import (
     by_chance,
     change,
     count,
-    figure,
+    figures,
     listing,
     margin,
     percentage,
@@ -267,7 +267,7 @@ def _falls(suite: SuiteResult, cause: fact.SuiteGotWorse) -> list[str]:
     if row is None:
         return []
     scale = row.criterion.scale
-    return [f"{one.case_id} {figure(one.before, scale)} → {figure(one.now, scale)}" for one in cause.fell]
+    return [f"{one.case_id} {' → '.join(figures((one.before, one.now), scale))}" for one in cause.fell]
 
 
 TRADE_POLICIES = {"warn": ", which does not block by itself", "accept": ", which is accepted here"}
@@ -294,7 +294,7 @@ def _rates(suite: SuiteResult) -> str:
     row = _row(suite, PASS_RATE)
     if row is None or row.candidate is None or row.baseline is None:
         return ""
-    before, now = (figure(side.value, row.criterion.scale) for side in (row.baseline, row.candidate))
+    before, now = figures((row.baseline.value, row.candidate.value), row.criterion.scale)
     return f"; pass rate {before} → {now}"
 
 
@@ -794,7 +794,7 @@ def _of_criterion(found: fact.ThresholdExcused | fact.LimitExcused | fact.QuietR
     match found:
         case fact.ThresholdExcused():
             side = "below" if criterion.direction is Direction.HIGHER else "above"
-            now, before, least = (figure(v, scale) for v in (found.value, found.before, found.threshold))
+            now, before, least = figures((found.value, found.before, found.threshold), scale)
             return f"{criterion.name}: {now} is {side} {least}, as the baseline was ({before}): {would}"
         case fact.LimitExcused():
             held = found.found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
 
 from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, SuiteResult
 
@@ -15,33 +16,55 @@ APART = 0.1
 """How far the logarithms of two relative changes lie apart where one cannot stand for the other: about 10 %."""
 OPPOSED = 0.02
 """The same where one is a rise and the other a fall."""
+FINEST = 9
+"""Digits beyond the usual ones that a figure has at most; values that are alike to so many are the same but for
+rounding."""
 
 
-def figure(value: float | None, scale: Scale, *, signed: bool = False) -> str:
-    """One value in its unit, to about three digits: ``0.817``, ``81.7 %``, ``$0.0123``, ``320 ms``."""
+def figure(value: float | None, scale: Scale, *, signed: bool = False, finer: int = 0) -> str:
+    """One value in its unit, to about three digits: ``0.817``, ``81.7 %``, ``$0.0123``, ``320 ms``.
+
+    ``finer``: digits beyond these, as `finer_for` finds them.
+    """
     if value is None or not math.isfinite(1000 * value):
         return NOT_MEASURED
     size = abs(value)
     match scale:
         case Scale.BINARY:
-            text = f"{_within(100 * size, 1, 100.0)} %"
+            text = f"{_within(100 * size, 1 + finer, 100.0)} %"
         case Scale.UNIT:
-            text = _within(size, 3, 1.0, least=2)
+            text = _within(size, 3 + finer, 1.0, least=2)
         case Scale.LIKERT:
-            text = f"{size:.2f}"
+            text = _trimmed(size, 2 + finer, least=2)
         case Scale.PERCENT:
-            text = _trimmed(size, 1)
+            text = _trimmed(size, 1 + finer)
         case Scale.SECONDS:
-            text = seconds(size)
+            text = seconds(size, finer=finer)
         case Scale.USD:
-            text = dollars(size)
+            text = dollars(size, finer=finer)
         case Scale.COUNT:
-            text = _trimmed(size, 2) if size < 100 else f"{size:,.0f}"
+            text = _trimmed(size, (2 if size < 100 else 0) + finer, group=",")
     return _sign(value, text, signed) + text
 
 
-def _trimmed(value: float, places: int, *, least: int = 0) -> str:
-    whole, _, part = f"{value:.{places}f}".partition(".")
+def finer_for(values: Iterable[float | None], show: Callable[[float, int], str]) -> int:
+    """How many more digits tell apart those of the values that differ; none where no number of them would.
+
+    Of two values that are told because they differ a reader must see that they do.
+    """
+    known = [one for one in values if one is not None and math.isfinite(1000 * one)]
+    pairs = [pair for pair in combinations(known, 2) if show(pair[0], FINEST) != show(pair[1], FINEST)]
+    return next((n for n in range(FINEST) if all(show(a, n) != show(b, n) for a, b in pairs)), FINEST)
+
+
+def figures(values: Sequence[float | None], scale: Scale) -> list[str]:
+    """Values that stand beside one another, told apart where they differ: ``0.7996`` and ``0.8004``, not ``0.80``."""
+    finer = finer_for(values, lambda value, n: figure(value, scale, finer=n))
+    return [figure(value, scale, finer=finer) for value in values]
+
+
+def _trimmed(value: float, places: int, *, least: int = 0, group: str = "") -> str:
+    whole, _, part = f"{value:{group}.{places}f}".partition(".")
     part = part.rstrip("0").ljust(least, "0")
     return f"{whole}.{part}" if part else whole
 
@@ -63,35 +86,35 @@ def _sign(value: float, text: str, signed: bool) -> str:
     return "+" if signed else ""
 
 
-def seconds(value: float) -> str:
+def seconds(value: float, *, finer: int = 0) -> str:
     """A duration: ``40 µs``, ``320 ms``, ``1.84 s``, ``2 min 5 s``."""
     if not math.isfinite(1000 * value):
         return NOT_MEASURED
     if 0 < value < 0.0001:  # what answers so soon is still no zero
-        return f"{_trimmed(1e6 * value, 0 if value >= 0.00001 else 1)} µs"
+        return f"{_trimmed(1e6 * value, (0 if value >= 0.00001 else 1) + finer)} µs"
     if value < 0.9995:
-        return f"{_trimmed(1000 * value, 0 if value >= 0.01 else 1)} ms"
+        return f"{_trimmed(1000 * value, (0 if value >= 0.01 else 1) + finer)} ms"
     if value < 120:
-        return f"{_trimmed(value, 2 if value < 10 else 1)} s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+        return f"{_trimmed(value, (2 if value < 10 else 1) + finer)} s"
+    minutes, rest = divmod(round(value, finer), 60)
+    return f"{minutes:.0f} min {_trimmed(rest, finer)} s" if rest else f"{minutes:.0f} min"
 
 
-def dollars(value: float) -> str:
+def dollars(value: float, *, finer: int = 0) -> str:
     """An amount of money: ``$1.20``, or three digits of less than a cent's worth."""
     if not math.isfinite(1000 * value):
         return NOT_MEASURED
     if value >= 0.1 or value == 0:
-        return f"${value:,.2f}"
+        return f"${_trimmed(value, 2 + finer, least=2, group=',')}"
     places = min(12, max(2, 2 - math.floor(math.log10(value))))
-    return f"${_trimmed(value, places, least=2)}"
+    return f"${_trimmed(value, places + finer, least=2)}"
 
 
-def percentage(value: float, *, signed: bool = False) -> str:
-    """A relative change: ``+12.3 %``."""
+def percentage(value: float, *, signed: bool = False, finer: int = 0) -> str:
+    """A relative change, or a share: ``+12.3 %``; 0 % of nothing alone, and 100 % of all."""
     if not math.isfinite(1000 * value):
         return NOT_MEASURED
-    text = f"{_trimmed(100 * abs(value), 1)} %"
+    text = f"{_within(100 * abs(value), 1 + finer, 100.0)} %"
     return _sign(value, text, signed) + text
 
 
@@ -105,18 +128,23 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def change(value: float, scale: Scale, *, unit: bool = True) -> str:
+def change(value: float, scale: Scale, *, unit: bool = True, finer: int = 0) -> str:
     """A change: points for rates, a typical case's share for money, time and counts.
 
     ``unit=False``: an end of an interval, of which the value before it says whose it is.
     """
     if scale.is_relative:
-        share = percentage(value, signed=True)
+        share = percentage(value, signed=True, finer=finer)
         return f"{TYPICAL} {share}" if unit else share
     if scale is not Scale.BINARY:
-        return figure(value, scale, signed=True)
-    points = percentage(value, signed=True).removesuffix(" %")
-    return f"{points} points" if unit else points
+        return figure(value, scale, signed=True, finer=finer)
+    points = percentage(value, signed=True, finer=finer).removesuffix(" %")
+    return _points(points) if unit else points
+
+
+def _points(number: str) -> str:
+    """``4.2 points``, ``−1 point``."""
+    return f"{number} {'point' if number.lstrip(f'+±{MINUS}') == '1' else 'points'}"
 
 
 NAMED = 5
@@ -129,11 +157,20 @@ def listing(names: Iterable[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def interval(estimate: Estimate | None, scale: Scale) -> str:
-    """A mean with its interval: ``0.82 [0.71, 0.90]``; units once, where they are the same for all three."""
+def interval(estimate: Estimate | None, scale: Scale, *, finer: int = 0) -> str:
+    """A mean with its interval: ``0.82 [0.71, 0.90]``; units once, where they are the same for all three.
+
+    ``finer``: further digits of the mean, where it stands beside a value that it is to be told apart from.
+    """
     if estimate is None:
         return "–"
-    return _bracketed(estimate, lambda value: figure(value, scale))
+    return _bracketed(estimate, lambda value: figure(value, scale, finer=finer if value == estimate.value else 0))
+
+
+def finer_sides(row: CriterionResult) -> int:
+    """The digits that tell candidate, baseline and threshold of a criterion apart."""
+    sides = [side.value for side in (row.candidate, row.baseline) if side is not None]
+    return finer_for([*sides, row.criterion.threshold], lambda value, n: figure(value, row.criterion.scale, finer=n))
 
 
 def change_interval(estimate: Estimate | None, scale: Scale) -> str:
@@ -145,7 +182,9 @@ def change_interval(estimate: Estimate | None, scale: Scale) -> str:
         return f"{TYPICAL} {_bracketed(estimate, lambda value: percentage(value, signed=True))}"
     if scale is Scale.BINARY:
         text = _bracketed(estimate, lambda value: percentage(value, signed=True))
-        return text.replace(" %", "", 1).replace("]", "] points", 1) if "]" in text else text.replace(" %", " points")
+        if "]" in text:
+            return text.replace(" %", "", 1).replace("]", "] points", 1)
+        return _points(text.removesuffix(" %")) if text.endswith(" %") else text
     return _bracketed(estimate, lambda value: figure(value, scale, signed=True))
 
 
@@ -216,12 +255,15 @@ def sample(estimate: Estimate | None) -> str:
 
 
 def threshold(criterion: Criterion) -> str:
-    """What the criterion demands: ``at least 0.9``, ``p95 at most 3 s``; or that it holds what the baseline had."""
+    """What the criterion demands: ``at least 0.9``, ``p95 at most 3 s``; or that it holds what the baseline had.
+
+    As it is written: rounded, a demand would be another one.
+    """
     word, scale = ("at least" if criterion.direction is Direction.HIGHER else "at most"), criterion.scale
-    demands = [f"{word} {figure(criterion.threshold, scale)}"] if criterion.threshold is not None else []
+    demands = [f"{word} {figure(criterion.threshold, scale, finer=FINEST)}"] if criterion.threshold is not None else []
     if criterion.limit is not None:
-        demands.append(f"each {word} {figure(criterion.limit, scale)}")
-    demands += [f"p{100 * q:g} {word} {figure(value, scale)}" for q, value in criterion.quantiles]
+        demands.append(f"each {word} {figure(criterion.limit, scale, finer=FINEST)}")
+    demands += [f"p{100 * q:g} {word} {figure(value, scale, finer=FINEST)}" for q, value in criterion.quantiles]
     return ", ".join(demands) or "no worse than the baseline"
 
 
@@ -292,12 +334,21 @@ def tool_times(suite: SuiteResult) -> list[tuple[str, str]]:
 
 def quantiles(result: CriterionResult) -> list[str]:
     """What the limits on quantiles are held against: ``p95 2.71 s [2.4, 2.98], n = 40``."""
-    scale = result.criterion.scale
-    return [f"p{100 * q:g} {interval(estimate, scale)}, {sample(estimate)}" for q, estimate in result.quantiles]
+    scale, limits, found = result.criterion.scale, dict(result.criterion.quantiles), []
+    for q, estimate in result.quantiles:
+        finer = finer_for((estimate.value, limits.get(q)), lambda value, n: figure(value, scale, finer=n))
+        found.append(f"p{100 * q:g} {interval(estimate, scale, finer=finer)}, {sample(estimate)}")
+    return found
 
 
-def margin(value: float, scale: Scale) -> str:
+def margin(value: float, scale: Scale, *, finer: int = 0) -> str:
     """A loss still called unchanged: points for rates, a share for money, time and counts."""
     if scale is Scale.BINARY:
-        return f"{_trimmed(100 * value, 1)} points"
-    return percentage(value) if scale.is_relative else figure(value, scale)
+        return _points(percentage(value, finer=finer).removesuffix(" %"))
+    return percentage(value, finer=finer) if scale.is_relative else figure(value, scale, finer=finer)
+
+
+def end_and_margin(end: float, allowed: float, scale: Scale) -> tuple[str, str]:
+    """The end of an interval of a change and the margin that it is held to, told apart: of a typical case, if any."""
+    finer = finer_for((abs(end), allowed), lambda value, n: margin(value, scale, finer=n))
+    return change(end, scale, unit=not scale.is_relative, finer=finer), margin(allowed, scale, finer=finer)

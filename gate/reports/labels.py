@@ -30,7 +30,17 @@ from gate.model.findings import GotWorse, TradeAccepted, TradeWarned
 from gate.reports import reasons, replayed
 from gate.reports.by_tag import in_named
 from gate.reports.explanation import headline
-from gate.reports.formatting import change_interval, count, dollars, figure, interval, listing, seconds, with_means
+from gate.reports.formatting import (
+    change_interval,
+    count,
+    dollars,
+    figures,
+    finer_sides,
+    interval,
+    listing,
+    seconds,
+    with_means,
+)
 from gate.reports.sparkline import interval_picture, sparkline
 from gate.security.escape import console
 
@@ -101,11 +111,16 @@ def standing(found: CriterionResult) -> str:
     return VERDICTS[verdict] if verdict is not Verdict.PASS or found.checked else "not judged"
 
 
+def candidate_figure(found: CriterionResult) -> str:
+    """The candidate's mean with its interval, told apart from the baseline's and from the threshold."""
+    return interval(found.candidate, found.criterion.scale, finer=finer_sides(found))
+
+
 def baseline_figure(found: CriterionResult) -> str:
-    """The baseline's mean with its interval, or that it is not compared."""
+    """The baseline's mean with its interval likewise, or that it is not compared."""
     if found.not_compared and found.baseline is None:
         return "not compared"
-    return interval(found.baseline, found.criterion.scale)
+    return interval(found.baseline, found.criterion.scale, finer=finer_sides(found))
 
 
 def change_shown(found: CriterionResult) -> Estimate | None:
@@ -383,7 +398,7 @@ def trend_line(suite: SuiteResult) -> tuple[str, str]:
     """Pass rates of the stored runs before and of this one: the picture, and words; empty where none are known."""
     if len(suite.trend) < 3:
         return "", ""
-    first, before, now = (figure(suite.trend[place], Scale.BINARY) for place in (0, -2, -1))
+    first, before, now = figures([suite.trend[place] for place in (0, -2, -1)], Scale.BINARY)
     runs = count(len(suite.trend) - 1, "stored run")
     low = min(0.5, *suite.trend)
     return sparkline(suite.trend, low=low, high=1.0), f"pass rate {first} … {before} in {runs} before, {now} now"

@@ -32,7 +32,6 @@ from gate.reports.formatting import (
     count,
     dimensions,
     evidence,
-    interval,
     judge_line,
     sample,
     threshold,
@@ -255,7 +254,7 @@ def _criterion_row(result: CriterionResult, suite: SuiteResult) -> str:
         return f"{text}<br><sub>{rests_on}</sub>" if rests_on else text
 
     verdict = words.shown(result)
-    now = interval(result.candidate, criterion.scale) if result.candidate else NOT_MEASURED
+    now = words.candidate_figure(result) if result.candidate else NOT_MEASURED
     change = words.change_figure(result)
     return " | ".join(
         [

@@ -11,7 +11,7 @@ from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
 from gate.reports import explanation
 from gate.reports import headline as lead
 from gate.reports import labels as words
-from gate.reports.formatting import interval, threshold
+from gate.reports.formatting import threshold
 from gate.security import escape
 
 _MARKS = {
@@ -78,7 +78,7 @@ def _cells(found: CriterionResult) -> tuple[str, ...]:
         _MARKS[verdict] if ticked else "–",
         found.criterion.name,
         threshold(found.criterion),
-        interval(found.candidate, found.criterion.scale),
+        words.candidate_figure(found),
         words.baseline_figure(found),
         words.change_figure(found),
     )

@@ -12,7 +12,16 @@ from gate.model import Criterion, CriterionResult, Direction, Scale, Verdict, wo
 from gate.model import findings as found
 from gate.model.evidence import Stage, StageKind
 from gate.model.findings import AnyFinding, Apart, Change, HeldMean, Unconfirmed
-from gate.reports.formatting import by_chance, change, count, figure, listing, margin, of_means, percentage, seconds
+from gate.reports.formatting import (
+    by_chance,
+    change,
+    count,
+    end_and_margin,
+    figures,
+    listing,
+    of_means,
+    percentage,
+)
 
 RULED_OUT = "ruled out at 95 % confidence"
 """Of a bound that the true change lies beyond in at most 5 % of runs like this one. It is wider than the interval of
@@ -77,7 +86,7 @@ def counted_failures(row: CriterionResult) -> str:
     mean = with_failures(row)
     if mean is None or COUNTED in reason(row):
         return ""
-    value, least = (figure(one, row.criterion.scale) for one in (mean.value, mean.threshold))
+    value, least = figures((mean.value, mean.threshold), row.criterion.scale)
     return f"{failed_as(mean)} against the threshold: mean {value} over {count(mean.cases, 'case')}, threshold {least}"
 
 
@@ -312,19 +321,22 @@ def _of_mean(one: _OfMean, criterion: Criterion) -> list[Phrase]:
 
 def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
     """``mean 0.2 over 4 cases, threshold 0.9``, and what the baseline has to do with it."""
-    value, least = figure(mean.value, scale), figure(mean.threshold, scale)
+    new = mean.new_value if mean.new_cases else None
+    value, least, before, of_new, measured = figures(
+        (mean.value, mean.threshold, mean.before, new, mean.measured), scale
+    )
     if mean.case_id:
         told = [_told(f"{mean.case_id} is below its own threshold: mean {value}, threshold {least}")]
     else:
         fell = f" ({failed_as(mean)})"
-        plain = f" (corrected; measured {figure(mean.measured, scale)})" if mean.measured is not None else ""
+        plain = f" (corrected; measured {measured})" if mean.measured is not None else ""
         text = f"mean {value}{plain} over {count(mean.cases, 'case')}{fell if mean.failed else ''}, threshold {least}"
         told = [Phrase(text, text if mean.failed or plain else "")]
     if mean.before is not None:
-        told.append(_told(f"the baseline missed it too ({figure(mean.before, scale)})"))
+        told.append(_told(f"the baseline missed it too ({before})"))
     if mean.new_cases:
         cases = f"{count(mean.new_cases, 'case')} without a baseline alone"
-        told.append(_told(f"{cases}: {figure(mean.new_value, scale)}"))
+        told.append(_told(f"{cases}: {of_new}"))
     return told
 
 
@@ -335,14 +347,15 @@ def _open(trials: int, *, too_few: bool) -> str:
 
 def _at_best(one: found.MeanProvenShort, criterion: Criterion) -> Phrase:
     """A bound that is short of the threshold, said so that it reads as short of it."""
-    best = figure(one.best, criterion.scale)
-    if best != figure(one.mean.threshold, criterion.scale):
+    best, least = figures((one.best, one.mean.threshold), criterion.scale)
+    if best != least:
         return Phrase(f"at best {best}")
     return _told(f"at best just {'below' if criterion.direction is Direction.HIGHER else 'above'} {best}")
 
 
 def trial_over(one: found.TrialBeyond | found.TrialExcused, scale: Scale) -> str:
-    return f"{one.case_id} reached {figure(one.value, scale)}, limit {figure(one.limit, scale)}"
+    value, limit = figures((one.value, one.limit), scale)
+    return f"{one.case_id} reached {value}, limit {limit}"
 
 
 def _of_trial(one: found.TrialBeyond | found.TrialExcused | found.NoTrialBeyond, scale: Scale) -> list[Phrase]:
@@ -364,7 +377,8 @@ _OfQuantile = (
 
 
 def quantile(one: _OfQuantile, scale: Scale) -> str:
-    return f"p{one.q * 100:g} {figure(one.value, scale)}, limit {figure(one.limit, scale)}"
+    value, limit = figures((one.value, one.limit), scale)
+    return f"p{one.q * 100:g} {value}, limit {limit}"
 
 
 def _of_quantile(one: _OfQuantile, scale: Scale) -> list[Phrase]:
@@ -375,7 +389,7 @@ def _of_quantile(one: _OfQuantile, scale: Scale) -> list[Phrase]:
         case found.QuantileExcused():
             return [_told(said), _told("the baseline was above it too")]
         case found.QuantileRisen():
-            return [_told(said), _told(f"the baseline's was {figure(one.before, scale)}")]
+            return [_told(said), _told(f"the baseline's was {figures((one.before, one.value), scale)[0]}")]
         case found.QuantileOver():
             return [_told(f"{said}: {one.over} of {count(one.trials, 'trial')} above it")]
         case found.QuantileOpen():
@@ -428,8 +442,8 @@ def _of_change(
         case found.ChangeUnbounded():
             told = "too few trials to bound it"
         case found.LossNotExcluded():
-            end = change(one.worst, scale, unit=not scale.is_relative)
-            told = f"its interval reaches {end}, beyond the margin of {margin(one.margin, scale)}"
+            end, allowed = end_and_margin(one.worst, one.margin, scale)
+            told = f"its interval reaches {end}, beyond the margin of {allowed}"
         case _:
             assert_never(one)
     return Phrase(f"{said}: {told}", told)
@@ -470,7 +484,8 @@ def unconfirmed(why: Unconfirmed) -> str:
             again = f"a while later {why.failed} of {why.trials} trials failed again"
             return f"the failures may be a provider's: {again}{beside}"
         case found.SlowedDown():
-            slowed = f"answers slowed from {seconds(why.before)} to {seconds(why.now)}"
+            before, now = figures((why.before, why.now), Scale.SECONDS)
+            slowed = f"answers slowed from {before} to {now}"
             return f"the failures came while {slowed}: the provider may be at fault"
         case _:
             assert_never(why)

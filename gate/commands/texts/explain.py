@@ -21,11 +21,13 @@ from gate.records import Record, cases_of
 from gate.reports import replayed
 from gate.reports.explanation import headline, story
 from gate.reports.formatting import (
+    FINEST,
     change_interval,
     count,
     dimensions,
     evidence,
     figure,
+    finer_sides,
     interval,
     percentage,
     sample,
@@ -77,8 +79,11 @@ def explain_record(
         said, standing = reason(result), f"{standing_of(result)}: "
         said = said if said.startswith(standing) else standing + said
         lines.append(f"{console(result.criterion.name)}: {console(said)}")
-        lines.append(f"  candidate {interval(result.candidate, scale)} {sample(result.candidate)}".rstrip())
-        lines.append(f"  baseline  {interval(result.baseline, scale)} {sample(result.baseline)}".rstrip())
+        finer = finer_sides(result)
+        lines.append(
+            f"  candidate {interval(result.candidate, scale, finer=finer)} {sample(result.candidate)}".rstrip()
+        )
+        lines.append(f"  baseline  {interval(result.baseline, scale, finer=finer)} {sample(result.baseline)}".rstrip())
         changed = f"  change    {change_interval(change_shown(result), scale)} {sample(result.change)}".rstrip()
         lines.append(with_means(changed, result))
         if note := evidence(result):
@@ -168,7 +173,7 @@ def _demanded(criterion: Criterion, case: Case) -> str:
     if own is None:
         return threshold(criterion)
     word = "at most" if criterion.direction is Direction.LOWER else "at least"
-    return f"{word} {figure(own, criterion.scale)}, this case's own limit"
+    return f"{word} {figure(own, criterion.scale, finer=FINEST)}, this case's own limit"
 
 
 def _compared(record: Record) -> Sequence[Trial]:

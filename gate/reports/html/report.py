@@ -29,12 +29,13 @@ from gate.reports import explanation, headline, replayed
 from gate.reports import labels as words
 from gate.reports.by_tag import where
 from gate.reports.formatting import (
+    FINEST,
     change_sample,
     count,
     dimensions,
     evidence,
     figure,
-    interval,
+    figures,
     judge_line,
     margin,
     sample,
@@ -173,8 +174,9 @@ def _tiles(suite: SuiteResult) -> list[tuple[str, str, str]]:
     tiles = []
     if rate is not None and rate.candidate is not None:
         scale = rate.criterion.scale
-        was = f"was {figure(rate.baseline.value, scale)}" if rate.baseline is not None else sample(rate.candidate)
-        tiles.append(("Pass rate", figure(rate.candidate.value, scale), was))
+        before = rate.baseline.value if rate.baseline is not None else None
+        now, then = figures((rate.candidate.value, before), scale)
+        tiles.append(("Pass rate", now, f"was {then}" if before is not None else sample(rate.candidate)))
     worse, better = len(words.worse_cases(suite)), len(words.improved_cases(suite))
     lost = f"{worse:,} lost" if suite.has_baseline else f"{worse:,} failing"
     tiles.append(("Cases", f"{len(suite.cases):,}", f"{lost}, {better:,} gained" if suite.has_baseline else lost))
@@ -228,7 +230,7 @@ def _criterion(result: CriterionResult, suite: SuiteResult) -> Mapping[str, Any]
         "advisory": advisory,
         "wanted": threshold(criterion),
         "figures": (
-            ("candidate", *_two(interval(result.candidate, criterion.scale)), sample(result.candidate)),
+            ("candidate", *_two(words.candidate_figure(result)), sample(result.candidate)),
             ("baseline", *_two(words.baseline_figure(result)), sample(result.baseline)),
             ("change", *_two(words.change_figure(result)), change_sample(result)),
         ),
@@ -286,10 +288,12 @@ def _band(result: CriterionResult, allowed: float | None) -> tuple[float, float]
 
 def _described(result: CriterionResult, allowed: float | None) -> str:
     scale, criterion = result.criterion.scale, result.criterion
-    parts = [f"candidate {interval(result.candidate, scale)}"]
-    parts += [f"baseline {interval(result.baseline, scale)}"] if result.baseline is not None else []
+    parts = [f"candidate {words.candidate_figure(result)}"]
+    parts += [f"baseline {words.baseline_figure(result)}"] if result.baseline is not None else []
     parts += [f"margin {margin(allowed, scale)}"] if allowed is not None else []
-    parts += [f"threshold {figure(criterion.threshold, scale)}"] if criterion.threshold is not None else []
+    parts += (
+        [f"threshold {figure(criterion.threshold, scale, finer=FINEST)}"] if criterion.threshold is not None else []
+    )
     return f"{one_line(criterion.name, 80)}: {', '.join(parts)}"
 
 

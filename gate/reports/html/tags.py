@@ -7,7 +7,7 @@ from typing import Any
 
 from gate.model import Estimate, GroupKind, Scale, SuiteResult
 from gate.reports.by_tag import Row, rows
-from gate.reports.formatting import figure
+from gate.reports.formatting import figures
 from gate.reports.html import page
 from gate.reports.html.plots import Axis, axis_of, movement
 
@@ -37,7 +37,8 @@ def _rates(found: Sequence[Row]) -> list[float]:
 def _row(one: Row, axis: Axis) -> Mapping[str, Any]:
     group = one.group
     now, before = _value(group.candidate), _value(group.baseline)
-    said, was = figure(now, Scale.BINARY), "" if before is None else figure(before, Scale.BINARY)
+    said, was = figures((now, before), Scale.BINARY)
+    was = "" if before is None else was
     return {
         "name": group.name,
         "link": page.link(group.kind.value, group.name),

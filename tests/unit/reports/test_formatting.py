@@ -18,7 +18,10 @@ from gate.reports.formatting import (
     count,
     difference_interval,
     dollars,
+    end_and_margin,
     figure,
+    figures,
+    finer_sides,
     interval,
     judge_line,
     of_means,
@@ -27,6 +30,7 @@ from gate.reports.formatting import (
     seconds,
     threshold,
 )
+from gate.reports.labels import baseline_figure, candidate_figure
 
 
 @pytest.mark.parametrize(
@@ -150,6 +154,37 @@ def test_any_float_can_be_shown(value: float, scale: Scale, signed: bool) -> Non
         assert text
         assert "nan" not in text
         assert "inf" not in text
+
+
+@given(st.floats(1e-4, 0.999), st.floats(1e-6, 0.1), st.sampled_from(Scale))
+@settings(deadline=None)
+def test_figures_that_differ_are_shown_to_differ(value: float, by: float, scale: Scale) -> None:
+    low, high = scale.range[0], min(scale.range[1], 5.0)
+    first = low + value * (high - low)
+    second = first * (1 - by)
+    one, other = figures((first, second), scale)
+    assert one != other
+    assert figures((first, first), scale) == [figure(first, scale)] * 2
+    worse = end_and_margin(-value * (1 + by), value, scale)
+    assert worse[0].lstrip("−") != worse[1]
+
+
+def test_values_that_are_the_same_but_for_rounding_have_no_more_digits() -> None:
+    assert figures((0.1 + 0.2, 0.3, None), Scale.UNIT) == ["0.30", "0.30", "not measured"]
+    assert figures((0.7996, 0.8004), Scale.BINARY) == ["79.96 %", "80.04 %"]
+    assert figures((125.04, 125.4), Scale.SECONDS) == ["2 min 5 s", "2 min 5.4 s"]
+    assert figures((1234.504, 1234.5), Scale.USD) == ["$1,234.504", "$1,234.50"]
+
+
+def test_candidate_baseline_and_threshold_are_told_apart_and_a_demand_is_shown_as_it_is_written() -> None:
+    held = Criterion("a", "a", Scale.UNIT, threshold=0.8004)
+    row = CriterionResult(
+        held, Verdict.BELOW_THRESHOLD, (), Estimate(0.7996, 0.71, 0.9, 40), Estimate(0.8, 0.7, 0.9, 9)
+    )
+    assert threshold(held) == "at least 0.8004"
+    assert candidate_figure(row) == "0.7996 [0.71, 0.90]"
+    assert baseline_figure(row) == "0.80 [0.70, 0.90]"
+    assert finer_sides(replace(row, baseline=None, candidate=None)) == 0
 
 
 @given(st.floats(1e-9, 1e9), st.sampled_from([Scale.USD, Scale.SECONDS]))

@@ -54,7 +54,24 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
     (
         RESPONSE,
         found.MeanProvenShort(MISSED, 0.89999),
+        "mean 0.20 over 4 cases, threshold 0.90; at best 0.89999",
+    ),
+    (
+        RESPONSE,
+        found.MeanProvenShort(MISSED, 0.9 - 1e-14),
         "mean 0.20 over 4 cases, threshold 0.90; at best just below 0.90",
+    ),
+    (
+        RESPONSE,
+        found.MeanMisses(HeldMean(0.7996, 0.8004, 4, before=0.79961)),
+        "mean 0.7996 over 4 cases, threshold 0.8004; the baseline missed it too (0.79961) (strict)",
+    ),
+    (LATENCY, found.TrialBeyond("a", 3.0004, 3.0, 1), "a reached 3.0004 s, limit 3 s"),
+    (LATENCY, found.QuantileHolds(0.95, 2.9996, 3.0), "p95 2.9996 s, limit 3 s"),
+    (
+        RATE,
+        found.LossNotExcluded(Change(-0.02, -0.10004, 0.06, 40), -0.10004, 0.1),
+        "−2 points (−10 to +6) over 40 cases: its interval reaches −10.004 points, beyond the margin of 10 points",
     ),
     (
         RESPONSE,
