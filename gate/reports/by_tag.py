@@ -1,4 +1,8 @@
-"""Results by tag and complexity in words: where a loss is, and the rows of a table. Escapes nothing."""
+"""Results by tag and complexity in words: where a loss is, and the rows of a table. Escapes nothing.
+
+No interval stands in the table. Each would be that of its group alone, and of many groups a few lie below no change by
+chance, so one would read as a proof. What is named is found by a test of all groups together; JSON has the intervals.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gate.model import Concentration, GroupKind, GroupResult, Scale, SuiteResult, Verdict
-from gate.reports.formatting import change_interval, count, figures, interval
+from gate.reports.formatting import change, count, figures
 from gate.security.limits import cut
 
 SHOWN = 12
 """Groups that a report lists; the rest is counted."""
+NO_FIGURE = "–"
 MAX_NAME = 60
 """Characters of a tag in a sentence or a row."""
 
@@ -58,8 +63,9 @@ class Row(Struct, frozen=True):
     candidate: str
     baseline: str
     rates: str
-    """``100 % → 66 %``, or the candidate's alone."""
+    """``100 % → 66 %``; the candidate's alone where the baseline's is of other cases."""
     change: str
+    """Over paired cases."""
     moved: str
     """``33 broken, 35 worse, 2 better``; of paired cases, by however little."""
     is_named: bool
@@ -78,15 +84,25 @@ def rows(suite: SuiteResult, most: int = SHOWN) -> tuple[list[Row], int]:
     return [_row(one, is_named=(one.kind, one.name) in known) for one in order[:most]], left
 
 
+def is_paired(one: GroupResult) -> bool:
+    """Whether both sides are of the same cases, so that one can be read as what became of the other."""
+    sides = one.candidate, one.baseline, one.change
+    return len({side.n if side is not None else None for side in sides}) == 1 and one.change is not None
+
+
 def _row(one: GroupResult, *, is_named: bool) -> Row:
+    now, before, moved = one.candidate, one.baseline, one.change
+    known = [side.value if side is not None else None for side in (now, before)]
+    texts = figures(known, Scale.BINARY)
+    rate, was = (NO_FIGURE if value is None else text for value, text in zip(known, texts, strict=True))
     return Row(
         one,
         named(one.kind, one.name) if one.kind is GroupKind.COMPLEXITY else cut(" ".join(one.name.split()), MAX_NAME),
         f"{one.cases:,}",
-        interval(one.candidate, Scale.BINARY),
-        interval(one.baseline, Scale.BINARY),
-        " → ".join(figures([side.value for side in (one.baseline, one.candidate) if side is not None], Scale.BINARY)),
-        change_interval(one.change, Scale.BINARY),
+        rate,
+        was,
+        f"{was} → {rate}" if is_paired(one) else rate,
+        change(moved.value, Scale.BINARY) if moved is not None else NO_FIGURE,
         ", ".join(f"{n:,} {word}" for n, word in _counts(one) if n),
         is_named,
     )

@@ -176,7 +176,7 @@ def _criterion(
             f"change: {change_interval(words.change_shown(found), criterion.scale)} {change_sample(found)}", found
         ),
         judge_line(found),
-        evidence(found),
+        evidence(found, suite),
         reason(found) if words.needs_words(found) else "",
     )
     check = ReportItem(criterion.name, group, output=told)

@@ -153,7 +153,7 @@ def _criteria(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
     if whole and console.width >= _WIDE:
         _columns(console, [("candidate", "dim"), ("baseline", "dim"), ("change", "dim")])
     for row in whole:
-        _criterion(console, row, verbose=verbose)
+        _criterion(console, row, suite, verbose=verbose)
     brief = [row for row in suite.criteria if not any(row is other for other in whole)]
     for row in brief:
         _brief(console, row, suite)
@@ -212,7 +212,7 @@ def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
     console.print()
 
 
-def _criterion(console: Console, result: CriterionResult, *, verbose: bool) -> None:
+def _criterion(console: Console, result: CriterionResult, suite: SuiteResult, *, verbose: bool) -> None:
     verdict = words.shown(result)
     mark, style = _MARKS[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else _UNCHECKED
     note = "" if result.criterion.blocking or result.criterion.blocks_regression else ", warns only"
@@ -230,7 +230,7 @@ def _criterion(console: Console, result: CriterionResult, *, verbose: bool) -> N
         words.change_figure(result),
     ]
     rests = [sample(result.candidate), sample(result.baseline), change_sample(result)]
-    picture = words.change_picture(words.change_shown(result), result.criterion)
+    picture = words.change_picture(result, suite)
     if console.width >= _WIDE:
         _columns(
             console,

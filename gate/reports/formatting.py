@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
+from gate.decision.findings import natural_margin
 from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, SuiteResult
 
 MINUS = "−"
@@ -267,15 +268,22 @@ def threshold(criterion: Criterion) -> str:
     return ", ".join(demands) or "no worse than the baseline"
 
 
-def evidence(result: CriterionResult) -> str:
-    """What stands behind a verdict beyond the intervals: p-value, detectable drop, gaps, quantiles."""
+def allowed(result: CriterionResult, suite: SuiteResult) -> float | None:
+    """The loss that was called unchanged, as a reader means it: the margin that the comparison used, which of few cases
+    is wider than the configured one; else what the criterion says."""
+    found = suite.outcome.evidence.metrics.get(result.criterion.name) if suite.outcome is not None else None
+    return result.criterion.margin if found is None else natural_margin(found.margin, result.criterion)
+
+
+def evidence(result: CriterionResult, suite: SuiteResult) -> str:
+    """What stands behind a verdict beyond the intervals: p-value, detectable drop, margin, gaps, quantiles."""
     scale, notes = result.criterion.scale, []
     if result.p_value is not None:
         notes.append("p < 0.001" if result.p_value < 0.001 else f"p = {result.p_value:.3f}")
     if result.detectable is not None:
         notes.append(f"a loss of about {margin(result.detectable, scale)} shows in four of five such runs")
-    if result.criterion.margin is not None:
-        notes.append(f"margin {margin(result.criterion.margin, scale)}")
+    if (held := allowed(result, suite)) is not None:
+        notes.append(f"margin {margin(held, scale)}")
     if result.not_measured:
         notes.append(f"{count(result.not_measured, 'trial')} not measured")
     if said := deviation(result):

@@ -17,7 +17,6 @@ from gate.model import (
     BaselineInfo,
     CaseResult,
     CaseStatus,
-    Criterion,
     CriterionResult,
     Direction,
     Estimate,
@@ -31,6 +30,7 @@ from gate.reports import reasons, replayed
 from gate.reports.by_tag import in_named
 from gate.reports.explanation import headline
 from gate.reports.formatting import (
+    allowed,
     change_interval,
     count,
     dollars,
@@ -140,9 +140,11 @@ REACHES = (3.0, 6.0, 10.0, 30.0)
 """Margins to either end of a picture of a change: the first that has room for the interval."""
 
 
-def change_picture(change: Estimate | None, criterion: Criterion) -> str:
-    """A change with its interval as a picture, worse to the left; empty where there is no change to draw."""
-    margin = criterion.margin if criterion.margin is not None else criterion.scale.default_margin
+def change_picture(found: CriterionResult, suite: SuiteResult) -> str:
+    """`change_shown` with its interval as a picture, worse to the left, and the margin that it was held to; empty where
+    there is no change to draw."""
+    change, criterion, held = change_shown(found), found.criterion, allowed(found, suite)
+    margin = held if held is not None else criterion.scale.default_margin
     if change is None or not margin > 0:
         return ""
     sign = 1.0 if criterion.direction is Direction.HIGHER else -1.0

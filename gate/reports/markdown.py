@@ -10,13 +10,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gate.decision.comparison import PASS_RATE
 from gate.model import (
     CaseResult,
     CaseStatus,
-    Criterion,
     CriterionResult,
-    Estimate,
     Result,
     SuiteResult,
     Verdict,
@@ -199,8 +196,8 @@ def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
     return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
 
 
-def _picture(change: Estimate | None, criterion: Criterion) -> str:
-    drawn = words.change_picture(change, criterion)
+def _picture(result: CriterionResult, suite: SuiteResult) -> str:
+    drawn = words.change_picture(result, suite)
     return f"`{drawn}`" if drawn else ""
 
 
@@ -208,16 +205,15 @@ def _by_tag(suite: SuiteResult, left_out: int) -> str:
     """The tags that the loss is concentrated in, and all others in a fold while there is room for it."""
     shown, left = by_tag.rows(suite)
     open_, folded = ([row for row in shown if row.is_named is named] for named in (True, False))
-    parts = [f"### By tag\n\n{_tags(open_, suite)}"] if open_ else []
+    parts = [f"### By tag\n\n{_tags(open_)}"] if open_ else []
     if folded and left_out < NO_PASSES:
         more = f"\n\n… and {count(left, 'more tag')}" if left else ""
         title = f"{count(len(folded) + left, 'other tag' if open_ else 'tag')}"
-        parts.append(_fold(title if open_ else f"By tag: {title}", _tags(folded, suite) + more))
+        parts.append(_fold(title if open_ else f"By tag: {title}", _tags(folded) + more))
     return "\n\n".join(parts)
 
 
-def _tags(shown: Sequence[by_tag.Row], suite: SuiteResult) -> str:
-    rate = next((row.criterion for row in suite.criteria if row.criterion.name == PASS_RATE), None)
+def _tags(shown: Sequence[by_tag.Row]) -> str:
     rows = [
         " | ".join(
             [
@@ -227,13 +223,12 @@ def _tags(shown: Sequence[by_tag.Row], suite: SuiteResult) -> str:
                 row.candidate,
                 row.baseline,
                 row.change,
-                _picture(row.group.change, rate) if rate is not None else "",
                 f"{row.moved} |",
             ]
         )
         for row in shown
     ]
-    return _table(("", "Tag", "Cases", "Pass rate", "Baseline", "Change", _PICTURE, ""), rows)
+    return _table(("", "Tag", "Cases", "Pass rate", "Baseline", "Change", ""), rows)
 
 
 def _against_further(suite: SuiteResult, left_out: int) -> str:
@@ -263,7 +258,7 @@ def _criterion_row(result: CriterionResult, suite: SuiteResult) -> str:
             cell(f"**{now}**" if verdict is Verdict.BELOW_THRESHOLD else now, sample(result.candidate)),
             cell(words.baseline_figure(result), sample(result.baseline)),
             cell(f"**{change}**" if verdict is Verdict.REGRESSED else change, change_sample(result)),
-            f"{_picture(words.change_shown(result), criterion)} |",
+            f"{_picture(result, suite)} |",
         ]
     )
 
@@ -392,7 +387,7 @@ def _details(suite: SuiteResult, left_out: int, explain: str) -> str:
     """What stands behind the verdict, for who wants to know."""
     story = left_out < NO_DETAIL
     told = [c for c in suite.criteria if story and (left_out < NO_PASSES or words.needs_words(c))]
-    noted = [(c.criterion.name, note) for c in told[:_MANY] if (note := evidence(c))]
+    noted = [(c.criterion.name, note) for c in told[:_MANY] if (note := evidence(c, suite))]
     warnings = [line for line in explanation.warnings(suite) if line != draws.below_headline(suite)]
     parts = [
         _bullets(lead.story(suite), _MANY) if story else "",

@@ -86,7 +86,7 @@ def explain_record(
         lines.append(f"  baseline  {interval(result.baseline, scale, finer=finer)} {sample(result.baseline)}".rstrip())
         changed = f"  change    {change_interval(change_shown(result), scale)} {sample(result.change)}".rstrip()
         lines.append(with_means(changed, result))
-        if note := evidence(result):
+        if note := evidence(result, suite):
             lines.append(f"  evidence  {console(note)}")
         if result.spent is not None:
             lines.append(f"  spent     {percentage(result.spent)} of this comparison's error budget")

@@ -15,7 +15,6 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from gate.decision.comparison import PASS_RATE
-from gate.decision.findings import natural_margin
 from gate.model import (
     CaseResult,
     CaseStatus,
@@ -30,6 +29,7 @@ from gate.reports import labels as words
 from gate.reports.by_tag import where
 from gate.reports.formatting import (
     FINEST,
+    allowed,
     change_sample,
     count,
     dimensions,
@@ -219,7 +219,7 @@ def _facts(suite: SuiteResult) -> Mapping[str, str]:
 
 
 def _criterion(result: CriterionResult, suite: SuiteResult) -> Mapping[str, Any]:
-    criterion, verdict, allowed = result.criterion, words.shown(result), _margin(result, suite)
+    criterion, verdict = result.criterion, words.shown(result)
     advisory = "" if criterion.blocking or criterion.blocks_regression else "warns only"
     tone = TONES[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else "mute"
     return {
@@ -234,9 +234,9 @@ def _criterion(result: CriterionResult, suite: SuiteResult) -> Mapping[str, Any]
             ("baseline", *_two(words.baseline_figure(result)), sample(result.baseline)),
             ("change", *_two(words.change_figure(result)), change_sample(result)),
         ),
-        "plot": _plot(result, allowed),
+        "plot": _plot(result, allowed(result, suite)),
         "reason": "; ".join(filter(None, [reason(result), counted_failures(result), words.same_cause(result, suite)])),
-        "evidence": "; ".join(filter(None, [judge_line(result), evidence(result)])),
+        "evidence": "; ".join(filter(None, [judge_line(result), evidence(result, suite)])),
         "parts": [f"{one_line(name, 80)} {said}" for name, said in dimensions(result)[:_MANY]],
     }
 
@@ -248,13 +248,13 @@ def _two(text: str) -> tuple[str, str]:
     return f"{value}{points}", f"[{ends}" if bracket else ""
 
 
-def _plot(result: CriterionResult, allowed: float | None) -> Mapping[str, Any] | None:
+def _plot(result: CriterionResult, held: float | None) -> Mapping[str, Any] | None:
     """Both intervals on one axis, with the threshold and what is still called unchanged; its ends in words."""
     sides = [side for side in (result.candidate, result.baseline) if side is not None]
     if not sides:
         return None
     scale, limit = result.criterion.scale, result.criterion.threshold
-    band = _band(result, allowed)
+    band = _band(result, held)
     ends = [value for side in sides for value in (side.low, side.value, side.high)]
     ends += [limit] if limit is not None else []
     ends += [band[0]] if band is not None else []
@@ -262,35 +262,27 @@ def _plot(result: CriterionResult, allowed: float | None) -> Mapping[str, Any] |
     if band is not None:
         band = (band[0], axis.high if result.criterion.direction is Direction.HIGHER else axis.low)
     return {
-        "drawing": intervals(
-            Intervals(axis, result.candidate, result.baseline, band, limit), _described(result, allowed)
-        ),
+        "drawing": intervals(Intervals(axis, result.candidate, result.baseline, band, limit), _described(result, held)),
         "low": figure(axis.low, scale),
         "high": figure(axis.high, scale),
     }
 
 
-def _margin(result: CriterionResult, suite: SuiteResult) -> float | None:
-    """The loss that was called unchanged: what the comparison used, else what the criterion says."""
-    found = suite.outcome.evidence.metrics.get(result.criterion.name) if suite.outcome is not None else None
-    return result.criterion.margin if found is None else natural_margin(found.margin, result.criterion)
-
-
-def _band(result: CriterionResult, allowed: float | None) -> tuple[float, float] | None:
+def _band(result: CriterionResult, held: float | None) -> tuple[float, float] | None:
     """From the worst mean that is within the margin of the baseline's; None where nothing is compared by a margin."""
     criterion, before = result.criterion, result.baseline
-    if allowed is None or before is None or result.not_compared:
+    if held is None or before is None or result.not_compared:
         return None
-    loss = allowed * before.value if criterion.scale.is_relative else allowed
+    loss = held * before.value if criterion.scale.is_relative else held
     worst = before.value - loss if criterion.direction is Direction.HIGHER else before.value + loss
     return (worst, before.value) if math.isfinite(worst) else None
 
 
-def _described(result: CriterionResult, allowed: float | None) -> str:
+def _described(result: CriterionResult, held: float | None) -> str:
     scale, criterion = result.criterion.scale, result.criterion
     parts = [f"candidate {words.candidate_figure(result)}"]
     parts += [f"baseline {words.baseline_figure(result)}"] if result.baseline is not None else []
-    parts += [f"margin {margin(allowed, scale)}"] if allowed is not None else []
+    parts += [f"margin {margin(held, scale)}"] if held is not None else []
     parts += (
         [f"threshold {figure(criterion.threshold, scale, finer=FINEST)}"] if criterion.threshold is not None else []
     )

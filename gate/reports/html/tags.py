@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gate.model import Estimate, GroupKind, Scale, SuiteResult
-from gate.reports.by_tag import Row, rows
+from gate.reports.by_tag import Row, is_paired, rows
 from gate.reports.formatting import figures
 from gate.reports.html import page
 from gate.reports.html.plots import Axis, axis_of, movement
@@ -36,7 +36,7 @@ def _rates(found: Sequence[Row]) -> list[float]:
 
 def _row(one: Row, axis: Axis) -> Mapping[str, Any]:
     group = one.group
-    now, before = _value(group.candidate), _value(group.baseline)
+    now, before = _value(group.candidate), _value(group.baseline) if is_paired(group) else None
     said, was = figures((now, before), Scale.BINARY)
     was = "" if before is None else was
     return {
@@ -48,7 +48,6 @@ def _row(one: Row, axis: Axis) -> Mapping[str, Any]:
         "gained": f"{group.gained:,}" if group.gained else "",
         "now": said,
         "before": was,
-        "change": one.change,
         "plot": movement(before, now, axis, f"pass rate {said}" + (f", was {was}" if was else "")),
     }
 

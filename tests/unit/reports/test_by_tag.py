@@ -22,6 +22,7 @@ from gate.model import (
 )
 from gate.model import facts as fact
 from gate.reports import console, markdown
+from gate.reports.by_tag import rows
 from gate.reports.explanation import causes, headline
 from gate.reports.labels import change_picture, same_cause, told_once, worse_cases
 from gate.reports.sparkline import plain
@@ -61,7 +62,7 @@ def test_without_a_concentration_tags_are_in_a_fold() -> None:
 
 def test_the_console_lists_what_lost_and_all_with_verbose() -> None:
     short, long = (console.render(result(TAGGED), width=100, verbose=verbose) for verbose in (False, True))
-    assert re.search(r"✗ refund +20  90 % → 50 %  −40 \[−45, −35\] points  8 worse\n    noisy ", short)
+    assert re.search(r"✗ refund +20  90 % → 50 %  −40 points  8 worse\n    noisy ", short)
     assert "faq" not in short and "… and 1 more" in short
     assert "faq" in long
 
@@ -143,12 +144,29 @@ def test_a_criterion_that_fell_in_the_broken_cases_alone_is_told_with_them() -> 
 
 
 def test_a_picture_has_losses_on_the_left_whatever_direction_is_better() -> None:
-    change = Estimate(0.3, 0.2, 0.4, 40, 40, level=0.9)
-    higher, lower = (change_picture(change, replace(PART, direction=way, margin=0.1)) for way in Direction)
+    row = CriterionResult(PART, Verdict.PASS, change=Estimate(0.3, 0.2, 0.4, 40, 40, level=0.9))
+    ways = (replace(row, criterion=replace(PART, direction=way, margin=0.1)) for way in Direction)
+    higher, lower = (change_picture(one, REGRESSED) for one in ways)
     assert higher.index("●") > higher.index("│")
     assert lower.index("●") < lower.index("│")
-    assert change_picture(None, PART) == ""
+    assert change_picture(replace(row, change=None), REGRESSED) == ""
     assert plain(lower).isascii()
+
+
+def test_no_interval_stands_beside_a_tag_since_none_is_corrected_for_the_number_of_tags() -> None:
+    alone = replace(TAGGED, criteria=(), cases=(), concentrated=())
+    for text in (markdown.render(result(alone)), console.render(result(alone), width=100, verbose=True)):
+        lines = [line for line in text.splitlines() if "noisy" in line]
+        assert lines
+        assert not any("[" in line or "●" in line for line in lines)
+
+
+def test_both_sides_of_a_tag_are_told_as_one_movement_only_where_they_are_of_the_same_cases() -> None:
+    more = replace(group("refund", -0.4, 8), candidate=estimate(0.5, 0.2, 0.8, 30))
+    (row,), _ = rows(replace(TAGGED, groups=(more,)))
+    assert (row.rates, row.candidate, row.baseline, row.change) == ("50 %", "50 %", "90 %", "−40 points")
+    (same,), _ = rows(replace(TAGGED, groups=(group("refund", -0.4, 8),)))
+    assert same.rates == "90 % → 50 %"
 
 
 def test_what_passes_has_one_line_and_its_figures_with_verbose() -> None:

@@ -9,8 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, Verdict
+from gate.decision import Settings
+from gate.model import (
+    Criterion,
+    CriterionResult,
+    Direction,
+    Estimate,
+    EvidenceSummary,
+    MetricChange,
+    Outcome,
+    Scale,
+    Stage,
+    StageKind,
+    Verdict,
+)
 from gate.model.results import CalibratedJudge
+from gate.pipeline.verdict import result_of
+from gate.reports import load_report
 from gate.reports.formatting import (
     change,
     change_interval,
@@ -19,6 +34,7 @@ from gate.reports.formatting import (
     difference_interval,
     dollars,
     end_and_margin,
+    evidence,
     figure,
     figures,
     finer_sides,
@@ -30,7 +46,9 @@ from gate.reports.formatting import (
     seconds,
     threshold,
 )
-from gate.reports.labels import baseline_figure, candidate_figure
+from gate.reports.labels import baseline_figure, candidate_figure, change_picture
+
+from .samples import PASSED
 
 
 @pytest.mark.parametrize(
@@ -192,6 +210,21 @@ def test_candidate_baseline_and_threshold_are_told_apart_and_a_demand_is_shown_a
 def test_nothing_that_is_there_is_shown_as_zero(value: float, scale: Scale) -> None:
     if scale is Scale.USD or value >= 1e-4:
         assert any(c in "123456789" for c in figure(value, scale))
+
+
+def test_the_margin_that_is_told_is_the_one_that_decided() -> None:
+    rate = Criterion("pass_rate", "pass_rate", Scale.BINARY, margin=0.1)
+    row = CriterionResult(rate, Verdict.PASS, change=Estimate(-0.1, -0.15, -0.05, 10, 10, level=0.9))
+    look = MetricChange(10, 10, -0.1, -0.15, -0.05, 0.2, True, None, True)
+    summary = EvidenceSummary(1, 10, {}, (), None, None, 500.0, (), {}, {"pass_rate": look})
+    few = replace(PASSED, criteria=(row,), outcome=Outcome("PASS", (), Stage(StageKind.CERTIFIED, 1), summary))
+    assert evidence(row, few) == "margin 20 points"
+    assert evidence(row, replace(few, outcome=None)) == "margin 10 points"
+    within, beyond = (change_picture(row, one) for one in (few, replace(few, outcome=None)))
+    assert within.index("┊") < within.index("●") and within != beyond
+    for form in ("markdown", "console", "html", "junit", "ctrf"):
+        text = load_report(form)(result_of([few], Settings(), command="gate run"))
+        assert "margin 10 points" not in text
 
 
 def test_a_calibrated_judge_is_told_in_a_line() -> None:
