@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from gate.decision.engine.state import Metric, margin_of
 from gate.model import Criterion, Direction, MetricChange
 from gate.model.findings import Change
 
@@ -19,6 +20,15 @@ def natural_margin(margin: float, criterion: Criterion) -> float:
     if not criterion.scale.is_relative:
         return margin
     return math.expm1(margin) if criterion.direction is Direction.LOWER else -math.expm1(-margin)
+
+
+def margin_over(found: MetricChange, criterion: Criterion, cases: int) -> float:
+    """The oriented margin that would hold for a suite of so many cases, of the same kind: where few cases widened it,
+    more of them widen it less."""
+    own = criterion.scale.default_margin if criterion.margin is None else criterion.margin
+    if criterion.scale.is_relative or found.margin <= own:
+        return found.margin
+    return margin_of(Metric(criterion.name, "binary", criterion.direction, own), cases)
 
 
 def change_of(found: MetricChange, criterion: Criterion) -> Change:

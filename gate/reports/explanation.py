@@ -6,13 +6,14 @@ the product reads a sentence again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import assert_never
 
 from gate.decision.comparison import PASS_RATE
-from gate.decision.findings import natural
-from gate.decision.trade import most_suspect, moved, proven_by_mean
+from gate.decision.findings import margin_over, natural
+from gate.decision.trade import ROUNDING, most_suspect, moved, proven_by_mean
 from gate.model import (
     CrashFacts,
     Criterion,
@@ -638,15 +639,35 @@ def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
     for criterion, found in _blocking(suite, evidence):
         if found.holds or found.low is None:
             continue
-        half, room, name = found.change - found.low, found.change + found.margin, criterion.name
-        if room <= 0:
-            return [f"to decide {name}: more trials on both sides; the estimate itself is beyond its margin"]
-        if half > MOST_TIMES**0.5 * room:
-            return [f"to decide {name}: more trials on both sides; the estimate itself is close to its margin"]
-        cases = max(found.cases + 1, round(found.cases * (half / room) ** 2))
-        wide = _as_option(max(-found.low, found.margin), criterion)
-        return [f"to decide {name}: about {cases:,} cases, or more baseline trials, or a margin of {wide}"]
+        return [f"to decide {criterion.name}: {_what_decides(found, criterion)}"]
     return [] if _bounds(suite, evidence) else ["to decide: more cases, or more trials on both sides"]
+
+
+def _what_decides(found: MetricChange, criterion: Criterion) -> str:
+    """What would bound a loss by its margin, if what was measured so far is true."""
+    trials = "more trials on both sides"
+    if found.change + found.margin <= 0:
+        return f"{trials}; the estimate itself is beyond its margin"
+    wide = f"a margin of {_as_option(max(-(found.low or 0.0), found.margin), criterion)}"
+    if cases := _enough(found, criterion):
+        return f"about {count(cases, 'case')}, or more baseline trials, or {wide}"
+    if found.change + margin_over(found, criterion, MOST_TIMES * found.cases) <= 0:
+        return f"{trials}, or {wide}; of more cases the margin is narrower, and the estimate itself is beyond it"
+    return f"{trials}; the estimate itself is close to its margin"
+
+
+def _enough(found: MetricChange, criterion: Criterion) -> int:
+    """The fewest cases of which the interval, as wide as it is for its cases, would end within the margin that holds
+    for so many; 0 where no number that a reader is told does."""
+    half, most = found.change - (found.low or 0.0), MOST_TIMES * found.cases
+    if margin_over(found, criterion, most) == found.margin:
+        cases = max(found.cases + 1, math.ceil(found.cases * (half / (found.change + found.margin)) ** 2 - ROUNDING))
+        return cases if cases <= most else 0
+
+    def ends_within(cases: int) -> bool:
+        return half * math.sqrt(found.cases / cases) <= found.change + margin_over(found, criterion, cases)
+
+    return next(filter(ends_within, range(found.cases + 1, most + 1)), 0)
 
 
 def _suspected(evidence: EvidenceSummary) -> list[str]:
@@ -657,10 +678,10 @@ def _suspected(evidence: EvidenceSummary) -> list[str]:
 
 
 def _as_option(value: float, criterion: Criterion) -> str:
-    """A margin as it is written in the configuration."""
+    """A margin as it is written in the configuration, rounded up: a lower one would be too narrow."""
     if criterion.scale.is_relative:
-        return f"{abs(natural(-value, criterion)):.0%}"
-    return f"{value:.2f}"
+        value = abs(natural(-value, criterion))
+    return f"{math.ceil(100 * value - ROUNDING) / 100:.2f}"
 
 
 # --- what changed, and what to be careful of ------------------------------------------------------

@@ -13,8 +13,19 @@ from msgspec.structs import replace
 from gate.decision.engine.clusters import grouped, log_es_of, units_of
 from gate.decision.engine.coupled import ComparedTrials, apart_from, compared, linked, paired_difference, with_pairs
 from gate.decision.engine.repeats import LEAST_SUITE, AskedAgain, Failing
-from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Metric, Partner, Row, State
-from gate.model import Direction, Scale, Side, Stage, StageKind
+from gate.decision.engine.state import (
+    CONCURRENT,
+    CONFIRM,
+    FULL,
+    TINY,
+    Config,
+    Metric,
+    Partner,
+    Row,
+    State,
+    margin_of,
+)
+from gate.model import Direction, Side, Stage, StageKind
 from gate.statistics.agreement import corrected_change
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
 from gate.statistics.intervals import (
@@ -44,13 +55,8 @@ FALSE_DISCOVERY = 0.10
 ZERO_TRIALS = 11
 """Failing trials in a row, of a case that always passed, that keep a suite from PASS even where its baseline is too
 thin for a proof. One that passes half the time does so once in two thousand."""
-TINY = 2
-"""Cases of which two cases' worth is all there is to lose: nothing would fail such a margin."""
-TINY_MARGIN = 0.5
 TINY_BY_CHANCE = 0.2
 """Of so few cases the interval says nothing. They pass unless chance alone shows as much less often than this."""
-DEFAULT_MARGINS = {scale.kind: scale.default_margin for scale in (Scale.BINARY, Scale.UNIT, Scale.COUNT)}
-"""By kind, of metrics that give none."""
 
 
 class CaseEvidence(Struct):
@@ -835,14 +841,3 @@ def _squares(values: Sequence[float]) -> float:
     """Sum of squares around the mean; `statistics.variance` is exact, and thirty times as slow."""
     centre = math.fsum(values) / len(values)
     return math.fsum((value - centre) ** 2 for value in values)
-
-
-def margin_of(metric: Metric, cases: int) -> float:
-    """The loss still called unchanged, on the oriented scale; for success at least two cases' worth, or half of what
-    fewer than three cases have to lose."""
-    margin = DEFAULT_MARGINS[metric.kind] if metric.margin is None else metric.margin
-    if metric.kind == "binary":
-        return max(margin, TINY_MARGIN if cases <= TINY else 2 / cases)
-    if metric.kind == "positive":
-        return math.log1p(margin) if metric.direction is Direction.LOWER else -math.log1p(-min(margin, 0.99))
-    return margin

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
 
-from gate.model import CONFIRM, FULL, Direction, MetricKind, Side
+from gate.model import CONFIRM, FULL, Direction, MetricKind, Scale, Side
 
 CONCURRENT = "concurrent"
 """Tag of a round that tells the change from a drift of the provider, by the baseline's agent run now."""
@@ -30,6 +31,7 @@ __all__ = [
     "Round",
     "Row",
     "State",
+    "margin_of",
 ]
 
 
@@ -46,6 +48,24 @@ class Metric(Struct, frozen=True):
     """What a true difference is multiplied by in these values: below 1 where a calibrated judge errs."""
     slope_error: float = 0.0
     """Its standard error."""
+
+
+TINY = 2
+"""Cases of which two cases' worth is all there is to lose: nothing would fail such a margin."""
+TINY_MARGIN = 0.5
+DEFAULT_MARGINS = {scale.kind: scale.default_margin for scale in (Scale.BINARY, Scale.UNIT, Scale.COUNT)}
+"""By kind, of metrics that give none."""
+
+
+def margin_of(metric: Metric, cases: int) -> float:
+    """The loss still called unchanged, on the oriented scale; for success at least two cases' worth, or half of what
+    fewer than three cases have to lose."""
+    margin = DEFAULT_MARGINS[metric.kind] if metric.margin is None else metric.margin
+    if metric.kind == "binary":
+        return max(margin, TINY_MARGIN if cases <= TINY else 2 / cases)
+    if metric.kind == "positive":
+        return math.log1p(margin) if metric.direction is Direction.LOWER else -math.log1p(-min(margin, 0.99))
+    return margin
 
 
 class Config(Struct, frozen=True):

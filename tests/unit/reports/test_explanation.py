@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.commands.texts.explain import rule_lines
@@ -564,10 +566,11 @@ def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -
         "still open after the last trial: an unchanged agent looks as bad or worse in 14 % of runs; "
         "a drop of about 31 points shows in four of five such runs",
         "pass rate: lower than −29 points is ruled out at 95 % confidence; its margin is narrower",
-        "to decide pass rate: about 36 cases, or more baseline trials, or a margin of 0.29",
+        "to decide pass rate: more trials on both sides, or a margin of 0.29; of more cases the margin is narrower, "
+        "and the estimate itself is beyond it",
         "suspected, but not proven at this error rate: a; more baseline trials would tell",
     )
-    assert explanation.to_decide(suite).startswith("to decide pass rate: about 36 cases")
+    assert explanation.to_decide(suite).startswith("to decide pass rate: more trials on both sides, or a margin")
     assert explanation.to_decide(PASSED) == ""
 
 
@@ -594,7 +597,34 @@ def test_a_drift_of_the_provider_is_told() -> None:
     assert told[2] == "against the baseline's newest runs alone no drop shows: the provider may have moved before them"
 
 
-@pytest.mark.parametrize(("change", "said"), [(-0.1999999999, "close to its margin"), (-0.2001, "beyond its margin")])
+def open_rate(cases: int, change: float, low: float, margin: float) -> tuple[MetricChange, Criterion]:
+    found = MetricChange(cases, cases, change, low, 0.1, margin, False, 0.3, blocks_regression=True)
+    return found, INCONCLUSIVE.criteria[0].criterion
+
+
+def test_the_cases_that_would_decide_are_held_to_the_margin_of_so_many() -> None:
+    """Two cases' worth of ten is a margin of 20 points; of twenty and more it is the configured 10."""
+    found, rate = open_rate(10, -0.05, -0.30, 0.2)
+    cases = explanation._enough(found, rate)
+    assert cases == 250, "(0.25 / 0.05)² times as many, not the 28 of the margin that ten cases have"
+    assert explanation._what_decides(found, rate) == "about 250 cases, or more baseline trials, or a margin of 0.30"
+    near, _ = open_rate(10, 0.0, -0.201, 0.2)
+    assert explanation._enough(near, rate) == 41
+    large, _ = open_rate(100, -0.02, -0.15, 0.1)
+    assert explanation._enough(large, rate) == 265
+    assert explanation._what_decides(open_rate(10, -0.05, -0.2951, 0.2)[0], rate).endswith("or a margin of 0.30")
+
+
+@given(st.integers(3, 60), st.floats(-0.3, 0.1), st.floats(0.01, 0.5))
+def test_as_many_cases_as_are_said_to_decide_do(cases: int, change: float, half: float) -> None:
+    margin = max(0.1, 2 / cases)
+    assume(change - half < -margin < change)
+    found, rate = open_rate(cases, change, change - half, margin)
+    if enough := explanation._enough(found, rate):
+        assert change - half * (cases / enough) ** 0.5 >= -max(0.1, 2 / enough) - 1e-9
+
+
+@pytest.mark.parametrize(("change", "said"), [(-0.0999999999, "close to its margin"), (-0.2001, "beyond its margin")])
 def test_what_no_number_of_cases_decides_asks_for_trials(change: float, said: str) -> None:
     suite = decided("INCONCLUSIVE", Stage(StageKind.END))
     assert suite.outcome is not None
