@@ -22,7 +22,7 @@ from gate.decision.crashes import base_gone, failures_excused, lost_to_infrastru
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.provider import answered_by, tools_changed
-from gate.decision.trade import MOST_SUSPECTS, badness, most_suspect, moved, proven_by_mean, rests_on_trade
+from gate.decision.trade import MOST_SUSPECTS, ROUNDING, badness, most_suspect, moved, proven_by_mean, rests_on_trade
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
     PROBE,
@@ -33,7 +33,6 @@ from gate.model import (
     CriterionResult,
     Direction,
     Outcome,
-    Scale,
     Side,
     SuiteResult,
     Trial,
@@ -156,20 +155,20 @@ def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], ou
         if outcome is None:
             return CasesBroke(broken)
         return CasesBroke(broken, moved(outcome.evidence, broken), outcome.evidence.paired)
-    return _whole_got_worse(first.criterion, at_fault, cases, outcome)
+    return _whole_got_worse(at_fault, cases, outcome)
 
 
 def _whole_got_worse(
-    criterion: Criterion,
-    at_fault: Sequence[CriterionResult],
-    cases: Sequence[CaseResult],
-    outcome: Outcome | None,
+    at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None
 ) -> Cause:
-    """Nothing is named: the most suspect cases are what a reader looks at first."""
+    """Nothing is named: the most suspect cases are what a reader looks at first. They are those that fell in what got
+    worse; whether whole trials passed is the pass rate's own matter."""
     names = tuple(r.criterion.name for r in at_fault)
+    alone = (r.criterion for r in at_fault if set(names).isdisjoint(r.criterion.parts))
+    criterion = next(alone, at_fault[0].criterion)
     drift = outcome is not None and outcome.stage.drift_open
     by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
-    if criterion.scale is Scale.BINARY and outcome is not None:
+    if criterion.name == PASS_RATE and outcome is not None:
         return SuiteGotWorse(names, by_mean, drift, most_suspect(cases))
     return SuiteGotWorse(names, by_mean, drift, (), _fell(criterion, cases))
 
@@ -193,7 +192,9 @@ def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]
     found = []
     for case in cases:
         now, before = case.scores.get(criterion.name, (None, None))
-        if now is not None and before is not None and sign * (now - before) > 0:
+        if case.status is CaseStatus.QUARANTINED or now is None or before is None:
+            continue
+        if sign * (now - before) > ROUNDING:
             found.append(Fell(case.id, before, now))
     return tuple(sorted(found, key=lambda f: (-sign * (f.now - f.before), f.case_id))[:MOST_SUSPECTS])
 

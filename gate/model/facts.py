@@ -268,9 +268,9 @@ class SuiteGotWorse(Fact, frozen=True):
     perhaps_drift: bool = False
     """Whether only stored trials prove it, so that a provider that changed since looks the same."""
     suspects: tuple[CaseTally, ...] = ()
-    """The cases with the most evidence against them, the strongest first."""
+    """Of the pass rate: the cases with the most evidence against them, the strongest first."""
     fell: tuple[Fell, ...] = ()
-    """Where no case fails more often: those whose score of the first criterion fell most."""
+    """Of another criterion: the cases whose score of it fell most. It is the first that has no part among them."""
     missed: tuple[str, ...] = ()
     """Blocking criteria that fail for certain whatever the baseline did."""
     drift_moot: bool = False

@@ -264,7 +264,7 @@ def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
 
 
 def _falls(suite: SuiteResult, cause: fact.SuiteGotWorse) -> list[str]:
-    row = _row(suite, cause.criteria[0])
+    row = _row(suite, causes(suite, cause.criteria)[0])
     if row is None:
         return []
     scale = row.criterion.scale

@@ -108,6 +108,28 @@ def test_the_most_suspect_cases_are_the_first_that_are_listed_with_the_same_coun
     assert "most suspect: case-01 6/6 → 0/1" in headline(found)
 
 
+def test_the_most_suspect_cases_of_a_criterion_are_those_that_fell_in_it() -> None:
+    """A case that fails more often for another reason is not why the tone got worse."""
+    tone = Criterion("tone", "tone", Scale.BINARY)
+    fell, failing = set(IDS[:20]), IDS[39]
+
+    def scores(case_id: str, *, changed: bool) -> dict[str, float]:
+        worse = changed and case_id in fell
+        return {"tone": 0.0 if worse else 1.0, "trajectory": 0.0 if changed and case_id == failing else 1.0}
+
+    now, before = (
+        [trial(c, k, round=k, **scores(c, changed=changed)) for k in range(1, n + 1) for c in IDS]
+        for changed, n in ((True, 2), (False, 5))
+    )
+    found = judge(SUITE, [TRAJECTORY, tone], now, before, settings=Settings(exact_epochs=2))
+    assert isinstance(found.cause, SuiteGotWorse), headline(found)
+    assert found.cause.criteria == ("tone",)
+    assert {one.case_id for one in found.cause.fell} < fell
+    assert not found.cause.suspects
+    assert "most suspect: case-00 100 % → 0 %" in headline(found)
+    assert failing not in headline(found)
+
+
 def test_where_no_case_is_listed_as_worse_those_that_fail_more_often_are_the_most_suspect() -> None:
     failing = CaseResult("b", CaseStatus.FLAKY, passed=4, trials=5, baseline_passed=5, baseline_trials=5)
     parked = replace(failing, id="a", status=CaseStatus.QUARANTINED)
