@@ -37,7 +37,7 @@ from gate.decision.crashes import (
 from gate.decision.facts import cause, changes, course, warnings
 from gate.decision.findings import natural
 from gate.decision.replayed import replayed_share
-from gate.decision.tags import by_group, where
+from gate.decision.tags import Pairs, by_group, outcomes, where
 from gate.decision.thresholds import baseline_groups, case_values, failures
 from gate.decision.trade import trade_of, traded
 from gate.model import (
@@ -384,6 +384,7 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
         candidate=now,
         baseline=before,
         change=change_estimate(found, criterion),
+        compared=_compared(comparison, criterion) if found is not None else None,
         p_value=_p_value(outcome, criterion.name),
         detectable=_detectable(found, criterion),
         spent=spent(outcome.evidence) if outcome and found and found.blocks_regression else None,
@@ -394,6 +395,18 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
         judge=calibrated_judge(criterion, correction_of(comparison, criterion), now, before),
         checked=checked,
     )
+
+
+def _compared(comparison: Comparison, criterion: Criterion) -> tuple[float, float] | None:
+    """The means of both sides over the cases that both have."""
+    if criterion.name == PASS_RATE:
+        sides = outcomes(comparison)
+    else:
+        sides = Pairs(comparison.values(criterion), comparison.stored_values(criterion))
+    both = [case_id for case_id, values in sides.now.items() if values and sides.before.get(case_id)]
+    if not both:
+        return None
+    return mean([mean(sides.before[i]) for i in both]), mean([mean(sides.now[i]) for i in both])
 
 
 def _dimensions(comparison: Comparison, criterion: Criterion) -> dict[str, tuple[Estimate | None, Estimate | None]]:

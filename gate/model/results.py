@@ -86,6 +86,8 @@ class CriterionResult(Struct, frozen=True):
     """Of a criterion whose judge is calibrated."""
     checked: bool = True
     """Whether a comparison, a threshold or a limit judged it; without one it gets no tick either."""
+    compared: tuple[float, float] | None = None
+    """The baseline's mean and the candidate's over the cases that both have; the estimates are over all of each."""
 
 
 class GroupResult(Struct, frozen=True):

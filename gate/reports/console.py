@@ -24,6 +24,7 @@ from gate.reports.formatting import (
     listing,
     of_means,
     quantiles,
+    same_cases,
     sample,
     threshold,
     tool_times,
@@ -172,7 +173,9 @@ def _brief(console: Console, row: CriterionResult, suite: SuiteResult) -> None:
     mark, style = _MARKS[words.shown(row)]
     scale = row.criterion.scale
     said = words.candidate_figure(row)
-    said += f", was {figure(row.baseline.value, scale, finer=finer_sides(row))}" if row.baseline else ""
+    if row.baseline is not None:
+        n, of = ("", "") if same_cases(row) else (f" {sample(row.candidate)}", f" {sample(row.baseline)}")
+        said += f"{n}, was {figure(row.baseline.value, scale, finer=finer_sides(row))}{of}"
     if same := words.same_cause(row, suite):
         said += f": {same}"
     elif row.change is not None:

@@ -139,12 +139,16 @@ def _baseline(result: Result) -> dict[str, Any]:
 
 
 def _pass_rate(result: Result) -> dict[str, float]:
-    """Of a single suite, the rate of trials that pass; rates of several have no common meaning."""
+    """Of a single suite, the rate of trials that pass, of both sides over the cases that they share; rates of several
+    have no common meaning."""
     suites = result.suites if len(result.suites) == 1 else ()
     rates = [found for suite in suites for found in suite.criteria if found.criterion.name == PASS_RATE]
     if not rates:
         return {}
-    return _delta(_value(rates[0].candidate), _value(rates[0].baseline))
+    if rates[0].compared is not None:
+        before, now = map(_finite, rates[0].compared)
+        return _delta(now, before)
+    return _delta(_value(rates[0].candidate), None)
 
 
 def _value(estimate: Estimate | None) -> float | None:

@@ -41,6 +41,7 @@ from gate.reports.formatting import (
     listing,
     margin,
     percentage,
+    same_cases,
     with_means,
 )
 from gate.reports.reasons import (
@@ -293,10 +294,10 @@ def trade(suite: SuiteResult, found: fact.TradedOff) -> str:
 
 def _rates(suite: SuiteResult) -> str:
     row = _row(suite, PASS_RATE)
-    if row is None or row.candidate is None or row.baseline is None:
+    if row is None or row.compared is None or row.change is None:
         return ""
-    before, now = figures((row.baseline.value, row.candidate.value), row.criterion.scale)
-    return f"; pass rate {before} → {now}"
+    over = "" if same_cases(row) else f" over {count(row.change.n, 'compared case')}"
+    return f"; pass rate {' → '.join(figures(row.compared, row.criterion.scale))}{over}"
 
 
 def pooled(cases: Iterable[CaseTally]) -> str:

@@ -190,19 +190,30 @@ def change_interval(estimate: Estimate | None, scale: Scale) -> str:
 
 
 def of_means(row: CriterionResult) -> str:
-    """``the mean over all cases −48.4 %``, where a typical case changed otherwise; empty where that says enough."""
-    now, before, found = row.candidate, row.baseline, row.change
-    if not row.criterion.scale.is_relative or now is None or before is None or found is None:
+    """``the mean over all cases −48.4 %``, where a typical case changed otherwise; empty where that says enough.
+
+    Both means are over the cases that both sides have, as the typical case is one of these.
+    """
+    found = row.change
+    if not row.criterion.scale.is_relative or row.compared is None or found is None:
         return ""
-    if not (before.value > 0 and now.value >= 0 and found.value > -1):
+    before, now = row.compared
+    if not (before > 0 and now >= 0 and found.value > -1):
         return ""
-    ratio = now.value / before.value
+    ratio = now / before
     if not (math.isfinite(ratio) and math.isfinite(found.value)):
         return ""
     apart = math.inf if ratio == 0 else abs(math.log(ratio) - math.log1p(found.value))
     opposed = (ratio - 1) * found.value < 0
     said = apart > APART or (opposed and apart > OPPOSED)
-    return f"the mean over all cases {percentage(ratio - 1, signed=True)}" if said else ""
+    cases = "all cases" if same_cases(row) else f"the {count(found.n, 'compared case')}"
+    return f"the mean over {cases} {percentage(ratio - 1, signed=True)}" if said else ""
+
+
+def same_cases(row: CriterionResult) -> bool:
+    """Whether candidate and baseline are means over the same cases, those that are compared."""
+    sides = [side.n for side in (row.candidate, row.baseline, row.change) if side is not None]
+    return None not in (row.candidate, row.baseline) and len(set(sides)) == 1
 
 
 def with_means(text: str, row: CriterionResult) -> str:

@@ -38,6 +38,7 @@ from gate.reports.formatting import (
     figures,
     judge_line,
     margin,
+    same_cases,
     sample,
     seconds,
     threshold,
@@ -174,7 +175,7 @@ def _tiles(suite: SuiteResult) -> list[tuple[str, str, str]]:
     tiles = []
     if rate is not None and rate.candidate is not None:
         scale = rate.criterion.scale
-        before = rate.baseline.value if rate.baseline is not None else None
+        before = rate.baseline.value if rate.baseline is not None and same_cases(rate) else None
         now, then = figures((rate.candidate.value, before), scale)
         tiles.append(("Pass rate", now, f"was {then}" if before is not None else sample(rate.candidate)))
     worse, better = len(words.worse_cases(suite)), len(words.improved_cases(suite))

@@ -45,7 +45,7 @@ from gate.reports import explanation
 from gate.reports.labels import baseline_line
 from gate.reports.reasons import reason
 
-from .samples import INCONCLUSIVE, PASSED, REGRESSED
+from .samples import INCONCLUSIVE, PASSED, REGRESSED, estimate
 
 UNCOMPARED = fact.Uncompared(new=1, edited=2, removed=3)
 LOST = (CaseTally("a", 0, 4, 5, 5),)
@@ -137,6 +137,17 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
     (fact.Doubted(), "the rules moved; the agent fails in 2 cases, and did not at the baseline"),
 ]
 DOUBTS = (fact.Stated("the rules moved"), fact.UnexplainedFailures(2))
+
+
+def test_a_trade_tells_both_pass_rates_of_the_same_cases() -> None:
+    """Two new cases that fail are no part of what was traded."""
+    row = replace(REGRESSED.criteria[0], candidate=estimate(0.9, 0.8, 0.95, 42), compared=(0.93, 0.95))
+    row = replace(row, criterion=replace(row.criterion, name="pass rate"))
+    cause = fact.TradedOff(LOST, GAINED, named=True, gained_named=True, policy="block")
+    suite = replace(REGRESSED, cause=cause, criteria=(row,))
+    assert explanation.headline(suite).endswith("; pass rate 93 % → 95 % over 40 compared cases")
+    same = replace(row, candidate=estimate(0.95, 0.8, 0.99, 40))
+    assert explanation.headline(replace(suite, criteria=(same,))).endswith("; pass rate 93 % → 95 %")
 
 
 @pytest.mark.parametrize(("cause", "said"), HEADLINES)

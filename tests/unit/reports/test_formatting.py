@@ -145,10 +145,11 @@ def test_means_are_told_where_a_typical_case_changed_otherwise(
     now: float, before: float, typical: float, said: str
 ) -> None:
     sides = (Estimate(value, value, value, 9) for value in (now, before, typical))
-    row = CriterionResult(Criterion("cost", "cost", Scale.USD, Direction.LOWER), Verdict.PASS, (), *sides)
+    cost = Criterion("cost", "cost", Scale.USD, Direction.LOWER)
+    row = CriterionResult(cost, Verdict.PASS, (), *sides, compared=(before, now))
     assert of_means(row) == said
     assert of_means(replace(row, criterion=replace(row.criterion, scale=Scale.UNIT))) == ""
-    assert of_means(replace(row, baseline=None)) == ""
+    assert of_means(replace(row, compared=None)) == ""
 
 
 def test_n_and_trials() -> None:

@@ -21,6 +21,7 @@ FELL = measured(
     estimate(0.0435, 0.03, 0.06),
     estimate(0.0843, 0.02, 0.2),
     estimate(0.782, 0.448, 1.193),
+    compared=(0.0843, 0.0435),
 )
 SUITE = replace(PASSED, criteria=(FELL,), warnings=(facts.QuietRise("cost", 0.782),))
 RESULT = replace(RESULTS["pass"], suites=(SUITE,))
@@ -47,6 +48,15 @@ def test_other_forms() -> None:
         assert TYPICAL in _flat(text)
         assert MEANS in _flat(text)
         assert "changed by" not in text
+
+
+def test_means_over_other_cases_are_not_set_against_one_another() -> None:
+    """Four dear cases are new: over the cases that both have the mean rose as a typical case's did."""
+    new = replace(FELL, candidate=estimate(0.4, 0.3, 0.6, 44), compared=(0.0843, 0.15))
+    assert reason(new) == f"{TYPICAL} (+44.8 % to +119.3 %) over 40 cases"
+    fell = replace(new, compared=(0.0843, 0.0435))
+    assert reason(fell).endswith("; the mean over the 40 compared cases −48.4 %")
+    assert reason(replace(fell, compared=None)) == reason(new)
 
 
 def test_warning_and_reason() -> None:
