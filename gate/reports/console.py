@@ -16,6 +16,7 @@ from gate.reports import by_tag, explanation, headline, replayed
 from gate.reports import labels as words
 from gate.reports.formatting import (
     change_sample,
+    count,
     deviation,
     dimensions,
     figure,
@@ -174,7 +175,8 @@ def _brief(console: Console, row: CriterionResult, suite: SuiteResult) -> None:
     scale = row.criterion.scale
     said = words.candidate_figure(row)
     if row.baseline is not None:
-        n, of = ("", "") if same_cases(row) else (f" {sample(row.candidate)}", f" {sample(row.baseline)}")
+        sides = (row.candidate, row.baseline)
+        n, of = ("", "") if same_cases(row) else (f" (n = {side.n:,})" if side else "" for side in sides)
         said += f"{n}, was {figure(row.baseline.value, scale, finer=finer_sides(row))}{of}"
     if same := words.same_cause(row, suite):
         said += f": {same}"
@@ -356,7 +358,7 @@ def _diff(console: Console, case: CaseResult) -> None:
         for mark, text in turn.lines[:40]:
             _line(console, 6, (f"{mark} {escape.console(text, 500)}", styles.get(mark, "")), hang=4)
         if len(turn.lines) > 40:
-            _line(console, 6, (f"… and {len(turn.lines) - 40:,} more lines", "dim"))
+            _line(console, 6, (f"… and {count(len(turn.lines) - 40, 'more line')}", "dim"))
 
 
 def _listed(console: Console, title: str, texts: Sequence[str], style: str = "") -> None:

@@ -42,6 +42,7 @@ from gate.reports.formatting import (
     margin,
     percentage,
     same_cases,
+    were,
     with_means,
 )
 from gate.reports.reasons import (
@@ -107,7 +108,7 @@ def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
             by = f" (stopped: {suite.course.stopped})" if suite.course is not None and suite.course.stopped else ""
             return f"could not measure: {_problem(cause.problem)}{by}"
         case fact.CutShort():
-            return f"stopped: {cause.why}; {cause.epochs} of {cause.wanted} epochs were run"
+            return f"stopped: {cause.why}; {cause.epochs} of {count(cause.wanted, 'epoch')} {were(cause.epochs)} run"
         case fact.ShardMeasured():
             made = f"{count(cause.trials, 'trial')} of {count(cause.cases, 'case')}"
             return f"shard {cause.shard} of {cause.of}: {made}; `gate merge` decides once all shards are done"
@@ -218,7 +219,7 @@ def _thin(suite: SuiteResult) -> str:
 def _so_far(thin: fact.ThinBaseline, compared: int) -> str:
     """``fewer than 5 stored trials in 40 of 100 cases (least: 2)``."""
     where = "a case" if thin.cases >= compared else f"in {thin.cases} of {count(compared, 'case')}"
-    return f"fewer than {thin.wanted} stored trials {where} (least: {thin.least})"
+    return f"fewer than {count(thin.wanted, 'stored trial')} {where} (least: {thin.least})"
 
 
 def _more_stored(thin: fact.ThinBaseline) -> str:
@@ -356,7 +357,9 @@ def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
         case fact.AllQuarantined():
             return "every case is in quarantine: nothing is left to judge"
         case fact.Outage():
-            which = "cases that answered at the baseline fail alike" if problem.compared else "cases fail"
+            noun = "case" if problem.of == 1 else "cases"
+            fail = "fails" if problem.cases == 1 else "fail"
+            which = f"{noun} that answered at the baseline {fail} alike" if problem.compared else f"{noun} {fail}"
             return f"an outage: {problem.cases} of {problem.of} {which}{_often(problem.error)}"
         case fact.FailsAllOver():
             return f"{_all_over(problem)}{_often(problem.error)}"
@@ -368,12 +371,13 @@ def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
             return f"no trial of {len(problem.cases)} of {of} could be measured: {ids}{_often(problem.error)}"
         case fact.CasesNotRun():
             ids = ", ".join(problem.cases[:5])
-            return f"{len(problem.cases)} of its {count(problem.of, 'case')} were not run: {ids}"
+            number = len(problem.cases)
+            return f"{number} of its {count(problem.of, 'case')} {were(number)} not run: {ids}"
         case fact.CaseNotRecorded():
-            lost = f"{problem.lost} of {problem.trials} trials of {problem.case_id}"
+            lost = f"{problem.lost} of {count(problem.trials, 'trial')} of {problem.case_id}"
             return f"the recordings have no answer to what {lost} asked{_often(problem.error)}"
         case fact.CaseMostlyLost():
-            lost = f"{problem.lost} of {problem.trials} trials of {problem.case_id}"
+            lost = f"{problem.lost} of {count(problem.trials, 'trial')} of {problem.case_id}"
             return f"{lost} ended in infrastructure errors{_often(problem.error)}"
         case _:
             assert_never(problem)
@@ -423,7 +427,8 @@ def _doubt(found: fact.Doubt) -> str:  # noqa: PLR0911 - one for each kind
             counts = ((found.removed, "removed"), (found.edited, "edited"))
             parts = ", ".join(f"{n} {word}" for n, word in counts if n)
             total = found.removed + found.edited
-            return f"{total} of {found.of} cases of the baseline are no longer compared ({parts})"
+            are = "is" if total == 1 else "are"
+            return f"{total} of {count(found.of, 'case')} of the baseline {are} no longer compared ({parts})"
         case ChecksFellAway():
             return f"{found.criterion}: {why_apart(found)}"
         case fact.UnexplainedFailures():
@@ -784,9 +789,10 @@ def provider_moved(found: fact.ProviderMoved) -> str:
     size = margin(abs(found.change), Scale.BINARY if found.scale is Scale.UNIT else found.scale)
     day = f"{datetime.fromtimestamp(found.since, UTC):%Y-%m-%d %H:%M} UTC"
     place = f"{day}, {found.commit[:7]}" if found.commit else day
-    what = f"{size} {'less' if found.change < 0 else 'more'} on {found.metric} (p = {found.p:.2g}, {found.runs} runs)"
+    what = f"{size} {'less' if found.change < 0 else 'more'} on {found.metric}"
+    rests = f"(p = {found.p:.2g}, {count(found.runs, 'run')})"
     older = "the baseline was measured before that: " if found.baseline_is_older else ""
-    return f"{older}since {place} the same agent scores {what}: the provider drifted"
+    return f"{older}since {place} the same agent scores {what} {rests}: the provider drifted"
 
 
 MOST_UNPROVEN = 3
@@ -834,7 +840,9 @@ def _few(found: fact.FewCases | fact.ThinBaseline, *, told: bool) -> str:
     if isinstance(found, fact.FewCases):
         what = "so few only show a case that breaks outright" if found.blind else "only clear breaks can be found"
         return f"{count(found.cases, 'paired case')}: {what}"
-    cases = f"{count(found.cases, 'case')} with fewer than {found.wanted} baseline trials (least: {found.least})"
+    cases = (
+        f"{count(found.cases, 'case')} with fewer than {count(found.wanted, 'baseline trial')} (least: {found.least})"
+    )
     return cases if told else f"{cases}: a single broken case may be missed; {_more_stored(found)}"
 
 
@@ -844,7 +852,7 @@ _Unmeasured = fact.ScoresUnmeasured | fact.TrialsLost | fact.FailuresExcused | f
 def _unmeasured(found: _Unmeasured) -> str:
     match found:
         case fact.ScoresUnmeasured():
-            return f"{found.criterion}: {found.lost} of {found.of} scores could not be measured"
+            return f"{found.criterion}: {found.lost} of {count(found.of, 'score')} could not be measured"
         case fact.TrialsLost():
             of = count(found.of, "trial")
             return f"{found.lost} of {of} ended in infrastructure errors and left no score"
@@ -886,10 +894,11 @@ def _of_answers(found: _OfAnswers) -> str:  # noqa: PLR0911 - one for each kind
             scores = f"the scores of {', '.join(found.criteria)} are right only if the agent made none"
             return f"no answer reports a tool call, although answers of the baseline did: {scores}"
         case fact.EmptyAnswers():
-            empty = f"{found.empty} of {found.of} answers are empty"
+            are = "is" if found.empty == 1 else "are"
+            empty = f"{found.empty} of {count(found.of, 'answer')} {are} empty"
             return f"{empty}, and an empty answer holds {', '.join(found.criteria)}"
         case fact.OneAnswer():
-            same = f"all {found.answers} answers to {found.cases} cases are the same"
+            same = f"all {count(found.answers, 'answer')} to {count(found.cases, 'case')} are the same"
             return f"{same}, and the same answer always holds {', '.join(found.criteria)}"
         case fact.NotAccepted():
             short = f"{listing(found.criteria)} {'miss' if len(found.criteria) > 1 else 'misses'}"

@@ -182,7 +182,7 @@ def _criteria(suite: SuiteResult, left_out: int) -> str:
     shown = [c for c in suite.criteria if left_out < NO_PASSES or words.needs_words(c)]
     rows = [_criterion_row(c, suite) for c in shown[:_MANY]]
     if len(shown) > _MANY:
-        rows.append(f"| | … and {len(shown) - _MANY:,} more criteria | | | | |")
+        rows.append(f"| | … and {count(len(shown) - _MANY, 'more criterion', 'more criteria')} | | | | |")
     passed = len(suite.criteria) - len(shown)
     if passed:
         rows.append(f"| ✅ | {count(passed, 'criterion', 'criteria')} passed | | | | |")

@@ -11,7 +11,7 @@ from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
 from gate.reports import explanation
 from gate.reports import headline as lead
 from gate.reports import labels as words
-from gate.reports.formatting import threshold
+from gate.reports.formatting import count, threshold
 from gate.security import escape
 
 _MARKS = {
@@ -30,7 +30,7 @@ _CELL = "text-align:left;padding:.15em 1em .15em 0"
 def fragment(result: Result) -> str:
     """The verdict, what it rests on, and the cases to look at; at most about 100 kB."""
     parts = [_suite(suite) for suite in result.suites[:_SUITES]]
-    parts.append(_more(len(result.suites) - _SUITES, "more suites"))
+    parts.append(_more(len(result.suites) - _SUITES, "more suite"))
     parts += [f"<p>{_text(problem)}</p>" for problem in result.problems[:_SUITES]]
     end = f"<p><strong>{_text(words.exit_line(result.exit_code, result.verdict))}</strong></p>"
     return f'<div class="agent-gate">{"".join(parts)}{end}</div>'
@@ -53,7 +53,7 @@ def _suite(suite: SuiteResult) -> str:
             f"<p>{_text(explanation.headline(suite), 400)}</p>",
             f"<p><strong>next:</strong> {_text(todo)}</p>" if todo else "",
             _table(suite.criteria),
-            _more(len(suite.criteria) - _CRITERIA, "more criteria"),
+            _more(len(suite.criteria) - _CRITERIA, "more criterion", "more criteria"),
             _cases(cases),
             f"<p><small>{_text(words.cost_line(suite))}; {_text(words.baseline_line(suite.baseline))}</small></p>",
         ]
@@ -91,11 +91,12 @@ def _cases(cases: Sequence[CaseResult]) -> str:
         f"<ul>{''.join(f'<li>{_text(reason)}</li>' for reason in words.distinct(case.reasons)[:3])}</ul></details>"
         for case in cases[:_CASES]
     ]
-    return "".join([*folds, _more(len(cases) - _CASES, "more cases with failing trials")])
+    case, several = (f"more {noun} with failing trials" for noun in ("case", "cases"))
+    return "".join([*folds, _more(len(cases) - _CASES, case, several)])
 
 
-def _more(left: int, what: str) -> str:
-    return f"<p>… and {left:,} {what}</p>" if left > 0 else ""
+def _more(left: int, what: str, plural: str = "") -> str:
+    return f"<p>… and {count(left, what, plural)}</p>" if left > 0 else ""
 
 
 def _text(text: str, limit: int = 300) -> str:

@@ -21,6 +21,7 @@ from gate.reports.formatting import (
     listing,
     of_means,
     percentage,
+    were,
 )
 
 RULED_OUT = "ruled out at 95 % confidence"
@@ -268,7 +269,8 @@ def _without_score(one: _WithoutScore) -> str:
             return f"the agent never answered {_cases(one)}: {one.error}"
         case found.ScoresLost():
             return (
-                f"{one.lost} of {one.of} scores could not be measured, at most {percentage(one.most)} may: {one.error}"
+                f"{one.lost} of {count(one.of, 'score')} could not be measured, at most {percentage(one.most)} may: "
+                f"{one.error}"
             )
         case found.AppliesToNone():
             return "applies to no case: none states what it compares with, and no answer has what it checks"
@@ -310,7 +312,7 @@ def _of_mean(one: _OfMean, criterion: Criterion) -> list[Phrase]:
         case found.MeanProvenShort():
             told.append(_at_best(one, criterion))
         case found.NoTrialReached():
-            told.append(_told(f"none of {one.trials} trials reached it"))
+            told.append(_told(f"none of {count(one.trials, 'trial')} reached it"))
         case found.MeanOpen():
             last, why = told.pop(), _open(one.trials, too_few=one.too_few)
             told.append(Phrase(f"{last.text}: {why}", f"{last.told}: {why}" if last.told else why))
@@ -342,7 +344,9 @@ def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
 
 def _open(trials: int, *, too_few: bool) -> str:
     """Why a threshold is undecided after this many trials."""
-    return f"too few to tell: {count(trials, 'trial')}" if too_few else f"too close to call after {trials} trials"
+    return (
+        f"too few to tell: {count(trials, 'trial')}" if too_few else f"too close to call after {count(trials, 'trial')}"
+    )
 
 
 def _at_best(one: found.MeanProvenShort, criterion: Criterion) -> Phrase:
@@ -474,14 +478,15 @@ def unconfirmed(why: Unconfirmed) -> str:
             return "the failures were not confirmed: nothing could be run again a while later"
         case found.ConfirmationLost():
             trials = count(why.trials, "trial")
-            return f"{why.lost} of {trials} that were to confirm the failures were lost to infrastructure"
+            meant = f"{trials} that {were(why.trials)} to confirm the failures"
+            return f"{why.lost} of {meant} {were(why.lost)} lost to infrastructure"
         case found.FailuresGone():
             trials = count(why.trials, "trial")
             return f"the failures did not come again: {trials} of the same cases answered a while later"
         case found.PerhapsProvider():
             whose = "at the base commit, run now" if why.at_base else "of cases that had answered before"
             beside = f", and {why.other_failed} of {why.other_trials} {whose}" if why.other_trials else ""
-            again = f"a while later {why.failed} of {why.trials} trials failed again"
+            again = f"a while later {why.failed} of {count(why.trials, 'trial')} failed again"
             return f"the failures may be a provider's: {again}{beside}"
         case found.SlowedDown():
             before, now = figures((why.before, why.now), Scale.SECONDS)

@@ -68,7 +68,7 @@ def _by_difference(differing: Mapping[str, str], most: int) -> tuple[str, ...]:
         groups.setdefault(what, []).append(case_id)
     ordered = sorted(groups.items(), key=lambda one: (not one[0], -len(one[1])))
     told = [_difference(what, ids) for what, ids in ordered[:most]]
-    return (*told, *([f"{len(ordered) - most:,} further differences"] if len(ordered) > most else ()))
+    return (*told, *([count(len(ordered) - most, "further difference")] if len(ordered) > most else ()))
 
 
 def _difference(what: str, ids: list[str]) -> str:

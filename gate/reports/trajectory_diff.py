@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from gate.model import CaseResult, ToolCall
+from gate.reports.formatting import count
 from gate.security.escape import one_line
 from gate.security.limits import MAX_NESTING, cut, shorten
 
@@ -135,4 +136,4 @@ def _difference(wanted: Sequence[ToolCall], made: Sequence[ToolCall]) -> list[tu
             else:
                 lines += [("-", text) for text in left[a:b]] + [("+", text) for text in right[c:d]]
     cut = max(len(wanted), len(made)) - MAX_CALLS
-    return [*lines, (" ", f"… ({cut:,} more calls not compared)")] if cut > 0 else lines
+    return [*lines, (" ", f"… ({count(cut, 'more call')} not compared)")] if cut > 0 else lines

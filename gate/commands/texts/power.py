@@ -182,4 +182,5 @@ def _wanted(found: Wanted) -> str:
     points, stored = f"−{100 * found.drop:g} points", count(found.stored, "stored trial")
     if found.cases is None:
         return f"{points} with {stored} a case: more than 500 cases for 80 %"
-    return f"{points} with {stored} a case: {found.cases} cases ({100 * found.found.share:.0f} % of {found.found.runs})"
+    share = f"{100 * found.found.share:.0f} % of {found.found.runs}"
+    return f"{points} with {stored} a case: {count(found.cases, 'case')} ({share})"

@@ -192,7 +192,7 @@ PROBLEMS: list[tuple[fact.Problem, str]] = [
         fact.CasesNotMeasured(("a",), 40, "unreachable: reset"),
         "no trial of 1 of 40 cases could be measured: a; most often: unreachable: reset",
     ),
-    (fact.CasesNotRun(("a",), 4), "1 of its 4 cases were not run: a"),
+    (fact.CasesNotRun(("a",), 4), "1 of its 4 cases was not run: a"),
     (fact.CaseNotRecorded("a", 1, 5, ""), "the recordings have no answer to what 1 of 5 trials of a asked"),
     (fact.CaseMostlyLost("a", 3, 5, ""), "3 of 5 trials of a ended in infrastructure errors"),
 ]
