@@ -7,6 +7,7 @@ from typing import Literal
 from gate.metrics.base import NOTHING_STATED, NotMeasurableError, Options, PerTurn, TurnFinding
 from gate.metrics.rouge import UnreadableTextError, rouge_1, rouge_1_sets
 from gate.model import Invocation, Turn, text_of
+from gate.reports.formatting import percents
 
 
 class ResponseMatchOptions(Options):
@@ -41,6 +42,5 @@ class ResponseMatch(PerTurn[ResponseMatchOptions]):
             raise NotMeasurableError(str(error)) from None
         if not answer.strip():
             return TurnFinding(f, "the answer is empty")
-        return TurnFinding(
-            f, f"{recall:.0%} of the expected words were said, {precision:.0%} of the said words were expected"
-        )
+        said, wanted = f"{percents(recall)}%", f"{percents(precision)}%"
+        return TurnFinding(f, f"{said} of the expected words were said, {wanted} of the said words were expected")

@@ -51,6 +51,7 @@ from gate.pipeline.division import at_least, comparisons_of, shared
 from gate.pipeline.reference import References
 from gate.pipeline.spent import spent_on
 from gate.records import Header, PlannedCase, Record, cases_of, digested, fold_record
+from gate.reports.formatting import count
 from gate.suites import Selection
 from gate.system.clock import now
 
@@ -394,7 +395,7 @@ def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
 
 def _scope(header: Header) -> str:
     """What of the suite was run, as ``24 of 120 cases, tag smoke``."""
-    return f"{len(header.plan)} of {header.whole} cases, {header.scope}"
+    return f"{len(header.plan)} of {count(header.whole, 'case')}, {header.scope}"
 
 
 def accepted(suite: SuiteResult, found: References) -> SuiteResult:

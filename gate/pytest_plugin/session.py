@@ -21,6 +21,7 @@ from gate.pytest_plugin.items import GateFile, GateItem
 from gate.reports.checks import Outcome, ReportItem, checks_of
 from gate.reports.console import render, render_line
 from gate.reports.files import Outputs
+from gate.reports.formatting import count
 from gate.security.escape import console
 
 STOPPED = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
@@ -187,7 +188,11 @@ def _summary(run: GateRun, terminal: pytest.TerminalReporter) -> list[str]:
         nothing = MeasureError("no case was run, so nothing was measured", where=str(run.path))
         return [f"gate: {console(str(nothing))}"]
     shown = len(run.part)
-    part = [f"a part: {shown} of {run.whole} cases; the verdict is of these alone, and no baseline"] if shown else []
+    part = (
+        [f"a part: {shown} of {count(run.whole, 'case')}; the verdict is of these alone, and no baseline"]
+        if shown
+        else []
+    )
     width, encoding = terminal._tw.fullwidth, getattr(terminal._tw._file, "encoding", None) or "utf-8"
     if terminal.config.getoption("verbose") < 0:
         return [*part, *render_line(run.result, encoding=encoding).splitlines()]

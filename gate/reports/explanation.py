@@ -41,6 +41,7 @@ from gate.reports.formatting import (
     listing,
     margin,
     percentage,
+    percents,
     same_cases,
     were,
     with_means,
@@ -334,9 +335,9 @@ def _bound(low: float | None, cases: int) -> str:
         return ""
     if cases < FEW_CASES:
         return "; so few cases rule out no particular drop"
-    points = -100 * low
-    if points < 0.05:
+    if low > -ROUNDING:
         return f": a drop is {RULED_OUT} over these cases"
+    points = math.ceil(-1000 * low - ROUNDING) / 10  # up: a smaller drop than the bound is not ruled out
     return f": a drop of more than {points:.1f} points is {RULED_OUT}" if points < MOST_POINTS else ""
 
 
@@ -364,8 +365,9 @@ def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
         case fact.FailsAllOver():
             return f"{_all_over(problem)}{_often(problem.error)}"
         case fact.TooManyErrors():
-            share = f"{percentage(problem.share)} of the trials ended in infrastructure errors"
-            return f"{share}; at most {percentage(problem.most)} may{_often(problem.error)}"
+            share, most = figures((problem.share, problem.most), Scale.BINARY)
+            lost = f"{share} of the trials ended in infrastructure errors"
+            return f"{lost}; at most {most} may{_often(problem.error)}"
         case fact.CasesNotMeasured():
             of, ids = count(problem.of, "case"), ", ".join(problem.cases[:5])
             return f"no trial of {len(problem.cases)} of {of} could be measured: {ids}{_often(problem.error)}"
@@ -606,7 +608,7 @@ def _detected(evidence: EvidenceSummary) -> str:
 
 def _about(drop: float) -> str:
     """A drop in whole points, or as small as it is."""
-    return f"{100 * drop:.0f} points" if drop >= 0.015 else margin(drop, Scale.BINARY)
+    return f"{percents(drop)} points" if drop >= 0.015 else margin(drop, Scale.BINARY)
 
 
 def _blocking(suite: SuiteResult, evidence: EvidenceSummary) -> list[tuple[Criterion, MetricChange]]:

@@ -119,6 +119,11 @@ def percentage(value: float, *, signed: bool = False, finer: int = 0) -> str:
     return _sign(value, text, signed) + text
 
 
+def percents(share: float) -> str:
+    """A share in whole percents, without their sign: with digits only where it would look like none or all."""
+    return _within(100 * share, 0, 100.0)
+
+
 def by_chance(p: float) -> str:
     """A p-value as the share of unchanged agents that look as bad: ``0.3 %``, ``less than 0.1 %``."""
     return "less than 0.1 %" if p < 0.001 else percentage(p)

@@ -34,7 +34,7 @@ from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import git_context, nearest_stored, store_of
 from gate.pipeline.verdict import own_terms
 from gate.records import Header, Record, cases_of
-from gate.reports.formatting import count, dollars
+from gate.reports.formatting import count, dollars, percents
 from gate.reports.table import table
 from gate.security.escape import console
 from gate.system.clock import now
@@ -161,14 +161,14 @@ def _text(answer: SuitePower, asked: Asked) -> str:
 
 def _share(found: Share) -> tuple[str, str, str]:
     bar = "█" * round(BAR * found.share)
-    return f"{100 * found.share:.0f} %", f"{100 * found.low:.0f}–{100 * found.high:.0f} %", bar
+    return f"{percents(found.share)} %", f"{percents(found.low)}–{percents(found.high)} %", bar
 
 
 def _smallest(power: Power) -> str:
     if power.finds is None:
         return f"no drop that was simulated is found in {WANTED:.0%} of changes".replace("%", " %")
     return (
-        f"about 80 % of changes with a drop of {100 * power.finds:.0f} points are found, by a curve through the table"
+        f"about 80 % of changes with a drop of {percents(power.finds)} points are found, by a curve through the table"
     )
 
 
@@ -182,5 +182,5 @@ def _wanted(found: Wanted) -> str:
     points, stored = f"−{100 * found.drop:g} points", count(found.stored, "stored trial")
     if found.cases is None:
         return f"{points} with {stored} a case: more than 500 cases for 80 %"
-    share = f"{100 * found.found.share:.0f} % of {found.found.runs}"
+    share = f"{percents(found.found.share)} % of {found.found.runs}"
     return f"{points} with {stored} a case: {count(found.cases, 'case')} ({share})"

@@ -72,6 +72,14 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
         "no worse than the baseline over 9 cases; so few cases rule out no particular drop",
     ),
     (
+        fact.NoWorse(40, 40, -0.0412, fact.Uncompared()),
+        "no worse than the baseline over 40 cases: a drop of more than 4.2 points is ruled out at 95 % confidence",
+    ),
+    (
+        fact.NoWorse(40, 40, -0.0003, fact.Uncompared()),
+        "no worse than the baseline over 40 cases: a drop of more than 0.1 points is ruled out at 95 % confidence",
+    ),
+    (
         fact.NoWorse(40, 40, 0.01, fact.Uncompared()),
         "no worse than the baseline over 40 cases: a drop is ruled out at 95 % confidence over these cases",
     ),
@@ -186,6 +194,10 @@ PROBLEMS: list[tuple[fact.Problem, str]] = [
         fact.FailsAllOver(18, 40, 0, 200, 9, 24, "crash: HTTP 500"),
         "the agent failed in 18 of 40 trials, before in 0 of 200; a while later 9 of 24 of cases that had answered "
         "before did, too: it, or what it depends on, is down in part; most often: crash: HTTP 500",
+    ),
+    (
+        fact.TooManyErrors(0.1004, 0.1, ""),
+        "10.04 % of the trials ended in infrastructure errors; at most 10 % may",
     ),
     (fact.TooManyErrors(0.15, 0.1, ""), "15 % of the trials ended in infrastructure errors; at most 10 % may"),
     (

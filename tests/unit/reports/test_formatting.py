@@ -42,6 +42,7 @@ from gate.reports.formatting import (
     judge_line,
     of_means,
     percentage,
+    percents,
     sample,
     seconds,
     threshold,
@@ -226,6 +227,14 @@ def test_the_margin_that_is_told_is_the_one_that_decided() -> None:
     for form in ("markdown", "console", "html", "junit", "ctrf"):
         text = load_report(form)(result_of([few], Settings(), command="gate run"))
         assert "margin 10 points" not in text
+
+
+@given(st.floats(1e-5, 1 - 1e-5))
+def test_a_share_of_some_is_told_as_neither_none_nor_all(share: float) -> None:
+    for text in (percentage(share), percentage(-share, signed=True), percents(share), figure(share, Scale.BINARY)):
+        assert float(text.strip("−+ %")) not in (0.0, 100.0), text
+    assert (percents(0.0), percents(0.996), percents(0.996 - 0.001), percents(1.0)) == ("0", "99.6", "99.5", "100")
+    assert (percents(0.312), percentage(1.0), percentage(0.0)) == ("31", "100 %", "0 %")
 
 
 def test_a_calibrated_judge_is_told_in_a_line() -> None:
