@@ -35,6 +35,7 @@ from gate.reports.by_tag import where
 from gate.reports.formatting import (
     TYPICAL,
     by_chance,
+    chance_and_limit,
     change,
     count,
     figures,
@@ -337,8 +338,13 @@ def _bound(low: float | None, cases: int) -> str:
         return "; so few cases rule out no particular drop"
     if low > -ROUNDING:
         return f": a drop is {RULED_OUT} over these cases"
-    points = math.ceil(-1000 * low - ROUNDING) / 10  # up: a smaller drop than the bound is not ruled out
+    points = -100 * _outward(low)
     return f": a drop of more than {points:.1f} points is {RULED_OUT}" if points < MOST_POINTS else ""
+
+
+def _outward(bound: float) -> float:
+    """A bound as it is shown, rounded to its far side: nothing short of the bound itself is ruled out."""
+    return math.copysign(math.ceil(1000 * abs(bound) - ROUNDING) / 1000, bound)
 
 
 def _uncompared(found: fact.Uncompared) -> str:
@@ -569,9 +575,12 @@ def _repeats(test: RepeatsTest) -> str:
     """``5 cases that had failed once failed again: 25/25 → 6/15; by chance …``."""
     moved_by = f"{test.baseline_passed}/{test.baseline_trials} → {test.passed}/{test.trials}"
     said = f"{count(test.cases, 'case')} that had failed were run again: {moved_by}"
-    return (
-        f"{said}; by chance that happens to {by_chance(test.p)} of unchanged agents (limit {by_chance(test.threshold)})"
-    )
+    return f"{said}; {_chance(test.p, test.threshold)}"
+
+
+def _chance(p: float, threshold: float) -> str:
+    often, limit = chance_and_limit(p, threshold)
+    return f"by chance that happens to {often} of unchanged agents (limit {limit})"
 
 
 def _proof(suite: SuiteResult, outcome: Outcome, *, told: bool) -> str:
@@ -582,8 +591,7 @@ def _proof(suite: SuiteResult, outcome: Outcome, *, told: bool) -> str:
             name = min(look.metrics, key=lambda one: look.metrics[one].p_adjusted)
             moved_to = "rose" if _is_lower_better(suite, name) else "fell"
             how = f"the mean {moved_to}" if proven_by_mean(outcome, name) else f"a few cases {moved_to} far"
-            chance = f"by chance that happens to {by_chance(look.p)} of unchanged agents"
-            parts.append(f"{name}: {how}; {chance} (limit {by_chance(look.threshold)})")
+            parts.append(f"{name}: {how}; {_chance(look.p, look.threshold)}")
     parts += [_repeats(test) for test in evidence.repeats if test.blocks]
     highest = evidence.highest_e_value
     if highest is None or highest >= evidence.e_threshold:
@@ -623,7 +631,8 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
         low = found.excluded
         if low is not None and _excludes(found, low, criterion):
             word = "worse" if criterion.direction is Direction.LOWER else "lower"
-            bound = change(natural(min(low, 0.0), criterion), criterion.scale, unit=not criterion.scale.is_relative)
+            end = _outward(natural(min(low, 0.0), criterion))
+            bound = change(end, criterion.scale, unit=not criterion.scale.is_relative)
             whose = f" for {TYPICAL}" if criterion.scale.is_relative else ""
             open_ = "" if found.holds else "; its margin is narrower"
             lines.append(f"{criterion.name}: {word} than {bound}{whose} is {RULED_OUT}{open_}")

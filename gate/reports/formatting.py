@@ -129,6 +129,14 @@ def by_chance(p: float) -> str:
     return "less than 0.1 %" if p < 0.001 else percentage(p)
 
 
+def chance_and_limit(p: float, limit: float) -> tuple[str, str]:
+    """A p-value as `by_chance` tells it, and what it is held to, told apart."""
+    if p < 0.001:
+        return by_chance(p), percentage(limit, finer=0 if limit >= 0.001 else 2)
+    finer = finer_for((p, limit), lambda value, n: percentage(value, finer=n))
+    return percentage(p, finer=finer), percentage(limit, finer=finer)
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """``1 case``, ``1,204 cases``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -597,6 +597,11 @@ def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -
     assert explanation.to_decide(PASSED) == ""
 
 
+def test_what_is_ruled_out_is_never_less_than_the_bound() -> None:
+    told = " ".join(explanation.story(decided("INCONCLUSIVE", Stage(StageKind.END), low=-0.2901)))
+    assert "pass rate: lower than −29.1 points is ruled out at 95 % confidence" in told
+
+
 def test_two_bounds_of_one_change_are_explained_where_they_differ() -> None:
     def told(excluded: float, cases: int = 40) -> bool:
         suite = decided("PASS", Stage(StageKind.CERTIFIED, 1), low=-0.05)

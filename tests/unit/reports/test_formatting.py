@@ -27,6 +27,7 @@ from gate.model.results import CalibratedJudge
 from gate.pipeline.verdict import result_of
 from gate.reports import load_report
 from gate.reports.formatting import (
+    chance_and_limit,
     change,
     change_interval,
     change_sample,
@@ -187,6 +188,12 @@ def test_figures_that_differ_are_shown_to_differ(value: float, by: float, scale:
     assert figures((first, first), scale) == [figure(first, scale)] * 2
     worse = end_and_margin(-value * (1 + by), value, scale)
     assert worse[0].lstrip("−") != worse[1]
+
+
+def test_a_chance_is_told_apart_from_its_limit() -> None:
+    assert chance_and_limit(0.00896, 0.009) == ("0.896 %", "0.9 %")
+    assert chance_and_limit(0.0003, 0.009) == ("less than 0.1 %", "0.9 %")
+    assert chance_and_limit(0.0003, 0.0008) == ("less than 0.1 %", "0.08 %")
 
 
 def test_values_that_are_the_same_but_for_rounding_have_no_more_digits() -> None:
