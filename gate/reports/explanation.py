@@ -528,6 +528,8 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
         return []
     evidence, stage = outcome.evidence, stage_text(outcome.stage)
     look = evidence.last_look
+    if isinstance(suite.cause, fact.AgentFails):
+        return [_proven_by_failures(outcome)]
     if look is None:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
@@ -542,6 +544,15 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if outcome.verdict == "INCONCLUSIVE":
         lines += [*_bounds(suite, evidence), *_to_decide(suite, evidence), *_suspected(evidence)]
     return lines
+
+
+def _proven_by_failures(outcome: Outcome) -> str:
+    """Nothing is open any more, whatever the comparison alone came to; the headline has the chance."""
+    proven, look = "regression proven by the failures that came again a while later", outcome.evidence.last_look
+    if look is None or outcome.verdict == "REGRESSION":
+        return proven
+    alone = f"in the comparison without them an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs"
+    return f"{proven}; {alone}"
 
 
 def _is_unmeasured(suite: SuiteResult) -> bool:
@@ -648,6 +659,8 @@ def to_decide(suite: SuiteResult) -> str:
     """What would settle an open decision; empty where none is open, or nothing is known of it."""
     outcome = suite.outcome
     if outcome is None or outcome.verdict != "INCONCLUSIVE" or outcome.evidence.last_look is None:
+        return ""
+    if isinstance(suite.cause, fact.AgentFails):
         return ""
     return next(iter(_to_decide(suite, outcome.evidence)), "")
 

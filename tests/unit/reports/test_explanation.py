@@ -15,6 +15,7 @@ from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.trade import proven_by_mean
 from gate.decision.verdict import spent
 from gate.model import (
+    PROBE,
     BaselineInfo,
     CrashFacts,
     Criterion,
@@ -41,9 +42,10 @@ from gate.model.findings import (
     NoLongerMeasured,
     QuantileExcused,
 )
-from gate.reports import explanation
+from gate.reports import explanation, headline
 from gate.reports.labels import baseline_line
 from gate.reports.reasons import reason
+from tests.unit.decision.records import TRAJECTORY, cases, failed_trial, judge, once, stored, trial
 
 from .samples import INCONCLUSIVE, PASSED, REGRESSED, estimate
 
@@ -574,6 +576,27 @@ def test_the_story_of_a_regression() -> None:
         "a single case fails more often than chance allows an unchanged agent",
         "stopped: the clock",
     )
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_nothing_is_open_once_failures_that_came_again_prove_the_regression(failing: int) -> None:
+    """Of one failing case the comparison alone would pass, of two it is open: the confirmation proves both."""
+    suite = cases(40)
+    down, others = [case.id for case in suite[:failing]], [case.id for case in suite[10:16]]
+    trials = [*map(failed_trial, down), *once(suite[failing:], trajectory=1.0)]
+    for number in range(2, 10):
+        trials += [failed_trial(c, number, round=9, tag=PROBE) for c in down]
+        trials += [trial(c, number, round=9, tag=PROBE, trajectory=1.0) for c in others]
+    result = judge(suite, [TRAJECTORY], trials, stored(suite, trajectory=1.0))
+    assert isinstance(result.cause, fact.AgentFails)
+    said = headline.story(result)
+    assert said[1].startswith(
+        "regression proven by the failures that came again a while later; "
+        "in the comparison without them an unchanged agent looks as bad or worse in "
+    )
+    assert len(said) == 2, "what would decide is no question any more"
+    assert explanation.to_decide(result) == ""
+    assert headline.next_step(result) == "fix it"
 
 
 def test_of_an_agent_that_is_down_no_test_and_no_way_to_decide_is_told() -> None:
