@@ -81,12 +81,15 @@ from gate.model.facts import (
 from gate.model.findings import (
     Apart,
     ComparedWithout,
+    ConfirmationSpared,
     FailuresConfirmed,
+    GotWorse,
     NoLongerMeasured,
     NotCompared,
     NotConfirmed,
     NothingChecked,
     NothingHeld,
+    NothingRerun,
     NoTrialMeasured,
     Unconfirmed,
 )
@@ -218,7 +221,9 @@ def _judged(
     if facts is not None and result.verdict in PROVEN and comparison.settings.confirm_after is not None:
         without = excused(comparison)
         other = conclude(without, ask(without), stopped, verdict_only=True)
-        if other.verdict not in PROVEN and (why := unconfirmed(comparison)):
+        if why := unconfirmed(comparison):
+            if other.verdict in PROVEN:
+                return _without_failures(comparison, result, other, why)
             return _softened(result, other, replace(facts, doubt=why), why)
     undecided = facts is not None and result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
     if undecided and (p := proven(comparison)) is not None:
@@ -275,6 +280,49 @@ def _softened(result: SuiteResult, other: SuiteResult, facts: CrashFacts, why: U
         crashes=facts,
         trade=None,
     )
+
+
+def _without_failures(comparison: Comparison, result: SuiteResult, other: SuiteResult, why: Unconfirmed) -> SuiteResult:
+    """What is proven without failures that were not confirmed; nothing that takes them is called proven.
+
+    ``other`` is the verdict without them, a block by itself: so nobody waits for their confirmation.
+    """
+    why = ConfirmationSpared() if isinstance(why, NothingRerun) else why
+    kept = {c.id: c.status for c in case_results(excused(comparison), other.outcome)} if result.cases else {}
+    cases = tuple(
+        replace(c, status=CaseStatus.SUSPECT)
+        if c.crashes and c.status in (CaseStatus.BROKEN, CaseStatus.FAILED) and kept[c.id] is not c.status
+        else c
+        for c in result.cases
+    )
+    by_name = {row.criterion.name: row for row in other.criteria}
+    pairs = [(row, by_name[row.criterion.name]) for row in result.criteria]
+    if cases == result.cases and not any(_needs_failures(*pair) for pair in pairs):
+        return result
+    rows = tuple(_row_without_failures(*pair, why) for pair in pairs)
+    verdict, _ = _suite_verdict(comparison, rows)
+    regressed = verdict is Verdict.REGRESSED
+    outcome, trade = (other.outcome, other.trade) if regressed else (result.outcome, None)
+    found = cause(comparison, outcome, rows, cases, verdict=verdict, problem=None, trade=trade)
+    return replace(result, verdict=verdict, cause=found, criteria=rows, cases=cases, outcome=outcome, trade=trade)
+
+
+def _needs_failures(row: CriterionResult, without: CriterionResult) -> bool:
+    """Whether anything of what is proven of a row is not, ``without`` the failures: its verdict, or a case it names."""
+    named, still = ({i for f in one.findings if isinstance(f, GotWorse) for i in f.broken} for one in (row, without))
+    proven = row.verdict in PROVEN or without.verdict in PROVEN
+    return proven and (row.verdict is not without.verdict or not named <= still)
+
+
+def _row_without_failures(row: CriterionResult, without: CriterionResult, why: Unconfirmed) -> CriterionResult:
+    """A row as far as it is proven ``without`` the failures; with its figures where a comparison decided."""
+    if without.verdict in PROVEN:
+        counted = row.verdict is without.verdict is Verdict.BELOW_THRESHOLD  # a failure is the worst score there
+        alone = replace(without, crashes=row.crashes, findings=(*without.findings, NotConfirmed(why)))
+        return row if counted else alone
+    if row.verdict not in PROVEN:
+        return row
+    return replace(row, verdict=Verdict.INCONCLUSIVE, findings=(NotConfirmed(why), *row.findings))
 
 
 def _suite_verdict(comparison: Comparison, results: Sequence[CriterionResult]) -> tuple[Verdict, Problem | None]:

@@ -64,6 +64,10 @@ class NothingRerun(Fact, frozen=True):
     """Nothing could be run again a while later."""
 
 
+class ConfirmationSpared(Fact, frozen=True):
+    """Nothing was run again a while later, since the suite is blocked without these failures."""
+
+
 class ConfirmationLost(Fact, frozen=True):
     """Too many of the confirming trials were lost to infrastructure."""
 
@@ -95,7 +99,7 @@ class SlowedDown(Fact, frozen=True):
     before: float
 
 
-Unconfirmed = NothingRerun | ConfirmationLost | FailuresGone | PerhapsProvider | SlowedDown
+Unconfirmed = NothingRerun | ConfirmationSpared | ConfirmationLost | FailuresGone | PerhapsProvider | SlowedDown
 
 # --- findings of a criterion ----------------------------------------------------------------------
 
@@ -455,7 +459,10 @@ class FailuresConfirmed(Finding, frozen=True):
 
 
 class NotConfirmed(Finding, frozen=True):
-    """What follows was found, but rests on failures of the agent that were not confirmed."""
+    """What follows was found, but rests on failures of the agent that were not confirmed.
+
+    After other findings: they hold without such failures, which are left out.
+    """
 
     verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
 

@@ -29,7 +29,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model import facts as fact
-from gate.model.findings import CasesNotScored, CaseTally, ChecksFellAway, TrialExcused
+from gate.model.findings import CasesNotScored, CaseTally, ChecksFellAway, NotConfirmed, TrialExcused, Unconfirmed
 from gate.reports import draws
 from gate.reports.by_tag import where
 from gate.reports.formatting import (
@@ -95,12 +95,23 @@ def _headline(suite: SuiteResult) -> str:
         text = f"{text}; {trade(suite, suite.trade)}"
     if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
         text = f"{text}; {crashes(suite, suite.crashes)}"
+    if suite.verdict in BLOCKED and (why := _left_out(suite)) is not None:
+        text = f"{text}; {unconfirmed(why)}"
     if place := where(suite):
         text = f"{place}; {text}" if suite.verdict is Verdict.REGRESSED else f"{text}; most of it in {place}"
     others = [answered_by(found) for found in suite.changes if isinstance(found, fact.AnsweredBy)]
     if others and suite.verdict in MAY_BE_MOVED:
         text = f"{', and '.join(others)}, which may be why: {text}"
     return f"against the {suite.reference}: {text}" if suite.reference else text
+
+
+BLOCKED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+
+
+def _left_out(suite: SuiteResult) -> Unconfirmed | None:
+    """Why failures of the agent prove nothing of these criteria; None where none are in question."""
+    found = (one.why for row in suite.criteria for one in row.findings if isinstance(one, NotConfirmed))
+    return next(found, None)
 
 
 def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
@@ -505,7 +516,13 @@ def _named(suite: SuiteResult) -> list[str]:
     if suite.outcome is None or not suite.outcome.cases:
         return []
     named = "" if _headline_names_cases(suite) else f" ({listing(suite.outcome.cases)})"
-    return [f"{len(suite.outcome.cases)} confirmed broken{named}"]
+    what = "failing beyond chance" if _rests_on_failures(suite) else "confirmed broken"
+    return [f"{len(suite.outcome.cases)} {what}{named}"]
+
+
+def _rests_on_failures(suite: SuiteResult) -> bool:
+    """Whether the comparison found a regression that takes failures of the agent which were not confirmed."""
+    return suite.verdict is not Verdict.REGRESSED and _left_out(suite) is not None
 
 
 def _headline_names_cases(suite: SuiteResult) -> bool:
@@ -533,7 +550,10 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if look is None:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
-        return [f"regression proven {stage}: {_proof(suite, outcome, told=_headline_names_cases(suite))}"]
+        proof = _proof(suite, outcome, told=_headline_names_cases(suite))
+        if _rests_on_failures(suite):
+            return [f"no regression while the failures are not confirmed; what was found {stage}: {proof}"]
+        return [f"regression proven {stage}: {proof}"]
     lines = [f"{stage}: an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs; {_detected(evidence)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")

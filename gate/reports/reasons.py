@@ -476,6 +476,8 @@ def unconfirmed(why: Unconfirmed) -> str:
     match why:
         case found.NothingRerun():
             return "the failures were not confirmed: nothing could be run again a while later"
+        case found.ConfirmationSpared():
+            return "the failures were not confirmed: the suite fails without them"
         case found.ConfirmationLost():
             trials = count(why.trials, "trial")
             meant = f"{trials} that {were(why.trials)} to confirm the failures"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 from msgspec.structs import replace
 
@@ -15,6 +17,7 @@ from gate.model.facts import (
     BaseGone,
     CasesBroke,
     CouldNotMeasure,
+    CriterionFails,
     FailsAllOver,
     FailuresExcused,
     LostDecide,
@@ -22,11 +25,24 @@ from gate.model.facts import (
     SuiteGotWorse,
     TrialsLost,
 )
-from gate.model.findings import FailuresGone, NeverAnswered, NothingRerun, PerhapsProvider, SlowedDown, Unconfirmed
+from gate.model.findings import (
+    ConfirmationSpared,
+    FailuresGone,
+    NeverAnswered,
+    NotConfirmed,
+    NothingRerun,
+    PerhapsProvider,
+    SlowedDown,
+    Unconfirmed,
+)
+from gate.reports.explanation import headline, story
+from gate.reports.reasons import unconfirmed
 from tests.unit.decision.records import (
     FORBIDDEN,
+    LATENCY,
     TRAJECTORY,
     ask,
+    by_name,
     cases,
     failed_trial,
     findings,
@@ -161,6 +177,69 @@ def test_failures_all_over_that_may_be_a_providers_are_no_measurement() -> None:
     assert judge(SUITE, [TRAJECTORY], few, BASELINE).verdict is Verdict.INCONCLUSIVE, "as much may be lost"
     usual = [failed_trial(t.case_id, t.number) if t.number == 1 else t for t in BASELINE]
     assert judge(SUITE, [TRAJECTORY], trials, usual).verdict is not Verdict.ERROR, "it fails as often anyway"
+
+
+LIMITED = replace(LATENCY, limit=10.0)
+TIMED = stored(SUITE, trajectory=1.0, latency=1.0)
+RERUN = [failed_trial(c, n, round=n, tag="confirm") for n in range(2, 12) for c in CRASHED[:2]]
+
+
+def slow(crashing: int, failing: Collection[str] = ()) -> list[Trial]:
+    """One epoch in which the first cases crash, some fail in what they answer, and one is slower than it may be."""
+    down = [failed_trial(case_id) for case_id in CRASHED[:crashing]]
+    return down + [
+        trial(c.id, trajectory=float(c.id not in failing), latency=12.0 if c.id == "case-30" else 1.0)
+        for c in SUITE[crashing:]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [([], ConfirmationSpared()), (probes(False), FailuresGone(24))],
+)
+def test_beside_a_limit_that_fails_anyway_unconfirmed_failures_are_no_regression(
+    more: list[Trial], why: Unconfirmed
+) -> None:
+    more = [replace(t, scores={**t.scores, "latency": score(1.0)}) if t.answered else t for t in more]
+    trials = [*slow(6), *more]
+    result = judge(SUITE, [TRAJECTORY, LIMITED], trials, TIMED)
+    assert (result.verdict, result.cause) == (Verdict.BELOW_THRESHOLD, CriterionFails("latency"))
+    assert by_name(result)["pass rate"] is Verdict.INCONCLUSIVE
+    assert result.criteria[0].findings[0] == NotConfirmed(why)
+    assert exit_code([result], Settings()) is ExitCode.FAILED, "a block stays a block"
+    assert not any(case.status is CaseStatus.BROKEN for case in result.cases)
+    step = next_step(Situation(SUITE, [TRAJECTORY, LIMITED], trials, TIMED, Settings()))
+    assert isinstance(step, SuiteResult), "nothing is run to confirm what decides nothing"
+    told = " ".join((headline(result), *story(result)))
+    assert "latency fails: case-30 reached 12 s, limit 10 s" in told
+    assert unconfirmed(why) in told
+    assert "no regression while the failures are not confirmed" in told
+    assert "regression proven" not in told
+
+
+def test_beside_a_limit_failures_that_are_confirmed_are_a_regression() -> None:
+    more = [replace(t, scores={**t.scores, "latency": score(1.0)}) if t.answered else t for t in probes(True)]
+    assert judge(SUITE, [TRAJECTORY, LIMITED], [*slow(6), *more], TIMED).verdict is Verdict.REGRESSED
+
+
+def test_cases_that_only_failures_prove_broken_are_not_named_beside_a_regression_of_what_is_answered() -> None:
+    failing = [f"case-{i:02d}" for i in range(10, 18)]
+    result = judge(SUITE, [TRAJECTORY], [*slow(2, failing), *RERUN], TIMED)
+    assert result.verdict is Verdict.REGRESSED
+    assert isinstance(result.cause, SuiteGotWorse), "the mean of what was answered, no case by name"
+    assert not any(case.status is CaseStatus.BROKEN for case in result.cases)
+    told = " ".join((headline(result), *story(result)))
+    assert unconfirmed(ConfirmationSpared()) in told
+    assert "broke" not in told
+
+
+def test_a_block_of_failures_alone_that_were_not_confirmed_is_nowhere_called_proven() -> None:
+    result = judge(SUITE, [TRAJECTORY], [*slow(2), *RERUN], TIMED)
+    assert result.doubts == (NothingRerun(),)
+    told = " ".join(story(result))
+    assert "2 failing beyond chance (case-00, case-01)" in told
+    assert "no regression while the failures are not confirmed" in told
+    assert "confirmed broken" not in told and "proven" not in told
 
 
 def test_recordings_are_judged_without_a_confirmation() -> None:

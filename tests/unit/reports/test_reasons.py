@@ -194,6 +194,7 @@ def test_what_keeps_a_finding_from_deciding_comes_first() -> None:
     ("why", "said"),
     [
         (found.NothingRerun(), "the failures were not confirmed: nothing could be run again a while later"),
+        (found.ConfirmationSpared(), "the failures were not confirmed: the suite fails without them"),
         (found.ConfirmationLost(9, 24), "9 of 24 trials that were to confirm the failures were lost to infrastructure"),
         (
             found.PerhapsProvider(20, 24, 24, 24, at_base=True),
