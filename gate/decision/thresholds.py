@@ -218,7 +218,7 @@ def _in_one(findings: Sequence[MeanFinding]) -> AnyFinding:
     """What single cases were found to be, in one finding."""
     first = findings[0]
     if isinstance(first, MeanHolds | MeanExcused):
-        return OwnThresholdsHold(len(findings))
+        return OwnThresholdsHold(len(findings), sum(isinstance(one, MeanExcused) for one in findings))
     return replace(first, more=len(findings) - 1)
 
 

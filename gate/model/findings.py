@@ -268,9 +268,11 @@ class MeanOpen(Finding, frozen=True):
 
 
 class OwnThresholdsHold(Finding, frozen=True):
-    """The cases with thresholds of their own hold them."""
+    """The cases with thresholds of their own hold them, or miss them as they did at the baseline."""
 
     cases: int
+    excused: int = 0
+    """Those of them that miss theirs, as they did at the baseline."""
 
 
 class NoTrialBeyond(Finding, frozen=True):

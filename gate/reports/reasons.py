@@ -94,7 +94,8 @@ def counted_failures(row: CriterionResult) -> str:
 def is_excused(row: CriterionResult) -> bool:
     """Whether it passes only because the baseline was no better."""
     kinds = found.MeanExcused | found.TrialExcused | found.QuantileExcused | found.TradeAccepted
-    return any(isinstance(one, kinds) for one in row.findings)
+    own = (one.excused for one in row.findings if isinstance(one, found.OwnThresholdsHold))
+    return any(own) or any(isinstance(one, kinds) for one in row.findings)
 
 
 def parts(row: CriterionResult) -> list[Phrase]:
@@ -245,7 +246,7 @@ def _plainly(one: _Plain) -> str:  # noqa: PLR0911 - one line per kind
             more = f" and {one.more} more" if one.more else ""
             return f"{one.case_id}{more}: {one.reason or 'failed'}"
         case found.OwnThresholdsHold():
-            return f"no case falls behind its own threshold ({count(one.cases, 'case')})"
+            return _own_thresholds(one)
         case found.NeverPass():
             return never_pass(one.cases)
         case found.NotTested():
@@ -254,6 +255,16 @@ def _plainly(one: _Plain) -> str:  # noqa: PLR0911 - one line per kind
             return failures_confirmed(one.p)
         case _:
             return _without_score(one)
+
+
+def _own_thresholds(one: found.OwnThresholdsHold) -> str:
+    """Of cases that are held to thresholds of their own: whether all reach them, or some miss them as before."""
+    if not one.excused:
+        return f"no case falls behind its own threshold ({count(one.cases, 'case')})"
+    which = f"{one.excused} of {count(one.cases, 'case')}"
+    if one.excused == 1:
+        return f"{which} falls behind its own threshold, as it did at the baseline"
+    return f"{which} fall behind their own threshold, as they did at the baseline"
 
 
 _WithoutScore = (

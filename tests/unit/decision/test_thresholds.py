@@ -14,7 +14,15 @@ from gate.decision import Settings
 from gate.decision.comparison import Incomparable
 from gate.model import Case, Criterion, Direction, Scale, Verdict
 from gate.model.facts import CriterionFails
-from gate.model.findings import CasesNotScored, HeldMean, MeanExcused, MeanOpen, MeanProvenShort, NoTrialReached
+from gate.model.findings import (
+    CasesNotScored,
+    HeldMean,
+    MeanExcused,
+    MeanOpen,
+    MeanProvenShort,
+    NoTrialReached,
+    OwnThresholdsHold,
+)
 from gate.statistics.intervals import bounded_upper_bound, share_upper_bound
 
 from .records import RESPONSE, TRAJECTORY, ask, cases, findings, follow, judge, once, stored, trial
@@ -71,7 +79,9 @@ def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_ca
     suite = [Case("own", (), thresholds=OWN), *cases(9)]
     now = once(suite, {"own": {"response": 0.0}}, response=1.0)
     missed = stored(suite[:1], response=0.0) + stored(suite[1:], response=1.0)
-    assert judge(suite, [HALF], now, missed).verdict is Verdict.PASS
+    excused = judge(suite, [HALF], now, missed)
+    assert excused.verdict is Verdict.PASS
+    assert OwnThresholdsHold(1, excused=1) in findings(excused, "response")
     both = [replace(suite[0], id="other"), *suite]
     trials = times(both[:1], 3, response=0.0) + times(suite[:1], 3, response=0.0) + times(suite[1:], 3, response=1.0)
     result = judge(both, [RESPONSE], trials, missed, settings=Settings(exact_epochs=3))

@@ -96,6 +96,16 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
         "own is below its own threshold: mean 0.20, threshold 0.90: too few to tell: 1 trial; and 1 more case",
     ),
     (RESPONSE, found.OwnThresholdsHold(2), "no case falls behind its own threshold (2 cases)"),
+    (
+        RESPONSE,
+        found.OwnThresholdsHold(3, 1),
+        "1 of 3 cases falls behind its own threshold, as it did at the baseline",
+    ),
+    (
+        RESPONSE,
+        found.OwnThresholdsHold(3, 2),
+        "2 of 3 cases fall behind their own threshold, as they did at the baseline",
+    ),
     (LATENCY, found.NoTrialBeyond(), "no trial above its limit"),
     (LATENCY, found.TrialBeyond("a", 4.5, 3.0, 2), "a reached 4.5 s, limit 3 s; 2 trials in all"),
     (LATENCY, found.TrialExcused("a", 4.5, 3.0), "a reached 4.5 s, limit 3 s; the baseline was above it too"),
@@ -231,6 +241,8 @@ def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
     excused = found.TrialExcused("a", 4.5, 3.0)
     assert is_excused(CriterionResult(LATENCY, Verdict.PASS, (found.NoTrialBeyond(), excused)))
     assert not is_excused(CriterionResult(LATENCY, Verdict.PASS, (found.NoTrialBeyond(),)))
+    assert is_excused(CriterionResult(RESPONSE, Verdict.PASS, (found.OwnThresholdsHold(3, 1),)))
+    assert not is_excused(CriterionResult(RESPONSE, Verdict.PASS, (found.OwnThresholdsHold(3),)))
 
 
 @pytest.mark.parametrize(
