@@ -174,7 +174,7 @@ def same_cause(found: CriterionResult, suite: SuiteResult) -> str:
     rate = next((row for row in suite.criteria if row.criterion.name == PASS_RATE), None)
     if rate is None or rate.verdict is not Verdict.REGRESSED:
         return ""
-    failing = {c.id for c in suite.cases if c.passed * c.baseline_trials < c.baseline_passed * c.trials}
+    failing = {c.id for c in suite.cases if passes_less(c)}
     sign = 1.0 if found.criterion.direction is Direction.HIGHER else -1.0
     sides = ((case.id, *case.scores.get(found.criterion.name, (None, None))) for case in suite.cases)
     fell = {i for i, now, before in sides if now is not None and before is not None and sign * (before - now) > 1e-9}
@@ -296,12 +296,19 @@ def _badness(case: CaseResult, suite: SuiteResult) -> tuple[float | str, ...]:
     return badness(case, elsewhere=elsewhere)
 
 
+def passes_less(case: CaseResult) -> bool:
+    """Whether it passes less often than at the baseline."""
+    return case.passed * case.baseline_trials < case.baseline_passed * case.trials
+
+
 def worse_title(cases: Sequence[CaseResult]) -> str:
-    """What `worse_cases` are called: without a baseline nothing is known to have been better."""
-    if any(case.baseline_trials for case in cases):
+    """What `worse_cases` are called: what holds of each of them, since one may fail as it did at the baseline."""
+    if all(map(passes_less, cases)):
         return "Cases that got worse"
-    measured = any(case.status is not CaseStatus.ERROR for case in cases)
-    return "Cases that failed" if measured else "Cases that could not be measured"
+    unmeasured = sum(case.status is CaseStatus.ERROR for case in cases)
+    if unmeasured == len(cases):
+        return "Cases that could not be measured"
+    return "Cases to look at" if unmeasured else "Cases that failed"
 
 
 def score(case: CaseResult) -> str:

@@ -178,8 +178,8 @@ def _tiles(suite: SuiteResult) -> list[tuple[str, str, str]]:
         before = rate.baseline.value if rate.baseline is not None and same_cases(rate) else None
         now, then = figures((rate.candidate.value, before), scale)
         tiles.append(("Pass rate", now, f"was {then}" if before is not None else sample(rate.candidate)))
-    worse, better = len(words.worse_cases(suite)), len(words.improved_cases(suite))
-    lost = f"{worse:,} lost" if suite.has_baseline else f"{worse:,} failing"
+    worse, better = words.worse_cases(suite), len(words.improved_cases(suite))
+    lost = f"{sum(map(words.passes_less, worse)):,} lost" if suite.has_baseline else f"{len(worse):,} failing"
     tiles.append(("Cases", f"{len(suite.cases):,}", f"{lost}, {better:,} gained" if suite.has_baseline else lost))
     rests = [" · ".join(headline.runs(suite)), words.basis(suite)]
     tiles.append(("Cost", headline.spent(suite) or "not reported", ", ".join(filter(None, rests))))

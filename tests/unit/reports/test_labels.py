@@ -143,6 +143,31 @@ def test_a_case_of_which_nothing_passed_is_never_called_ok(case: CaseResult, tol
     assert words.status_counts(replace(PASSED, cases=(case,))) == f"1 case: 1 {told}"
 
 
+BROKE = CaseResult("a", CaseStatus.BROKEN, trials=4, baseline_passed=5, baseline_trials=5)
+AS_BEFORE = CaseResult("b", CaseStatus.FAILED, trials=1, baseline_trials=5)
+"""Below a threshold of its own, as at the baseline."""
+UNMEASURED = CaseResult("c", CaseStatus.ERROR, errors=2, baseline_passed=5, baseline_trials=5)
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ([BROKE], "Cases that got worse"),
+        ([AS_BEFORE], "Cases that failed"),
+        ([BROKE, AS_BEFORE], "Cases that failed"),
+        ([UNMEASURED], "Cases that could not be measured"),
+        ([BROKE, UNMEASURED], "Cases to look at"),
+        ([AS_BEFORE, UNMEASURED], "Cases to look at"),
+    ],
+)
+@pytest.mark.parametrize("form", ["markdown", "console", "html"])
+def test_a_list_of_cases_is_called_what_holds_of_each(cases: list[CaseResult], said: str, form: str) -> None:
+    assert words.worse_title(cases) == said
+    shown = load_report(form)(result(replace(REGRESSED, cases=tuple(cases))))
+    assert said in shown
+    assert ("got worse" in shown.replace(words.headline(REGRESSED), "")) is (said == "Cases that got worse")
+
+
 def test_the_exit_line_says_whether_an_open_question_blocks() -> None:
     assert words.exit_line(ExitCode.PASS, Verdict.INCONCLUSIVE) == (
         "exit code 0: inconclusive, which does not block here"
