@@ -22,7 +22,16 @@ from gate.decision.crashes import base_gone, failures_excused, lost_to_infrastru
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.provider import answered_by, tools_changed
-from gate.decision.trade import MOST_SUSPECTS, ROUNDING, badness, most_suspect, moved, proven_by_mean, rests_on_trade
+from gate.decision.trade import (
+    MOST_SUSPECTS,
+    ROUNDING,
+    badness,
+    most_suspect,
+    moved,
+    proven_by_cases,
+    proven_by_mean,
+    rests_on_trade,
+)
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
     PROBE,
@@ -151,7 +160,7 @@ def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], ou
     if first.verdict is not Verdict.REGRESSED:
         return CriterionFails(first.criterion.name)
     broken = tuple(c.id for c in cases if c.status is CaseStatus.BROKEN)
-    if broken:
+    if broken and (outcome is None or proven_by_cases(outcome)):
         if outcome is None:
             return CasesBroke(broken)
         return CasesBroke(broken, moved(outcome.evidence, broken), outcome.evidence.paired)

@@ -82,6 +82,12 @@ def proven_by_mean(outcome: Outcome, name: str) -> bool:
     return tests[-1].by_mean if tests else outcome.stage.kind is not StageKind.REPEATS
 
 
+def proven_by_cases(outcome: Outcome) -> bool:
+    """Whether single cases prove a regression alone. That some are named, at a false discovery rate, is less."""
+    highest = outcome.evidence.highest_e_value
+    return outcome.stage.of_cases or highest is None or highest >= outcome.evidence.e_threshold
+
+
 def moved(evidence: EvidenceSummary, case_ids: Iterable[str]) -> tuple[CaseTally, ...]:
     """Cases with how often they passed on both sides; those of which no counts are kept are left out."""
     return tuple(_moved(one, evidence.cases[one]) for one in case_ids if one in evidence.cases)

@@ -13,13 +13,14 @@ from typing import assert_never
 
 from gate.decision.comparison import PASS_RATE
 from gate.decision.findings import margin_over, natural
-from gate.decision.trade import ROUNDING, most_suspect, moved, proven_by_mean
+from gate.decision.trade import ROUNDING, most_suspect, moved, proven_by_cases, proven_by_mean
 from gate.model import (
     CrashFacts,
     Criterion,
     CriterionResult,
     Direction,
     EvidenceSummary,
+    LookTest,
     MetricChange,
     Outcome,
     RepeatsTest,
@@ -49,6 +50,7 @@ from gate.reports.formatting import (
 )
 from gate.reports.reasons import (
     RULED_OUT,
+    broken_of,
     failures_confirmed,
     missed,
     never_pass,
@@ -259,15 +261,17 @@ def _broke(cause: fact.CasesBroke, *, counted: bool) -> str:
 
 def _got_worse(suite: SuiteResult, cause: fact.SuiteGotWorse) -> str:
     """The proof that decided: a lower mean with its change, or drops of a few cases that no mean shows."""
-    suspected = listing(map(movement, cause.suspects)) or listing(_falls(suite, cause))
+    named = causes(suite, cause.criteria)
+    first = _row(suite, named[0])
+    broken = broken_of(first) if first is not None and cause.by_mean else ()
+    suspects = [movement(one) for one in cause.suspects if one.case_id not in broken]
+    suspected = listing(suspects or _falls(suite, cause))
     extra = f"; most suspect: {suspected}" if suspected and not where(suite) else ""  # of a tag, single cases are noise
     extra += f"; {NOT_LOOKED_FOR if cause.drift_moot else DRIFT}" if cause.perhaps_drift else ""
-    named = causes(suite, cause.criteria)
     rows = [row for name in causes(suite, cause.missed) if (row := _row(suite, name)) is not None]
     besides = "".join(f"{row.criterion.name}: {missed(row) or reason(row)}; " for row in rows)
     if not cause.by_mean:
         return f"{besides}{listing(named)} got worse in some cases{extra}"
-    first = _row(suite, named[0])
     said = reason_of_verdict(first) if first is not None else ""
     return f"{besides}{listing(named)} got worse over the suite: {said}{extra}"
 
@@ -550,10 +554,10 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if look is None:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
-        proof = _proof(suite, outcome, told=_headline_names_cases(suite))
         if _rests_on_failures(suite):
-            return [f"no regression while the failures are not confirmed; what was found {stage}: {proof}"]
-        return [f"regression proven {stage}: {proof}"]
+            found = "; ".join((*_proven_over_suite(suite, outcome), *_proven_by_cases(suite, outcome)))
+            return [f"no regression while the failures are not confirmed; what was found {stage}: {found}"]
+        return [f"regression proven{_proof(suite, outcome, stage)}"]
     lines = [f"{stage}: an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs; {_detected(evidence)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
@@ -614,23 +618,45 @@ def _chance(p: float, threshold: float) -> str:
     return f"by chance that happens to {often} of unchanged agents (limit {limit})"
 
 
-def _proof(suite: SuiteResult, outcome: Outcome, *, told: bool) -> str:
-    """What decided, in plain words; `gate explain` has the p- and e-values. ``told``: the headline names the cases."""
-    evidence, parts = outcome.evidence, []
-    for look in evidence.looks:
+def _proof(suite: SuiteResult, outcome: Outcome, stage: str) -> str:
+    """What decided, in plain words, the proof that the headline names first; `gate explain` has the p- and e-values."""
+    whole, cases = _proven_over_suite(suite, outcome), _proven_by_cases(suite, outcome)
+    if not whole or not cases or not _headline_names_cases(suite):
+        return f" {stage}: {'; '.join((*whole, *cases))}"
+    besides = "; ".join(whole)
+    if outcome.stage.of_cases:
+        return f" {stage}: {'; '.join(cases)}; besides, {besides}"
+    return f": {'; '.join(cases)}; and {stage}: {besides}"
+
+
+def _proven_over_suite(suite: SuiteResult, outcome: Outcome) -> list[str]:
+    """What the whole of the suite proves, or the cases that had failed, taken together."""
+    parts = []
+    for look in outcome.evidence.looks:
         if look.blocks:
-            name = min(look.metrics, key=lambda one: look.metrics[one].p_adjusted)
+            name = _first_proven(suite, look)
             moved_to = "rose" if _is_lower_better(suite, name) else "fell"
             how = f"the mean {moved_to}" if proven_by_mean(outcome, name) else f"a few cases {moved_to} far"
             parts.append(f"{name}: {how}; {_chance(look.p, look.threshold)}")
-    parts += [_repeats(test) for test in evidence.repeats if test.blocks]
-    highest = evidence.highest_e_value
-    if highest is None or highest >= evidence.e_threshold:
-        cases = moved(evidence, outcome.cases) if outcome.cases else most_suspect(suite.cases)
-        named = "" if told or not cases else f" ({listing(map(movement, cases))})"
-        which = f"a single case{named} fails" if len(outcome.cases) == 1 else f"single cases{named} fail"
-        parts.append(f"{which} more often than chance allows an unchanged agent")
-    return "; ".join(parts)
+    return [*parts, *(_repeats(test) for test in outcome.evidence.repeats if test.blocks)]
+
+
+def _first_proven(suite: SuiteResult, look: LookTest) -> str:
+    """The criterion to tell a look by: the headline's, where the look proves it, else the one that it shows best."""
+    tests, cause = look.metrics, suite.cause
+    named = causes(suite, cause.criteria) if isinstance(cause, fact.SuiteGotWorse) else []
+    proven = [name for name in named[:1] if name in tests and tests[name].p_adjusted <= look.threshold]
+    return next(iter(proven), min(tests, key=lambda one: tests[one].p_adjusted))
+
+
+def _proven_by_cases(suite: SuiteResult, outcome: Outcome) -> list[str]:
+    """That single cases prove it by themselves, with their names where the headline has none."""
+    if not proven_by_cases(outcome):
+        return []
+    cases = moved(outcome.evidence, outcome.cases) if outcome.cases else most_suspect(suite.cases)
+    named = "" if _headline_names_cases(suite) or not cases else f" ({listing(map(movement, cases))})"
+    which = f"a single case{named} fails" if len(outcome.cases) == 1 else f"single cases{named} fail"
+    return [f"{which} more often than chance allows an unchanged agent"]
 
 
 def _is_lower_better(suite: SuiteResult, name: str) -> bool:

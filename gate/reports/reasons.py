@@ -57,6 +57,11 @@ def reason_of_verdict(row: CriterionResult) -> str:
     return "; ".join(part.text for part in _of_verdict(row))
 
 
+def broken_of(row: CriterionResult) -> tuple[str, ...]:
+    """The broken cases that a reason names."""
+    return next((one.broken[:SHOWN_BROKEN] for one in row.findings if isinstance(one, found.GotWorse)), ())
+
+
 def missed(row: CriterionResult) -> str:
     """What fails for certain beside a regression, which outranks it: a threshold or a limit; else empty."""
     besides = [one for one in row.findings if one.settles and one.verdict is Verdict.BELOW_THRESHOLD]

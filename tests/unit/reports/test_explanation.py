@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.commands.texts.explain import rule_lines
+from gate.decision import Settings
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.trade import proven_by_mean
@@ -43,6 +44,7 @@ from gate.model.findings import (
     QuantileExcused,
 )
 from gate.reports import explanation, headline
+from gate.reports.formatting import listing
 from gate.reports.labels import baseline_line
 from gate.reports.reasons import reason
 from tests.unit.decision.records import TRAJECTORY, cases, failed_trial, judge, once, stored, trial
@@ -564,6 +566,53 @@ def test_a_baseline_that_does_not_count_is_not_said_to_be_none() -> None:
     info = BaselineInfo(None, missing="the baseline saved last is of this very commit", of_itself=True)
     assert baseline_line(info) == "nothing to compare with yet: the baseline saved last is of this very commit"
     assert baseline_line(replace(info, of_itself=False, missing="switched off")) == "none: switched off"
+
+
+@pytest.mark.parametrize(("failing", "by_name"), [(2, False), (4, True)])
+def test_headline_and_story_name_the_proof_that_decided(failing: int, by_name: bool) -> None:
+    """Two broken cases of twenty are named, and do not prove the regression: the mean does. Four do."""
+    suite = cases(20)
+    trials = [trial(c.id, n, trajectory=float(i >= failing)) for i, c in enumerate(suite) for n in (1, 2, 3)]
+    result = judge(suite, [TRAJECTORY], trials, stored(suite, trajectory=1.0), settings=Settings(exact_epochs=3))
+    assert result.outcome is not None and len(result.outcome.cases) == failing
+    said, proof = explanation.headline(result), explanation.story(result)[1]
+    names = listing(case.id for case in suite[:failing])
+    if by_name:
+        assert said == f"4 of 20 cases broke, 20/20 → 0/12: {names}"
+        assert proof.startswith(
+            "regression proven after 3 trials a case: single cases fail more often than chance allows"
+        )
+    else:
+        assert said.startswith(
+            f"pass rate, trajectory got worse over the suite: −10 points over 20 cases; broken: {names}"
+        )
+        assert "most suspect" not in said, "they are named as broken"
+        assert proof.startswith("regression proven after 3 trials a case: pass rate: the mean fell; by chance ")
+        assert "single case" not in proof
+
+
+def test_the_story_tells_the_proof_of_the_headline_first_and_by_its_criterion() -> None:
+    suite = decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0)
+    assert suite.outcome is not None
+    tests = {"pass rate": MetricTest(0.003, 0.9, 0.003), "other": MetricTest(0.001, 0.9, 0.001)}
+    look = replace(suite.outcome.evidence.looks[0], p=0.001, metrics=tests)
+    evidence = replace(suite.outcome.evidence, looks=(look,))
+    both = replace(suite, outcome=replace(suite.outcome, evidence=evidence))
+    broke = replace(both, cause=fact.CasesBroke(("a",), (CaseTally("a", 0, 7, 5, 5),), 40))
+    chance = "the mean fell; by chance that happens to 0.1 % of unchanged agents (limit 0.5 %)"
+    single = "a single case fails more often than chance allows an unchanged agent"
+    assert explanation.story(broke)[1] == (
+        f"regression proven after reruns of the suspicious cases: {single}; besides, other: {chance}"
+    )
+    by_look = replace(both.outcome, stage=Stage(StageKind.SUITE_LOOK, 1))
+    assert explanation.story(replace(broke, outcome=by_look))[1] == (
+        f"regression proven: {single}; and after 1 trial a case: other: {chance}"
+    )
+    whole = replace(both, cause=fact.SuiteGotWorse(("pass rate", "other")), outcome=by_look)
+    assert explanation.story(whole)[1] == (
+        f"regression proven after 1 trial a case: pass rate: {chance}; "
+        "a single case fails more often than chance allows an unchanged agent"
+    )
 
 
 def test_the_story_of_a_regression() -> None:
