@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -34,7 +35,9 @@ from gate.decision.trade import (
 )
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
+    FULL,
     PROBE,
+    REPEAT,
     SILENT,
     CaseResult,
     CaseStatus,
@@ -212,14 +215,17 @@ def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]
 
 
 def course(comparison: Comparison, stopped: str) -> Course:
-    """What was run, and how much of it."""
-    reruns: dict[str, int] = {}
-    for trial in comparison.trials:
-        if trial.tag == CONFIRM and trial.side is Side.CANDIDATE:
-            reruns[trial.case_id] = reruns.get(trial.case_id, 0) + 1
+    """What was run, and how much of it: each run is counted in ``runs``, and under one of the reasons for it."""
+    planned = [t for t in comparison.trials if not comparison.stands_in(t)]
+    again = [t.side for t in comparison.trials if comparison.stands_in(t)]
+    runs = Counter((t.tag, t.side) for t in planned)
+    both = {tag: runs[tag, Side.CANDIDATE] + runs[tag, Side.BASELINE] for tag in (PROBE, REPEAT, CONCURRENT)}
+    reruns = Counter(t.case_id for t in planned if t.tag == CONFIRM and t.side is Side.CANDIDATE)
+    judged, epochs = {case.id for case in comparison.judged}, passes(comparison)
+    whole = sum(t.tag == FULL and t.side is Side.CANDIDATE and t.case_id in judged for t in planned)
     return Course(
-        epochs=passes(comparison),
-        cases=len(comparison.judged),
+        epochs=epochs,
+        cases=len(judged),
         rerun_cases=len(reruns),
         rerun_least=min(reruns.values(), default=0),
         rerun_most=max(reruns.values(), default=0),
@@ -228,13 +234,22 @@ def course(comparison: Comparison, stopped: str) -> Course:
         suites=comparison.settings.suites,
         family=comparison.settings.family,
         baseline_runs=sum(t.side is Side.BASELINE for t in comparison.trials),
-        fixed_runs=FIXED_DESIGN * len(comparison.judged),
-        concurrent=any(t.tag == CONCURRENT for t in comparison.trials),
+        fixed_runs=FIXED_DESIGN * len(judged),
+        concurrent=both[CONCURRENT] > 0,
         stopped=stopped,
-        reruns=sum(reruns.values()),
-        baseline_reruns=sum(t.tag == CONFIRM and t.side is Side.BASELINE for t in comparison.trials),
-        confirming=sum(t.tag == PROBE for t in comparison.trials),
-        baseline_confirming=sum(t.tag == PROBE and t.side is Side.BASELINE for t in comparison.trials),
+        reruns=reruns.total(),
+        baseline_reruns=runs[CONFIRM, Side.BASELINE],
+        confirming=both[PROBE],
+        baseline_confirming=runs[PROBE, Side.BASELINE],
+        epoch_runs=None if whole == epochs * len(judged) else whole,
+        baseline_epochs=runs[FULL, Side.BASELINE],
+        quarantined=runs[FULL, Side.CANDIDATE] - whole,
+        repeating=both[REPEAT],
+        baseline_repeating=runs[REPEAT, Side.BASELINE],
+        drifting=both[CONCURRENT],
+        baseline_drifting=runs[CONCURRENT, Side.BASELINE],
+        again=len(again),
+        baseline_again=again.count(Side.BASELINE),
     )
 
 

@@ -384,6 +384,21 @@ class Course(Struct, frozen=True):
     """Runs of both sides that confirm failures of the agent."""
     baseline_confirming: int = 0
     """Those of the baseline's agent among them."""
+    epoch_runs: int | None = None
+    """Runs of the judged cases in epochs; None: all cases in each. An epoch may leave cases out, or be cut short."""
+    baseline_epochs: int = 0
+    """Runs of the baseline's agent in epochs."""
+    quarantined: int = 0
+    """Runs of cases in quarantine, which are not judged."""
+    repeating: int = 0
+    """Runs of both sides that tell whether repeated trials are draws of their own."""
+    baseline_repeating: int = 0
+    drifting: int = 0
+    """Runs of both sides that tell the change from a drift of the provider."""
+    baseline_drifting: int = 0
+    again: int = 0
+    """Runs of both sides in place of trials that were lost to infrastructure; no other count has them but ``runs``."""
+    baseline_again: int = 0
 
 
 class LiveCase(Struct, frozen=True):

@@ -478,22 +478,21 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     course = suite.course
     if course is None:
         return ()
-    screened = f"{count(course.epochs, 'trial')} of {count(course.cases, 'case')}"
-    lines = [
-        "; ".join(
-            [
-                screened,
-                *_reran(course),
-                *_named(suite),
-                *_confirmed(course),
-                _runs(course, more=suite.stored is not None),
-            ]
-        )
-    ]
+    parts = [*_epochs(course), *_reran(course), *_named(suite), *_asked_besides(course)]
+    lines = ["; ".join([*parts, _runs(course, more=suite.stored is not None)])]
     if suite.outcome is not None:
         lines += _how_decided(suite, suite.outcome)
         lines += _shared_error(course)
     return (*lines, f"stopped: {course.stopped}") if course.stopped else tuple(lines)
+
+
+def _epochs(course: fact.Course) -> list[str]:
+    """``3 trials of 40 cases``: what ran in epochs, with the number of runs where it is not their product."""
+    whole = f"{count(course.epochs, 'trial')} of {count(course.cases, 'case')}"
+    if course.epoch_runs is not None:
+        whole = f"at most {whole}, {count(course.epoch_runs, 'run')}"
+    further = ((course.quarantined, "of cases in quarantine"), (course.baseline_epochs, "of the baseline's agent"))
+    return [whole, *(f"{count(n, 'run')} {whose}" for n, whose in further if n)]
 
 
 def _reran(course: fact.Course) -> list[str]:
@@ -508,11 +507,19 @@ def _reran(course: fact.Course) -> list[str]:
     return [f"{course.rerun_cases} suspicious, rerun {times}{added}"]
 
 
-def _confirmed(course: fact.Course) -> list[str]:
-    if not course.confirming:
-        return []
-    whose = f" ({course.baseline_confirming:,} of the baseline's agent)" if course.baseline_confirming else ""
-    return [f"failures asked for again a while later, {count(course.confirming, 'run')}{whose}"]
+def _asked_besides(course: fact.Course) -> list[str]:
+    """What was run beside epochs and reruns, so that all that is named adds up to the runs."""
+    kinds = (
+        ("to see whether repeats are draws of their own", course.repeating, course.baseline_repeating),
+        ("to tell the change from a drift", course.drifting, course.baseline_drifting),
+        ("failures asked for again a while later", course.confirming, course.baseline_confirming),
+        ("in place of trials that were lost", course.again, course.baseline_again),
+    )
+    said = []
+    for why, runs, of_base in kinds:
+        whose = f" ({of_base:,} of the baseline's agent)" if of_base else ""
+        said += [f"{why}, {count(runs, 'run')}{whose}"] if runs else []
+    return said
 
 
 def _named(suite: SuiteResult) -> list[str]:

@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.commands.texts.explain import rule_lines
-from gate.decision import Settings
+from gate.decision import CONCURRENT, Settings
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
+from gate.decision.engine.state import CONFIRM
 from gate.decision.trade import proven_by_mean
 from gate.decision.verdict import spent
 from gate.model import (
+    FULL,
     PROBE,
+    REPEAT,
     BaselineInfo,
     CrashFacts,
     Criterion,
@@ -25,9 +28,11 @@ from gate.model import (
     EvidenceSummary,
     Outcome,
     Scale,
+    Side,
     Stage,
     StageKind,
     SuiteResult,
+    Trial,
     Verdict,
 )
 from gate.model import facts as fact
@@ -47,7 +52,7 @@ from gate.reports import explanation, headline
 from gate.reports.formatting import listing
 from gate.reports.labels import baseline_line
 from gate.reports.reasons import reason
-from tests.unit.decision.records import TRAJECTORY, cases, failed_trial, judge, once, stored, trial
+from tests.unit.decision.records import TRAJECTORY, cases, failed_trial, judge, lost_trial, once, stored, trial
 
 from .samples import INCONCLUSIVE, PASSED, REGRESSED, estimate
 
@@ -552,6 +557,39 @@ def test_a_case_that_fails_each_time_has_one_set_of_counts_and_the_runs_add_up()
         "1 of 12 cases broke, 11/11 → 0/11: c3; "
         "the agent failed in 14 of 23 trials of 1 case, confirmation included, before in 0 of 23"
     )
+
+
+def test_the_runs_that_the_story_names_add_up_to_all() -> None:
+    """Lost trials that were run again, cases in quarantine, both sides: each run is named once."""
+    suite = cases(12)
+    ids = [case.id for case in suite]
+
+    def ran(case_ids: list[str], number: int, tag: str, **options: Any) -> list[Trial]:
+        return [trial(c, number, round=number, tag=tag, trajectory=1.0, **options) for c in case_ids]
+
+    base = {"side": Side.BASELINE}
+    first = [lost_trial(ids[0]), lost_trial(ids[1]), *ran(ids[2:], 1, FULL)]
+    again = [replace(t, again=True) for t in ran(ids[:2], 1, FULL)]
+    trials = [*first, *again, *ran(ids[:3], 2, CONFIRM), *ran(ids[:2], 2, CONFIRM, **base), *ran(ids[:1], 3, CONFIRM)]
+    trials += [*ran(ids[4:7], 4, REPEAT), *ran(ids[4:5], 4, REPEAT, **base), *ran(ids[1:], 5, FULL, **base)]
+    trials += [*ran(ids[5:9], 6, CONCURRENT, **base), *ran(ids[5:7], 6, CONCURRENT), *ran(ids[1:5], 7, PROBE)]
+    settings = Settings(quarantine={ids[11]: "known"}, rerun="match")
+    result = judge(suite, [TRAJECTORY], trials, stored(suite, trajectory=1.0), settings=settings)
+    assert explanation.story(result)[0] == (
+        "1 trial of 11 cases; 1 run of cases in quarantine; 11 runs of the baseline's agent; "
+        "3 suspicious, rerun 1–2 times (4 runs, and 2 of the baseline's agent); "
+        "to see whether repeats are draws of their own, 4 runs (1 of the baseline's agent); "
+        "to tell the change from a drift, 6 runs (4 of the baseline's agent); "
+        "failures asked for again a while later, 4 runs; in place of trials that were lost, 2 runs; "
+        f"{11 + 1 + 11 + 4 + 2 + 4 + 6 + 4 + 2} agent runs (18 of the baseline's agent) instead of 55"
+    )
+    assert len(trials) == 45
+
+
+def test_an_epoch_that_was_cut_short_is_not_told_as_a_whole_one() -> None:
+    suite = cases(12)
+    result = judge(suite, [TRAJECTORY], once(suite[:7], trajectory=1.0), stored(suite, trajectory=1.0), stopped="clock")
+    assert explanation.story(result)[0] == "at most 1 trial of 12 cases, 7 runs; 7 agent runs instead of 60"
 
 
 def test_a_baseline_of_this_very_commit_is_said_to_be_one() -> None:
