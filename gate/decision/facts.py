@@ -186,7 +186,7 @@ def _whole_got_worse(
 
 
 def _with_missed(comparison: Comparison, results: Sequence[CriterionResult], found: SuiteGotWorse) -> SuiteGotWorse:
-    """With what fails for certain besides, as a missed threshold: then no run is spent on telling a drift."""
+    """With what fails anyway, as a missed threshold: then no run is spent on telling a drift."""
     blocking = [row for row in results if row.criterion.blocking]
     missed = tuple(row.criterion.name for row in blocking if any(map(_fails_anyway, row.findings)))
     moot = bool(missed) and found.perhaps_drift and comparison.settings.rerun != "never"

@@ -272,7 +272,7 @@ class SuiteGotWorse(Fact, frozen=True):
     fell: tuple[Fell, ...] = ()
     """Of another criterion: the cases whose score of it fell most. It is the first that has no part among them."""
     missed: tuple[str, ...] = ()
-    """Blocking criteria that fail for certain whatever the baseline did."""
+    """Blocking criteria that fail whatever the baseline did."""
     drift_moot: bool = False
     """Whether a base that can be run was not asked about a drift, since these fail anyway."""
 

@@ -262,7 +262,7 @@ class SuiteResult(Struct, frozen=True):
     accepted: str = ""
     """Who accepted a regression or a doubt and when, where someone did."""
     missed_besides: tuple[str, ...] = ()
-    """Blocking criteria that fall short for certain under the rules that are not shown: the base's, or the change's."""
+    """Blocking criteria that fall short under the rules that are not shown: the base's, or the change's."""
     expired: str = ""
     """That someone accepted this, or what it rests on, until a day that has passed."""
     doubts: tuple[Doubt, ...] = ()
@@ -326,8 +326,9 @@ def acceptable(suite: SuiteResult) -> tuple[Verdict, ...]:
 
 
 def missed(suite: SuiteResult) -> tuple[str, ...]:
-    """The blocking criteria that miss a threshold, a limit or a hard rule for certain, even if they regressed besides.
+    """The blocking criteria that miss a threshold, a limit or a hard rule, even if they regressed besides.
 
+    That is their verdict, mostly proven; of a strict threshold, and where no trial reached one, it is what was measured.
     A regression outranks that in the verdict, and may not hide it from whoever accepts.
     """
     rows = [row for one in (suite, *suite.further) for row in one.criteria if row.criterion.blocking]

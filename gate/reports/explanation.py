@@ -979,7 +979,7 @@ def _of_answers(found: _OfAnswers) -> str:  # noqa: PLR0911 - one for each kind
             return f"{same}, and the same answer always holds {', '.join(found.criteria)}"
         case fact.NotAccepted():
             short = f"{listing(found.criteria)} {'miss' if len(found.criteria) > 1 else 'misses'}"
-            what = f"{short} a threshold, a limit or a hard rule for certain, and that nobody can accept"
+            what = f"{short} a threshold, a limit or a hard rule, and that nobody can accept"
             return f"the acceptance by {found.by} does not count: {what}"
         case fact.CasesUnchecked():
             one = len(found.cases) == 1

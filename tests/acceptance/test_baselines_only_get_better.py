@@ -261,7 +261,7 @@ def test_a_missed_threshold_cannot_be_accepted(world: World, broken: int) -> Non
     done = world.gate(world.clone(worse), "baseline", "accept", "--why", "known", "--by", "wendy")
     refused = broken == 20
     assert done.code == (4 if refused else 0), done.err
-    assert ("missed for certain: tool_trajectory_avg_score" in done.err) is refused
+    assert ("a hard rule is missed: tool_trajectory_avg_score" in done.err) is refused
     assert ("accepted by wendy" in world.listed()) is not refused
 
 

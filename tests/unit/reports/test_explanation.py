@@ -417,7 +417,7 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
     ),
     (
         fact.NotAccepted("wendy at noon", ("tools",)),
-        "the acceptance by wendy at noon does not count: tools misses a threshold, a limit or a hard rule for certain, "
+        "the acceptance by wendy at noon does not count: tools misses a threshold, a limit or a hard rule, "
         "and that nobody can accept",
     ),
     (fact.CasesUnchecked(("a", "b")), "2 cases state nothing that is checked: they are unchecked, not passed (a, b)"),
