@@ -328,7 +328,7 @@ def acceptable(suite: SuiteResult) -> tuple[Verdict, ...]:
 def missed(suite: SuiteResult) -> tuple[str, ...]:
     """The blocking criteria that miss a threshold, a limit or a hard rule, even if they regressed besides.
 
-    That is their verdict, mostly proven; of a strict threshold, and where no trial reached one, it is what was measured.
+    Mostly that is proven; of a strict threshold, and where no trial reached one, it is what was measured.
     A regression outranks that in the verdict, and may not hide it from whoever accepts.
     """
     rows = [row for one in (suite, *suite.further) for row in one.criteria if row.criterion.blocking]

@@ -51,8 +51,8 @@ from gate.reports.formatting import (
 from gate.reports.reasons import (
     RULED_OUT,
     broken_of,
+    fails_besides,
     failures_confirmed,
-    missed,
     never_pass,
     quantile,
     reason,
@@ -269,7 +269,7 @@ def _got_worse(suite: SuiteResult, cause: fact.SuiteGotWorse) -> str:
     extra = f"; most suspect: {suspected}" if suspected and not where(suite) else ""  # of a tag, single cases are noise
     extra += f"; {NOT_LOOKED_FOR if cause.drift_moot else DRIFT}" if cause.perhaps_drift else ""
     rows = [row for name in causes(suite, cause.missed) if (row := _row(suite, name)) is not None]
-    besides = "".join(f"{row.criterion.name}: {missed(row) or reason(row)}; " for row in rows)
+    besides = "".join(f"{row.criterion.name}: {fails_besides(row) or reason(row)}; " for row in rows)
     if not cause.by_mean:
         return f"{besides}{listing(named)} got worse in some cases{extra}"
     said = reason_of_verdict(first) if first is not None else ""

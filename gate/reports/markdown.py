@@ -34,7 +34,7 @@ from gate.reports.formatting import (
     threshold,
     tool_times,
 )
-from gate.reports.reasons import counted_failures, missed
+from gate.reports.reasons import counted_failures, fails_besides
 from gate.reports.trajectory_diff import answer_diff, differences
 from gate.security import escape
 
@@ -271,7 +271,7 @@ def _reasons(suite: SuiteResult, shown: Sequence[CriterionResult]) -> str:
         if result.verdict is Verdict.REGRESSED or words.same_cause(
             result, suite
         ):  # the table and the cases say the rest
-            parts = [part for part in parts if part in (counted_failures(result), missed(result))]
+            parts = [part for part in parts if part in (counted_failures(result), fails_besides(result))]
         if told := "; ".join(parts):
             lines.append(f"- {escape.markdown_code(result.criterion.name, 80)}: {escape.markdown(told)}")
         if (judge := judge_line(result)) and not words.same_cause(result, suite):

@@ -62,8 +62,8 @@ def broken_of(row: CriterionResult) -> tuple[str, ...]:
     return next((one.broken[:SHOWN_BROKEN] for one in row.findings if isinstance(one, found.GotWorse)), ())
 
 
-def missed(row: CriterionResult) -> str:
-    """What fails for certain beside a regression, which outranks it: a threshold or a limit; else empty."""
+def fails_besides(row: CriterionResult) -> str:
+    """What fails anyway beside a regression, which outranks it: a threshold or a limit; else empty."""
     besides = [one for one in row.findings if one.settles and one.verdict is Verdict.BELOW_THRESHOLD]
     if row.verdict is not Verdict.REGRESSED or not besides:
         return ""
@@ -105,7 +105,7 @@ def is_excused(row: CriterionResult) -> bool:
 
 def parts(row: CriterionResult) -> list[Phrase]:
     """The findings of the worst kind; what keeps them from deciding comes first, and so does what fails besides."""
-    besides = missed(row)
+    besides = fails_besides(row)
     return [*([_told(besides)] if besides else []), *_of_verdict(row)]
 
 
