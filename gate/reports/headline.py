@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
-from gate.model import SuiteResult, Verdict, missed
-from gate.model.facts import CouldNotMeasure, FailsAllOver, Outage, ShardMeasured, TradedOff
-from gate.model.findings import ChecksFellAway
+from gate.model import SuiteResult, Verdict, acceptable, missed
+from gate.model.facts import (
+    CasesNotCompared,
+    CouldNotMeasure,
+    CriteriaNotCompared,
+    Doubt,
+    Doubted,
+    FailsAllOver,
+    LostDecide,
+    Outage,
+    ShardMeasured,
+    TradedOff,
+    UnexplainedFailures,
+)
+from gate.model.findings import (
+    CasesGone,
+    ChecksFellAway,
+    ConfirmationLost,
+    FailuresGone,
+    NoLongerMeasured,
+    NothingRerun,
+    PerhapsProvider,
+    ScorerChanged,
+    SlowedDown,
+)
 from gate.reports import explanation
 from gate.reports.formatting import count, dollars, listing
 from gate.reports.labels import basis, deciding, failing_cases, worse_cases
@@ -50,17 +72,63 @@ def next_step(suite: SuiteResult) -> str:
     }.get(suite.verdict, TO_MEASURE)
 
 
+def accepting_helps(suite: SuiteResult) -> bool:
+    """Whether someone may accept the verdict: a loss, or that what was compared is gone."""
+    gone = any(isinstance(one, CriteriaNotCompared | CasesNotCompared) for one in suite.doubts)
+    return suite.verdict in acceptable(suite) and (suite.verdict is Verdict.REGRESSED or gone)
+
+
+ACCEPTED = "(gate baseline accept, once it is merged)"
+"""How it is accepted everywhere; on GitHub a label does it, too."""
+LOOK_AT_ERRORS = (
+    "look at the errors with which the agent failed: if they are its own, fix it; "
+    "if what it depends on was down, run the job again"
+)
+
+
 def _of_doubt(suite: SuiteResult) -> str:
     """What to do where neither unchanged nor worse can be said."""
-    if any(isinstance(doubt, ChecksFellAway) for doubt in suite.doubts):
-        return "look at the answers of these cases: nothing in them can be checked"
-    if any(found.not_compared and found.criterion.blocking for found in suite.criteria):
-        return "score the baseline's own record again (gate rescore), or bring back what was compared"
-    if isinstance(cause := deciding(suite).cause, TradedOff):
-        return _of_trade(cause)
-    seen = worse_cases(suite) or failing_cases(suite)
-    told = explanation.to_decide(suite) or "to decide: more cases or trials"
-    return f"look at the cases below; {told}" if seen else told
+    decided = deciding(suite)
+    steps = [*_to_compare(decided), *filter(None, map(_against, decided.doubts))]
+    if isinstance(cause := decided.cause, TradedOff):
+        steps.append(_of_trade(cause))
+    elif not steps or not isinstance(cause, Doubted):
+        seen = worse_cases(suite) or failing_cases(suite)
+        told = explanation.to_decide(suite) or "to decide: more cases or trials"
+        steps.append(f"look at the cases below; {told}" if seen else told)
+    return "; ".join(dict.fromkeys(filter(None, steps)))
+
+
+def _to_compare(suite: SuiteResult) -> list[str]:
+    """What would let criteria be compared again that are not; more trials would not."""
+    apart = [(row.criterion.name, row.not_compared) for row in suite.criteria if row.criterion.blocking]
+    changed = any(isinstance(why, ScorerChanged) for _, why in apart)
+    gone = [name for name, why in apart if isinstance(why, NoLongerMeasured | CasesGone)]
+    steps = ["score the baseline's own record again (gate rescore), or bring back what was compared"] if changed else []
+    return steps + ([f"bring back what {listing(gone)} measured, or accept that it is gone {ACCEPTED}"] if gone else [])
+
+
+def _against(doubt: Doubt) -> str:
+    """What would settle a doubt; empty where nothing is known that would, or `_to_compare` says it."""
+    match doubt:
+        case ChecksFellAway():
+            return "look at the answers of these cases: nothing in them can be checked"
+        case CasesNotCompared():
+            which = " and ".join(word for n, word in ((doubt.removed, "removed"), (doubt.edited, "edited")) if n)
+            return f"bring back the {which} cases as they were, or accept that they are not compared {ACCEPTED}"
+        case LostDecide():
+            return TO_MEASURE
+        case (
+            UnexplainedFailures()
+            | NothingRerun()
+            | ConfirmationLost()
+            | FailuresGone()
+            | PerhapsProvider()
+            | SlowedDown()
+        ):
+            return LOOK_AT_ERRORS
+        case _:
+            return ""
 
 
 def _of_error(suite: SuiteResult) -> str:

@@ -17,7 +17,6 @@ from gate.model import (
     Result,
     SuiteResult,
     Verdict,
-    acceptable,
 )
 from gate.model.findings import CaseTally
 from gate.reports import by_tag, draws, explanation, replayed
@@ -161,8 +160,7 @@ def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
     if suite.accepted:
         lines.append(f"**Accepted:** {escape.markdown(suite.accepted, 100)}")
     if todo := escape.markdown(lead.next_step(suite)):
-        by_label = suite.verdict is Verdict.REGRESSED and suite.verdict in acceptable(suite)
-        label = escape.markdown_code(place.accept_label, 100) if by_label else ""
+        label = escape.markdown_code(place.accept_label, 100) if lead.accepting_helps(suite) else ""
         lines.append(f"**Next:** {todo}{f', or someone with write access sets {label}' if label else ''}.")
     return "  \n".join(lines)
 

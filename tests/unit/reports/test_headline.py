@@ -5,13 +5,26 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gate.model import OnTradeoff, SuiteResult, Verdict
-from gate.model.facts import CouldNotMeasure, Course, Outage, ShardMeasured, TradedOff
-from gate.model.findings import CaseTally
+from gate.model import CriterionResult, OnTradeoff, SuiteResult, Verdict
+from gate.model.facts import (
+    CasesNotCompared,
+    CouldNotMeasure,
+    Course,
+    CriteriaNotCompared,
+    Doubt,
+    Doubted,
+    LostDecide,
+    Outage,
+    ShardMeasured,
+    TradedOff,
+    UnexplainedFailures,
+)
+from gate.model.findings import CaseTally, FailuresGone, NoLongerMeasured, ScorerChanged
 from gate.reports.explanation import headline
-from gate.reports.headline import next_step
+from gate.reports.headline import LOOK_AT_ERRORS, next_step
+from gate.reports.markdown import Place, render_suite
 
-from .samples import FAILED, INCONCLUSIVE, PASSED, REGRESSED
+from .samples import FAILED, INCONCLUSIVE, PASSED, REGRESSED, result
 
 LOST = (CaseTally("a", 0, 4, 5, 5), CaseTally("b", 0, 4, 5, 5))
 
@@ -48,6 +61,58 @@ def traded(policy: OnTradeoff, *waits: str, verdict: Verdict = Verdict.INCONCLUS
 )
 def test_what_to_do(suite: SuiteResult, said: str) -> None:
     assert next_step(suite) == said
+
+
+ACCEPT = "(gate baseline accept, once it is merged)"
+GONE = replace(INCONCLUSIVE.criteria[0], not_compared=NoLongerMeasured())
+
+
+@pytest.mark.parametrize(
+    ("doubts", "criteria", "said"),
+    [
+        (
+            (CasesNotCompared(10, 2, 24),),
+            (),
+            f"bring back the removed and edited cases as they were, or accept that they are not compared {ACCEPT}",
+        ),
+        (
+            (CasesNotCompared(3, 0, 24),),
+            (),
+            f"bring back the removed cases as they were, or accept that they are not compared {ACCEPT}",
+        ),
+        (
+            (CriteriaNotCompared(("pass_rate",)),),
+            (GONE,),
+            f"bring back what pass_rate measured, or accept that it is gone {ACCEPT}",
+        ),
+        (
+            (CriteriaNotCompared(("pass_rate",)), CasesNotCompared(0, 5, 24)),
+            (replace(GONE, not_compared=ScorerChanged()),),
+            "score the baseline's own record again (gate rescore), or bring back what was compared; "
+            f"bring back the edited cases as they were, or accept that they are not compared {ACCEPT}",
+        ),
+        ((UnexplainedFailures(1), FailuresGone(24)), (), LOOK_AT_ERRORS),
+        ((LostDecide(3),), (), "fix what prevented the measurement, then run the job again"),
+    ],
+)
+def test_what_no_further_trial_settles_is_not_asked_for_in_trials(
+    doubts: tuple[Doubt, ...], criteria: tuple[CriterionResult, ...], said: str
+) -> None:
+    suite = replace(INCONCLUSIVE, cause=Doubted(), doubts=doubts, criteria=criteria)
+    assert next_step(suite) == said
+    assert "trials" not in said
+    gone = any(isinstance(one, CriteriaNotCompared | CasesNotCompared) for one in doubts)
+    shown = render_suite(suite, result(suite), place=Place(accept_label="gate:accept"))
+    assert ("or someone with write access sets `gate:accept`" in shown) is gone
+
+
+def test_what_is_not_compared_and_what_wants_trials_are_both_said() -> None:
+    waits = replace(INCONCLUSIVE, criteria=(*INCONCLUSIVE.criteria, GONE))
+    said = next_step(waits)
+    assert said.startswith(
+        f"bring back what pass_rate measured, or accept that it is gone {ACCEPT}; look at the cases "
+    )
+    assert "to decide" in said
 
 
 def test_a_headline_names_what_stopped_a_run_that_could_not_measure() -> None:
