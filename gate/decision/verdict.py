@@ -288,10 +288,10 @@ def _without_failures(comparison: Comparison, result: SuiteResult, other: SuiteR
     ``other`` is the verdict without them, a block by itself: so nobody waits for their confirmation.
     """
     why = ConfirmationSpared() if isinstance(why, NothingRerun) else why
-    kept = {c.id: c.status for c in case_results(excused(comparison), other.outcome)} if result.cases else {}
+    named = other.outcome.cases if other.outcome is not None else ()
     cases = tuple(
         replace(c, status=CaseStatus.SUSPECT)
-        if c.crashes and c.status in (CaseStatus.BROKEN, CaseStatus.FAILED) and kept[c.id] is not c.status
+        if c.crashes and c.status is CaseStatus.BROKEN and c.id not in named
         else c
         for c in result.cases
     )

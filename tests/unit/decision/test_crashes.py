@@ -217,6 +217,16 @@ def test_beside_a_limit_that_fails_anyway_unconfirmed_failures_are_no_regression
     assert "regression proven" not in told
 
 
+def test_where_a_threshold_is_missed_without_the_failures_nothing_is_said_of_their_confirmation() -> None:
+    held = replace(TRAJECTORY, threshold=0.9)
+    trials = [failed_trial("case-00"), *once(SUITE[1:], trajectory=0.0)]
+    for before in ([], stored(SUITE[1:], trajectory=0.0)):
+        result = judge(SUITE, [replace(held, ratchet=False)], trials, before)
+        assert result.verdict is Verdict.BELOW_THRESHOLD
+        assert result.cases[0].status is (CaseStatus.NEW if before else CaseStatus.FAILED)
+        assert "confirmed" not in " ".join((headline(result), *story(result)))
+
+
 def test_beside_a_limit_failures_that_are_confirmed_are_a_regression() -> None:
     more = [replace(t, scores={**t.scores, "latency": score(1.0)}) if t.answered else t for t in probes(True)]
     assert judge(SUITE, [TRAJECTORY, LIMITED], [*slow(6), *more], TIMED).verdict is Verdict.REGRESSED
