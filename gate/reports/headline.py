@@ -13,6 +13,7 @@ from gate.model.facts import (
     LostDecide,
     Outage,
     ShardMeasured,
+    Stated,
     TradedOff,
     UnexplainedFailures,
 )
@@ -73,8 +74,8 @@ def next_step(suite: SuiteResult) -> str:
 
 
 def accepting_helps(suite: SuiteResult) -> bool:
-    """Whether someone may accept the verdict: a loss, or that what was compared is gone."""
-    gone = any(isinstance(one, CriteriaNotCompared | CasesNotCompared) for one in suite.doubts)
+    """Whether someone may accept the verdict: a loss, or that what was compared is gone, or rules it was held to."""
+    gone = any(isinstance(one, Stated | CriteriaNotCompared | CasesNotCompared) for one in suite.doubts)
     return suite.verdict in acceptable(suite) and (suite.verdict is Verdict.REGRESSED or gone)
 
 
@@ -89,7 +90,7 @@ LOOK_AT_ERRORS = (
 def _of_doubt(suite: SuiteResult) -> str:
     """What to do where neither unchanged nor worse can be said."""
     decided = deciding(suite)
-    steps = [*_to_compare(decided), *filter(None, map(_against, decided.doubts))]
+    steps = [*_to_compare(decided), *filter(None, map(_against, suite.doubts))]
     if isinstance(cause := decided.cause, TradedOff):
         steps.append(_of_trade(cause))
     elif not steps or not isinstance(cause, Doubted):
@@ -111,6 +112,8 @@ def _to_compare(suite: SuiteResult) -> list[str]:
 def _against(doubt: Doubt) -> str:
     """What would settle a doubt; empty where nothing is known that would, or `_to_compare` says it."""
     match doubt:
+        case Stated():
+            return "settle what the headline names: it is no matter of trials"
         case ChecksFellAway():
             return "look at the answers of these cases: nothing in them can be checked"
         case CasesNotCompared():

@@ -16,6 +16,7 @@ from gate.model.facts import (
     LostDecide,
     Outage,
     ShardMeasured,
+    Stated,
     TradedOff,
     UnexplainedFailures,
 )
@@ -92,6 +93,7 @@ GONE = replace(INCONCLUSIVE.criteria[0], not_compared=NoLongerMeasured())
             f"bring back the edited cases as they were, or accept that they are not compared {ACCEPT}",
         ),
         ((UnexplainedFailures(1), FailuresGone(24)), (), LOOK_AT_ERRORS),
+        ((Stated("the suite is gone"),), (), "settle what the headline names: it is no matter of trials"),
         ((LostDecide(3),), (), "fix what prevented the measurement, then run the job again"),
     ],
 )
@@ -100,8 +102,8 @@ def test_what_no_further_trial_settles_is_not_asked_for_in_trials(
 ) -> None:
     suite = replace(INCONCLUSIVE, cause=Doubted(), doubts=doubts, criteria=criteria)
     assert next_step(suite) == said
-    assert "trials" not in said
-    gone = any(isinstance(one, CriteriaNotCompared | CasesNotCompared) for one in doubts)
+    assert "more" not in said
+    gone = any(isinstance(one, Stated | CriteriaNotCompared | CasesNotCompared) for one in doubts)
     shown = render_suite(suite, result(suite), place=Place(accept_label="gate:accept"))
     assert ("or someone with write access sets `gate:accept`" in shown) is gone
 
