@@ -7,7 +7,6 @@ from typing import Literal
 from gate.metrics.base import NOTHING_STATED, NotMeasurableError, Options, PerTurn, TurnFinding
 from gate.metrics.rouge import UnreadableTextError, rouge_1, rouge_1_sets
 from gate.model import Invocation, Turn, text_of
-from gate.reports.formatting import percents
 
 
 class ResponseMatchOptions(Options):
@@ -42,5 +41,11 @@ class ResponseMatch(PerTurn[ResponseMatchOptions]):
             raise NotMeasurableError(str(error)) from None
         if not answer.strip():
             return TurnFinding(f, "the answer is empty")
-        said, wanted = f"{percents(recall)}%", f"{percents(precision)}%"
+        said, wanted = _percents(recall), _percents(precision)
         return TurnFinding(f, f"{said} of the expected words were said, {wanted} of the said words were expected")
+
+
+def _percents(share: float) -> str:
+    """In whole percents; of some words neither none nor all."""
+    whole = round(100 * share)
+    return f"{min(99, max(1, whole)) if 0 < share < 1 else whole}%"

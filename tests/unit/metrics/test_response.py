@@ -90,6 +90,12 @@ def test_the_score_is_the_mean_over_turns() -> None:
     assert "turn 2: 0% of the expected words were said" in score.reason
 
 
+def test_a_word_of_many_that_is_missing_leaves_no_whole() -> None:
+    words = [f"w{n}" for n in range(300)]
+    score = said_score("response_match_score", [" ".join(words[1:])], [" ".join(words)])
+    assert "99% of the expected words were said, 100% of the said words were expected" in score.reason
+
+
 def test_turns_without_an_expected_answer_are_left_out() -> None:
     score = said_score("response_match_score", ["yes", "whatever"], ["yes", None])
     assert (score.value, score.per_turn) == (1.0, (1.0, None))
