@@ -24,7 +24,7 @@ from gate.config.load import Config
 from gate.errors import ConfigError, ExitCode, GateError, MeasureError
 from gate.hosts.events import Activity, Mode
 from gate.hosts.rest import RestError
-from gate.model import Verdict
+from gate.model import Result, Verdict
 from gate.pipeline.flow import run_gate
 from gate.pipeline.judge_stored import decide_merged
 from gate.pipeline.progress import ProgressLines
@@ -56,19 +56,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     base = _base(step, overrides, stack)
     if step.inputs["shards"]:
         environment, rules = step.environment, _rules(step, overrides, base)
-        command = repeat_command(step, overrides)
-        note = _count_earlier(step, rules.config, overrides.get("baseline.against"))
-        result = decide_merged(
-            _joined(step),
-            rules.config,
-            environment,
-            Outputs(),
-            command,
-            rules,
-            anchored=step.is_anchored,
-            release=step.release,
-            note=note,
-        )
+        result = _of_shards(step, overrides, rules)
     else:
         changed = changed_files(step.source.load(overrides), step.git)  # by the user, before setup adds to it
         environment, found = _ready(step, overrides)
@@ -103,6 +91,22 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:
         return save_as_baseline(step, rules.config, environment, outcome, changed)
     return outcome
+
+
+def _of_shards(step: Step, overrides: Mapping[str, Any], rules: Rules) -> Result:
+    note = _count_earlier(step, rules.config, overrides.get("baseline.against"))
+    command = repeat_command(step, overrides)
+    return decide_merged(
+        _joined(step),
+        rules.config,
+        step.environment,
+        Outputs(),
+        command,
+        rules,
+        anchored=step.is_anchored,
+        release=step.release,
+        note=note,
+    )
 
 
 def _overrides(step: Step) -> dict[str, Any]:

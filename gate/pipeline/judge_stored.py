@@ -277,12 +277,7 @@ def decide_merged(
     git = Git(config.root, environment=environment)
     where = git_context(config, git, anchored=anchored, release=release)
     header = _header_of(record_path)
-    if header.commit != where.head:
-        raise ConfigError(
-            f"the record is from commit {header.commit}, and {where.head} is checked out",
-            where=str(record_path),
-            hint="check out the commit that the shards ran on",
-        )
+    _check_commit(header, where, record_path)
     plans = make_plans(config, as_if_judged(config, environment))
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
@@ -303,6 +298,12 @@ def decide_merged(
     terms = with_draws(terms, config, header, found.all, git)
     close_with(terms, record_path, record, environment)
     return _result(record_path, record, found, terms, outputs, command)
+
+
+def _check_commit(header: Header, where: GitContext, path: Path) -> None:
+    if header.commit != where.head:
+        what = f"the record is from commit {header.commit}, and {where.head} is checked out"
+        raise ConfigError(what, where=str(path), hint="check out the commit that the shards ran on")
 
 
 def _baselines(
