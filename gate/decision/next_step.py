@@ -211,14 +211,20 @@ def spoiled(known: Situation) -> tuple[Trial, ...]:
     An outage says nothing about the agent, so a later session must not count it. In a run that ended early it takes
     `LEAST_DOWN` failing cases to recognise one, or all cases if they are fewer.
     """
-    comparison = _comparison(replace(known, reported=True))
-    if fails_all_over(comparison) is not None:
+    known = replace(known, reported=True)
+    comparison = _comparison(known)
+    if fails_all_over(comparison) is not None and _is_unmeasured(known):
         return comparison.trials  # what was answered, too: to keep that alone would choose by outcome
     down = sum(any(t.excused for t in comparison.candidate.get(case.id, ())) for case in comparison.judged)
     if not comparison.outage or down < min(LEAST_DOWN, (len(comparison.judged) + 1) // 2):
         return ()
     first = min(trial.round for trial in comparison.trials)
     return tuple(t for t in comparison.trials if t.round > first or t.excused)
+
+
+def _is_unmeasured(known: Situation) -> bool:
+    """Whether these trials decide nothing, however they are looked at: what they decide is not drawn again."""
+    return all(verdict_on(known, scheduled=one).verdict is Verdict.ERROR for one in (True, False))
 
 
 def _settle_crashes(comparison: Comparison, result: SuiteResult, outcome: Outcome | None, seed: int) -> More | None:

@@ -173,6 +173,10 @@ def test_failures_all_over_that_may_be_a_providers_are_no_measurement() -> None:
     assert result.cause == CouldNotMeasure(FailsAllOver(6, 40, 0, 200, 24, 24, "timeout: 60 s without an answer"))
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.ERROR, ExitCode.NOT_MEASURED)
     assert spoiled(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
+    broke = {f"case-{i}": {"trajectory": 0.0} for i in range(20, 32)}
+    worse = [*DOWN, *once(SUITE[6:], broke, trajectory=1.0), *probes(True, others=True)]
+    assert judge(SUITE, [TRAJECTORY], worse, BASELINE).verdict is Verdict.REGRESSED
+    assert spoiled(Situation(SUITE, [TRAJECTORY], worse, BASELINE, Settings())) == (), "it is proven, and no new draw"
     few = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0), *probes(True, others=True)]
     assert judge(SUITE, [TRAJECTORY], few, BASELINE).verdict is Verdict.INCONCLUSIVE, "as much may be lost"
     usual = [failed_trial(t.case_id, t.number) if t.number == 1 else t for t in BASELINE]
