@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict, acceptable, missed
 from gate.model.facts import (
+    CacheOrBroken,
     CasesNotCompared,
+    ControlFell,
     CouldNotMeasure,
     CriteriaNotCompared,
     Doubt,
@@ -109,7 +111,7 @@ def _to_compare(suite: SuiteResult) -> list[str]:
     return steps + ([f"bring back what {listing(gone)} measured, or accept that it is gone {ACCEPTED}"] if gone else [])
 
 
-def _against(doubt: Doubt) -> str:
+def _against(doubt: Doubt) -> str:  # noqa: PLR0911 - one for each kind
     """What would settle a doubt; empty where nothing is known that would, or `_to_compare` says it."""
     match doubt:
         case Stated():
@@ -121,6 +123,8 @@ def _against(doubt: Doubt) -> str:
             return f"bring back the {which} cases as they were, or accept that they are not compared {ACCEPTED}"
         case LostDecide():
             return TO_MEASURE
+        case CacheOrBroken() | ControlFell():
+            return "run the default branch's job again, which stores what its agent does now; then this one"
         case (
             UnexplainedFailures()
             | NothingRerun()

@@ -7,7 +7,9 @@ from msgspec.structs import replace
 
 from gate.model import CriterionResult, OnTradeoff, SuiteResult, Verdict
 from gate.model.facts import (
+    CacheOrBroken,
     CasesNotCompared,
+    ControlFell,
     CouldNotMeasure,
     Course,
     CriteriaNotCompared,
@@ -64,6 +66,7 @@ def test_what_to_do(suite: SuiteResult, said: str) -> None:
     assert next_step(suite) == said
 
 
+STORE_AGAIN = "run the default branch's job again, which stores what its agent does now; then this one"
 ACCEPT = "(gate baseline accept, once it is merged)"
 GONE = replace(INCONCLUSIVE.criteria[0], not_compared=NoLongerMeasured())
 
@@ -94,6 +97,8 @@ GONE = replace(INCONCLUSIVE.criteria[0], not_compared=NoLongerMeasured())
         ),
         ((UnexplainedFailures(1), FailuresGone(24)), (), LOOK_AT_ERRORS),
         ((Stated("the suite is gone"),), (), "settle what the headline names: it is no matter of trials"),
+        ((ControlFell(("a",)),), (), STORE_AGAIN),
+        ((CacheOrBroken(("a",)),), (), STORE_AGAIN),
         ((LostDecide(3),), (), "fix what prevented the measurement, then run the job again"),
     ],
 )
