@@ -325,10 +325,15 @@ def _edited_calibration(base: Config, head: Config) -> list[str]:
 
 def _edited_baselines(base: Config, head: Config) -> list[str]:
     """That stored baselines which the base commit has are read from it, where the change has others in their place."""
-    folder = base.file.baseline.folder
-    found = (path for path in (base.root / folder).rglob("*") if path.is_file())
-    same = (_content(head.root / path.relative_to(base.root)) == _content(path) for path in found)
-    return [] if all(same) else [f"{folder}: edited, takes effect once it is merged"]
+    name = base.file.baseline.folder
+    before, now = base.root / name, head.root / name
+    if base.file.baseline.store != "file" or not before.is_relative_to(base.root):
+        return []  # another store, or a folder that no commit has
+    found = [path.relative_to(before) for path in before.rglob("*") if path.is_file()]
+    gone = any(not (now / path).is_file() for path in found)
+    edited = any((now / path).is_file() and _content(now / path) != _content(before / path) for path in found)
+    said = " and ".join(what for what, holds in (("edited", edited), ("removed", gone)) if holds)
+    return [f"{name}: files {said}, which takes effect once it is merged"] if said else []
 
 
 def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:

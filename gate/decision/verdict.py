@@ -57,6 +57,7 @@ from gate.model import (
     ToolTime,
     Trial,
     Verdict,
+    missed,
     tool_times,
     worst,
 )
@@ -304,7 +305,16 @@ def _without_failures(comparison: Comparison, result: SuiteResult, other: SuiteR
     regressed = verdict is Verdict.REGRESSED
     outcome, trade = (other.outcome, other.trade) if regressed else (result.outcome, None)
     found = cause(comparison, outcome, rows, cases, verdict=verdict, problem=None, trade=trade)
-    return replace(result, verdict=verdict, cause=found, criteria=rows, cases=cases, outcome=outcome, trade=trade)
+    return replace(
+        result,
+        verdict=verdict,
+        cause=found,
+        criteria=rows,
+        cases=cases,
+        outcome=outcome,
+        trade=trade,
+        missed_besides=missed(result),  # nobody accepts that unseen, confirmed or not
+    )
 
 
 def _needs_failures(row: CriterionResult, without: CriterionResult) -> bool:

@@ -27,6 +27,7 @@ from gate.records import PlannedCase, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of
 from gate.reports.formatting import count
 from gate.security.environment import TOKEN, in_ci
+from gate.security.escape import one_line
 from gate.security.limits import shorten
 from gate.system.clock import now
 from gate.system.git import Git, GitError
@@ -193,7 +194,13 @@ def _has_folder(config: Config, git: Git) -> bool:
     folder = config.root / name
     if config.base_root is None or (config.base_root / name).is_dir():
         return config.base_root is not None or folder.is_dir()
-    restored = git.ask("ls-files", "-z", "--others", "--", str(folder)) if git.is_repository() else None
+    return _has_restored(config, git)
+
+
+def _has_restored(config: Config, git: Git) -> bool:
+    """Whether the file store's folder has records that no commit has."""
+    folder = str(config.root / config.file.baseline.folder)
+    restored = git.ask("ls-files", "-z", "--others", "--", folder) if git.is_repository() else None
     return any(name.endswith(SUFFIX) for name in (restored or "").split("\0"))
 
 
@@ -212,7 +219,7 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
     if kind == NO_STORE:
         return None
     settings = StoreSettings(
-        root=_root_of(config, kind),
+        root=_root_of(config, kind, environment),
         environment=environment,
         remote=section.remote,
         options=section.options,
@@ -224,14 +231,23 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
     return under_proof(open_store(kind, settings), config, environment, kind)
 
 
-def _root_of(config: Config, kind: str) -> Path:
+def _root_of(config: Config, kind: str, environment: Mapping[str, str]) -> Path:
     """What the store's paths are relative to.
 
-    A change could edit a folder that is committed: under a base's rules it is read as the base commit has it.
+    A change could edit a folder that is committed, or bring one: under a base's rules it is read as the base commit has
+    it. What no commit has is the job's, as from a cache. Raises ConfigError where both are in one folder.
     """
-    base = config.base_root
-    is_committed = kind == "file" and base is not None and (base / config.file.baseline.folder).is_dir()
-    return base if is_committed and base is not None else config.root
+    base, name = config.base_root, config.file.baseline.folder
+    if kind != "file" or base is None or (base / name).is_dir():
+        return base if kind == "file" and base is not None else config.root
+    git = Git(config.root, environment=environment)
+    brought = git.tracked_in(config.root / name)
+    if brought is not None and _has_restored(config, git):
+        what = f"the change brings {one_line(brought, 200)} into the folder of the baselines, which counts once merged"
+        raise ConfigError(
+            what, where=str(config.root / name), hint="take it out of the change, or keep baselines elsewhere"
+        )
+    return config.root if brought is None else base
 
 
 def find_baselines(

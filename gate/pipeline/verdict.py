@@ -389,8 +389,9 @@ def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
     Nor does either hide from whoever accepts it that a threshold is missed under the other.
     """
     if SEVERITY.index(of_base.verdict) <= SEVERITY.index(held.verdict):
-        return replace(held, missed_besides=missed(of_base))
-    return replace(of_base, changes=(*of_base.changes, ByBaseRules(held.verdict)), missed_besides=missed(held))
+        return replace(held, missed_besides=(*held.missed_besides, *missed(of_base)))
+    changes = (*of_base.changes, ByBaseRules(held.verdict))
+    return replace(of_base, changes=changes, missed_besides=(*of_base.missed_besides, *missed(held)))
 
 
 def _scope(header: Header) -> str:

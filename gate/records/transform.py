@@ -294,7 +294,14 @@ def merge(records: Sequence[Record]) -> Record:
     trials = tuple(trial for record in ordered for trial in record.trials)
     plan = tuple(replace(case, shard=1) for case in first.plan)
     created = min(record.header.created for record in ordered)
-    return Record(replace(first, plan=plan, shard=(1, 1), epochs=0, created=created), trials, _joined(ordered, trials))
+    header = replace(first, plan=plan, shard=(1, 1), epochs=0, created=created, run_id=_run_of(ordered))
+    return Record(header, trials, _joined(ordered, trials))
+
+
+def _run_of(shards: Sequence[Record]) -> str:
+    """The run that shards make together: another one as soon as one of them was run anew."""
+    ids = [record.header.run_id for record in shards]
+    return ids[0] if len(set(ids)) == 1 else blake2b("\n".join(ids).encode(), digest_size=16).hexdigest()
 
 
 def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> None:

@@ -408,7 +408,8 @@ def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
 
 def _all_over(found: fact.FailsAllOver) -> str:
     """``the agent failed in 18 of 40 trials, before in 0 of 200; a while later 9 of 24 …: it, or what it …``."""
-    others = f"; a while later {found.other_failed} of {found.other_trials} of cases that had answered before did, too"
+    trials = count(found.other_trials, "trial")
+    others = f"; a while later {found.other_failed} of {trials} of cases that had answered before failed, too"
     now = f"the agent failed in {found.failed} of {count(found.trials, 'trial')}"
     before = f", before in {found.failed_before} of {found.trials_before}"
     return f"{now}{before}{others if found.other_trials else ''}: it, or what it depends on, is down in part"

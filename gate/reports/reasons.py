@@ -503,7 +503,9 @@ def unconfirmed(why: Unconfirmed) -> str:
             return f"the failures did not come again: {trials} of the same cases answered a while later"
         case found.PerhapsProvider():
             whose = "at the base commit, run now" if why.at_base else "of cases that had answered before"
-            beside = f", and {why.other_failed} of {why.other_trials} {whose}" if why.other_trials else ""
+            beside = (
+                f", and {why.other_failed} of {count(why.other_trials, 'trial')} {whose}" if why.other_trials else ""
+            )
             again = f"a while later {why.failed} of {count(why.trials, 'trial')} failed again"
             return f"the failures may be a provider's: {again}{beside}"
         case found.SlowedDown():

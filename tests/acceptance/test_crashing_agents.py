@@ -118,7 +118,7 @@ def test_an_agent_that_fails_all_over_is_never_green_however_often_it_is_run(pro
     project.write("run.json", "0")
     code, suite = change(project, source)
     assert (code, suite["verdict"]) == (3, "error"), suite["headline"]
-    assert "of cases that had answered before did, too: it, or what it depends on, is down" in str(suite["headline"])
+    assert "of cases that had answered before failed, too: it, or what it depends on, is down" in str(suite["headline"])
     for number in (3, 5):
         project.write("run.json", str(number))
         code, result = project.result("run", "-q", "--record", "change.jsonl")

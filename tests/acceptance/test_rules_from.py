@@ -119,6 +119,6 @@ def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Pro
     code, result = project.result("run", "--against", base, "--rules-from", base)
     [suite] = result["suites"]
     assert (code, suite["verdict"]) == (1, "regressed"), suite["headline"]
-    assert ".gate/baselines: edited, takes effect once it is merged" in suite["changes"]
+    assert ".gate/baselines: files edited, which takes effect once it is merged" in suite["changes"]
     assert suite["baseline"]["source"] == str(stored)
     assert project.result("report")[1]["suites"][0]["baseline"] == suite["baseline"]

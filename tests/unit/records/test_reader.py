@@ -886,6 +886,15 @@ def test_merge_is_the_union_whatever_the_order() -> None:
     assert merge([RECORD]) == RECORD
 
 
+def test_what_is_merged_is_another_run_as_soon_as_a_part_is() -> None:
+    def run_of(*ids: str) -> str:
+        parts = zip(sharded(), ids, strict=True)
+        return merge([replace(part, header=replace(part.header, run_id=one)) for part, one in parts]).header.run_id
+
+    assert run_of("a", "b", "c") == run_of("a", "b", "c")
+    assert len({run_of("a", "b", "c"), run_of("a", "b", "d"), run_of("d", "b", "c"), "a"}) == 4
+
+
 def altered(**changes: object) -> list[Record]:
     shards = sharded()
     shards[1] = replace(shards[1], header=replace(shards[1].header, **changes))  # type: ignore[arg-type]

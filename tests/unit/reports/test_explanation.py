@@ -201,8 +201,8 @@ PROBLEMS: list[tuple[fact.Problem, str]] = [
     (fact.Outage(40, 40, compared=False, error=""), "an outage: 40 of 40 cases fail"),
     (
         fact.FailsAllOver(18, 40, 0, 200, 9, 24, "crash: HTTP 500"),
-        "the agent failed in 18 of 40 trials, before in 0 of 200; a while later 9 of 24 of cases that had answered "
-        "before did, too: it, or what it depends on, is down in part; most often: crash: HTTP 500",
+        "the agent failed in 18 of 40 trials, before in 0 of 200; a while later 9 of 24 trials of cases that had "
+        "answered before failed, too: it, or what it depends on, is down in part; most often: crash: HTTP 500",
     ),
     (
         fact.TooManyErrors(0.1004, 0.1, ""),
