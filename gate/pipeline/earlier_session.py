@@ -19,7 +19,7 @@ class Spoiled(Struct, frozen=True):
 
     session: Session
     plan: Plan
-    reference: Reference
+    references: Sequence[Reference]
     header: Header
 
     def among(self, trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -30,8 +30,10 @@ class Spoiled(Struct, frozen=True):
             return ()
         own = {case.id for case in self.header.plan if case.shard == shard[0]}
         cases = [case for case in plan.suite.cases if case.id in own]
-        paired = pair(plan.planned, plan.criteria, self.reference)
-        before = paired.trials if shard[1] == 1 else ()  # few cases are no sample of the suite: all have to fail
-        apart = paired.not_comparable
-        settings = self.session.settings
-        return spoiled(Situation(cases, plan.criteria, trials, before, settings, not_comparable=apart))
+        found = []
+        for reference in self.references:
+            paired = pair(plan.planned, plan.criteria, reference)
+            before = paired.trials if shard[1] == 1 else ()  # few cases are no sample of the suite: all have to fail
+            apart, settings = paired.not_comparable, self.session.settings
+            found.append(spoiled(Situation(cases, plan.criteria, trials, before, settings, not_comparable=apart)))
+        return min(found, key=len)  # what counts against one of them counts

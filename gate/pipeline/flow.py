@@ -21,13 +21,13 @@ from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.decision import Settings
 from gate.errors import ConfigError, GateError, MeasureError
-from gate.model import Criterion, Result, SuiteResult, Verdict
+from gate.model import Criterion, Result, SuiteResult, Trial, Verdict
 from gate.model.facts import Note
 from gate.pipeline.base_tree import base_agent, check_base_address
 from gate.pipeline.division import after, step_down
 from gate.pipeline.draws import continue_earlier, with_draws
 from gate.pipeline.earlier_session import Spoiled
-from gate.pipeline.journal import check_untracked, open_journal, take_back, without
+from gate.pipeline.journal import anew, check_untracked, open_journal, records_folder, take_back, without
 from gate.pipeline.judge_stored import close_with
 from gate.pipeline.memory import Memory
 from gate.pipeline.past import past_rates
@@ -197,8 +197,8 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
         )
         journal, unsure = _sure_of_version(session, journal, memory, stack)
         taken_up = len(journal.resumed)
-        left_out = Spoiled(session, plan, found.first, journal.header).among
-        journal = stack.enter_context(without(journal, left_out, "an outage", remember=memory.keep))
+        spoiled = Spoiled(session, plan, found.all, journal.header).among(journal.resumed)
+        journal = stack.enter_context(_without_outage(session, journal, header, spoiled, memory))
         if journal.resumed:  # this very run may be what is stored
             found = _baselines(session, plan, runs_in(journal.header))
         base = await base_agent(session, found.first, stack)
@@ -235,9 +235,21 @@ def _sure_of_version(
     if not unsure:
         return journal, ""
     sure = journal.closed_trials
-    kept = stack.enter_context(without(journal, lambda trials: trials[sure:], INTERRUPTED, remember=memory.keep))
+    kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED, remember=memory.keep))
     what = f"{count(unsure, 'trial')} of a run that was cut short do not count"
     return kept, f"{what}: nobody knows whether the agent's version stayed the same"
+
+
+def _without_outage(
+    session: Session, journal: RecordWriter, header: Header, spoiled: Sequence[Trial], memory: Memory
+) -> RecordWriter:
+    """The journal without what does not count of an earlier session; ``header`` is what a run of its own would have.
+
+    Where answers are among it, as the agent failed in a part of everything, it was measured: this is a further draw.
+    """
+    if any(trial.answered and trial.round == journal.resumed[0].round for trial in spoiled):
+        return anew(journal, header, records_folder(session.config, header.suite_id), now())
+    return without(journal, spoiled, "an outage", remember=memory.keep)
 
 
 async def _check_version(session: Session, journal: RecordWriter) -> None:
@@ -364,7 +376,8 @@ def _notes(session: Session, plan: Plan, journal: RecordWriter, taken_up: int, o
     """Notes for the reader on how the result came about; ``origin``: whose record it continues."""
     notes = [note for note in (session.options.note, session.where.note) if note]
     if again := taken_up - len(journal.resumed):
-        notes.append(f"{count(again, 'trial')} of an earlier session were run in an outage and do not count")
+        down = "do not count: the agent, or what it depends on, was down"
+        notes.append(f"{count(again, 'trial')} of an earlier session {down}")
     if journal.resumed:
         fresh = "" if session.run_budget.runs else "; nothing new was run"
         whose = f" of {origin}" if origin else ""

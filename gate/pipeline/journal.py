@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain, count
@@ -65,15 +65,15 @@ def open_journal(
 
 def without(
     journal: RecordWriter,
-    leave_out: Callable[[Sequence[Trial]], Collection[Trial]],
+    left_out: Collection[Trial],
     why: str,
     remember: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
-    """The journal, resumed without the trials of an earlier session that ``leave_out`` names; ``why``: what ended it.
+    """The journal, resumed without these trials of an earlier session; ``why``: what ended it.
 
     The file is replaced atomically, so the trials that count survive a crash at any point.
     """
-    gone = {(t.case_id, t.side, t.number) for t in leave_out(journal.resumed)}
+    gone = {(t.case_id, t.side, t.number) for t in left_out}
     if not gone:
         return journal
     record = read_record(journal.path, complete=False)
@@ -82,6 +82,15 @@ def without(
     write_record(journal.path, replace(record, trials=kept, footer=footer))
     journal.close()
     return RecordWriter(journal.path, journal.header, resume=True, remember=remember)
+
+
+def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> RecordWriter:
+    """The journal begun anew, under the run of ``header``. Its record stays in the folder of the suite's records, where
+    earlier measurements of the change are counted."""
+    record = read_record(journal.path, complete=False)
+    write_record(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), record)
+    journal.close()
+    return RecordWriter(journal.path, header)
 
 
 def take_back(path: Path) -> None:

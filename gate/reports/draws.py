@@ -30,7 +30,8 @@ def sentence(found: MeasuredBefore) -> str:
     why = (
         "another fingerprint of the agent" if found.fingerprinted else "without a fingerprint of the agent each commit"
     )
-    anew = f"{why} is measured anew, and the error rate is that of one measurement"
+    down = ", what could not be measured, too" if Verdict.ERROR in found.verdicts else ""
+    anew = f"{why} is measured anew{down}, and the error rate is that of one measurement"
     return f"{_number(found)}; {_before(found)} ({anew})"
 
 

@@ -94,7 +94,9 @@ def test_what_an_outage_left_does_not_count_when_the_run_is_repeated(project: Pr
     code, result = project.result("run", "-q", "--record", "change.jsonl")
     suite = result["suites"][0]
     assert (code, suite["verdict"]) == (0, "pass")
-    assert "30 trials of an earlier session were run in an outage and do not count" in suite["warnings"]
+    assert (
+        "30 trials of an earlier session do not count: the agent, or what it depends on, was down" in suite["warnings"]
+    )
     assert "continues a record of 10 trials" in suite["warnings"]
     assert project.gate("baseline", "save", "change.jsonl").code == 0
 
@@ -116,14 +118,17 @@ def test_an_agent_that_fails_all_over_is_never_green_however_often_it_is_run(pro
     source = source.replace("CRASHING = CASE", "CRASHING = {f'c{n}' for n in range(40)}")
     source = source.replace("RUN", f"int(open({str(project.root / 'run.json')!r}).read())")
     project.write("run.json", "0")
+    project.git("checkout", "-q", "-b", "change")
     code, suite = change(project, source)
     assert (code, suite["verdict"]) == (3, "error"), suite["headline"]
     assert "of cases that had answered before failed, too: it, or what it depends on, is down" in str(suite["headline"])
-    for number in (3, 5):
+    for again, number in enumerate((3, 5)):
         project.write("run.json", str(number))
         code, result = project.result("run", "-q", "--record", "change.jsonl")
         assert (code, result["suites"][0]["verdict"]) == (3, "error")
-        assert any("were run in an outage and do not count" in w for w in result["suites"][0]["warnings"])
+        told = " ".join(result["suites"][0]["warnings"])
+        assert "do not count: the agent, or what it depends on, was down" in told
+        assert f"measurement {2 + again} of this change; " in told and "before: error" in told
 
 
 @pytest.fixture

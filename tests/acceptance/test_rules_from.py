@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from gate.records import read_record, write_record
@@ -92,29 +93,41 @@ def test_a_report_looks_for_the_baseline_where_its_run_did(project: Project, tmp
     assert project.git("worktree", "list").count("\n") == 0
 
 
+# --- baselines beside the code --------------------------------------------------------------------
+
+GOOD, BAD = ("def answer(message):\n    return " + text + "\n" for text in ("message", "'else'"))
+
+
+def measured(project: Project, baseline: str = "{store: file}") -> tuple[str, Path, Path]:
+    """A commit with its record, none of it saved yet, and the record of an agent that answers nothing right."""
+    cases = [{"id": f"c{n}", "input": f"hello {n}", "response": f"hello {n}"} for n in range(12)]
+    config = CONFIG.replace("{store: none}", baseline).replace(", threshold: 1.0, strict: true", "")
+    files = {"suite.yaml": {"cases": cases}, "agent.py": GOOD, "gate.yaml": config, "checks.py": SAID}
+    for name, content in {**files, ".gitignore": "result.json\n.gate/records/\n__pycache__/\n"}.items():
+        project.write(name, content)
+    commits = []
+    for text in (GOOD, BAD):
+        project.write("agent.py", text)
+        commits.append(project.commit("first"))
+        assert project.gate("run", "--trials", "5", "--against", "HEAD").code == 0
+    project.git("checkout", "-q", "HEAD~1")
+    own, worse = ((project.root / ".gate/records").rglob(f"{commit}*.jsonl") for commit in commits)
+    return commits[0], next(own), next(worse)
+
+
+def forge(record: Path, commit: str, to: Path) -> None:
+    found = read_record(record)
+    write_record(to, replace(found, header=replace(found.header, commit=commit)))
+
+
 def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Project) -> None:
     """A change that makes its yardstick worse, as it gets worse itself."""
-    cases = [{"id": f"c{n}", "input": f"hello {n}", "response": f"hello {n}"} for n in range(12)]
-    good, bad = ("def answer(message):\n    return " + text + "\n" for text in ("message", "'else'"))
-    config = CONFIG.replace("{store: none}", "{store: file}").replace(", threshold: 1.0, strict: true", "")
-    files = {"suite.yaml": {"cases": cases}, "agent.py": good, "gate.yaml": config, "checks.py": SAID}
-    for name, content in {**files, ".gitignore": "result.json\n.gate/records/\n"}.items():
-        project.write(name, content)
-    for text in (good, bad):
-        project.write("agent.py", text)
-        project.commit("first")
-        assert project.gate("run", "--trials", "5", "--against", "HEAD").code == 0
-    worse = project.git("rev-parse", "HEAD")
-    project.git("checkout", "-q", "HEAD~1")
-    [record] = (project.root / ".gate/records").rglob(f"{worse}*.jsonl")
-    first = project.git("rev-parse", "HEAD")
-    [own] = (project.root / ".gate/records").rglob(f"{first}*.jsonl")
+    first, own, worse = measured(project)
     assert project.gate("baseline", "save", str(own)).code == 0
     base = project.commit("with the baseline")
-    project.write("agent.py", bad)
+    project.write("agent.py", BAD)
     [stored] = (project.root / ".gate/baselines").rglob(f"{first}.jsonl")
-    forged = read_record(record)
-    write_record(stored, replace(forged, header=replace(forged.header, commit=first)))
+    forge(worse, first, stored)
     project.commit("change")
     code, result = project.result("run", "--against", base, "--rules-from", base)
     [suite] = result["suites"]
@@ -122,3 +135,40 @@ def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Pro
     assert ".gate/baselines: files edited, which takes effect once it is merged" in suite["changes"]
     assert suite["baseline"]["source"] == str(stored)
     assert project.result("report")[1]["suites"][0]["baseline"] == suite["baseline"]
+
+
+def test_a_folder_of_baselines_that_a_change_brings_counts_for_nothing(project: Project) -> None:
+    first, own, worse = measured(project)
+    assert project.gate("baseline", "save", str(own)).code == 0
+    [stored] = (project.root / ".gate/baselines").rglob(f"{first}.jsonl")
+    forge(worse, first, stored)
+    project.write("agent.py", BAD)
+    project.commit("change")
+    code, result = project.result("run", "--against", first, "--rules-from", first)
+    assert (code, result["suites"][0]["baseline"]["commit"]) == (0, None)
+    assert "no baseline" in result["suites"][0]["headline"]
+    forge(own, first, stored.with_name(f"{'0' * 40}.jsonl"))
+    ran = project.gate("run", "--against", first, "--rules-from", first)
+    assert ran.code == 2 and "the change brings .gate/baselines/" in ran.err, "which of them count?"
+
+
+def test_records_that_no_commit_has_are_the_jobs_own(project: Project) -> None:
+    first, own, _ = measured(project)
+    project.write("agent.py", BAD)
+    project.commit("change")
+    assert project.gate("baseline", "save", str(own)).code == 0
+    code, result = project.result("run", "--against", first, "--rules-from", first)
+    assert (code, result["suites"][0]["verdict"]) == (1, "regressed")
+
+
+@pytest.mark.parametrize("store", ["file", "none", "git"])
+def test_a_folder_outside_the_repository_is_read_where_it_is(project: Project, tmp_path: Path, store: str) -> None:
+    folder = tmp_path.with_name(f"{tmp_path.name}-shared")
+    first, own, _ = measured(project, f"{{store: file, path: {folder}}}")
+    assert project.gate("baseline", "save", str(own)).code == 0
+    config = (project.root / "gate.yaml").read_text()
+    project.write("gate.yaml", config.replace("store: file", f"store: {store}"))
+    project.write("agent.py", BAD)
+    project.commit("change")
+    code, result = project.result("run", "--against", first, "--rules-from", first)
+    assert (code, result["suites"][0]["verdict"]) == (1, "regressed"), "the base's store holds"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gate.decision import CONCURRENT, Settings, Situation, exit_code, next_step, spoiled
 from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
-from gate.model import PROBE, CaseStatus, ErrorKind, Side, SuiteResult, Trial, TrialError, Verdict
+from gate.model import PROBE, CaseStatus, ErrorKind, Side, SuiteResult, Trial, TrialError, Verdict, accepted_by, missed
 from gate.model.facts import (
     AgentFailures,
     AttemptsRepeated,
@@ -40,6 +40,7 @@ from gate.reports.reasons import unconfirmed
 from tests.unit.decision.records import (
     FORBIDDEN,
     LATENCY,
+    RESPONSE,
     TRAJECTORY,
     ask,
     by_name,
@@ -229,6 +230,20 @@ def test_where_a_threshold_is_missed_without_the_failures_nothing_is_said_of_the
         assert result.verdict is Verdict.BELOW_THRESHOLD
         assert result.cases[0].status is (CaseStatus.NEW if before else CaseStatus.FAILED)
         assert "confirmed" not in " ".join((headline(result), *story(result)))
+
+
+def test_a_threshold_that_unconfirmed_failures_miss_is_accepted_by_nobody_unseen() -> None:
+    """Something else regressed, so that nobody waits for the confirmation: that is no way round a missed threshold."""
+    held = replace(RESPONSE, threshold=0.85, strict=True)
+    before = stored(SUITE, trajectory=1.0, response=0.95)
+    broke = [c.id for c in SUITE[6:9]]
+    trials = [failed_trial(case_id) for case_id in CRASHED]
+    trials += [trial(c.id, trajectory=float(c.id not in broke), response=0.95) for c in SUITE[6:]]
+    trials += [trial(c, n, round=2, tag="confirm", trajectory=0.0, response=0.95) for c in broke for n in range(2, 12)]
+    result = judge(SUITE, [TRAJECTORY, held], trials, before)
+    assert (result.verdict, missed(result)) == (Verdict.REGRESSED, ("response",))
+    assert by_name(result)["response"] is Verdict.INCONCLUSIVE
+    assert exit_code([accepted_by(result, "somebody")], Settings()) is ExitCode.FAILED
 
 
 def test_beside_a_limit_failures_that_are_confirmed_are_a_regression() -> None:
