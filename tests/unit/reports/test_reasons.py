@@ -209,7 +209,7 @@ def test_what_keeps_a_finding_from_deciding_comes_first() -> None:
         (
             found.PerhapsProvider(20, 24, 24, 24, at_base=True),
             "the failures may be a provider's: a while later 20 of 24 trials failed again, "
-            "and 24 of 24 at the base commit, run now",
+            "and 24 of 24 trials at the base commit, run now",
         ),
         (
             found.PerhapsProvider(20, 24, 0, 0, at_base=False),
