@@ -87,7 +87,7 @@ def test_power_says_what_is_found_with_its_interval_and_the_price(project: Proje
     text = printed(project, "power", str(flaky), "--simulations", "10")
     assert "25 cases, 5 stored trials a case, against these alone, 2 criteria beside success; " in text
     assert re.search(r"; \d+ simulated changes, 10 of each kind", text)
-    assert re.search(r"^−30 points +[\d.]+ % +[\d.]+–[\d.]+ % +█", text, flags=re.MULTILINE)
+    assert re.search(r"^−30 points +(> )?[\d.]+ % +[\d.]+–[\d.]+ % +█", text, flags=re.MULTILINE)
     assert "one case breaks" in text
     assert "$" in text
     (plain,) = json.loads(printed(project, "power", "old.jsonl", "--simulations", "10", "--json"))

@@ -161,7 +161,18 @@ def _text(answer: SuitePower, asked: Asked) -> str:
 
 def _share(found: Share) -> tuple[str, str, str]:
     bar = "█" * round(BAR * found.share)
-    return f"{percents(found.share)} %", f"{percents(found.low)}–{percents(found.high)} %", bar
+    return f"{_estimated(found.share)} %", f"{_end(found.low)}–{_end(found.high)} %", bar
+
+
+def _end(share: float) -> str:
+    """An end of an interval, in whole percents, with a digit more near none and all."""
+    return f"{100 * share:.0f}" if 0.01 <= share <= 0.99 else f"{100 * share:.1f}".removesuffix(".0")
+
+
+def _estimated(share: float) -> str:
+    """Whole percents; of a curve through simulated changes no more is known than that it is near all, or none."""
+    least, most = 0.001, 0.999
+    return f"< {100 * least:g}" if 0 < share < least else f"> {100 * most:g}" if most < share < 1 else percents(share)
 
 
 def _smallest(power: Power) -> str:
