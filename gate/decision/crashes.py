@@ -144,7 +144,7 @@ def _without_base_that_is_down(comparison: Comparison) -> Comparison:
     A base that is not up fails everything, and next to it no change would be worse.
     """
     before = {trial.case_id for trial in comparison.stored if trial.answered}
-    tried = [t for t in comparison.trials if t.side is Side.BASELINE and t.measured and t.tag in (FULL, CONCURRENT)]
+    tried = [t for t in comparison.trials if t.side is Side.BASELINE and t.measured and t.tag in _OF_ALL_CASES]
     down = set()
     for number in {trial.round for trial in tried}:
         asked = [trial for trial in tried if trial.round == number and trial.case_id in before]

@@ -197,27 +197,25 @@ def judged(
     *,
     verdict_only: bool = False,
 ) -> SuiteResult:
-    """The verdict on what there is; none where the agent fails all over, and nobody knows whose fault that is."""
-    result = _judged(comparison, outcome, stopped, ask, verdict_only=verdict_only)
+    """The verdict on what there is; none where the agent fails all over, and nobody knows whose fault that is.
+
+    ``ask`` is the engine's answer on another comparison.
+    """
+    result = conclude(comparison, outcome, stopped, verdict_only=verdict_only)
+    result = _confirmed(comparison, result, stopped, ask)
     if result.verdict is not Verdict.INCONCLUSIVE or (found := fails_all_over(comparison)) is None:
         return result
     return replace(result, verdict=Verdict.ERROR, cause=CouldNotMeasure(found), doubts=(), trade=None)
 
 
-def _judged(
-    comparison: Comparison,
-    outcome: Outcome | None,
-    stopped: str,
-    ask: Callable[[Comparison], Outcome | None],
-    *,
-    verdict_only: bool = False,
+def _confirmed(
+    comparison: Comparison, result: SuiteResult, stopped: str, ask: Callable[[Comparison], Outcome | None]
 ) -> SuiteResult:
-    """The verdict on what there is, as far as it may rest on failures of the agent, and on what was never measured.
+    """The verdict as far as it may rest on failures of the agent, and on what was never measured.
 
     A block that needs failures has to be confirmed. A pass has to hold with each lost trial counted as failed, and
-    with no case that crashes as it never did at the baseline. ``ask`` is the engine's answer on another comparison.
+    with no case that crashes as it never did at the baseline.
     """
-    result = conclude(comparison, outcome, stopped, verdict_only=verdict_only)
     facts = result.crashes
     if facts is not None and result.verdict in PROVEN and comparison.settings.confirm_after is not None:
         without = excused(comparison)
@@ -341,7 +339,7 @@ def _suite_verdict(comparison: Comparison, results: Sequence[CriterionResult]) -
         return Verdict.BELOW_THRESHOLD, None
     found = worst([r.verdict for r in results if r.criterion.blocking])
     found = Verdict.NOT_MEASURED if found is Verdict.NOT_APPLIED else found
-    if found in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD):
+    if found in PROVEN:
         return found, None
     problem = measuring_problem(comparison)
     if problem is not None:

@@ -238,8 +238,10 @@ def _root_of(config: Config, kind: str, environment: Mapping[str, str]) -> Path:
     it. What no commit has is the job's, as from a cache. Raises ConfigError where both are in one folder.
     """
     base, name = config.base_root, config.file.baseline.folder
-    if kind != "file" or base is None or (base / name).is_dir():
-        return base if kind == "file" and base is not None else config.root
+    if kind != "file" or base is None:
+        return config.root
+    if (base / name).is_dir():
+        return base
     git = Git(config.root, environment=environment)
     brought = git.tracked_in(config.root / name)
     if brought is not None and _has_restored(config, git):
