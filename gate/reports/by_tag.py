@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gate.model import Concentration, GroupKind, GroupResult, Scale, SuiteResult, Verdict
-from gate.reports.formatting import change, count, figures
+from gate.reports.formatting import change, count, figures, same_cases
 from gate.security.limits import cut
 
 SHOWN = 12
@@ -86,8 +86,7 @@ def rows(suite: SuiteResult, most: int = SHOWN) -> tuple[list[Row], int]:
 
 def is_paired(one: GroupResult) -> bool:
     """Whether both sides are of the same cases, so that one can be read as what became of the other."""
-    sides = one.candidate, one.baseline, one.change
-    return len({side.n if side is not None else None for side in sides}) == 1 and one.change is not None
+    return one.change is not None and same_cases(one)
 
 
 def _row(one: GroupResult, *, is_named: bool) -> Row:

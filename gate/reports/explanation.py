@@ -97,7 +97,7 @@ def _headline(suite: SuiteResult) -> str:
         text = f"{text}; {trade(suite, suite.trade)}"
     if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
         text = f"{text}; {crashes(suite, suite.crashes)}"
-    if suite.verdict in BLOCKED and (why := _left_out(suite)) is not None:
+    if suite.verdict in draws.FELL_SHORT and (why := _left_out(suite)) is not None:
         text = f"{text}; {unconfirmed(why)}"
     if place := where(suite):
         text = f"{place}; {text}" if suite.verdict is Verdict.REGRESSED else f"{text}; most of it in {place}"
@@ -105,9 +105,6 @@ def _headline(suite: SuiteResult) -> str:
     if others and suite.verdict in MAY_BE_MOVED:
         text = f"{', and '.join(others)}, which may be why: {text}"
     return f"against the {suite.reference}: {text}" if suite.reference else text
-
-
-BLOCKED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 
 
 def _left_out(suite: SuiteResult) -> Unconfirmed | None:

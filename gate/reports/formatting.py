@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
 from gate.decision.findings import natural_margin
-from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, SuiteResult
+from gate.model import Criterion, CriterionResult, Direction, Estimate, GroupResult, Scale, SuiteResult
 
 MINUS = "−"
 NOT_MEASURED = "not measured"
@@ -228,7 +228,7 @@ def of_means(row: CriterionResult) -> str:
     return f"the mean over {cases} {percentage(ratio - 1, signed=True)}" if said else ""
 
 
-def same_cases(row: CriterionResult) -> bool:
+def same_cases(row: CriterionResult | GroupResult) -> bool:
     """Whether candidate and baseline are means over the same cases, those that are compared."""
     sides = [side.n for side in (row.candidate, row.baseline, row.change) if side is not None]
     return None not in (row.candidate, row.baseline) and len(set(sides)) == 1
