@@ -144,6 +144,7 @@ _CASES: dict[CaseStatus, tuple[Level, str]] = {
 _VERDICTS: dict[Verdict, Level] = {
     Verdict.ERROR: "error",
     Verdict.REGRESSED: "error",
+    Verdict.NOT_COMPARED: "error",
     Verdict.BELOW_THRESHOLD: "error",
     Verdict.NOT_MEASURED: "error",
     Verdict.INCONCLUSIVE: "warning",

@@ -159,7 +159,6 @@ def demanding(
         pass_threshold=common.threshold if common.threshold is not None else metric_type.pass_threshold,
         blocking=common.blocking,
         blocks_regression=common.blocking and common.regression == "block",
-        strict=common.strict,
         ratchet=common.ratchet,
     )
 

@@ -71,6 +71,8 @@ class Config(Struct, frozen=True):
     """By suite."""
     overridden: frozenset[str] = frozenset()
     """The keys whose values came from the command line."""
+    retired: tuple[str, ...] = ()
+    """A note for each key that decided something in earlier versions, and nothing any more."""
     base_root: Path | None = None
     """This file's folder at the base commit, as long as it is there: checks and calibrations are taken from it."""
 
@@ -123,6 +125,7 @@ class ConfigFile(Struct, frozen=True):
         for key, value in overrides.items():
             _set(data, key.split("."), value)
         where = str(self.path)
+        retired = _take_retired(data)
         _take_traces_for_suite(data)
         if "agent" in data and not (isinstance(data["agent"], Mapping) and data["agent"]):
             found = f"expected a mapping, found {_kind(data['agent'])}" if data["agent"] else "is empty"
@@ -142,7 +145,27 @@ class ConfigFile(Struct, frozen=True):
             )
         root = self.path.resolve().parent
         overridden = frozenset(overrides)
-        return Config(file, self.path, root, kind, agent, *self.criteria, overridden=overridden)
+        return Config(file, self.path, root, kind, agent, *self.criteria, overridden=overridden, retired=retired)
+
+
+STRICT = "`strict` decides nothing any more: the mean always does; leave it out"
+ON_TRADEOFF = "`gate.on_tradeoff` decides nothing any more: a trade is a regression, accepted like any; leave it out"
+
+
+def _take_retired(data: dict[str, Any]) -> tuple[str, ...]:
+    """Take keys out that decide nothing any more, and return a note for each."""
+    found = []
+    if isinstance(section := data.get("gate"), Mapping) and "on_tradeoff" in section:
+        data["gate"] = {key: value for key, value in section.items() if key != "on_tradeoff"}
+        found.append(ON_TRADEOFF)
+    if isinstance(criteria := data.get("criteria"), Mapping):
+        kept = dict(criteria)
+        for name, value in criteria.items():
+            if isinstance(value, Mapping) and "strict" in value:
+                kept[name] = {key: held for key, held in value.items() if key != "strict"}
+                found = [*found, STRICT] if STRICT not in found else found
+        data["criteria"] = kept
+    return tuple(found)
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Config:

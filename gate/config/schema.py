@@ -110,9 +110,6 @@ class GateSection(Section):
     """The jobs of one matrix, where several measure parts of one decision: they share ``alpha``."""
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
     """What an inconclusive verdict does: exit 0 with a loud warning, or exit 1."""
-    on_tradeoff: Annotated[Literal["accept", "warn", "block"], steps("accept", "warn", "block")] = "block"
-    """What a change does that breaks cases, improves others, and does not lower the mean: exit 1, exit 0 with a loud
-    warning, or pass with both lists shown."""
     max_error_rate: Annotated[float, DOWN] = Field(default=0.1, ge=0, le=1)
     """Share of trials that may end in an infrastructure error; above it the verdict is ``error``."""
     confirm_after: Annotated[Seconds, Field(le=3600)] = 60.0

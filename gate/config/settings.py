@@ -26,13 +26,11 @@ def settings_of(config: Config | None, now: datetime, *, release: bool = False) 
     return Settings(
         alpha=min(file.gate.alpha, file.gate.release_alpha) if release else file.gate.alpha,
         max_epochs=trials.max if isinstance(trials, TrialsSection) else 3,
-        max_epochs_to_measure=0 if isinstance(trials, TrialsSection) else 20,
         exact_epochs=trials if isinstance(trials, int) else None,
         rerun=rerun,
         pass_rate_margin=file.gate.pass_rate_margin,
         max_error_rate=file.gate.max_error_rate,
         on_inconclusive=file.gate.on_inconclusive,
-        on_tradeoff=file.gate.on_tradeoff,
         quarantine={
             entry.case: f"{entry.reason} ({entry.owner}, until {entry.expires.isoformat()})"
             for entry in file.quarantine

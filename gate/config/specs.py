@@ -33,7 +33,6 @@ class Common(BaseModel):
     margin: Annotated[float | None, DOWN] = None
     blocking: Annotated[bool, ON] = True
     regression: Annotated[Literal["block", "warn"] | None, steps("warn", "block")] = None
-    strict: Annotated[bool, ON] = False
     ratchet: Annotated[bool, OFF] = True
     metric: str | None = None
 

@@ -6,8 +6,8 @@ case.
 """
 
 from gate.decision.comparison import PASS_RATE, Settings
-from gate.decision.conclusions import exit_code
 from gate.decision.engine.state import CONCURRENT, Request
+from gate.decision.exits import exit_code
 from gate.decision.next_step import More, Situation, confirmation, next_step, spoiled, verdict_on, wanted
 
 __all__ = [

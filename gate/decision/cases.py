@@ -10,16 +10,16 @@ from msgspec import Struct
 from gate.decision.comparison import Comparison, Incomparable, all_unchecked, full_values, holds, passed
 from gate.decision.replayed import difference, same_world
 from gate.model import Case, CaseResult, CaseStatus, Criterion, Outcome, Part, ToolCall, Trial, text_of
-from gate.model.facts import CasesNotCompared
+from gate.model.facts import EditedCasesMiss, TooManyCasesGone
 from gate.security.limits import cut, shorten, tail
 from gate.statistics.evalues import case_log_e
-from gate.statistics.intervals import mean
+from gate.statistics.intervals import mean, stratified_fisher_less
 
 SUSPECT_E = 2.0
 """From here on a case is shown as suspected."""
 MOST_LOST = 0.1
-"""Share of the baseline's cases that may be removed or edited under a pass. A drop over the whole suite shows from ten
-points on (the default margin): were every one of these cases a regression, it would have shown no more than that."""
+"""Share of the baseline's cases that may be removed. A drop over the whole suite shows from ten points on (the default
+margin): were every one of these cases a regression, it would have shown no more than that."""
 LEAST_LOST = 2
 """This many of them at least: one case that is fixed is no reason to doubt a suite of nine, if the rest is compared."""
 MAX_REASONS = 5
@@ -46,21 +46,49 @@ def edited(comparison: Comparison) -> tuple[str, ...]:
     return tuple(sorted(found.intersection(comparison.baseline, comparison.by_id)))
 
 
-def lost(comparison: Comparison) -> CasesNotCompared | None:
-    """What of the baseline is no longer compared, where that is too much for a pass; None where it is not.
+def too_many_gone(comparison: Comparison) -> TooManyCasesGone | None:
+    """Return the removed cases that passed at the base, if they are too many; cases in quarantine aside."""
+    passed_before = [
+        case_id
+        for case_id, trials in comparison.baseline.items()
+        if case_id not in comparison.settings.quarantine and _mostly_passed(comparison, case_id, trials)
+    ]
+    gone = tuple(case_id for case_id in passed_before if case_id not in comparison.by_id)
+    return None if are_few(len(gone), len(passed_before)) else TooManyCasesGone(gone, len(passed_before))
 
-    Cases in quarantine are left out on both sides: they were not going to be judged.
+
+def _mostly_passed(comparison: Comparison, case_id: str, trials: Sequence[Trial]) -> bool:
+    """True if at least half of the baseline's trials of a case passed; a case that is gone has no thresholds."""
+    case = comparison.by_id.get(case_id) or Case(case_id, ())
+    outcomes = _outcomes(trials, case, comparison.criteria)
+    return 2 * sum(outcomes) >= len(outcomes) > 0
+
+
+def edited_and_missing(comparison: Comparison) -> EditedCasesMiss | None:
+    """Return the edited cases that passed at the base and miss now; cases in quarantine aside.
+
+    Each by itself, if fewer than half of its trials pass where at least half did; and all that fell, if chance does not
+    explain how much they fell together.
     """
-    excused = comparison.settings.quarantine.keys()
-    known = comparison.baseline.keys() - excused
-    counts = [len(set(ids) - excused) for ids in (removed(comparison), edited(comparison))]
-    if not sum(counts) or (are_few(sum(counts), len(known)) and comparison.paired):
-        return None
-    return CasesNotCompared(counts[0], counts[1], len(known))
+    sides: dict[str, tuple[list[bool], list[bool]]] = {}
+    for case_id in edited(comparison):
+        if case_id in comparison.settings.quarantine:
+            continue
+        case = comparison.by_id[case_id]
+        now = _outcomes(comparison.measured(case_id), case, comparison.criteria)
+        before = _outcomes(comparison.baseline[case_id], case, comparison.criteria)
+        if now and before:
+            sides[case_id] = now, before
+    fell = [case_id for case_id, (now, before) in sides.items() if mean(now) < mean(before)]
+    counts = [(sum(now), len(now), sum(before), len(before)) for now, before in sides.values()]
+    if not (fell and stratified_fisher_less(counts) <= comparison.settings.own_alpha):
+        fell = [case_id for case_id in fell if 2 * sum(sides[case_id][0]) < len(sides[case_id][0])]
+        fell = [case_id for case_id in fell if 2 * sum(sides[case_id][1]) >= len(sides[case_id][1])]
+    return EditedCasesMiss(tuple(fell)) if fell else None
 
 
 def are_few(gone: int, known: int) -> bool:
-    """Whether so many of the baseline's cases may be missing under a pass."""
+    """True if so many of the baseline's cases may be missing under a pass."""
     return gone < LEAST_LOST or gone <= MOST_LOST * known
 
 

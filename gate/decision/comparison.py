@@ -16,7 +16,7 @@ from gate.decision.correction import PLAIN, Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import FULL, Config, Metric, Partner, Rerun, Round, Row, State
 from gate.decision.repeats import Repeats, repeats
-from gate.model import PROBE, REPEAT, Case, Criterion, Direction, OnTradeoff, Scale, Score, Side, Trial
+from gate.model import PROBE, REPEAT, Case, Criterion, Direction, Scale, Score, Side, Trial
 from gate.model.facts import Outage
 from gate.model.findings import Apart, CasesGone, ScorerChanged
 
@@ -56,11 +56,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     alpha: float = 0.02
     """Bound on P(regressed | unchanged agent), over all that the job compares."""
     threshold_alpha: float = 0.005
-    """Bound on P(below a threshold | not below it), over all thresholds, looks and suites of the job."""
+    """Bound on P(a case misses its own threshold, or a quantile its limit, by chance), over the whole job. The suite's
+    thresholds are apart: there the mean decides."""
     max_epochs: int = field(default=3, name="max_passes")
-    max_epochs_to_measure: int = field(default=20, name="longest_passes")
-    """Limit, in epochs, of one further round while no trial at all reaches a threshold; it matters only beyond
-    ``max_epochs``, and never in an exact design."""
     exact_epochs: int | None = field(default=None, name="exact_passes")
     """Exactly this many epochs and one look."""
     rerun: Rerun = "never"
@@ -70,8 +68,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     confirm_after: float | None = 60.0
     """Seconds until failures of the agent that a block needs are asked for again. None: of recordings, never."""
     on_inconclusive: Literal["warn", "block"] = "warn"
-    on_tradeoff: OnTradeoff = "block"
-    """What a regression does that gained more cases than it lost: see `gate.decision.trade`."""
     quarantine: Mapping[str, str] = field(default_factory=dict)
     """Case id → owner, reason and expiry, of the entries in force."""
     runs: int | None = None
@@ -101,11 +97,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     def looks(self) -> int:
         return 1 if self.exact_epochs is not None else self.max_epochs
 
-    @property
-    def extends(self) -> bool:
-        """Whether epochs beyond the schedule may be run for a threshold that no trial reaches."""
-        return self.exact_epochs is None and self.max_epochs_to_measure > self.max_epochs
-
 
 class Owed(Struct, frozen=True):
     """What the baseline measured of this scope, and is no longer measured or goes by another name."""
@@ -133,6 +124,8 @@ class Comparison(Struct, frozen=True, dict=True):
     owed: Owed = Owed()
     stored_runs: tuple[str, ...] = ()
     """The runs that ``stored`` is of, the oldest first, where age matters."""
+    excuses: bool = True
+    """Whether a mean that the base's record misses too is excused: on changes, if the record can be believed."""
 
     @cached_property
     def apart(self) -> Mapping[str, Apart]:
@@ -258,6 +251,11 @@ class Comparison(Struct, frozen=True, dict=True):
         """The trials (by ``id``) that are no draws of their own."""
         return self.repeats.dropped | self.coupling.dropped
 
+    def outcome_of(self, trial: Trial) -> bool | None:
+        """Return whether a trial satisfies every blocking criterion, or None if that is not known."""
+        case = self.by_id.get(trial.case_id)
+        return None if case is None else passed(trial, case, self.criteria)
+
     def passes(self, trial: Trial) -> bool:
         """Whether a trial holds every blocking criterion that can be compared; of all, where none can."""
         case = self.by_id.get(trial.case_id)
@@ -359,6 +357,11 @@ class Comparison(Struct, frozen=True, dict=True):
         """Metric 0, then every criterion that is measured on a scale. A hard one is no statistics."""
         rate = pass_rate(self.settings.pass_rate_margin, self.rate)
         return (rate, *(c for c in self.criteria if not c.hard and c.metric != RATE_METRIC))
+
+    @cached_property
+    def demanding(self) -> tuple[Criterion, ...]:
+        """The blocking criteria that have a threshold for the suite."""
+        return tuple(c for c in self.criteria if c.blocking and c.threshold is not None)
 
     @cached_property
     def rate(self) -> Criterion | None:

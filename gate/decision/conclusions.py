@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from gate.decision.comparison import (
     PASS_RATE,
     Comparison,
-    Settings,
     full_values,
     holds,
 )
@@ -20,22 +19,16 @@ from gate.decision.thresholds import (
     suite_threshold,
     trial_limit,
 )
-from gate.errors import EXIT_PRECEDENCE, ExitCode
 from gate.model import (
     Criterion,
-    CriterionResult,
     Estimate,
     MetricChange,
     Outcome,
     Scale,
     Score,
     StageKind,
-    SuiteResult,
     Trial,
-    Verdict,
-    acceptable,
 )
-from gate.model.facts import Doubt, Doubted, TradedOff
 from gate.model.findings import (
     AnyFinding,
     AppliesNoMore,
@@ -49,7 +42,6 @@ from gate.model.findings import (
     GotWorse,
     HardFailure,
     LossNotExcluded,
-    NeverAnswered,
     NeverFailed,
     NeverPass,
     NotApplied,
@@ -58,24 +50,21 @@ from gate.model.findings import (
     ScoresLost,
     SuggestsDrop,
 )
-from gate.security.limits import shorten
 from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
 
 MAX_ERROR_CHARS = 120
 """Characters of an error that stand in a finding."""
 
 
-def judge(
-    comparison: Comparison, criterion: Criterion, outcome: Outcome | None, *, final: bool = False
-) -> list[AnyFinding]:
-    """All findings on one criterion; its verdict is the worst of them. ``final``: no trial will follow."""
+def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> list[AnyFinding]:
+    """Return all findings on one criterion; its verdict is the worst of them."""
     if _applies_elsewhere(comparison, criterion):
         return [NotApplied()]
     findings = [
         *_hard(comparison, criterion),
         *_unmeasured(comparison, criterion),
-        *suite_threshold(comparison, criterion, final=final),
-        *own_thresholds(comparison, criterion, final=final),
+        *suite_threshold(comparison, criterion),
+        *own_thresholds(comparison, criterion),
         *trial_limit(comparison, criterion),
         *quantile_limits(comparison, criterion),
         *regression(criterion, outcome),
@@ -123,8 +112,6 @@ def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[AnyFinding
     """A case of which no trial could be measured, or no score at all: not measured."""
     if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
         return []  # its other scores were not computed, and the verdict does not wait for them
-    if found := _unanswered(comparison, criterion):
-        return [found]
     if any(error_of(t, criterion) for t in comparison.answers) and (lost := _lost(comparison, criterion)):
         error = next((e for t in comparison.measured(lost[0]) if (e := error_of(t, criterion))), "no score")
         return [CasesNotScored(lost[0], len(lost), len(comparison.judged), error)]
@@ -135,22 +122,6 @@ def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[AnyFinding
         gone = criterion.name in comparison.without_cases  # the base's rules may name what went with its cases
         return [AppliesNoMore() if gone else AppliesToNone()]
     return []
-
-
-def _unanswered(comparison: Comparison, criterion: Criterion) -> AnyFinding | None:
-    """Cases in which the agent failed every time, and that no baseline is compared with: nothing else judges them."""
-    silent = [
-        case.id
-        for case in (comparison.judged if comparison.errors else ())
-        if (trials := comparison.measured(case.id))
-        and not any(t.answered for t in trials)
-        and (case.id not in comparison.with_baseline or (case.id, criterion.name) in comparison.not_comparable)
-    ]
-    if not silent:
-        return None
-    error = comparison.measured(silent[0])[0].error
-    said = f"{error.kind.value}: {error.message}" if error else ""
-    return NeverAnswered(silent[0], len(silent), len(comparison.judged), shorten(said, MAX_ERROR_CHARS))
 
 
 def _largely_lost(trials: Sequence[Trial], criterion: Criterion, most: float) -> AnyFinding | None:
@@ -296,56 +267,3 @@ def quantile_estimates(criterion: Criterion, values: Sequence[float]) -> tuple[t
         level = 0.95 if (low, high) == ends else 0.0
         found.append((q, Estimate(quantile(values, q), *ends, len(values), len(values), level)))
     return tuple(found)
-
-
-# --- the exit code table --------------------------------------------------------------------------
-
-EXIT_CODES: Mapping[Verdict, ExitCode] = {
-    Verdict.NOT_APPLIED: ExitCode.NOT_MEASURED,
-    Verdict.PASS: ExitCode.PASS,
-    Verdict.INCONCLUSIVE: ExitCode.PASS,
-    Verdict.NOT_MEASURED: ExitCode.NOT_MEASURED,
-    Verdict.BELOW_THRESHOLD: ExitCode.FAILED,
-    Verdict.REGRESSED: ExitCode.FAILED,
-    Verdict.ERROR: ExitCode.NOT_MEASURED,
-}
-
-
-def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
-    """The one table from verdicts to the exit code; no suite at all is 3, never green.
-
-    What is proven stands: a blocking criterion that regressed makes it 1, even if its suite ended in an error. Only a
-    regression or a doubt can be accepted: what else is wrong with the suite counts as before.
-    """
-    codes = [ExitCode.NOT_MEASURED]
-    for position, suite in enumerate(suites):
-        if position == 0:
-            codes.clear()
-        criteria = [result for one in (suite, *suite.further) for result in one.criteria]
-        found = [suite.verdict, *(r.verdict for r in criteria if r.criterion.blocking and _is_proven(r))]
-        left = [v for v in found if not (suite.accepted and v in acceptable(suite))]
-        codes += [_code(v, settings, suite) for v in left] or [ExitCode.PASS]
-    return min(codes, key=EXIT_PRECEDENCE.index)
-
-
-def doubted(suite: SuiteResult, *why: Doubt) -> SuiteResult:
-    """A suite of which a pass would promise too much: no better than inconclusive."""
-    if suite.verdict is not Verdict.PASS and not suite.doubts:
-        return suite
-    return replace(suite, verdict=Verdict.INCONCLUSIVE, cause=Doubted(), doubts=(*suite.doubts, *why), decided_by="")
-
-
-def _is_proven(result: CriterionResult) -> bool:
-    return result.verdict in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
-
-
-def _code(verdict: Verdict, settings: Settings, suite: SuiteResult) -> ExitCode:
-    if verdict is Verdict.INCONCLUSIVE and settings.on_inconclusive == "block" and not _only_warns(suite):
-        return ExitCode.FAILED
-    return EXIT_CODES[verdict]
-
-
-def _only_warns(suite: SuiteResult) -> bool:
-    """Whether nothing is open but a trade that is not to block."""
-    by = next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), suite)
-    return isinstance(by.cause, TradedOff) and by.cause.policy == "warn" and not by.cause.waits

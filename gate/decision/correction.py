@@ -130,12 +130,12 @@ def worst_trials(share: float, error: float) -> int:
 def correction_for(criterion: Criterion, values: Collection[float]) -> Correction | None:
     """How the scores of a criterion are corrected; None where they are not.
 
-    Not without a calibration, nor where a plain comparison was asked for, nor where the judge is not shown to be better
+    Not without a calibration, nor where the judge is not shown to be better
     than chance, nor where scores are graded and people said pass or fail, or graded too few to show that the judge
     follows them. ``values`` are of both sides, so that both are corrected alike.
     """
     known = criterion.calibration
-    if known is None or criterion.strict or criterion.hard or criterion.direction is Direction.LOWER:
+    if known is None or criterion.hard or criterion.direction is Direction.LOWER:
         return None
     if criterion.scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
         return ByRates(known) if is_usable(known) else None

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT, CONFIRM, Request
 from gate.model import FULL, PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
-from gate.model.facts import BaseGone, FailsAllOver, FailuresExcused, Outage
+from gate.model.facts import BaseGone, FailuresExcused, Outage
 from gate.model.findings import ConfirmationLost, FailuresGone, NothingRerun, PerhapsProvider, SlowedDown, Unconfirmed
 from gate.security.limits import cut
 from gate.statistics.intervals import fisher_less
@@ -295,23 +295,18 @@ def unconfirmed(comparison: Comparison) -> Unconfirmed | None:
     return PerhapsProvider(_failed(now), len(now), _failed(against), len(against), at_base=bool(base))
 
 
-def fails_all_over(comparison: Comparison) -> FailsAllOver | None:
-    """That failures which may be a provider's are too many for anything to be said of the agent.
+_OF_PROVIDER = re.compile(
+    r"\b(429|503|529)\b|overloaded|rate.?limit|too many requests|service unavailable|temporarily unavailable", re.I
+)
+"""What a provider says when it cannot answer for now."""
 
-    They are then as good as infrastructure's, of which no more than `gate.max_error_rate` may be lost, beside what the
-    agent fails in anyway: without a baseline nobody knows. Confirmed ones are the agent's own; and where the base
-    commit's agent fails as well, it is not the change.
-    """
-    why = unconfirmed(comparison) if probed(comparison) else None
-    if not isinstance(why, PerhapsProvider) or why.at_base:
-        return None
-    own = [t for case in comparison.judged for t in comparison.measured(case.id) if t.tag in _OF_ALL_CASES]
-    before = [t for case_id in comparison.with_baseline for t in comparison.baseline[case_id] if t.measured]
-    then, now, beside = (_failed(before), len(before)), (_failed(own), len(own)), (why.other_failed, why.other_trials)
-    most = comparison.settings.max_error_rate + then[0] / max(1, then[1])
-    if not own or not before or any(fell <= most * trials for fell, trials in (now, beside) if trials):
-        return None
-    return FailsAllOver(*now, *then, *beside, _commonest(own))
+
+def is_of_provider(comparison: Comparison, why: Unconfirmed) -> bool:
+    """Return whether failures that did not come again look like a provider's, every one of them."""
+    if not isinstance(why, FailuresGone):
+        return False
+    failed = [t for case_id in _failing(comparison) for t in comparison.measured(case_id) if t.failed]
+    return all(trial.error is not None and _OF_PROVIDER.search(trial.error.message) for trial in failed)
 
 
 def proven(comparison: Comparison) -> float | None:

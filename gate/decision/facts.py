@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
-
-from msgspec.structs import replace
 
 from gate.decision.cases import edited, removed
 from gate.decision.comparison import (
@@ -18,32 +16,17 @@ from gate.decision.comparison import (
     is_recorded,
     passes,
 )
-from gate.decision.conclusions import never_pass
 from gate.decision.crashes import base_gone, failures_excused, lost_to_infrastructure
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.provider import answered_by, tools_changed
-from gate.decision.trade import (
-    MOST_SUSPECTS,
-    ROUNDING,
-    badness,
-    most_suspect,
-    moved,
-    proven_by_cases,
-    proven_by_mean,
-    rests_on_trade,
-)
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
     FULL,
     PROBE,
     REPEAT,
     SILENT,
-    CaseResult,
-    CaseStatus,
-    Criterion,
     CriterionResult,
-    Direction,
     Outcome,
     Side,
     SuiteResult,
@@ -53,27 +36,15 @@ from gate.model import (
 from gate.model.facts import (
     AgentFailures,
     AttemptsRepeated,
-    BaselineMoved,
-    CasesBroke,
-    CasesNeverPass,
     CasesUnchecked,
-    Cause,
     Caution,
-    CouldNotMeasure,
     Course,
     CriterionApart,
-    CriterionFails,
-    CriterionNotMeasured,
     EditedCases,
-    Fell,
     FewCases,
     LimitExcused,
     NewCases,
     NewCriteria,
-    NotEnoughEvidence,
-    NothingDecides,
-    NoWorse,
-    Problem,
     QuietRise,
     RemovedCases,
     RemovedCriteria,
@@ -82,15 +53,11 @@ from gate.model.facts import (
     RepeatsOnce,
     RuleChange,
     ScoresUnmeasured,
-    SuiteGotWorse,
     ThinBaseline,
     ThresholdExcused,
-    ThresholdsHold,
-    TradedOff,
     TrialsLost,
-    Uncompared,
 )
-from gate.model.findings import AnyFinding, Drifted, MeanExcused, QuantileExcused, TrialExcused
+from gate.model.findings import MeanExcused, QuantileExcused, TrialExcused
 
 FIXED_DESIGN = 5
 """Trials a case of the fixed design that runs are compared with."""
@@ -101,114 +68,9 @@ MEASURABLE = 0.05
 """Seconds that a first answer takes at least, for a faster second one to mean anything."""
 
 
-# --- what the verdict rests on --------------------------------------------------------------------
-
-
-def cause(
-    comparison: Comparison,
-    outcome: Outcome | None,
-    results: Sequence[CriterionResult],
-    cases: Sequence[CaseResult],
-    *,
-    verdict: Verdict,
-    problem: Problem | None,
-    trade: TradedOff | None = None,
-) -> Cause:
-    """What the verdict rests on; ``problem`` says why the suite could not be measured."""
-    if problem is not None:
-        return CouldNotMeasure(problem)
-    if trade is not None and rests_on_trade(results, verdict):
-        return trade if trade.named else replace(trade, lost=most_suspect(cases) or trade.lost)
-    at_fault = [r for r in results if r.verdict is verdict and r.criterion.blocking]
-    if verdict is Verdict.PASS:
-        return _passed(comparison, outcome)
-    if verdict is not Verdict.INCONCLUSIVE:
-        failed = _failed(at_fault, cases, outcome)
-        return _with_missed(comparison, results, failed) if isinstance(failed, SuiteGotWorse) else failed
-    if drifted := {r.criterion.name: f for r in at_fault for f in r.findings if isinstance(f, Drifted)}:
-        return BaselineMoved(tuple(drifted), before=any(f.before for f in drifted.values()))
-    never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
-    return CasesNeverPass(never) if never else _inconclusive(at_fault, cases)
-
-
-def _passed(comparison: Comparison, outcome: Outcome | None) -> Cause:
-    uncompared = Uncompared()
-    if comparison.stored:
-        uncompared = Uncompared(len(_new(comparison)), len(edited(comparison)), len(removed(comparison)))
-    if outcome is None:
-        total = len(comparison.judged)
-        return ThresholdsHold(total - len(comparison.unchecked), total, uncompared)
-    rate = outcome.evidence.metrics.get(PASS_RATE)
-    low, cases = (None, 0) if rate is None else (rate.excluded, rate.cases)
-    return NoWorse(len(comparison.with_baseline.difference(comparison.unchecked)), cases, low, uncompared)
-
-
 def _new(comparison: Comparison) -> list[str]:
-    """The judged cases that the baseline does not have, under any name."""
+    """Return the judged cases that the baseline does not have, under any name."""
     return [case.id for case in comparison.judged if case.id not in comparison.baseline]
-
-
-def _inconclusive(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult]) -> Cause:
-    if not at_fault:
-        return NothingDecides()
-    suspects = tuple(c.id for c in sorted(cases, key=badness) if c.status is CaseStatus.SUSPECT)
-    return NotEnoughEvidence(tuple(r.criterion.name for r in at_fault), suspects)
-
-
-def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None) -> Cause:
-    first = at_fault[0]
-    if first.verdict is Verdict.NOT_MEASURED:  # the pass rate has no cause of its own
-        first = next((r for r in at_fault if r.criterion.name != PASS_RATE), first)
-        return CriterionNotMeasured(first.criterion.name)
-    if first.verdict is not Verdict.REGRESSED:
-        return CriterionFails(first.criterion.name)
-    broken = tuple(c.id for c in cases if c.status is CaseStatus.BROKEN)
-    if broken and (outcome is None or proven_by_cases(outcome)):
-        if outcome is None:
-            return CasesBroke(broken)
-        return CasesBroke(broken, moved(outcome.evidence, broken), outcome.evidence.paired)
-    return _whole_got_worse(at_fault, cases, outcome)
-
-
-def _whole_got_worse(
-    at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None
-) -> Cause:
-    """Nothing is named: the most suspect cases are what a reader looks at first. They are those that fell in what got
-    worse; whether whole trials passed is the pass rate's own matter."""
-    names = tuple(r.criterion.name for r in at_fault)
-    alone = (r.criterion for r in at_fault if set(names).isdisjoint(r.criterion.parts))
-    criterion = next(alone, at_fault[0].criterion)
-    drift = outcome is not None and outcome.stage.drift_open
-    by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
-    if criterion.name == PASS_RATE and outcome is not None:
-        return SuiteGotWorse(names, by_mean, drift, most_suspect(cases))
-    return SuiteGotWorse(names, by_mean, drift, (), _fell(criterion, cases))
-
-
-def _with_missed(comparison: Comparison, results: Sequence[CriterionResult], found: SuiteGotWorse) -> SuiteGotWorse:
-    """With what fails anyway, as a missed threshold: then no run is spent on telling a drift."""
-    blocking = [row for row in results if row.criterion.blocking]
-    missed = tuple(row.criterion.name for row in blocking if any(map(_fails_anyway, row.findings)))
-    moot = bool(missed) and found.perhaps_drift and comparison.settings.rerun != "never"
-    return replace(found, missed=missed, drift_moot=moot)
-
-
-def _fails_anyway(found: AnyFinding) -> bool:
-    """Whether it settles the verdict without any comparison."""
-    return found.settles and found.verdict is Verdict.BELOW_THRESHOLD
-
-
-def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]:
-    """The cases whose score of a criterion got worse, the most first."""
-    sign = 1.0 if criterion.direction is Direction.LOWER else -1.0
-    found = []
-    for case in cases:
-        now, before = case.scores.get(criterion.name, (None, None))
-        if case.status is CaseStatus.QUARANTINED or now is None or before is None:
-            continue
-        if sign * (now - before) > ROUNDING:
-            found.append(Fell(case.id, before, now))
-    return tuple(sorted(found, key=lambda f: (-sign * (f.now - f.before), f.case_id))[:MOST_SUSPECTS])
 
 
 # --- what was run ---------------------------------------------------------------------------------

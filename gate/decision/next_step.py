@@ -18,15 +18,16 @@ from gate.decision.comparison import (
     to_state,
     with_outcomes,
 )
-from gate.decision.conclusions import hard_failures, judge
+from gate.decision.conclusions import findings_of, hard_failures
 from gate.decision.consistency import compared, lacks_pairs
-from gate.decision.crashes import base_gone, clearing, crash_facts, excused, fails_all_over, probed, probes, with_outage
+from gate.decision.crashes import base_gone, clearing, crash_facts, excused, probed, probes, unexplained, with_outage
 from gate.decision.engine.state import FULL, Request
-from gate.decision.thresholds import epochs_to_prove, never_reached
+from gate.decision.rules import Table, judge
+from gate.decision.thresholds import may_turn
 from gate.decision.unseen import without_unseen
-from gate.decision.verdict import judged
+from gate.decision.verdict import result_of_table, table_of
 from gate.model import REPEAT, Case, Criterion, Outcome, Side, SuiteResult, Trial, Verdict
-from gate.model.facts import UnexplainedFailures
+from gate.model.facts import CouldNotMeasure, FailuresNotConfirmed, Gap, UnexplainedFailures
 from gate.model.findings import AnyFinding
 
 MOST_RETRIES = 2
@@ -87,6 +88,14 @@ class Situation(Struct, frozen=True):
     """Whether the baseline shows that this agent reports its tool calls."""
     selected: bool = False
     """Whether a selection left cases of the suite out."""
+    gaps: Sequence[Gap] = ()
+    """What else the base holds and was not compared."""
+    earlier: Sequence[Verdict] = ()
+    """Earlier measurements of this change, judged again, the newest first."""
+    same_as: str = ""
+    """The commit whose agent this is, if its stored trials are the candidate's."""
+    excuses: bool = True
+    """Whether a mean that the base's record misses too is excused."""
 
 
 def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = False) -> More | SuiteResult:
@@ -100,10 +109,10 @@ def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = Fa
     step = _scheduled(known, comparison, can_run=can_run)
     if isinstance(step, More):
         return step
-    result = _judged(known, comparison, step, can_run=can_run, verdict_only=verdict_only)
-    if can_run and not known.stopped and (further := _settle_crashes(comparison, result, step, known.seed)) is not None:
+    table = _table(known, comparison, step, can_run=can_run, with_cases=not verdict_only)
+    if can_run and not known.stopped and (further := _settle_failures(comparison, table, step, known.seed)) is not None:
         return further
-    return result
+    return _result(known, table, verdict_only=verdict_only)
 
 
 def wanted(known: Situation) -> More | None:
@@ -115,8 +124,8 @@ def wanted(known: Situation) -> More | None:
         return step
     if known.stopped or crash_facts(comparison) is None:
         return None
-    result = _judged(known, comparison, step, can_run=True, verdict_only=True)
-    return _settle_crashes(comparison, result, step, known.seed)
+    table = _table(known, comparison, step, can_run=True, with_cases=False)
+    return _settle_failures(comparison, table, step, known.seed)
 
 
 def _scheduled(known: Situation, comparison: Comparison, *, can_run: bool) -> More | Outcome | None:
@@ -126,7 +135,7 @@ def _scheduled(known: Situation, comparison: Comparison, *, can_run: bool) -> Mo
         return again
     outcome, more = _ask(comparison, seed, can_run=can_run, stopped=bool(stopped))
     blocking = [c for c in comparison.criteria if c.blocking and comparison.trials]
-    found = [finding for c in blocking for finding in judge(comparison, c, None)]
+    found = [finding for c in blocking for finding in findings_of(comparison, c, None)]
     settled = _settled(comparison, found)
     if more is None and not settled:
         more = _for_thresholds(comparison, outcome, found, can_run=can_run and not stopped)
@@ -147,16 +156,34 @@ def verdict_on(known: Situation, *, scheduled: bool = False) -> SuiteResult:
     """
     comparison = _comparison(known)
     outcome, _ = _ask(comparison, known.seed, can_run=scheduled, stopped=True)
-    return _judged(known, comparison, outcome, can_run=scheduled)
+    return _result(known, _table(known, comparison, outcome, can_run=scheduled, with_cases=True))
 
 
-def _judged(
-    known: Situation, comparison: Comparison, outcome: Outcome | None, *, can_run: bool, verdict_only: bool = False
-) -> SuiteResult:
+def _table(
+    known: Situation, comparison: Comparison, outcome: Outcome | None, *, can_run: bool, with_cases: bool
+) -> Table:
+    """Return what the rules see; ``outcome`` is the sequential test's answer on this comparison."""
+
     def ask(other: Comparison) -> Outcome | None:
+        if known.same_as:
+            return None  # the trials of both sides are the same
+        if other is comparison:
+            return outcome
         return _ask(other, known.seed, can_run=can_run, stopped=True)[0]
 
-    result = judged(comparison, outcome, known.stopped, ask, verdict_only=verdict_only)
+    return table_of(
+        comparison,
+        ask,
+        stopped=known.stopped,
+        gaps=known.gaps,
+        earlier=known.earlier,
+        same_as=known.same_as,
+        with_cases=with_cases,
+    )
+
+
+def _result(known: Situation, table: Table, *, verdict_only: bool = False) -> SuiteResult:
+    result = result_of_table(table, verdict_only=verdict_only)
     return replace(result, suite_id=known.suite_id, seed=known.seed)
 
 
@@ -167,7 +194,8 @@ def _comparison(known: Situation) -> Comparison:
     by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
     selected, owed, runs = known.selected, known.owed, tuple(known.stored_runs)
-    found = with_outage(Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected, owed, runs))
+    whole = Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected, owed, runs, known.excuses)
+    found = with_outage(whole)
     if settings.rerun == "match" and base_gone(found):
         return replace(found, settings=replace(settings, rerun="never"))
     return found
@@ -213,7 +241,7 @@ def spoiled(known: Situation) -> tuple[Trial, ...]:
     """
     known = replace(known, reported=True)
     comparison = _comparison(known)
-    if fails_all_over(comparison) is not None and _is_unmeasured(known):
+    if _failures_left_it_unmeasured(known):
         return comparison.trials  # what was answered, too: to keep that alone would choose by outcome
     down = sum(any(t.excused for t in comparison.candidate.get(case.id, ())) for case in comparison.judged)
     if not comparison.outage or down < min(LEAST_DOWN, (len(comparison.judged) + 1) // 2):
@@ -222,24 +250,33 @@ def spoiled(known: Situation) -> tuple[Trial, ...]:
     return tuple(t for t in comparison.trials if t.round > first or t.excused)
 
 
-def _is_unmeasured(known: Situation) -> bool:
-    """Whether these trials decide nothing, however they are looked at: what they decide is not drawn again."""
-    return all(verdict_on(known, scheduled=one).verdict is Verdict.ERROR for one in (True, False))
+def _failures_left_it_unmeasured(known: Situation) -> bool:
+    """True if agent failures that did not come again left the suite unmeasured: running the job again must help."""
+    for scheduled in (True, False):
+        cause = verdict_on(known, scheduled=scheduled).cause
+        problem = cause.problem if isinstance(cause, CouldNotMeasure) else None
+        if not isinstance(problem, FailuresNotConfirmed | UnexplainedFailures):
+            return False
+    return True
 
 
-def _settle_crashes(comparison: Comparison, result: SuiteResult, outcome: Outcome | None, seed: int) -> More | None:
-    """What a verdict that turns on failures of the agent still needs: a confirmation, or answers that clear a case."""
-    facts, settings = result.crashes, comparison.settings
-    if facts is None or comparison.outage:
+def _settle_failures(comparison: Comparison, table: Table, outcome: Outcome | None, seed: int) -> More | None:
+    """Return what a verdict that turns on agent failures still needs: a confirmation, or answers that clear a case."""
+    if not any(trial.failed for trial in comparison.errors) or comparison.outage:
         return None
-    if facts.doubt:
+    if table.not_confirmed is not None:
         further = _asked(comparison, _reruns_without(comparison, outcome, seed), "prove it without the failures")
         return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
-    if result.verdict is not Verdict.INCONCLUSIVE or not facts.unexplained:
+    verdict, cause = judge(table)
+    new = unexplained(comparison)
+    is_open = verdict is Verdict.INCONCLUSIVE or (
+        isinstance(cause, CouldNotMeasure) and isinstance(cause.problem, UnexplainedFailures)
+    )
+    if not new or not is_open:
         return None
-    cleared = clearing(comparison) if settings.exact_epochs is None and _is_uncleared(result) else ()
+    cleared = clearing(comparison) if comparison.settings.exact_epochs is None else ()
     further = _asked(comparison, cleared, "ask again where the agent failed")
-    if further is None and len(facts.unexplained) < FEW_CRASHING and not probed(comparison):
+    if further is None and len(new) < FEW_CRASHING and not probed(comparison):
         further = _asked(comparison, _another_pass(comparison), "look for further cases in which the agent fails")
     return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
 
@@ -256,11 +293,6 @@ def _reruns_without(comparison: Comparison, outcome: Outcome | None, seed: int) 
     _, more = _ask(excused(comparison), seed, can_run=True, stopped=False)
     requests = more.requests if more is not None else ()
     return [r for r in requests if r.tag != FULL and answering.issuperset(r.cases)]
-
-
-def _is_uncleared(result: SuiteResult) -> bool:
-    """Whether the first doubt is one that a few answers may clear."""
-    return isinstance(next(iter(result.doubts), None), UnexplainedFailures)
 
 
 def _another_pass(comparison: Comparison) -> tuple[Request, ...]:
@@ -354,31 +386,17 @@ def _for_thresholds(
     if not can_run or (outcome is not None and outcome.verdict == "REGRESSION"):
         return None
     done = passes(comparison)
-    last = settings.exact_epochs or settings.max_epochs
+    last = settings.exact_epochs or max(settings.max_epochs, settings.kept_epochs)
     open_ = any(f.verdict is Verdict.INCONCLUSIVE for f in found)
+    open_ = open_ or any(may_turn(comparison, criterion, last) for criterion in comparison.demanding)
     alone = lacks_pairs(comparison.criteria, comparison.trials)
-    if done >= last:
-        n = _extended(comparison) - done
-    elif done and not open_ and not alone and settings.exact_epochs is None:
-        n = 0
-    else:
-        n = 1 if settings.exact_epochs is None else settings.exact_epochs - done
-    if n <= 0:
+    if done >= last or (done and not open_ and not alone and settings.exact_epochs is None):
         return None
+    n = 1 if settings.exact_epochs is None else settings.exact_epochs - done
     request = _whole(comparison, Request(Side.CANDIDATE, FULL, (), n))
     if settings.runs is not None and len(comparison.trials) + request.runs > settings.runs:
         return None
     return More((request,), _next_round(comparison), _why(done, alone))
-
-
-def _extended(comparison: Comparison) -> int:
-    """The epochs after which a threshold that no trial reaches would be proven missed: one round, one look."""
-    settings = comparison.settings
-    if not settings.extends or passes(comparison) > settings.max_epochs:
-        return 0
-    out_of_reach = [c for c in comparison.criteria if c.blocking and never_reached(comparison, c)]
-    needed = max((epochs_to_prove(comparison, c) for c in out_of_reach), default=0)
-    return min(settings.max_epochs_to_measure, max(needed, settings.max_epochs + 1)) if needed else 0
 
 
 def _why(done: int, alone: bool) -> str:

@@ -1,9 +1,14 @@
-"""Absolute demands: thresholds of the suite and of single cases, limits of single trials, limits of quantiles."""
+"""Absolute demands: thresholds of the suite and of single cases, limits of single trials, limits of quantiles.
+
+The suite's threshold is decided by the mean over epochs, once further epochs would hardly turn the answer. A case with
+a threshold of its own stands outside that mean, and fails only beyond chance: it has few trials.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from statistics import NormalDist
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,18 +20,17 @@ from gate.decision.comparison import (
     mark,
     passes,
 )
-from gate.decision.correction import Correction, mean_fallen, worst_trials
-from gate.model import Case, Criterion, Direction, Scale, Score, Trial, Verdict
+from gate.decision.correction import Correction, mean_fallen
+from gate.model import FULL, Case, Criterion, Direction, Scale, Score, Trial
 from gate.model.findings import (
     AnyFinding,
     HeldMean,
     MeanExcused,
     MeanHolds,
     MeanMisses,
-    MeanOpen,
-    MeanProvenShort,
+    MeanUnsure,
     NoTrialBeyond,
-    NoTrialReached,
+    OwnThresholdMissed,
     OwnThresholdsHold,
     QuantileExcused,
     QuantileHolds,
@@ -48,34 +52,21 @@ from gate.statistics.intervals import (
 
 NONE = Score(None)
 FEWEST_TRIALS = 3
-"""If at least this many trials ran and none reached a threshold, it counts as missed once the schedule has ended."""
+"""If at least this many trials of a case ran and none reached its own threshold, it counts as missed."""
+TURNS = 0.05
+"""From this chance down that further epochs turn the answer, a threshold needs none."""
 
 
-def threshold_error(comparison: Comparison) -> float:
-    """What each statistical threshold may err by at this look, so that all together stay within their budget.
-
-    Where the schedule may be extended, half is kept for the single look after that.
-    """
-    settings = comparison.settings
-    error = _error_of_test(comparison)
-    if not settings.extends:
-        return error / settings.looks
-    return error / 2 if passes(comparison) > settings.max_epochs else error / 2 / settings.looks
-
-
-def _error_of_test(comparison: Comparison) -> float:
-    """The budget of one threshold over all looks: those of the suite, of quantiles and of single cases count alike."""
-    tests = sum(
-        (c.threshold is not None and not c.strict) + len(c.quantiles) + len(_with_own_threshold(comparison, c))
-        for c in comparison.criteria
-        if c.blocking and not c.hard
-    )
-    return comparison.settings.own_threshold_alpha / max(1, tests)
+def error_of_tests(comparison: Comparison) -> float:
+    """Return what each test of a case's own threshold or of a quantile may err by at one look."""
+    blocking = [c for c in comparison.criteria if c.blocking and not c.hard]
+    tests = sum(len(c.quantiles) + len(_with_own_threshold(comparison, c)) for c in blocking)
+    return comparison.settings.own_threshold_alpha / max(1, tests) / comparison.settings.looks
 
 
 def _with_own_threshold(comparison: Comparison, criterion: Criterion) -> list[Case]:
-    """The judged cases whose own threshold is about their mean: where lower is better, it limits each trial instead."""
-    if criterion.hard or (criterion.direction is Direction.LOWER and not criterion.strict):
+    """Return the judged cases whose own threshold is about their mean: if lower is better, it limits each trial."""
+    if criterion.hard or criterion.direction is Direction.LOWER:
         return []
     return [case for case in comparison.judged if criterion.name in case.thresholds]
 
@@ -120,24 +111,26 @@ class Sample(Struct, frozen=True):
 
 
 def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
-    """That of all judged cases, worked out once."""
+    """Return the sample of all judged cases without a threshold of their own; it is worked out once."""
     found: Sample | None = comparison.samples.get(criterion.name)
     if found is None:
-        found = comparison.samples[criterion.name] = sample_of(comparison, criterion, comparison.judged)
+        own = {case.id for case in _with_own_threshold(comparison, criterion)}
+        cases = [case for case in comparison.judged if case.id not in own]
+        found = comparison.samples[criterion.name] = sample_of(comparison, criterion, cases)
     return found
 
 
 def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
-    """What a demand is held to: where the agent failed, the worst value of a scale that has one."""
+    """Return what a demand is held to. An agent failure counts as the worst value of a scale that has one."""
     kept, before, new = [], [], []
     fell: tuple[list[int], list[int], list[int]] = ([], [], [])
     values, stored, worst = comparison.values(criterion), comparison.stored_values(criterion), worst_of(criterion)
     for case in cases:
-        scored = case.id in values or case.id in stored  # else nobody knows whether the criterion applies to it
-        failed = comparison.measured(case.id, full=True) if scored and comparison.errors else ()
+        failed = comparison.measured(case.id, full=True) if comparison.errors else ()
         fallen = _fallen(failed, criterion, worst) if failed else []
         if now := [*values.get(case.id, ()), *fallen]:
-            fell_before = comparison.baseline.get(case.id, ()) if case.id in stored else ()
+            is_comparable = (case.id, criterion.name) not in comparison.not_comparable
+            fell_before = comparison.baseline.get(case.id, ()) if is_comparable else ()
             fallen_before = _fallen(fell_before, criterion, worst) if fell_before else []
             if then := [*stored.get(case.id, ()), *fallen_before]:
                 kept.append(now)
@@ -178,16 +171,30 @@ def failures(trials: Iterable[Trial]) -> int:
     return sum(trial.failed for trial in trials)
 
 
-def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[AnyFinding]:
-    """The suite mean over epochs against the threshold, for either direction."""
+def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
+    """Return what the mean over epochs is against the threshold, in either direction; nothing if there is neither."""
     if criterion.threshold is None or criterion.hard:
         return []
     sample = _judged_sample(comparison, criterion)
     if not sample.all:
         return []
     sample = replace(sample, correction=correction_of(comparison, criterion))
-    failed = sum(map(len, sample.all)) - sum(map(len, comparison.values(criterion).values()))
-    held = HeldMean(
+    held = _held(comparison, sample, criterion)
+    if not _short_of(held.value, held.threshold, criterion):
+        return [_over_base_cases(sample, held, criterion)]
+    if (excused := _excused(comparison, sample, held, criterion)) is not None:
+        return [excused]
+    lost = _lost(comparison, criterion)
+    if lost and not _misses_with_hits(sample, held, criterion, lost):
+        return [MeanUnsure(held, lost)]
+    return [MeanMisses(held, sum(map(len, sample.all)), standard_error(sample.all))]
+
+
+def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldMean:
+    assert criterion.threshold is not None
+    measured = comparison.values(criterion)
+    failed = sum(sample.all_fell) if measured else sum(map(len, sample.all))
+    return HeldMean(
         sample.value,
         criterion.threshold,
         len(sample.all),
@@ -195,120 +202,137 @@ def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool
         failed_as=worst_of(criterion) or 0.0,
         measured=None if sample.correction is None else mean_of(sample.all),
     )
-    return [_held_to(sample, held, criterion, threshold_error(comparison), final=final)]
 
 
-def own_thresholds(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[AnyFinding]:
-    """Each case that has a threshold of its own, on its own trials alone."""
-    found: dict[Verdict, list[MeanFinding]] = {}
-    error = threshold_error(comparison)
-    for case in _with_own_threshold(comparison, criterion):
-        sample, least = sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
-        if sample.all:
-            held = HeldMean(mean_of(sample.all), least, len(sample.all), case.id)
-            finding = _held_to(sample, held, criterion, error, final=final)
-            found.setdefault(finding.verdict, []).append(finding)
-    return [_in_one(findings) for findings in found.values()]
-
-
-MeanFinding = MeanHolds | MeanExcused | MeanMisses | MeanProvenShort | NoTrialReached | MeanOpen
-
-
-def _in_one(findings: Sequence[MeanFinding]) -> AnyFinding:
-    """What single cases were found to be, in one finding."""
-    first = findings[0]
-    if isinstance(first, MeanHolds | MeanExcused):
-        return OwnThresholdsHold(len(findings), sum(isinstance(one, MeanExcused) for one in findings))
-    return replace(first, more=len(findings) - 1)
-
-
-def _held_to(sample: Sample, held: HeldMean, criterion: Criterion, error: float, *, final: bool) -> MeanFinding:
-    """A mean against a threshold: held, missed as it was at the baseline, proven short of it, or open."""
-    least = held.threshold
-    if not _short_of(held.value, least, criterion):
+def _over_base_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> AnyFinding:
+    """Return that the threshold holds, unless only the cases that the base does not have lift the mean over it."""
+    if not sample.kept or not sample.new:
         return MeanHolds(held)
-    if criterion.strict:
-        return MeanMisses(held)
-    if criterion.ratchet and sample.before and _short_of(sample.value_before, least, criterion):
-        held = replace(held, before=sample.value_before)
-        if not sample.new or not _short_of(sample.value_of_new, least, criterion):
-            return MeanExcused(held)
-        held = replace(held, new_cases=len(sample.new), new_value=sample.value_of_new)
-        sample = replace(sample, kept=(), before=(), fell=((), (), sample.fell[2]))
-    if (reach := _proven(sample, least, criterion, error)) is not None:
-        return MeanProvenShort(held, reach)
-    n = sum(map(len, sample.all))
-    if final and n >= FEWEST_TRIALS and _none_reached(sample, least, criterion, error):
-        return NoTrialReached(held, n)
-    return MeanOpen(held, n, n < FEWEST_TRIALS)
+    value = sample.mean(sample.kept, sample.fell[0])
+    if not _short_of(value, held.threshold, criterion) or _short_of(sample.value_before, held.threshold, criterion):
+        return MeanHolds(held)
+    of_base = replace(held, value=value, cases=len(sample.kept), failed=sum(sample.fell[0]), measured=None)
+    return MeanMisses(of_base, sum(map(len, sample.kept)), standard_error(sample.kept), base_cases=True)
 
 
-def _proven(sample: Sample, least: float, criterion: Criterion, error: float) -> float | None:
-    """The most that the mean can be, where that is short of the threshold.
-
-    Where an unchanged agent may well have been above with the baseline's trials and below with these, the cases
-    without a baseline alone can prove it. Matters at a threshold of 1.0, which a single failing trial misses for
-    certain: zeros and ones only.
-    """
-    groups, fell = sample.all, sum(sample.all_fell)
-    zeros_and_ones = {v for group in (*sample.kept, *sample.before) for v in group} <= {0.0, 1.0}
-    if criterion.ratchet and zeros_and_ones and _by_chance(sample, 1.0, criterion, error):
-        groups, fell = list(sample.new), sum(sample.fell[2])
-    if not groups:
+def _excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: Criterion) -> MeanExcused | None:
+    """Return that the mean is below as the base's was, on changes; cases that the base lacks have to hold it alone."""
+    if not criterion.ratchet or not comparison.excuses or not sample.before:
         return None
-    correction = sample.correction
-    share = error if correction is None else error / 2
-    reach = best_case([mean(g) for g in groups], [v for g in groups for v in g], criterion, share)
-    reach = reach if correction is None else correction.best(groups, fell, error, reach)
-    return reach if reach is not None and _short_of(reach, least, criterion) else None
+    if not _short_of(sample.value_before, held.threshold, criterion):
+        return None
+    if sample.new and _short_of(sample.value_of_new, held.threshold, criterion):
+        return None
+    return MeanExcused(replace(held, before=sample.value_before))
 
 
-def _none_reached(sample: Sample, least: float, criterion: Criterion, error: float) -> bool:
-    """Whether every single trial is short of the threshold, and the baseline's were not so by chance alone.
+def _lost(comparison: Comparison, criterion: Criterion) -> int:
+    """Return the number of trials of epochs that have no score of the criterion because it could not be measured."""
+    found = 0
+    for case in comparison.judged:
+        trials = [trial for trial in comparison.candidate.get(case.id, ()) if trial.tag == FULL]
+        found += len(comparison.lost(trials))
+        scores = [trial.scores.get(criterion.name, NONE) for trial in trials if trial.answered]
+        found += sum(score.value is None and bool(score.error) for score in scores)
+    return found
 
-    Of a calibrated judge's trials it says nothing: the judge may fail all of a few that people would pass.
+
+def _misses_with_hits(sample: Sample, held: HeldMean, criterion: Criterion, lost: int) -> bool:
+    """Return whether the mean misses its threshold even if every lost trial is counted as the best there is."""
+    best = best_of(criterion)
+    if best is None:
+        return False
+    trials = sum(map(len, sample.all))
+    value = (held.value * trials + best * lost) / (trials + lost)
+    return _short_of(value, held.threshold, criterion)
+
+
+def best_of(criterion: Criterion) -> float | None:
+    """Return the best value of a criterion's scale, or None if nothing bounds it."""
+    better_high = criterion.direction is Direction.HIGHER
+    ends = _ends(criterion)
+    if ends is None:
+        return None if better_high else 0.0
+    return ends[1] if better_high else ends[0]
+
+
+def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
+    """Return the standard error of the mean over epochs of an unchanged agent, or None if it is not known.
+
+    The cases stay the same from run to run, so only the spread within cases counts.
     """
-    if sample.correction is not None:
-        return False
-    if not all(_short_of(v, least, criterion) for group in sample.all for v in group):
-        return False
-    return not (criterion.ratchet and _by_chance(sample, least, criterion, error))
+    variance = _variance_within(groups)
+    return None if variance is None else math.sqrt(variance / sum(map(len, groups)))
 
 
-def _by_chance(sample: Sample, mark: float, criterion: Criterion, error: float) -> bool:
-    """Whether the cases of the baseline may reach a mark as rarely as now though nothing changed (Fisher's test)."""
-    if not sample.before:
-        return False
-    if criterion.direction is Direction.LOWER and mark == 1.0:
-        mark = 0.0
-    now, then = ([v for group in side for v in group] for side in (sample.kept, sample.before))
-    held = [sum(not _short_of(v, mark, criterion) for v in side) for side in (now, then)]
-    return fisher_less(held[0], len(now), held[1], len(then)) > error
+def _variance_within(groups: Sequence[Sequence[float]]) -> float | None:
+    """Return the variance of one case's trials, pooled; after a single epoch that of all trials, which is larger."""
+    freedom = sum(len(group) - 1 for group in groups)
+    if freedom >= len(groups):
+        return sum(_squares(group) for group in groups) / freedom
+    values = [value for group in groups for value in group]
+    return _squares(values) / (len(values) - 1) if len(values) > 1 else None
 
 
-def never_reached(comparison: Comparison, criterion: Criterion) -> bool:
-    """Whether the suite's threshold is open although no trial so far is on its right side."""
-    least = criterion.threshold
-    if least is None or not any(f.verdict is Verdict.INCONCLUSIVE for f in suite_threshold(comparison, criterion)):
-        return False
-    values = case_values(comparison, criterion)[1]
-    return all(_short_of(value, least, criterion) for value in values)
+def _squares(values: Sequence[float]) -> float:
+    middle = mean(values)
+    return math.fsum((value - middle) ** 2 for value in values)
 
 
-def epochs_to_prove(comparison: Comparison, criterion: Criterion) -> int:
-    """Epochs after which the worst possible scores would prove a mean short of its threshold; 0 if no number would.
+def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
+    """Return whether further epochs, up to ``most`` in all, may still turn the answer to the suite's threshold.
 
-    It follows from the number of cases and the threshold t alone, so the look after it is fixed in advance:
-    (1 − t)^n ≤ error, with t on a scale from 0, the worst, to 1.
+    The mean after all epochs differs from the present one by a normal deviate with variance s²/n · r/(e·(e + r)), for n
+    cases, e epochs so far, r further ones, and the variance s² of one case's trials.
     """
-    cases, ends = len(case_values(comparison, criterion)[0]), _ends(criterion)
-    if ends is None or criterion.threshold is None or not cases:
-        return 0
-    share = (criterion.threshold - ends[0]) / (ends[1] - ends[0])
-    share = share if criterion.direction is Direction.HIGHER else 1 - share
-    error, correction = _error_of_test(comparison) / 2, correction_of(comparison, criterion)
-    trials = worst_trials(share, error) if correction is None else correction.trials_to_prove(share, error)
-    return math.ceil(trials / cases)
+    done = passes(comparison)
+    if criterion.threshold is None or criterion.hard or not criterion.blocking or not 0 < done < most:
+        return False
+    sample = replace(_judged_sample(comparison, criterion), correction=correction_of(comparison, criterion))
+    if not sample.all:
+        return False
+    distance = abs(sample.value - criterion.threshold)
+    variance = _variance_within(sample.all)
+    if variance is None:  # a single trial
+        low, high = _ends(criterion) or (0.0, 0.0)
+        variance = ((high - low) / 2) ** 2
+    if variance == 0.0:
+        return False
+    spread = math.sqrt(variance / len(sample.all) * (most - done) / (done * most))
+    return NormalDist().cdf(-distance / spread) >= TURNS
+
+
+def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
+    """Return what the cases with a threshold of their own are, each on its own trials alone."""
+    cases = _with_own_threshold(comparison, criterion)
+    error = error_of_tests(comparison)
+    held = excused = 0
+    missed: list[OwnThresholdMissed] = []
+    for case in cases:
+        sample, least = sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
+        if not sample.all:
+            continue
+        held += 1
+        if not _misses_own(sample, least, criterion, error):
+            continue
+        was_below = bool(sample.before) and _short_of(mean_of(sample.before), least, criterion)
+        if criterion.ratchet and comparison.excuses and was_below:
+            excused += 1
+        else:
+            mean_held = HeldMean(mean_of(sample.all), least, len(sample.all), case.id)
+            missed.append(OwnThresholdMissed(mean_held, sum(map(len, sample.all))))
+    if missed:
+        return [replace(missed[0], more=len(missed) - 1)]
+    return [OwnThresholdsHold(held, excused)] if held else []
+
+
+def _misses_own(sample: Sample, least: float, criterion: Criterion, error: float) -> bool:
+    """Return whether a case misses its own threshold: beyond chance, or in every one of a few trials."""
+    values = [value for group in sample.all for value in group]
+    if len(values) >= FEWEST_TRIALS and all(_short_of(value, least, criterion) for value in values):
+        return True
+    reach = best_case([mean(group) for group in sample.all], values, criterion, error)
+    return reach is not None and _short_of(reach, least, criterion)
 
 
 def _short_of(value: float, threshold: float, criterion: Criterion) -> bool:
@@ -389,7 +413,7 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> list[AnyFinding
 
 def _was_above(comparison: Comparison, criterion: Criterion, value: float, case: Case, limit: float) -> bool:
     """Whether this very case broke its limit at the baseline, and is not beyond the margin of its highest trial."""
-    if not criterion.ratchet or (case.id, criterion.name) in comparison.not_comparable:
+    if not (criterion.ratchet and comparison.excuses) or (case.id, criterion.name) in comparison.not_comparable:
         return False
     highest = max(full_values(comparison.baseline.get(case.id, ()), criterion), default=limit)
     return highest > limit and value <= _with_margin(highest, criterion)
@@ -412,13 +436,13 @@ def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[AnyFin
 
 
 def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: float, limit: float) -> AnyFinding:
-    error = threshold_error(comparison)
+    error = error_of_tests(comparison)
     values = [v for group in sample.all for v in group]
     found = quantile(values, q)
     if found <= limit:
         return QuantileHolds(q, found, limit)
     before = [v for group in sample.before for v in group]
-    if criterion.ratchet and before and quantile(before, q) > limit:
+    if criterion.ratchet and comparison.excuses and before and quantile(before, q) > limit:
         if _risen(sample, before, q, criterion, error):
             return QuantileRisen(q, found, limit, quantile(before, q))
         values = [v for group in sample.new for v in group]

@@ -2,42 +2,18 @@
 
 What was lost is proven as every regression is. What was gained is held to the same evidence with the sides exchanged:
 cases are named at a false discovery rate of a tenth, or a joint test at ``alpha`` proves that there are some.
-`gate.on_tradeoff` says what such a change does.
+A trade is a regression, shown with both lists and accepted as any loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from msgspec.structs import replace
+from collections.abc import Iterable
 
 from gate.decision.comparison import PASS_RATE
-from gate.decision.conclusions import regressed_metrics, undecided
-from gate.decision.findings import change_of
-from gate.model import (
-    CaseCounts,
-    CaseResult,
-    CaseStatus,
-    CriterionResult,
-    EvidenceSummary,
-    OnTradeoff,
-    Outcome,
-    StageKind,
-    Verdict,
-    worst,
-)
+from gate.decision.conclusions import regressed_metrics
+from gate.model import CaseCounts, CaseResult, CaseStatus, EvidenceSummary, Outcome, StageKind
 from gate.model.facts import TradedOff
-from gate.model.findings import (
-    AnyFinding,
-    CaseTally,
-    ChangeAllowed,
-    ChangeUnbounded,
-    GotWorse,
-    LossNotExcluded,
-    SuggestsDrop,
-    TradeAccepted,
-    TradeWarned,
-)
+from gate.model.findings import CaseTally
 
 MOST_SUSPECTS = 5
 GOT_WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
@@ -46,8 +22,8 @@ ROUNDING = 1e-9
 """A mean that is the same but for rounding did not fall."""
 
 
-def trade_of(outcome: Outcome | None, policy: OnTradeoff, *, open_blocks: bool = False) -> TradedOff | None:
-    """The trade that a proven regression is, if it is one; ``open_blocks``: what stays undecided fails the gate.
+def trade_of(outcome: Outcome | None) -> TradedOff | None:
+    """Return the trade that a proven regression is, or None if it is none.
 
     Cases broke, or the statistic that a few large drops move most rejected; others gained; and no metric that carries
     the regression has a lower mean than before. Where a mean fell, the suite is worse, whatever single cases gained.
@@ -70,9 +46,6 @@ def trade_of(outcome: Outcome | None, policy: OnTradeoff, *, open_blocks: bool =
         tuple(_moved(*one) for one in gained),
         named=bool(outcome.cases),
         gained_named=bool(evidence.gained),
-        policy=policy,
-        waits=tuple(n for n, m in evidence.metrics.items() if m.blocks_regression and not m.holds),
-        waits_block=open_blocks,
     )
 
 
@@ -125,35 +98,3 @@ def most_suspect(cases: Iterable[CaseResult]) -> tuple[CaseTally, ...]:
 
 def _moved(case_id: str, counts: CaseCounts) -> CaseTally:
     return CaseTally(case_id, counts.passed, counts.trials, counts.baseline_passed, counts.baseline_trials)
-
-
-def traded(rows: Sequence[CriterionResult], outcome: Outcome, trade: TradedOff) -> tuple[CriterionResult, ...]:
-    """The criteria under a policy that does not block a trade.
-
-    What is proven worse is said, and decides nothing. A proven regression ends the schedule before the rest is bounded,
-    so every other loss that is not excluded stays open.
-    """
-    return tuple(_row(row, outcome, trade) for row in rows)
-
-
-def _row(row: CriterionResult, outcome: Outcome, trade: TradedOff) -> CriterionResult:
-    found = outcome.evidence.metrics.get(row.criterion.name)
-    if found is None or not found.blocks_regression:
-        return row
-    change = change_of(found, row.criterion)
-    kept: list[AnyFinding] = [f for f in row.findings if not isinstance(f, GotWorse | ChangeAllowed)]
-    worse = next((f for f in row.findings if isinstance(f, GotWorse)), None)
-    if worse is not None:
-        kept.append((TradeAccepted if trade.policy == "accept" else TradeWarned)(change, worse.broken))
-    if not found.holds:
-        kept.append(undecided(found, change, row.criterion))
-    elif worse is None:
-        kept.append(ChangeAllowed(change))
-    return replace(row, findings=tuple(kept), verdict=worst([f.verdict for f in kept]))
-
-
-def rests_on_trade(rows: Sequence[CriterionResult], verdict: Verdict) -> bool:
-    """Whether nothing but a trade, and what it left open, is behind a suite's verdict."""
-    kinds = GotWorse | TradeWarned | TradeAccepted | SuggestsDrop | ChangeUnbounded | LossNotExcluded
-    found = [f for row in rows if row.criterion.blocking for f in row.findings if f.verdict is verdict]
-    return verdict is Verdict.PASS or all(isinstance(f, kinds) for f in found)

@@ -181,7 +181,7 @@ class Constants(Struct):
         except ComputedError:
             return _UNKNOWN
 
-    def value(self, node: ast.expr, bound: Bound, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each form
+    def value(self, node: ast.expr, bound: Bound, depth: int = 0) -> Any:
         """The value of an expression. Raises ComputedError."""
         self._step()
         if depth > MOST_DEPTH:

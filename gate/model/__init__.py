@@ -47,9 +47,7 @@ from gate.model.results import (
     Result,
     StoredForLater,
     SuiteResult,
-    acceptable,
     accepted_by,
-    missed,
 )
 from gate.model.scale import Direction, MetricKind, Scale
 from gate.model.suite import (
@@ -79,7 +77,7 @@ from gate.model.trial import (
     Trial,
     TrialError,
 )
-from gate.model.verdict import SEVERITY, OnTradeoff, Verdict, worst
+from gate.model.verdict import SEVERITY, Verdict, worst
 
 __all__ = [
     "ARGUMENTS",
@@ -122,7 +120,6 @@ __all__ = [
     "MetricChange",
     "MetricKind",
     "MetricTest",
-    "OnTradeoff",
     "Outcome",
     "Part",
     "Persona",
@@ -147,9 +144,7 @@ __all__ = [
     "Turn",
     "Usage",
     "Verdict",
-    "acceptable",
     "accepted_by",
-    "missed",
     "text_of",
     "tool_times",
     "total_duration",

@@ -34,8 +34,6 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether it can fail the gate by threshold or limit."""
     blocks_regression: bool = field(default=True, name="gate_regression")
     """Whether a change against the baseline can fail the gate; off by default for cost and latency."""
-    strict: bool = False
-    """Compare the plain mean with the threshold, without statistics."""
     ratchet: bool = True
     """Where the baseline was already below the threshold, staying there does not block."""
     hard: bool = False

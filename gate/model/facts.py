@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from gate.model.findings import Apart, CaseTally, ChecksFellAway, Fact, QuantileExcused, TrialExcused, Unconfirmed
 from gate.model.scale import Scale
-from gate.model.verdict import OnTradeoff, Verdict
+from gate.model.verdict import Verdict
 
 
 class Stated(Fact, frozen=True):
@@ -42,20 +42,41 @@ class Outage(Fact, frozen=True):
     """The commonest error, with its kind."""
 
 
-class FailsAllOver(Fact, frozen=True):
-    """The agent fails in many more trials than it did, a while later too, and no less where it had answered: it, or
-    what it depends on, is down in part."""
+class FailuresNotConfirmed(Fact, frozen=True):
+    """A block would rest on failures of the agent, and asking those cases again did not confirm them."""
 
     failed: int
+    """Trials in which the agent failed, without those of the confirmation."""
+    why: Unconfirmed
+
+
+class UnexplainedFailures(Fact, frozen=True):
+    """The agent fails in cases in which it never did at the baseline, and was not cleared since."""
+
+    cases: int
+
+
+class LostDecide(Fact, frozen=True):
+    """Counted as failed, the trials that could not be measured turn the verdict."""
+
     trials: int
-    """Of the candidate; those of the confirmation are not among them."""
-    failed_before: int
-    trials_before: int
-    other_failed: int
-    other_trials: int
-    """A while later, of cases that had answered; 0: there were none."""
-    error: str
-    """The commonest, with its kind."""
+    """That infrastructure lost."""
+    unscored: int = 0
+    """That were answered, and of which a blocking criterion's score could not be computed; those of the baseline are
+    counted as failed likewise."""
+
+
+class Collapsed(Fact, frozen=True):
+    """Every value of a blocking criterion is at its worst, where the baseline's were not, and nothing proves a loss.
+
+    The suite is too small, or its repeats are copies of one answer, as with a cache or a deterministic agent.
+    """
+
+    criterion: str
+    cases: int
+    trials: int
+    copies: bool
+    """Whether repeats are copies of one answer."""
 
 
 class TooManyErrors(Fact, frozen=True):
@@ -107,7 +128,10 @@ Problem = (
     NoCases
     | AllQuarantined
     | Outage
-    | FailsAllOver
+    | FailuresNotConfirmed
+    | UnexplainedFailures
+    | LostDecide
+    | Collapsed
     | TooManyErrors
     | CasesNotMeasured
     | CaseNotRecorded
@@ -115,7 +139,7 @@ Problem = (
     | CasesNotRun
 )
 
-# --- why a pass would promise too much ------------------------------------------------------------
+# --- what the base holds and was not compared ------------------------------------------------------
 
 
 class CriteriaNotCompared(Fact, frozen=True):
@@ -124,59 +148,27 @@ class CriteriaNotCompared(Fact, frozen=True):
     criteria: tuple[str, ...]
 
 
-class CasesNotCompared(Fact, frozen=True):
-    """Too many of the baseline's cases were removed or edited."""
+class TooManyCasesGone(Fact, frozen=True):
+    """More than a tenth of the cases that passed at the base, and at least two of them, are no longer in the suite."""
 
-    removed: int
-    edited: int
+    cases: tuple[str, ...]
     of: int
+    """Cases that passed at the base."""
 
 
-class UnexplainedFailures(Fact, frozen=True):
-    """The agent fails in cases in which it never did at the baseline, and was not cleared since."""
+class EditedCasesMiss(Fact, frozen=True):
+    """Cases whose content was edited, that passed at the base and miss now."""
+
+    cases: tuple[str, ...]
+
+
+class NothingPaired(Fact, frozen=True):
+    """The base holds cases, and none of them is compared."""
 
     cases: int
 
 
-class LostDecide(Fact, frozen=True):
-    """Counted as failed, the trials that could not be measured leave no pass."""
-
-    trials: int
-    """That infrastructure lost."""
-    unscored: int = 0
-    """That were answered, and of which a blocking criterion's score could not be computed; those of the baseline are
-    counted as failed likewise."""
-
-
-class CacheOrBroken(Fact, frozen=True):
-    """Cases that passed each time and now fail each time, of an agent whose repeats within a run are identical.
-
-    A cache that drew worse answers looks like this, and so does a deterministic agent that broke.
-    """
-
-    cases: tuple[str, ...]
-
-
-class ControlFell(Fact, frozen=True):
-    """Cases that passed in each stored trial, and fail in each trial now: the change's, and the base commit's agent's.
-
-    Then that agent is no control: the provider moved, or it is not what was stored.
-    """
-
-    cases: tuple[str, ...]
-
-
-Doubt = (
-    Stated
-    | CriteriaNotCompared
-    | CasesNotCompared
-    | ChecksFellAway
-    | UnexplainedFailures
-    | LostDecide
-    | CacheOrBroken
-    | ControlFell
-    | Unconfirmed
-)
+Gap = Stated | CriteriaNotCompared | TooManyCasesGone | EditedCasesMiss | NothingPaired | ChecksFellAway
 
 # --- what the verdict rests on --------------------------------------------------------------------
 
@@ -285,6 +277,15 @@ class BaselineMoved(Fact, frozen=True):
     """Whether they are no worse than in the newest of the stored runs; what the agent does now was not asked."""
 
 
+class ControlFell(Fact, frozen=True):
+    """Cases that passed in each stored trial, and fail in each trial now: the change's, and the base commit's agent's.
+
+    Then that agent is no control: the provider moved, or it is not what was stored.
+    """
+
+    cases: tuple[str, ...]
+
+
 class TradedOff(Fact, frozen=True):
     """Cases are proven worse and others better, and no mean that is compared fell."""
 
@@ -294,13 +295,7 @@ class TradedOff(Fact, frozen=True):
     """Whether the lost cases are named, at a false discovery rate of at most 10 %; else they are the most suspect ones
     of a loss that is proven."""
     gained_named: bool
-    """Whether the gained ones are; else likewise."""
-    policy: OnTradeoff
-    """What the configuration wants done about it."""
-    waits: tuple[str, ...] = ()
-    """Blocking criteria that are undecided besides."""
-    waits_block: bool = False
-    """Whether the configuration wants what is undecided to block."""
+    """True if the gained cases are named."""
 
 
 class CriterionFails(Fact, frozen=True):
@@ -309,6 +304,31 @@ class CriterionFails(Fact, frozen=True):
 
 class CriterionNotMeasured(Fact, frozen=True):
     criterion: str
+
+
+class NothingPasses(Fact, frozen=True):
+    """There is no baseline, and no trial passes."""
+
+    trials: int
+
+
+class NotShownFixed(Fact, frozen=True):
+    """An earlier measurement of this change was regressed, and none since has passed, this one included."""
+
+    measurements: int
+    """How many measurements ago that was; 1: the one before."""
+
+
+class SameAgent(Fact, frozen=True):
+    """The agent is the one of an earlier commit, whose stored trials are this commit's: nothing was run."""
+
+    commit: str
+
+
+class Incomplete(Fact, frozen=True):
+    """Something that the base holds was not compared."""
+
+    gaps: tuple[Gap, ...]
 
 
 class CutShort(Fact, frozen=True):
@@ -323,10 +343,6 @@ class AgentFails(Fact, frozen=True):
     """The confirmation alone proves that the agent fails where it answered at the baseline."""
 
     p: float
-
-
-class Doubted(Fact, frozen=True):
-    """It would have passed, but for its doubts."""
 
 
 Cause = (
@@ -344,9 +360,13 @@ Cause = (
     | BaselineMoved
     | CriterionFails
     | CriterionNotMeasured
+    | NothingPasses
+    | NotShownFixed
+    | SameAgent
+    | Incomplete
+    | ControlFell
     | CutShort
     | AgentFails
-    | Doubted
 )
 
 

@@ -64,10 +64,6 @@ class NothingRerun(Fact, frozen=True):
     """Nothing could be run again a while later."""
 
 
-class ConfirmationSpared(Fact, frozen=True):
-    """Nothing was run again a while later, since the suite is blocked without these failures."""
-
-
 class ConfirmationLost(Fact, frozen=True):
     """Too many of the confirming trials were lost to infrastructure."""
 
@@ -99,7 +95,7 @@ class SlowedDown(Fact, frozen=True):
     before: float
 
 
-Unconfirmed = NothingRerun | ConfirmationSpared | ConfirmationLost | FailuresGone | PerhapsProvider | SlowedDown
+Unconfirmed = NothingRerun | ConfirmationLost | FailuresGone | PerhapsProvider | SlowedDown
 
 # --- findings of a criterion ----------------------------------------------------------------------
 
@@ -160,17 +156,6 @@ class CasesNotScored(Finding, frozen=True):
     error: str
 
 
-class NeverAnswered(Finding, frozen=True):
-    """Cases in which the agent failed every time, and that no baseline is compared with."""
-
-    verdict: ClassVar[Verdict] = Verdict.NOT_MEASURED
-
-    case_id: str
-    cases: int
-    of: int
-    error: str
-
-
 class ScoresLost(Finding, frozen=True):
     """Too many scores that ended in an error."""
 
@@ -192,7 +177,7 @@ class AppliesToNone(Finding, frozen=True):
 class AppliesNoMore(Finding, frozen=True):
     """It went with the cases that it applied to."""
 
-    verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
+    verdict: ClassVar[Verdict] = Verdict.NOT_COMPARED
 
 
 class HeldMean(Struct, frozen=True):
@@ -220,51 +205,44 @@ class MeanHolds(Finding, frozen=True):
 
 
 class MeanExcused(Finding, frozen=True):
-    """It misses its threshold as the baseline did."""
+    """It misses its threshold as the baseline did: below, as before."""
 
     mean: HeldMean
 
 
 class MeanMisses(Finding, frozen=True):
-    """Of a strict criterion: the plain mean misses."""
-
-    verdict: ClassVar[Verdict] = Verdict.BELOW_THRESHOLD
-    settles: ClassVar[bool] = True
-
-    mean: HeldMean
-    more: int = 0
-    """Further cases of which the same was found against their own thresholds."""
-
-
-class MeanProvenShort(Finding, frozen=True):
-    verdict: ClassVar[Verdict] = Verdict.BELOW_THRESHOLD
-    settles: ClassVar[bool] = True
-
-    mean: HeldMean
-    best: float
-    """The bound of the mean on its good side."""
-    more: int = 0
-
-
-class NoTrialReached(Finding, frozen=True):
-    """The schedule has ended, and not a single trial reached the threshold."""
+    """The mean is on the wrong side of the suite's threshold."""
 
     verdict: ClassVar[Verdict] = Verdict.BELOW_THRESHOLD
 
     mean: HeldMean
     trials: int
-    more: int = 0
+    error: float | None
+    """Standard error of the mean over epochs of an unchanged agent; None if it is not known."""
+    base_cases: bool = False
+    """Whether the mean is over the base's cases alone: new cases lift it over the threshold."""
 
 
-class MeanOpen(Finding, frozen=True):
-    """It misses its threshold, perhaps by chance."""
+class MeanUnsure(Finding, frozen=True):
+    """The mean misses its threshold, and would not if every trial that could not be measured were a hit."""
 
-    verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
+    verdict: ClassVar[Verdict] = Verdict.NOT_MEASURED
+
+    mean: HeldMean
+    lost: int
+    """Trials that could not be measured."""
+
+
+class OwnThresholdMissed(Finding, frozen=True):
+    """A case misses a threshold of its own, beyond chance or in every one of at least three trials."""
+
+    verdict: ClassVar[Verdict] = Verdict.BELOW_THRESHOLD
+    settles: ClassVar[bool] = True
 
     mean: HeldMean
     trials: int
-    too_few: bool
     more: int = 0
+    """Further cases that miss their own."""
 
 
 class OwnThresholdsHold(Finding, frozen=True):
@@ -428,22 +406,6 @@ class GotWorse(Finding, frozen=True):
     """Of the pass rate: the cases that broke."""
 
 
-class TradeWarned(Finding, frozen=True):
-    """Proven worse in some cases, while others gained more; it is not to block."""
-
-    verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
-
-    change: Change
-    broken: tuple[str, ...] = ()
-
-
-class TradeAccepted(Finding, frozen=True):
-    """The same, and the configuration accepts it. No tick stands beside it."""
-
-    change: Change
-    broken: tuple[str, ...] = ()
-
-
 class NotTested(Finding, frozen=True):
     """Of the pass rate: the engine ended undecided, and nothing of it could be compared."""
 
@@ -460,21 +422,10 @@ class FailuresConfirmed(Finding, frozen=True):
     p: float
 
 
-class NotConfirmed(Finding, frozen=True):
-    """What follows was found, but rests on failures of the agent that were not confirmed.
-
-    After other findings: they hold without such failures, which are left out.
-    """
-
-    verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
-
-    why: Unconfirmed
-
-
 class NotCompared(Finding, frozen=True):
     """What follows was found, but what the baseline measured of it is not compared."""
 
-    verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
+    verdict: ClassVar[Verdict] = Verdict.NOT_COMPARED
 
     why: Apart
 
@@ -487,16 +438,14 @@ AnyFinding = (
     | NeverFailed
     | HardFailure
     | CasesNotScored
-    | NeverAnswered
     | ScoresLost
     | AppliesToNone
     | AppliesNoMore
     | MeanHolds
     | MeanExcused
     | MeanMisses
-    | MeanProvenShort
-    | NoTrialReached
-    | MeanOpen
+    | MeanUnsure
+    | OwnThresholdMissed
     | OwnThresholdsHold
     | NoTrialBeyond
     | TrialBeyond
@@ -513,11 +462,8 @@ AnyFinding = (
     | ChangeUnbounded
     | LossNotExcluded
     | GotWorse
-    | TradeWarned
-    | TradeAccepted
     | NotTested
     | FailuresConfirmed
-    | NotConfirmed
     | NotCompared
 )
 """Every kind there is."""

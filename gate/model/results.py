@@ -13,8 +13,8 @@ from gate.errors import ExitCode
 from gate.model.conversation import ToolCall, ToolTime
 from gate.model.criterion import Criterion
 from gate.model.evidence import Outcome
-from gate.model.facts import Cause, Caution, Course, Doubt, NotAccepted, ReplayedShare, RuleChange, TradedOff
-from gate.model.findings import AnyFinding, Apart, Unconfirmed
+from gate.model.facts import Cause, Caution, Course, NotAccepted, ReplayedShare, RuleChange, TradedOff
+from gate.model.findings import AnyFinding, Apart
 from gate.model.groups import Concentration, GroupKind
 from gate.model.suite import Complexity, Location
 from gate.model.verdict import Verdict
@@ -191,8 +191,6 @@ class CrashFacts(Struct, frozen=True):
     """The commonest error, with its kind."""
     unexplained: tuple[str, ...] = ()
     """Cases that failed so, never did at the baseline, and were not cleared since: they keep a verdict from PASS."""
-    doubt: Unconfirmed | None = None
-    """Why a block that needs these failures was not confirmed; None where it was, or none needs them."""
 
 
 class BaselineInfo(Struct, frozen=True):
@@ -261,12 +259,12 @@ class SuiteResult(Struct, frozen=True):
     seed: int = 0
     accepted: str = ""
     """Who accepted a regression or a doubt and when, where someone did."""
-    missed_besides: tuple[str, ...] = ()
-    """Blocking criteria that fall short under the rules that are not shown: the base's, or the change's."""
+    if_accepted: Verdict = Verdict.PASS
+    """The verdict that is left once somebody accepts what can be accepted."""
+    below: tuple[str, ...] = ()
+    """Blocking criteria that miss a threshold, under any rules and against any reference; nobody accepts these."""
     expired: str = ""
     """That someone accepted this, or what it rests on, until a day that has passed."""
-    doubts: tuple[Doubt, ...] = ()
-    """Why a suite that would have passed is inconclusive: what it was to be held to is no longer compared, or gone."""
     outcome: Outcome | None = None
     """The engine's answer on the pairing, and the numbers behind it; None where nothing is paired."""
     further: tuple[SuiteResult, ...] = ()
@@ -281,8 +279,6 @@ class SuiteResult(Struct, frozen=True):
     """Time per tool over the candidate's trials, the longest first; of the turns in which the agent times its tools."""
     crashes: CrashFacts | None = None
     """Where the agent failed instead of answering, on both sides; None where it never did in this run."""
-    trade: TradedOff | None = None
-    """Where a proven regression is a trade, whatever the verdict rests on."""
     retried: int = 0
     """Attempts that ended in an infrastructure error and were repeated."""
     stored: StoredForLater | None = None
@@ -302,6 +298,22 @@ class SuiteResult(Struct, frozen=True):
 
     Of the default branch's commits where the store has them, else of the runs behind the baseline."""
 
+    @property
+    def trade(self) -> TradedOff | None:
+        """The trade that a proven loss is; None if it is none."""
+        return self.cause if isinstance(self.cause, TradedOff) else None
+
+    @property
+    def is_acceptable(self) -> bool:
+        """True if somebody may accept the verdict: a loss, or what was not compared, and no missed threshold."""
+        can = self.verdict in (Verdict.REGRESSED, Verdict.NOT_COMPARED)
+        return can and not self.below and self.if_accepted is not Verdict.BELOW_THRESHOLD
+
+    @property
+    def standing(self) -> Verdict:
+        """The verdict that counts: what is left of it once it was accepted, if it was."""
+        return self.if_accepted if self.accepted else self.verdict
+
 
 class Result(Struct, frozen=True):
     """What a whole run of the gate says."""
@@ -318,28 +330,8 @@ class Result(Struct, frozen=True):
     """What went wrong after the verdict."""
 
 
-def acceptable(suite: SuiteResult) -> tuple[Verdict, ...]:
-    """What of the suite someone may accept: a regression or a doubt, unless it misses a threshold as well."""
-    if missed(suite):
-        return ()
-    return (Verdict.REGRESSED, Verdict.INCONCLUSIVE) if suite.doubts else (Verdict.REGRESSED,)
-
-
-def missed(suite: SuiteResult) -> tuple[str, ...]:
-    """The blocking criteria that miss a threshold, a limit or a hard rule, even if they regressed besides.
-
-    Mostly that is proven; of a strict threshold, and where no trial reached one, it is what was measured.
-    A regression outranks that in the verdict, and may not hide it from whoever accepts.
-    """
-    rows = [row for one in (suite, *suite.further) for row in one.criteria if row.criterion.blocking]
-    proven = [row for row in rows if row.verdict in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)]
-    found = [r.criterion.name for r in proven if any(f.verdict is Verdict.BELOW_THRESHOLD for f in r.findings)]
-    return tuple(dict.fromkeys((*found, *suite.missed_besides)))
-
-
 def accepted_by(suite: SuiteResult, by: str) -> SuiteResult:
-    """The suite as someone accepted it. One that nobody may accept stays as it is, and says why that is so."""
-    if suite.verdict in acceptable(suite):
+    """Return the suite as somebody accepted it. One that nobody may accept stays as it is, and says why."""
+    if suite.is_acceptable:
         return replace(suite, accepted=by)
-    names = missed(suite)
-    return replace(suite, warnings=(*suite.warnings, NotAccepted(by, names))) if names else suite
+    return replace(suite, warnings=(*suite.warnings, NotAccepted(by, suite.below))) if suite.below else suite

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal
-
-OnTradeoff = Literal["block", "warn", "accept"]
-"""What a change does that breaks cases and improves others, with no lower mean."""
 
 
 class Verdict(str, Enum):
     """The gate's verdict on a criterion or a suite."""
 
     NOT_APPLIED = "not_applied"
-    """Criteria only: it applies to no selected case, gets no tick, and decides nothing."""
+    """Criteria only: it applies to no selected case and decides nothing."""
     PASS = "pass"  # noqa: S105 - a verdict
     INCONCLUSIVE = "inconclusive"
+    """Only noise is left: a margin's bound does not hold when sampling ends."""
     NOT_MEASURED = "not_measured"
+    """Criteria only: one that blocks makes the suite an error."""
+    ERROR = "error"
+    """The suite could not be measured."""
+    NOT_COMPARED = "not_compared"
+    """Something that the base holds was not compared."""
     BELOW_THRESHOLD = "below_threshold"
     REGRESSED = "regressed"
-    ERROR = "error"
 
 
 SEVERITY = (
@@ -27,11 +28,12 @@ SEVERITY = (
     Verdict.PASS,
     Verdict.INCONCLUSIVE,
     Verdict.NOT_MEASURED,
+    Verdict.ERROR,
+    Verdict.NOT_COMPARED,
     Verdict.BELOW_THRESHOLD,
     Verdict.REGRESSED,
-    Verdict.ERROR,
 )
-"""From best to worst; the verdict of several is the worst of them."""
+"""From best to worst; the verdict of several suites is the worst of them, as their exit code is."""
 
 
 def worst(verdicts: list[Verdict]) -> Verdict:

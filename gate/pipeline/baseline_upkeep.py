@@ -22,8 +22,7 @@ from gate.config.resolve import Plan, make_plans
 from gate.config.settings import settings_of
 from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
-from gate.model import SuiteResult, Verdict, missed
-from gate.model.findings import NeverAnswered
+from gate.model import SuiteResult, Verdict
 from gate.pipeline.history import MISPLACED, misplaced_in
 from gate.pipeline.journal import newest_first, records_folder
 from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
@@ -40,9 +39,6 @@ from gate.security.escape import console
 from gate.security.signing import signed
 from gate.system.clock import now
 from gate.system.git import Git
-
-UNMEASURED = (Verdict.ERROR, Verdict.NOT_MEASURED)
-
 
 # --- saving ---------------------------------------------------------------------------------------
 
@@ -173,7 +169,7 @@ def _found(
     if record.footer is None or header.shard != (1, 1):
         return []  # the store says why it does not take it
     suite, references, terms = _judged(path, record, config, environment, release)
-    if suite.verdict in UNMEASURED and not _only_silent(suite):
+    if suite.verdict is Verdict.ERROR:
         what = f"the record cannot become a baseline: {headline(suite)}"
         raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
     commits = {one.name: one.info.commit or UNCOMMITTED for one in references.all if one.records}
@@ -194,13 +190,6 @@ def _judged(
     terms = replace(own, anchored=True, release=release or own.release)
     references = found_again(record.header, terms, config, environment)
     return judge_record(load_to_judge(source, criteria=terms.criteria), references.all, terms), references, terms
-
-
-def _only_silent(suite: SuiteResult) -> bool:
-    """Whether all that is not measured are cases that the agent never answers: a fact that later runs are held to."""
-    rows = [row for row in suite.criteria if row.verdict is Verdict.NOT_MEASURED and row.criterion.blocking]
-    found = [f for row in rows for f in row.findings if f.verdict is Verdict.NOT_MEASURED]
-    return suite.verdict is Verdict.NOT_MEASURED and bool(found) and all(isinstance(f, NeverAnswered) for f in found)
 
 
 def _far_better(against: SuiteResult) -> bool:
@@ -300,7 +289,7 @@ def accept_baseline(
 def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str]) -> None:
     """Raises `BaselineError` if the record misses a threshold: that nobody can accept."""
     suite, _, _ = _judged(record, record, config, environment)
-    if names := missed(suite):
+    if names := suite.below:
         what = f"not accepted: a threshold, a limit or a hard rule is missed: {console(listing(names))}"
         hint = "lower it on the default branch, where people see it, and measure again"
         raise BaselineError(what, where=record.header.suite_id, hint=hint)

@@ -76,7 +76,7 @@ def earlier_draws(
     lost = [] if lost is None else lost
     if header.dirty:
         return None
-    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
+    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=(), earlier=())
     verdicts: list[Verdict] = []
     seen = {header.run_id}  # a continued record has the run of the one that it continues
     for found, other in _of_this_base(config, header, lost):
@@ -92,7 +92,7 @@ def earlier_draws(
 
 
 def with_draws(terms: Terms, config: Config, header: Header, references: Sequence[Reference], git: Git) -> Terms:
-    """With how often this change was measured before; the default branch is measured as often as it likes.
+    """Return the terms with the earlier measurements of this change; the default branch has none.
 
     A shard decides nothing, so its joined record tells it.
     """
@@ -100,7 +100,8 @@ def with_draws(terms: Terms, config: Config, header: Header, references: Sequenc
         return terms
     lost: list[str] = []
     told = earlier_draws(config, header, references, terms, git, lost)
-    return replace(terms, notes=(*terms.notes, *filter(None, (told, _unread(lost)))))
+    notes = (*terms.notes, *filter(None, (told, _unread(lost))))
+    return replace(terms, notes=notes, earlier=told.verdicts if told is not None else ())
 
 
 def _unread(lost: Sequence[str]) -> str:

@@ -203,17 +203,17 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
             found = _baselines(session, plan, runs_in(journal.header))
         base = await base_agent(session, found.first, stack)
         run_id = journal.header.run_id
+        before = _earlier(session, plan, journal.header, found)
         async with TrialRunner(
             session.config, plan, session.environment, session.run_budget, base, run_id, session.version
         ) as runner:
-            run = SuiteRun(session, plan, found.all, journal, runner, base, memory)
+            run = SuiteRun(session, plan, found.all, journal, runner, base, memory, earlier=before.earlier)
             await run.measure()
             await _check_version(session, journal)
             judge_cost = runner.judge_cost_usd
         more = filter(None, (unsure, base.note, *runner.notes))
-        notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *more)
-        terms = _terms(session, plan, run, notes, found, len(journal.resumed))
-        terms = with_draws(terms, session.config, journal.header, found.all, session.git)
+        notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *more, *before.notes)
+        terms = replace(_terms(session, plan, run, notes, found, len(journal.resumed)), earlier=before.earlier)
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
@@ -311,6 +311,13 @@ def _terms(
         past=_past(session, plan, found) if alone else (),
         taken_up=taken_up if alone else 0,
     )
+
+
+def _earlier(session: Session, plan: Plan, header: Header, found: References) -> Terms:
+    """Return terms that hold nothing but the earlier measurements of this change, and what to say of them."""
+    terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules)
+    terms = replace(terms, notes=(), anchored=session.where.anchored)
+    return with_draws(terms, session.config, header, found.all, session.git)
 
 
 def _past(session: Session, plan: Plan, found: References) -> tuple[float, ...]:

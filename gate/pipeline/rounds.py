@@ -17,6 +17,7 @@ from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
 from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step, wanted
 from gate.decision.crashes import LEAST_IN_VAIN
+from gate.decision.rules import regressed_ago
 from gate.errors import ConfigError, MeasureError
 from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.pipeline.base_tree import BaseAgent
@@ -34,6 +35,10 @@ from gate.records import RecordWriter, to_record
 
 Slot = tuple[Side, str, str]
 """Side, tag and case of a trial."""
+
+
+MORE_EPOCHS = 2
+"""Times the usual maximum that a change is run which was measured regressed before and has not passed since."""
 
 
 def _is_itself(session: Session, references: Sequence[Reference]) -> bool:
@@ -78,9 +83,13 @@ class SuiteRun:
         runner: TrialRunner,
         base: BaseAgent,
         memory: Memory,
+        *,
+        earlier: Sequence[Verdict] = (),
     ) -> None:
         self.session, self.plan, self.journal, self.runner, self.memory = session, plan, journal, runner, memory
         self.settings = replace(session.settings, kept_epochs=kept_epochs(session))
+        if regressed_ago(tuple(earlier)):  # only a pass clears it, so an open answer is run on
+            self.settings = replace(self.settings, max_epochs=MORE_EPOCHS * self.settings.max_epochs)
         if _is_itself(session, references) or base.spoiled:
             self.settings = replace(self.settings, rerun="never")
         elif session.config.file.baseline.rerun == "auto" and base.possible:

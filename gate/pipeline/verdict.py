@@ -24,12 +24,11 @@ from gate.config.resolve import Plan
 from gate.config.settings import expired_quarantine, settings_of
 from gate.decision import Settings, Situation, exit_code, verdict_on
 from gate.decision.comparison import PASS_RATE, passed
-from gate.decision.conclusions import doubted
 from gate.decision.consistency import compares_trials
+from gate.decision.rules import place
 from gate.errors import GateError, MeasureError
 from gate.model import (
     FULL,
-    SEVERITY,
     STORED,
     BaselineInfo,
     Case,
@@ -43,7 +42,6 @@ from gate.model import (
     Trial,
     Verdict,
     accepted_by,
-    missed,
     worst,
 )
 from gate.model.facts import ByBaseRules, Caution, Note, Stated
@@ -61,7 +59,6 @@ MAX_SHOWN_CHARS = 20_000_000
 
 DESIGN = (
     "max_epochs",
-    "max_epochs_to_measure",
     "exact_epochs",
     "rerun",
     "runs",
@@ -72,6 +69,19 @@ DESIGN = (
     "stored_trials",
 )
 """Settings that say how trials were asked for and in what job, not what they are held to."""
+
+
+OF_RECORD = (
+    "deselected",
+    "selection",
+    "scheduled",
+    "doubts",
+    "doubts_if_compared",
+    "earlier",
+    "anchored",
+    "release",
+)
+"""Terms that are the record's own, whoever's rules it is judged by."""
 
 
 class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -100,9 +110,11 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     rules: str = ""
     """The commit whose rules these are; empty: the record's own."""
     doubts: tuple[str, ...] = ()
-    """Why no pass is believed."""
+    """What the base holds and was not compared, in words; each keeps the suite from passing."""
     doubts_if_compared: tuple[str, ...] = ()
-    """Why none is believed where a baseline is stored."""
+    """The same if a baseline is stored."""
+    earlier: tuple[Verdict, ...] = ()
+    """Earlier measurements of this change, judged again when it was measured, the newest first."""
     base: Terms | None = None
     """The base commit's own terms, where the change's differ: no verdict is better than the one under these."""
     command: str = ""
@@ -152,7 +164,7 @@ def terms_of_plan(
         deselected=plan.deselected,
         categories={name: frozenset(tools) for name, tools in config.file.tool_categories.items()},
         selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
-        notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
+        notes=tuple(dict.fromkeys((*plan.notes, *config.retired, *expired_quarantine(config, now()), *notes))),
         changes=rules.changes if rules is not None else (),
         rules=rules.commit if rules is not None else "",
         doubts=(*(rules.doubts if rules is not None else ()), *doubts),
@@ -185,11 +197,32 @@ def own_terms(record: Record, settings: Settings | None = None) -> Terms:
     if not kept:
         return Terms(record.header.criteria, settings or Settings())
     try:
-        return msgspec.convert(kept, Terms)
+        return msgspec.convert(_without_retired(kept), Terms)
     except (msgspec.ValidationError, TypeError) as error:
         raise MeasureError(
             f"the record's terms cannot be read: {error}", where=record.header.suite_id, hint="name a configuration: -c"
         ) from None
+
+
+RETIRED = {"settings": ("longest_passes", "on_tradeoff"), "criteria": ("strict",)}
+"""Keys of the terms in records of earlier versions that decide nothing any more."""
+
+
+def _without_retired(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the kept terms, those of the base included, without keys that decide nothing any more."""
+    found = dict(kept)
+    if isinstance(settings := found.get("settings"), Mapping):
+        found["settings"] = {key: value for key, value in settings.items() if key not in RETIRED["settings"]}
+    if isinstance(criteria := found.get("criteria"), Sequence) and not isinstance(criteria, str):
+        found["criteria"] = [
+            {key: value for key, value in one.items() if key not in RETIRED["criteria"]}
+            if isinstance(one, Mapping)
+            else one
+            for one in criteria
+        ]
+    if isinstance(base := found.get("base"), Mapping):
+        found["base"] = _without_retired(base)
+    return found
 
 
 def told_by(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
@@ -289,8 +322,8 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     terms = _divided(terms, references)
     found = _against_all(record, references, terms)
     if terms.base is not None:
-        of_base = replace(terms.base, deselected=terms.deselected, selection=terms.selection, scheduled=terms.scheduled)
-        found = _no_better(found, _against_all(record, references, of_base))
+        context = {name: getattr(terms, name) for name in OF_RECORD}
+        found = _no_better(found, _against_all(record, references, replace(terms.base, **context)))
     said = replace(
         found,
         cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
@@ -300,10 +333,6 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     )
     said = replace(said, trend=_trend(said, terms))
     said = said if terms.whole else with_stored(said, whole)
-    doubts = terms.doubts
-    if any(reference.records for reference in references):
-        doubts = (*doubts, *terms.doubts_if_compared)
-    said = doubted(said, *map(Stated, doubts)) if doubts else said
     return replace(said, scope=_scope(record.header)) if record.header.whole else said
 
 
@@ -383,15 +412,23 @@ def _against_all(record: Record, references: Sequence[Reference], terms: Terms) 
     return _worst_of(first, others, references)
 
 
-def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
-    """What was found under the rules that hold, unless the base's own find worse: stricter rules hide nothing.
+def _place(suite: SuiteResult) -> int:
+    """Return the place of the rule that decided the suite, against whichever reference."""
+    by = next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), suite)
+    return place(by.verdict, by.cause)
 
-    Nor does either hide from whoever accepts it that a threshold is missed under the other.
-    """
-    if SEVERITY.index(of_base.verdict) <= SEVERITY.index(held.verdict):
-        return replace(held, missed_besides=(*held.missed_besides, *missed(of_base)))
-    changes = (*of_base.changes, ByBaseRules(held.verdict))
-    return replace(of_base, changes=changes, missed_besides=(*of_base.missed_besides, *missed(held)))
+
+def _together(shown: SuiteResult, others: Sequence[SuiteResult]) -> SuiteResult:
+    """Return the suite with what nobody can accept, under any of the rules and against any reference."""
+    below = dict.fromkeys(name for one in (shown, *others) for name in one.below)
+    return replace(shown, below=tuple(below), if_accepted=worst([one.if_accepted for one in (shown, *others)]))
+
+
+def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
+    """Return what was found under the rules that hold, unless an earlier rule applies under the base's own."""
+    if _place(of_base) >= _place(held):
+        return _together(held, [of_base])
+    return _together(replace(of_base, changes=(*of_base.changes, ByBaseRules(held.verdict))), [held])
 
 
 def _scope(header: Header) -> str:
@@ -433,6 +470,9 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,
+        gaps=[Stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if reference.records else ()))],
+        earlier=terms.earlier,
+        excuses=not (terms.anchored or terms.release) and reference.info.provenance != "unproven",
     )
     return replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
 
@@ -452,11 +492,11 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
     further = [
         replace(other, reference=reference.name) for other, reference in zip(others, references[1:], strict=True)
     ]
-    worse = max(further, key=lambda suite: SEVERITY.index(suite.verdict))
-    found = replace(first, further=tuple(further))
-    if SEVERITY.index(worse.verdict) <= SEVERITY.index(first.verdict):
+    worse = min(further, key=_place)
+    found = _together(replace(first, further=tuple(further)), further)
+    if _place(worse) >= _place(first):
         return found
-    return replace(found, verdict=worse.verdict, doubts=worse.doubts, decided_by=worse.reference)
+    return replace(found, verdict=worse.verdict, decided_by=worse.reference)
 
 
 def judged_part(record: Record) -> Record:

@@ -33,6 +33,7 @@ _LOOKS = {
     Verdict.INCONCLUSIVE: _Look("inconclusive", "#8a5a00"),
     Verdict.NOT_MEASURED: _Look("not measured", "#8a5a00", is_error=True),
     Verdict.NOT_APPLIED: _Look("not applied", "#8a5a00", is_error=True),
+    Verdict.NOT_COMPARED: _Look("not compared", "#bb2430", is_error=True),
     Verdict.BELOW_THRESHOLD: _Look("below threshold", "#bb2430", is_error=True),
     Verdict.REGRESSED: _Look("regressed", "#bb2430", is_error=True),
     Verdict.ERROR: _Look("error", "#bb2430", is_error=True),

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.errors import ExitCode
-from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict, acceptable
+from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
 from gate.reports import explanation, replayed
 from gate.reports import labels as words
 from gate.reports.formatting import (
@@ -30,7 +30,7 @@ from gate.reports.formatting import (
 from gate.reports.reasons import reason, why_apart
 from gate.reports.trajectory_diff import differences
 
-_FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+_FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.NOT_COMPARED)
 _PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
 _ERRORS = (Verdict.ERROR, Verdict.NOT_MEASURED)
 NO_SUITE = "gate"
@@ -116,7 +116,7 @@ def _fails(suite: SuiteResult) -> bool:
 
 
 def _is_accepted(suite: SuiteResult, verdict: Verdict) -> bool:
-    return bool(suite.accepted) and verdict in acceptable(suite)
+    return bool(suite.accepted) and verdict in (Verdict.REGRESSED, Verdict.NOT_COMPARED)
 
 
 def _blocks(found: CriterionResult) -> bool:
@@ -197,8 +197,6 @@ def _case(suite: SuiteResult, case: CaseResult, group: tuple[str, ...] = ()) -> 
     details = (*case.reasons, *_diff(case))
     outcome, more = Outcome.SKIPPED, ""
     match case.status:
-        case CaseStatus.BROKEN if suite.trade is not None and suite.trade.policy != "block":
-            more = f" (a trade{explanation.TRADE_POLICIES.get(suite.trade.policy, '')})"
         case CaseStatus.BROKEN | CaseStatus.FAILED if not suite.accepted:
             outcome = Outcome.FAILED
         case CaseStatus.BROKEN | CaseStatus.FAILED:

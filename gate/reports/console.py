@@ -45,6 +45,7 @@ _MARKS = {
     Verdict.PASS: ("✓", "green"),
     Verdict.INCONCLUSIVE: ("?", "yellow"),
     Verdict.NOT_MEASURED: ("?", "yellow"),
+    Verdict.NOT_COMPARED: ("✗", "red"),
     Verdict.BELOW_THRESHOLD: ("✗", "red"),
     Verdict.REGRESSED: ("✗", "red"),
     Verdict.ERROR: ("!", "red"),

@@ -30,7 +30,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model import facts as fact
-from gate.model.findings import CasesNotScored, CaseTally, ChecksFellAway, NotConfirmed, TrialExcused, Unconfirmed
+from gate.model.findings import CasesNotScored, CaseTally, ChecksFellAway, TrialExcused
 from gate.reports import draws
 from gate.reports.by_tag import where
 from gate.reports.formatting import (
@@ -93,12 +93,8 @@ def headline(suite: SuiteResult) -> str:
 
 def _headline(suite: SuiteResult) -> str:
     text = _cause(suite) + _thin(suite)
-    if suite.trade is not None and not isinstance(suite.cause, fact.TradedOff):
-        text = f"{text}; {trade(suite, suite.trade)}"
     if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
         text = f"{text}; {crashes(suite, suite.crashes)}"
-    if suite.verdict in draws.FELL_SHORT and (why := _left_out(suite)) is not None:
-        text = f"{text}; {unconfirmed(why)}"
     if place := where(suite):
         text = f"{place}; {text}" if suite.verdict is Verdict.REGRESSED else f"{text}; most of it in {place}"
     others = [answered_by(found) for found in suite.changes if isinstance(found, fact.AnsweredBy)]
@@ -107,13 +103,7 @@ def _headline(suite: SuiteResult) -> str:
     return f"against the {suite.reference}: {text}" if suite.reference else text
 
 
-def _left_out(suite: SuiteResult) -> Unconfirmed | None:
-    """Why failures of the agent prove nothing of these criteria; None where none are in question."""
-    found = (one.why for row in suite.criteria for one in row.findings if isinstance(one, NotConfirmed))
-    return next(found, None)
-
-
-def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
+def _cause(suite: SuiteResult) -> str:
     cause = suite.cause
     match cause:
         case fact.CouldNotMeasure():
@@ -128,8 +118,15 @@ def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
             return f"could not measure shard {cause.shard} of {cause.of}: {_problem(cause.problem)}"
         case fact.AgentFails():
             return failures_confirmed(cause.p)
-        case fact.Doubted():
-            return doubt(suite)
+        case fact.Incomplete():
+            return f"not compared with the base: {'; '.join(map(_gap, cause.gaps))}"
+        case fact.NotShownFixed():
+            ago = "before" if cause.measurements == 1 else f"{cause.measurements} measurements ago"
+            return f"not shown fixed: this change was measured regressed {ago}, and has not passed since"
+        case fact.SameAgent():
+            return f"nothing was run: the agent is the one of {cause.commit[:12]}, and so are its trials"
+        case fact.NothingPasses():
+            return f"no trial passes: 0 of {cause.trials}; there is no baseline to compare with yet"
         case _:
             text = _compared(suite, cause)
             return text if suite.has_baseline else f"{text}; {_no_baseline(suite)}"
@@ -171,12 +168,13 @@ _Compared = (
     | fact.SuiteGotWorse
     | fact.TradedOff
     | fact.BaselineMoved
+    | fact.ControlFell
     | fact.CriterionFails
     | fact.CriterionNotMeasured
 )
 
 
-def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - one line per kind
+def _compared(suite: SuiteResult, cause: _Compared) -> str:
     match cause:
         case fact.ThresholdsHold():
             of = count(cause.cases, "case")
@@ -188,7 +186,7 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
             said = f"no worse{than} over {count(cause.cases, 'case')}"
             return said + bound + _uncompared(cause.uncompared)
         case fact.NothingDecides():
-            return "nothing was judged: no threshold"
+            return "nothing to judge yet: no threshold, and no baseline"
         case fact.NotEnoughEvidence():
             extra = f"; suspected: {listing(cause.suspects)}" if cause.suspects else ""
             return f"not enough evidence on {listing(causes(suite, cause.criteria))}{extra}"
@@ -204,6 +202,10 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
             fell = f"{listing(causes(suite, cause.criteria))} fell against the stored baseline"
             what = "its newest runs" if cause.before else "the base commit's agent run now"
             return f"{fell}, but not against {what}: drift or luck, not shown to be this change"
+        case fact.ControlFell():
+            fail = "fails" if len(cause.cases) == 1 else "fail"
+            now = f"passed in each stored trial, and now {fail} in each, of the base commit's agent too"
+            return f"{listing(cause.cases)} {now}: the provider moved, or that agent is not what was stored"
         case fact.CriterionFails():
             return f"{cause.criterion} fails: {_reason_of(suite, cause.criterion)}"
         case fact.CriterionNotMeasured():
@@ -287,12 +289,8 @@ def _falls(suite: SuiteResult, cause: fact.SuiteGotWorse) -> list[str]:
     return [f"{one.case_id} {' → '.join(figures((one.before, one.now), scale))}" for one in cause.fell]
 
 
-TRADE_POLICIES = {"warn": ", which does not block by itself", "accept": ", which is accepted here"}
-"""What the configuration makes of a trade, where that is not to block."""
-
-
 def trade(suite: SuiteResult, found: fact.TradedOff) -> str:
-    """What was lost and what was gained, each with the trials that prove it; and what the configuration makes of it."""
+    """Return what was lost and what was gained, each with the trials that prove it."""
     lost, gained = found.lost, found.gained
     broke = f"{count(len(lost), 'case')} broke" if found.named else "some cases got worse, most suspect"
     named = listing(one.case_id for one in gained)
@@ -300,11 +298,7 @@ def trade(suite: SuiteResult, found: fact.TradedOff) -> str:
     if not found.gained_named:
         improved = f"others improved as a group, most clearly {named} ({pooled(gained)})"
     sides = [f"{broke} ({pooled(lost)}: {listing(one.case_id for one in lost)})", improved]
-    policy = TRADE_POLICIES.get(found.policy, "")
-    open_ = found.waits if found.policy != "block" else ()
-    blocks = ", which blocks here (`gate.on_inconclusive`)" if found.waits_block else ""
-    waits = f"; not enough evidence on {listing(open_)} besides{blocks}" if open_ else ""
-    return f"a trade{policy}: {' and '.join(sides)}{_rates(suite)}{waits}"
+    return f"a trade: {' and '.join(sides)}{_rates(suite)}"
 
 
 def _rates(suite: SuiteResult) -> str:
@@ -368,7 +362,7 @@ def _uncompared(found: fact.Uncompared) -> str:
     return f"; {', '.join(said)}" if said else ""
 
 
-def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
+def _problem(problem: fact.Problem) -> str:
     """Why a suite could not be measured."""
     match problem:
         case fact.NoCases():
@@ -380,8 +374,18 @@ def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
             fail = "fails" if problem.cases == 1 else "fail"
             which = f"{noun} that answered at the baseline {fail} alike" if problem.compared else f"{noun} {fail}"
             return f"an outage: {problem.cases} of {problem.of} {which}{_often(problem.error)}"
-        case fact.FailsAllOver():
-            return f"{_all_over(problem)}{_often(problem.error)}"
+        case fact.FailuresNotConfirmed():
+            return f"the agent failed in {count(problem.failed, 'trial')}; {unconfirmed(problem.why)}"
+        case fact.UnexplainedFailures():
+            return f"the agent fails in {count(problem.cases, 'case')}, and did not at the baseline"
+        case fact.LostDecide():
+            trials = [count(problem.trials, "trial") + " could not be measured"] if problem.trials else []
+            answers = [count(problem.unscored, "answer") + " could not be scored"] if problem.unscored else []
+            return f"{' and '.join([*trials, *answers])}, and counted as failed they turn the verdict"
+        case fact.Collapsed():
+            every = f"every value of {problem.criterion} is at its worst now ({count(problem.trials, 'trial')})"
+            why = "repeats are copies of one answer" if problem.copies else "there are too few cases to prove it"
+            return f"{every}, and was not at the base; {why}"
         case fact.TooManyErrors():
             share, most = figures((problem.share, problem.most), Scale.BINARY)
             lost = f"{share} of the trials ended in infrastructure errors"
@@ -403,15 +407,6 @@ def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
             assert_never(problem)
 
 
-def _all_over(found: fact.FailsAllOver) -> str:
-    """``the agent failed in 18 of 40 trials, before in 0 of 200; a while later 9 of 24 …: it, or what it …``."""
-    trials = count(found.other_trials, "trial")
-    others = f"; a while later {found.other_failed} of {trials} of cases that had answered before failed, too"
-    now = f"the agent failed in {found.failed} of {count(found.trials, 'trial')}"
-    before = f", before in {found.failed_before} of {found.trials_before}"
-    return f"{now}{before}{others if found.other_trials else ''}: it, or what it depends on, is down in part"
-
-
 def _often(error: str) -> str:
     return f"; most often: {error}" if error else ""
 
@@ -425,47 +420,24 @@ def crashes(suite: SuiteResult, found: CrashFacts) -> str:
     return f"the agent failed in {found.failed} of {count(found.trials, 'trial')} {of}{all_}{before}"
 
 
-def doubt(suite: SuiteResult) -> str:
-    """Why a suite that would have passed is inconclusive; empty where it is not."""
-    return "; ".join(map(_doubt, suite.doubts))
-
-
-def cache_or_broken(lost: Sequence[str]) -> str:
-    """What cannot be told apart, and what would tell."""
-    fail = "fails" if len(lost) == 1 else "fail"
-    cases = f"{listing(lost)} passed each time and now {fail} each time, as all repeats of a run are identical"
-    either = "a cache between trials would look like this, and so would a deterministic agent that broke"
-    return f"{cases}: {either}; a second stored run tells (run the default branch's job again)"
-
-
-def _doubt(found: fact.Doubt) -> str:  # noqa: PLR0911 - one for each kind
+def _gap(found: fact.Gap) -> str:
+    """Return what the base holds and was not compared."""
     match found:
         case fact.Stated():
             return found.text
         case fact.CriteriaNotCompared():
-            return f"not compared with the baseline: {listing(found.criteria)}"
-        case fact.CasesNotCompared():
-            counts = ((found.removed, "removed"), (found.edited, "edited"))
-            parts = ", ".join(f"{n} {word}" for n, word in counts if n)
-            total = found.removed + found.edited
-            are = "is" if total == 1 else "are"
-            return f"{total} of {count(found.of, 'case')} of the baseline {are} no longer compared ({parts})"
+            return listing(found.criteria)
+        case fact.TooManyCasesGone():
+            return f"{len(found.cases)} of {count(found.of, 'case')} that passed there are gone: {listing(found.cases)}"
+        case fact.EditedCasesMiss():
+            verb = "was edited and misses" if len(found.cases) == 1 else "were edited and miss"
+            return f"{listing(found.cases)} passed there, {verb} now"
+        case fact.NothingPaired():
+            return f"none of its {count(found.cases, 'case')} is in the suite"
         case ChecksFellAway():
             return f"{found.criterion}: {why_apart(found)}"
-        case fact.UnexplainedFailures():
-            return f"the agent fails in {count(found.cases, 'case')}, and did not at the baseline"
-        case fact.CacheOrBroken():
-            return cache_or_broken(found.cases)
-        case fact.ControlFell():
-            fail = "fails" if len(found.cases) == 1 else "fail"
-            now = f"passed in each stored trial, and now {fail} in each, of the base commit's agent too"
-            return f"{listing(found.cases)} {now}: the provider moved, or that agent is not what was stored"
-        case fact.LostDecide():
-            trials = [count(found.trials, "trial") + " could not be measured"] if found.trials else []
-            answers = [count(found.unscored, "answer") + " could not be scored"] if found.unscored else []
-            return f"{' and '.join([*trials, *answers])}, and counted as failed no pass is left"
         case _:
-            return unconfirmed(found)
+            assert_never(found)
 
 
 # --- how it came about ----------------------------------------------------------------------------
@@ -525,13 +497,7 @@ def _named(suite: SuiteResult) -> list[str]:
     if suite.outcome is None or not suite.outcome.cases:
         return []
     named = "" if _headline_names_cases(suite) else f" ({listing(suite.outcome.cases)})"
-    what = "failing beyond chance" if _rests_on_failures(suite) else "confirmed broken"
-    return [f"{len(suite.outcome.cases)} {what}{named}"]
-
-
-def _rests_on_failures(suite: SuiteResult) -> bool:
-    """Whether the comparison found a regression that takes failures of the agent which were not confirmed."""
-    return suite.verdict is not Verdict.REGRESSED and _left_out(suite) is not None
+    return [f"{len(suite.outcome.cases)} confirmed broken{named}"]
 
 
 def _headline_names_cases(suite: SuiteResult) -> bool:
@@ -559,13 +525,10 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if look is None:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
-        if _rests_on_failures(suite):
-            found = "; ".join((*_proven_over_suite(suite, outcome), *_proven_by_cases(suite, outcome)))
-            return [f"no regression while the failures are not confirmed; what was found {stage}: {found}"]
         return [f"regression proven{_proof(suite, outcome, stage)}"]
     lines = [f"{stage}: an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs; {_detected(evidence)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
-        lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
+        lines.append("the drop against the stored baseline did not show with both commits run now")
     if outcome.stage.kind is StageKind.MOVED_BEFORE:
         lines.append("against the baseline's newest runs alone no drop shows: the provider may have moved before them")
     if isinstance(suite.cause, fact.NoWorse) and _is_wider(suite.cause, evidence):
@@ -787,7 +750,7 @@ def answered_by(found: fact.AnsweredBy) -> str:
     return f"the provider's system is {now} where it was {before} for the baseline"
 
 
-def _change(found: fact.RuleChange) -> str:  # noqa: PLR0911 - one line per kind
+def _change(found: fact.RuleChange) -> str:
     match found:
         case fact.Stated():
             return found.text
@@ -822,7 +785,7 @@ def warnings(suite: SuiteResult) -> tuple[str, ...]:
     return tuple(_warning(found, suite) for found in suite.warnings)
 
 
-def _warning(found: fact.Caution, suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per group of kinds
+def _warning(found: fact.Caution, suite: SuiteResult) -> str:
     match found:
         case fact.Stated():
             return found.text
@@ -954,7 +917,7 @@ _OfAnswers = (
 )
 
 
-def _of_answers(found: _OfAnswers) -> str:  # noqa: PLR0911 - one for each kind
+def _of_answers(found: _OfAnswers) -> str:
     match found:
         case fact.RepeatsAlike():
             if found.cached:
@@ -963,8 +926,7 @@ def _of_answers(found: _OfAnswers) -> str:  # noqa: PLR0911 - one for each kind
             return "repeated trials give identical answers: a fixed seed, a cache, or a deterministic agent"
         case fact.RepeatsOnce():
             where = f"repeats within a run are identical in {found.cases} of {count(found.of, 'repeated case')}"
-            once = f"{where}, and differ between runs: they count as one trial (is there a cache between trials?)"
-            return f"{once}; {cache_or_broken(found.lost)}" if found.lost else once
+            return f"{where}, and differ between runs: they count as one trial (is there a cache between trials?)"
         case fact.CallsNotReported():
             scores = f"the scores of {', '.join(found.criteria)} are right only if the agent made none"
             return f"no answer reports a tool call, although answers of the baseline did: {scores}"

@@ -3,7 +3,8 @@
 What people read stands beside what machines read: ``headline``, ``story``, ``changes``, ``warnings``, ``doubt`` and
 ``reason`` are sentences; ``facts`` of a suite and ``findings`` of a criterion say the same as kinds with numbers.
 
-Version 1: first. Keys may be added within a version; none is removed or changes its meaning.
+Version 2: the verdict `not_compared`; `doubt` is gone, since the headline and `facts.cause` say it. Keys may be added
+within a version; none is removed or changes its meaning.
 """
 
 from __future__ import annotations
@@ -18,13 +19,12 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from gate.decision.engine.evidence_json import report, stage_name
-from gate.model import CrashFacts, Criterion, CriterionResult, Result, SuiteResult
-from gate.model.facts import Cause, Caution, Course, Doubt, RuleChange
-from gate.model.findings import Unconfirmed
+from gate.model import Criterion, CriterionResult, Result, SuiteResult
+from gate.model.facts import Cause, Caution, Course, RuleChange
 from gate.reports import explanation, reasons
 from gate.security.limits import MAX_NESTING
 
-VERSION = 1
+VERSION = 2
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
 _WORDED: Mapping[str, Mapping[str, tuple[str, dict[str, Any]]]] = {
@@ -33,12 +33,10 @@ _WORDED: Mapping[str, Mapping[str, tuple[str, dict[str, Any]]]] = {
         "course": ("story", _TEXTS),
         "changes": ("changes", _TEXTS),
         "warnings": ("warnings", _TEXTS),
-        "doubts": ("doubt", _TEXT),
         "outcome": ("evidence", {"type": "object"}),
         "has_baseline": ("facts", {"$ref": "#/$defs/SuiteFacts"}),
     },
     "CriterionResult": {"not_compared": ("not_compared", _TEXT)},
-    "CrashFacts": {"doubt": ("doubt", _TEXT)},
 }
 """By struct: the field → the key that replaces it, and the schema of its value."""
 
@@ -51,9 +49,6 @@ class SuiteFacts(Struct, frozen=True):
     course: Course | None
     changes: tuple[RuleChange, ...]
     warnings: tuple[Caution, ...]
-    doubts: tuple[Doubt, ...]
-    unconfirmed: Unconfirmed | None
-    """Why a block that needs failures of the agent was not confirmed."""
 
 
 def render(result: Result) -> str:
@@ -63,7 +58,7 @@ def render(result: Result) -> str:
     return json.dumps({**head, **plain}, indent=2, allow_nan=False) + "\n"
 
 
-def _plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911  (one line per kind of value)
+def _plain(value: Any, depth: int = 0) -> Any:
     """JSON values for anything a result may hold; what agents put into arguments is bounded in depth."""
     if isinstance(value, Enum):
         return value.value
@@ -102,23 +97,18 @@ def _worded(value: Struct) -> dict[str, Any]:
                 "story": explanation.story(value),
                 "changes": explanation.changes(value),
                 "warnings": explanation.warnings(value),
-                "doubt": explanation.doubt(value),
                 "evidence": _evidence(value),
                 "facts": _facts(value),
             }
         case CriterionResult():
             why = value.not_compared
             return {"not_compared": reasons.why_apart(why) if why else "", "reason": reasons.reason(value)}
-        case CrashFacts():
-            return {"doubt": reasons.unconfirmed(value.doubt) if value.doubt else ""}
         case _:
             return {}
 
 
 def _facts(suite: SuiteResult) -> SuiteFacts:
-    unconfirmed = suite.crashes.doubt if suite.crashes is not None else None
-    told = (suite.cause, suite.has_baseline, suite.course, suite.changes, suite.warnings, suite.doubts)
-    return SuiteFacts(*told, unconfirmed)
+    return SuiteFacts(suite.cause, suite.has_baseline, suite.course, suite.changes, suite.warnings)
 
 
 def _evidence(suite: SuiteResult) -> dict[str, Any]:
@@ -133,7 +123,7 @@ def _text(text: str) -> str:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of version 1, taken from the model itself, so that the two cannot drift apart."""
+    """The JSON Schema of this version, taken from the model itself, so that the two cannot drift apart."""
     from msgspec.json import schema_components  # weight: only `gate schema` asks
 
     defined = schema_components((Result, SuiteFacts), ref_template="#/$defs/{name}")[1]

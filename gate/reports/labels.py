@@ -25,7 +25,7 @@ from gate.model import (
     SuiteResult,
     Verdict,
 )
-from gate.model.findings import GotWorse, TradeAccepted, TradeWarned
+from gate.model.findings import GotWorse
 from gate.reports import reasons, replayed
 from gate.reports.by_tag import in_named
 from gate.reports.explanation import headline
@@ -49,6 +49,7 @@ VERDICTS = {
     Verdict.PASS: "pass",
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.NOT_MEASURED: "not measured",
+    Verdict.NOT_COMPARED: "not compared",
     Verdict.BELOW_THRESHOLD: "below threshold",
     Verdict.REGRESSED: "regressed",
     Verdict.ERROR: "error",
@@ -99,8 +100,7 @@ def shown(found: CriterionResult) -> Verdict:
 
 def is_ticked(found: CriterionResult) -> bool:
     """Whether it gets a tick: it passes, and it was judged by something that it could have failed."""
-    accepted = any(isinstance(one, TradeAccepted) for one in found.findings)
-    return shown(found) is Verdict.PASS and found.checked and not found.not_compared and not accepted
+    return shown(found) is Verdict.PASS and found.checked and not found.not_compared
 
 
 def standing(found: CriterionResult) -> str:
@@ -125,7 +125,7 @@ def baseline_figure(found: CriterionResult) -> str:
 
 def change_shown(found: CriterionResult) -> Estimate | None:
     """The change with its interval; alone where single cases prove a loss, and the interval has room for a gain."""
-    worse = (one for one in found.findings if isinstance(one, GotWorse | TradeWarned | TradeAccepted))
+    worse = (one for one in found.findings if isinstance(one, GotWorse))
     if found.change is None or all(reasons.excludes_gain(one.change, found.criterion) for one in worse):
         return found.change
     return replace(found.change, level=0.0)

@@ -45,6 +45,7 @@ _MARKS = {
     Verdict.PASS: "✅",
     Verdict.INCONCLUSIVE: "⚠️",
     Verdict.NOT_MEASURED: "⚠️",
+    Verdict.NOT_COMPARED: "❌",
     Verdict.BELOW_THRESHOLD: "❌",
     Verdict.REGRESSED: "❌",
     Verdict.ERROR: "💥",
@@ -160,7 +161,7 @@ def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
     if suite.accepted:
         lines.append(f"**Accepted:** {escape.markdown(suite.accepted, 100)}")
     if todo := escape.markdown(lead.next_step(suite)):
-        label = escape.markdown_code(place.accept_label, 100) if lead.accepting_helps(suite) else ""
+        label = escape.markdown_code(place.accept_label, 100) if suite.is_acceptable else ""
         lines.append(f"**Next:** {todo}{f', or someone with write access sets {label}' if label else ''}.")
     return "  \n".join(lines)
 

@@ -19,6 +19,7 @@ _MARKS = {
     Verdict.PASS: "✓",
     Verdict.INCONCLUSIVE: "?",
     Verdict.NOT_MEASURED: "?",
+    Verdict.NOT_COMPARED: "✗",
     Verdict.BELOW_THRESHOLD: "✗",
     Verdict.REGRESSED: "✗",
     Verdict.ERROR: "!",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import assert_never
 
 from msgspec import Struct
@@ -64,7 +66,7 @@ def broken_of(row: CriterionResult) -> tuple[str, ...]:
 
 def fails_besides(row: CriterionResult) -> str:
     """What fails anyway beside a regression, which outranks it: a threshold or a limit; else empty."""
-    besides = [one for one in row.findings if one.settles and one.verdict is Verdict.BELOW_THRESHOLD]
+    besides = [one for one in row.findings if one.verdict is Verdict.BELOW_THRESHOLD]
     if row.verdict is not Verdict.REGRESSED or not besides:
         return ""
     what = "threshold is missed" if isinstance(besides[0], _OfMean) else "limit is broken"
@@ -98,7 +100,7 @@ def counted_failures(row: CriterionResult) -> str:
 
 def is_excused(row: CriterionResult) -> bool:
     """Whether it passes only because the baseline was no better."""
-    kinds = found.MeanExcused | found.TrialExcused | found.QuantileExcused | found.TradeAccepted
+    kinds = found.MeanExcused | found.TrialExcused | found.QuantileExcused
     own = (one.excused for one in row.findings if isinstance(one, found.OwnThresholdsHold))
     return any(own) or any(isinstance(one, kinds) for one in row.findings)
 
@@ -113,9 +115,6 @@ def _of_verdict(row: CriterionResult) -> list[Phrase]:
     first = next(iter(row.findings), None)
     if isinstance(first, found.NotCompared):
         return [_told(f"not compared: {why_apart(first.why)}"), *_of_row(row, row.findings[1:])]
-    if isinstance(first, found.NotConfirmed):
-        held = "; ".join(part.text for part in _of_row(row, row.findings[1:]))
-        return [_told(f"{unconfirmed(first.why)} ({held})")]
     return _of_row(row, row.findings)
 
 
@@ -126,8 +125,6 @@ _OfChange = (
     | found.ChangeUnbounded
     | found.LossNotExcluded
     | found.GotWorse
-    | found.TradeWarned
-    | found.TradeAccepted
 )
 
 
@@ -146,16 +143,15 @@ def _worst(findings: Sequence[AnyFinding], criterion: Criterion) -> list[Phrase]
     return [part for one in findings if one.verdict is verdict for part in _parts(one, criterion)]
 
 
-def _parts(one: AnyFinding, criterion: Criterion) -> list[Phrase]:  # noqa: PLR0911 - one line per group of kinds
+def _parts(one: AnyFinding, criterion: Criterion) -> list[Phrase]:
     """The wording of one finding."""
     match one:
         case (
             found.MeanHolds()
             | found.MeanExcused()
             | found.MeanMisses()
-            | found.MeanProvenShort()
-            | found.NoTrialReached()
-            | found.MeanOpen()
+            | found.MeanUnsure()
+            | found.OwnThresholdMissed()
         ):
             return _of_mean(one, criterion)
         case (
@@ -178,15 +174,9 @@ def _parts(one: AnyFinding, criterion: Criterion) -> list[Phrase]:  # noqa: PLR0
             broken = f"broken: {', '.join(one.broken[:SHOWN_BROKEN])}"
             named = [Phrase(broken, broken, broken=True)] if one.broken else []
             return [Phrase(_worse(one.change, criterion)), *named]
-        case found.TradeWarned() | found.TradeAccepted():
-            broken = f"broken: {', '.join(one.broken[:SHOWN_BROKEN])}"
-            named = [Phrase(broken, broken, broken=True)] if one.broken else []
-            accepts = isinstance(one, found.TradeAccepted)
-            policy = "`gate.on_tradeoff` accepts it" if accepts else "`gate.on_tradeoff` does not block it"
-            return [Phrase(_worse(one.change, criterion)), *named, _told(f"a trade: {policy}")]
         case found.TrialBeyond() | found.TrialExcused() | found.NoTrialBeyond():
             return _of_trial(one, criterion.scale)
-        case found.NotCompared() | found.NotConfirmed():  # never below another
+        case found.NotCompared():  # never below another
             return []
         case _:
             return [_told(_plainly(one))]
@@ -200,7 +190,6 @@ _Plain = (
     | found.NeverFailed
     | found.HardFailure
     | found.CasesNotScored
-    | found.NeverAnswered
     | found.ScoresLost
     | found.AppliesToNone
     | found.AppliesNoMore
@@ -235,7 +224,7 @@ def stage_text(stage: Stage) -> str:
     return f"{said}, confirmed against the baseline's agent run now" if stage.confirmed else said
 
 
-def _plainly(one: _Plain) -> str:  # noqa: PLR0911 - one line per kind
+def _plainly(one: _Plain) -> str:
     match one:
         case found.NothingHeld():
             return "not judged: no threshold and no baseline value to compare with"
@@ -272,17 +261,13 @@ def _own_thresholds(one: found.OwnThresholdsHold) -> str:
     return f"{which} fall behind their own threshold, as they did at the baseline"
 
 
-_WithoutScore = (
-    found.CasesNotScored | found.NeverAnswered | found.ScoresLost | found.AppliesToNone | found.AppliesNoMore
-)
+_WithoutScore = found.CasesNotScored | found.ScoresLost | found.AppliesToNone | found.AppliesNoMore
 
 
 def _without_score(one: _WithoutScore) -> str:
     match one:
         case found.CasesNotScored():
             return f"could not be measured for {_cases(one)}: {one.error}"
-        case found.NeverAnswered():
-            return f"the agent never answered {_cases(one)}: {one.error}"
         case found.ScoresLost():
             return (
                 f"{one.lost} of {count(one.of, 'score')} could not be measured, at most {percentage(one.most)} may: "
@@ -296,7 +281,7 @@ def _without_score(one: _WithoutScore) -> str:
             assert_never(one)
 
 
-def _cases(one: found.CasesNotScored | found.NeverAnswered) -> str:
+def _cases(one: found.CasesNotScored) -> str:
     return f"{one.cases} of {one.of} cases" if one.cases > 1 else one.case_id
 
 
@@ -307,14 +292,7 @@ def failures_confirmed(p: float) -> str:
 
 # --- thresholds and limits ------------------------------------------------------------------------
 
-_OfMean = (
-    found.MeanHolds
-    | found.MeanExcused
-    | found.MeanMisses
-    | found.MeanProvenShort
-    | found.NoTrialReached
-    | found.MeanOpen
-)
+_OfMean = found.MeanHolds | found.MeanExcused | found.MeanMisses | found.MeanUnsure | found.OwnThresholdMissed
 
 
 def _of_mean(one: _OfMean, criterion: Criterion) -> list[Phrase]:
@@ -323,18 +301,17 @@ def _of_mean(one: _OfMean, criterion: Criterion) -> list[Phrase]:
         case found.MeanHolds() | found.MeanExcused():
             return told
         case found.MeanMisses():
-            last = told.pop()
-            told.append(Phrase(f"{last.text} (strict)", f"{last.told} (strict)" if last.told else ""))
-        case found.MeanProvenShort():
-            told.append(_at_best(one, criterion))
-        case found.NoTrialReached():
-            told.append(_told(f"none of {count(one.trials, 'trial')} reached it"))
-        case found.MeanOpen():
-            last, why = told.pop(), _open(one.trials, too_few=one.too_few)
-            told.append(Phrase(f"{last.text}: {why}", f"{last.told}: {why}" if last.told else why))
+            of_base = (
+                [_told("over the base's own cases; only new cases lift the mean over it")] if one.base_cases else []
+            )
+            return [*told, *of_base, *([_told(narrow)] if (narrow := narrow_miss(one, criterion)) else [])]
+        case found.MeanUnsure():
+            lost = f"{count(one.lost, 'trial')} could not be measured"
+            return [*told, _told(f"{lost}, and would lift it over the threshold as hits")]
+        case found.OwnThresholdMissed():
+            return [*told, _told(f"and {count(one.more, 'more case')}")] if one.more else told
         case _:
             assert_never(one)
-    return [*told, _told(f"and {count(one.more, 'more case')}")] if one.more else told
 
 
 def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
@@ -358,19 +335,39 @@ def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
     return told
 
 
-def _open(trials: int, *, too_few: bool) -> str:
-    """Why a threshold is undecided after this many trials."""
-    return (
-        f"too few to tell: {count(trials, 'trial')}" if too_few else f"too close to call after {count(trials, 'trial')}"
+def _open(one: found.QuantileOpen) -> str:
+    """Return why a limit on a quantile is undecided."""
+    after = count(one.trials, "trial")
+    return f"too few to tell: {after}" if one.too_few else f"too close to call after {after}"
+
+
+CLEAR = 1.645
+"""Standard errors from which on an agent exactly at the threshold shows such a miss in at most 5 % of runs."""
+
+
+def narrow_miss(one: found.MeanMisses, criterion: Criterion) -> str:
+    """Return how often an agent exactly at the threshold shows this or worse, and what would tell them apart.
+
+    Empty if the miss is clear, or the spread of the trials is not known.
+    """
+    distance = abs(one.mean.value - one.mean.threshold)
+    if not one.error or distance >= CLEAR * one.error:
+        return ""
+    sign = -1 if criterion.direction is Direction.HIGHER else 1
+    chance = NormalDist().cdf(-distance / one.error)
+    value, least = figures((one.mean.value, one.mean.threshold), criterion.scale)
+    often = (
+        f"an agent exactly at {least} shows {value} or {'less' if sign < 0 else 'more'} in {percentage(chance)} of runs"
     )
-
-
-def _at_best(one: found.MeanProvenShort, criterion: Criterion) -> Phrase:
-    """A bound that is short of the threshold, said so that it reads as short of it."""
-    best, least = figures((one.best, one.mean.threshold), criterion.scale)
-    if best != least:
-        return Phrase(f"at best {best}")
-    return _told(f"at best just {'below' if criterion.direction is Direction.HIGHER else 'above'} {best}")
+    ways = []
+    if distance > 0:
+        needed = math.ceil(one.mean.cases * ((CLEAR * one.error / distance) ** 2 - 1))
+        ways = [count(needed, "more case")] if 0 < needed <= 9 * one.mean.cases else []
+    with_room = one.mean.value + sign * CLEAR * one.error
+    if 0 < with_room < 1 and not criterion.scale.is_relative:
+        at = math.floor(20 * with_room) / 20 if sign < 0 else math.ceil(20 * with_room) / 20
+        ways += [f"{'lower' if sign < 0 else 'raise'} the threshold to {at:g}"] if 0 < at < 1 else []
+    return f"{often}; to tell them apart: {', or '.join(ways)}" if ways else often
 
 
 def trial_over(one: found.TrialBeyond | found.TrialExcused, scale: Scale) -> str:
@@ -413,7 +410,7 @@ def _of_quantile(one: _OfQuantile, scale: Scale) -> list[Phrase]:
         case found.QuantileOver():
             return [_told(f"{said}: {one.over} of {count(one.trials, 'trial')} above it")]
         case found.QuantileOpen():
-            return [_told(f"{said}: {_open(one.trials, too_few=one.too_few)}")]
+            return [_told(f"{said}: {_open(one)}")]
         case _:
             assert_never(one)
 
@@ -492,8 +489,6 @@ def unconfirmed(why: Unconfirmed) -> str:
     match why:
         case found.NothingRerun():
             return "the failures were not confirmed: nothing could be run again a while later"
-        case found.ConfirmationSpared():
-            return "the failures were not confirmed: the suite fails without them"
         case found.ConfirmationLost():
             trials = count(why.trials, "trial")
             meant = f"{trials} that {were(why.trials)} to confirm the failures"

@@ -33,7 +33,7 @@ FINAL_P = 0.02
 schedule the smaller one holds, or the test alone would leave one unchanged agent in twenty inconclusive."""
 
 
-def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 - each return is a line of the rule
+def decide(state: State, known: Looks | None = None) -> Step:
     """The next step of the rule.
 
     1. Screen: one epoch over all cases.

@@ -63,6 +63,7 @@ TONES = {
     Verdict.PASS: "good",
     Verdict.INCONCLUSIVE: "warn",
     Verdict.NOT_MEASURED: "warn",
+    Verdict.NOT_COMPARED: "bad",
     Verdict.BELOW_THRESHOLD: "bad",
     Verdict.REGRESSED: "bad",
     Verdict.ERROR: "bad",

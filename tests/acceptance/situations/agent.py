@@ -80,6 +80,8 @@ def act(plan: str, message: str) -> Any:
             raise RefusedError(429, "rate limit exceeded, retry later")
         case "overloaded":
             raise RefusedError(503, "the model is overloaded")
+        case "crowded":
+            raise ValueError("the upstream model answered: 503, overloaded")
         case "refused":
             raise ConnectionError("connection refused")
     raise AssertionError(f"no behaviour {plan!r}")

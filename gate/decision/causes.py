@@ -1,0 +1,102 @@
+"""What a verdict rests on: which criterion or cases are at fault, and by which figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from gate.decision.cases import edited, removed
+from gate.decision.comparison import PASS_RATE, Comparison
+from gate.decision.trade import (
+    MOST_SUSPECTS,
+    ROUNDING,
+    badness,
+    most_suspect,
+    moved,
+    proven_by_cases,
+    proven_by_mean,
+    trade_of,
+)
+from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Direction, Outcome, Verdict
+from gate.model.facts import (
+    CasesBroke,
+    Cause,
+    Fell,
+    NotEnoughEvidence,
+    NoWorse,
+    SuiteGotWorse,
+    ThresholdsHold,
+    Uncompared,
+)
+
+
+def no_worse(comparison: Comparison, outcome: Outcome | None) -> Cause:
+    """Return what a pass rests on."""
+    uncompared = Uncompared()
+    if comparison.stored:
+        new = [case.id for case in comparison.judged if case.id not in comparison.baseline]
+        uncompared = Uncompared(len(new), len(edited(comparison)), len(removed(comparison)))
+    if outcome is None:
+        total = len(comparison.judged)
+        return ThresholdsHold(total - len(comparison.unchecked), total, uncompared)
+    rate = outcome.evidence.metrics.get(PASS_RATE)
+    low, cases = (None, 0) if rate is None else (rate.excluded, rate.cases)
+    return NoWorse(len(comparison.with_baseline.difference(comparison.unchecked)), cases, low, uncompared)
+
+
+def not_enough_evidence(rows: Sequence[CriterionResult], cases: Sequence[CaseResult]) -> Cause:
+    """Return which criteria are open, and the cases that are suspected."""
+    suspects = tuple(c.id for c in sorted(cases, key=badness) if c.status is CaseStatus.SUSPECT)
+    return NotEnoughEvidence(tuple(row.criterion.name for row in rows), suspects)
+
+
+def got_worse(
+    comparison: Comparison, rows: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None
+) -> Cause:
+    """Return what a proven loss rests on: a trade, the cases that broke, or the suite as a whole."""
+    trade = trade_of(outcome)
+    if trade is not None:
+        return trade if trade.named else replace(trade, lost=most_suspect(cases) or trade.lost)
+    at_fault = [row for row in rows if row.verdict is Verdict.REGRESSED and row.criterion.blocking]
+    broken = tuple(c.id for c in cases if c.status is CaseStatus.BROKEN)
+    if broken and (outcome is None or proven_by_cases(outcome)):
+        if outcome is None:
+            return CasesBroke(broken)
+        return CasesBroke(broken, moved(outcome.evidence, broken), outcome.evidence.paired)
+    found = _whole_got_worse(at_fault, cases, outcome)
+    missed = tuple(
+        row.criterion.name
+        for row in rows
+        if row.criterion.blocking and any(f.verdict is Verdict.BELOW_THRESHOLD for f in row.findings)
+    )
+    moot = bool(missed) and found.perhaps_drift and comparison.settings.rerun != "never"
+    return replace(found, missed=missed, drift_moot=moot)
+
+
+def _whole_got_worse(
+    at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None
+) -> SuiteGotWorse:
+    """Nothing is named: the most suspect cases are what a reader looks at first. They are those that fell in what got
+    worse; whether whole trials passed is the pass rate's own matter."""
+    names = tuple(r.criterion.name for r in at_fault)
+    alone = (r.criterion for r in at_fault if set(names).isdisjoint(r.criterion.parts))
+    criterion = next(alone, at_fault[0].criterion)
+    drift = outcome is not None and outcome.stage.drift_open
+    by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
+    if criterion.name == PASS_RATE and outcome is not None:
+        return SuiteGotWorse(names, by_mean, drift, most_suspect(cases))
+    return SuiteGotWorse(names, by_mean, drift, (), _fell(criterion, cases))
+
+
+def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]:
+    """The cases whose score of a criterion got worse, the most first."""
+    sign = 1.0 if criterion.direction is Direction.LOWER else -1.0
+    found = []
+    for case in cases:
+        now, before = case.scores.get(criterion.name, (None, None))
+        if case.status is CaseStatus.QUARANTINED or now is None or before is None:
+            continue
+        if sign * (now - before) > ROUNDING:
+            found.append(Fell(case.id, before, now))
+    return tuple(sorted(found, key=lambda f: (-sign * (f.now - f.before), f.case_id))[:MOST_SUSPECTS])

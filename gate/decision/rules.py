@@ -1,0 +1,276 @@
+"""The verdict on a suite: the first rule of one list that applies.
+
+A suite is asked two things. Does the agent meet its thresholds? Did this change make it worse? Exit code 0 means yes to
+the first, and no sign of the second beyond what chance explains. Nothing turns one verdict into another afterwards: a
+fact that changes no verdict is a note.
+
+Each rule takes a `Table` and returns what the verdict rests on, or None if it does not apply. Words: a trial *misses*
+if its answer does not satisfy a blocking criterion; an *agent failure* is a trial without a usable answer, and counts
+as a miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from gate.decision.applies import fell_away
+from gate.decision.cases import edited_and_missing, too_many_gone
+from gate.decision.causes import got_worse, no_worse, not_enough_evidence
+from gate.decision.comparison import PASS_RATE, Comparison, whole_epochs
+from gate.decision.conclusions import hard_failures, never_pass
+from gate.decision.control import control_fell
+from gate.decision.crashes import unexplained
+from gate.decision.problems import collapsed, measuring_problem
+from gate.model import CaseResult, CriterionResult, Outcome, Verdict
+from gate.model.facts import (
+    AgentFails,
+    BaselineMoved,
+    CasesNeverPass,
+    Cause,
+    CouldNotMeasure,
+    CriteriaNotCompared,
+    CriterionFails,
+    CriterionNotMeasured,
+    CutShort,
+    FailuresNotConfirmed,
+    Gap,
+    Incomplete,
+    LostDecide,
+    NothingDecides,
+    NothingPaired,
+    NothingPasses,
+    NotShownFixed,
+    Outage,
+    SameAgent,
+    UnexplainedFailures,
+)
+from gate.model.findings import Drifted, MeanExcused
+
+
+class Table(Struct, frozen=True):
+    """Everything that the rules see: one suite against one reference, under the rules of one commit."""
+
+    comparison: Comparison
+    """The trials of both sides, case by criterion, and what is demanded of them."""
+    outcome: Outcome | None
+    """The sequential test's answer on the pairing; None if nothing is paired."""
+    rows: tuple[CriterionResult, ...]
+    """The pass rate and then each criterion, with its own findings."""
+    cases: tuple[CaseResult, ...] = ()
+    """The results of single cases; empty if only the verdict is wanted."""
+    stopped: str = ""
+    """Why the run ended early; empty if it did not."""
+    gaps: tuple[Gap, ...] = ()
+    """What else the base holds and was not compared."""
+    earlier: tuple[Verdict, ...] = ()
+    """Earlier measurements of this change, judged again by today's rules, the newest first."""
+    same_as: str = ""
+    """The commit whose agent this is, if its stored trials are the candidate's; then there is nothing to compare."""
+    failures_prove: float | None = None
+    """The p-value at which agent failures that came again prove a loss by themselves; None if they do not."""
+    not_confirmed: FailuresNotConfirmed | None = None
+    """Why a block that would rest on agent failures is not believed. The rows leave those failures out."""
+    lost: LostDecide | None = None
+    """Trials that could not be measured, if they could turn the verdict."""
+
+    @property
+    def blocking(self) -> list[CriterionResult]:
+        """The rows that can fail the suite."""
+        return [row for row in self.rows if row.criterion.blocking]
+
+    def with_verdict(self, verdict: Verdict) -> list[CriterionResult]:
+        """The blocking rows with this verdict of their own."""
+        return [row for row in self.blocking if row.verdict is verdict]
+
+
+# --- 1: an outage ---------------------------------------------------------------------------------
+
+
+def outage(table: Table) -> Cause | None:
+    """Most of what answered at the base now ends in agent failures alike."""
+    found = table.comparison.outage
+    return None if found is None else CouldNotMeasure(found)
+
+
+# --- 2: worse than the base -----------------------------------------------------------------------
+
+
+def loss(table: Table) -> Cause | None:
+    """A loss is proven against the base."""
+    if table.failures_prove is not None:
+        return AgentFails(table.failures_prove)
+    rows = table.with_verdict(Verdict.REGRESSED)
+    return got_worse(table.comparison, table.rows, table.cases, table.outcome) if rows else None
+
+
+def not_shown_fixed(table: Table) -> Cause | None:
+    """This change was measured regressed, and has not passed since: this measurement does not pass either."""
+    measurements = regressed_ago(table.earlier)
+    if not measurements or not any(rule(table) for rule in (missed_threshold, gaps, problem, noise)):
+        return None
+    return NotShownFixed(measurements)
+
+
+def regressed_ago(earlier: tuple[Verdict, ...]) -> int:
+    """Return how many measurements ago this change was regressed, if none since has passed; 0 if that is not so."""
+    for ago, verdict in enumerate(earlier, start=1):
+        if verdict is Verdict.PASS:
+            return 0
+        if verdict is Verdict.REGRESSED:
+            return ago
+    return 0
+
+
+# --- 3: below a threshold -------------------------------------------------------------------------
+
+
+def missed_threshold(table: Table) -> Cause | None:
+    """Sampling has ended, and a blocking mean, limit or hard rule is on the wrong side."""
+    comparison = table.comparison
+    for criterion in comparison.criteria:
+        if criterion.hard and criterion.blocking and hard_failures(comparison, criterion):
+            return CriterionFails(criterion.name)
+    for row in table.blocking:
+        if any(finding.verdict is Verdict.BELOW_THRESHOLD for finding in row.findings):
+            return CriterionFails(row.criterion.name)
+    return _nothing_passes(comparison)
+
+
+def _nothing_passes(comparison: Comparison) -> Cause | None:
+    """Without a baseline a suite in which no trial passes is below its threshold, whatever that is."""
+    if comparison.baseline or not any(criterion.blocking for criterion in comparison.criteria):
+        return None
+    trials = comparison.judged_trials
+    if not trials or any(comparison.outcome_of(trial) is not False for trial in trials):
+        return None
+    return NothingPasses(len(trials))
+
+
+# --- 4: not compared ------------------------------------------------------------------------------
+
+
+def gaps(table: Table) -> Cause | None:
+    """Something that the base holds was not compared."""
+    if table.same_as:
+        return Incomplete(table.gaps) if table.gaps else None
+    found = list(table.gaps)
+    comparison = table.comparison
+    fell = fell_away(comparison)
+    silent = {one.criterion for one in fell}
+    names = [r.criterion.name for r in table.blocking if r.not_compared is not None and r.criterion.name != PASS_RATE]
+    if names := [name for name in names if name not in silent]:
+        found.append(CriteriaNotCompared(tuple(names)))
+    if comparison.baseline and not comparison.paired:
+        found.append(NothingPaired(len(comparison.baseline)))
+    found += [one for one in (too_many_gone(comparison), edited_and_missing(comparison)) if one is not None]
+    found += fell
+    return Incomplete(tuple(found)) if found else None
+
+
+# --- 5: could not be measured ---------------------------------------------------------------------
+
+
+def problem(table: Table) -> Cause | None:
+    """Something else kept the suite from being measured."""
+    comparison = table.comparison
+    if (found := measuring_problem(comparison)) is not None:
+        return CouldNotMeasure(found)
+    wanted = comparison.settings.exact_epochs or 1
+    if table.stopped and (epochs := whole_epochs(comparison)) < wanted:
+        return CutShort(table.stopped, epochs, wanted)
+    if table.not_confirmed is not None:
+        return CouldNotMeasure(table.not_confirmed)
+    if new := unexplained(comparison):
+        return CouldNotMeasure(UnexplainedFailures(len(new)))
+    rows = table.with_verdict(Verdict.NOT_MEASURED)
+    if rows:  # the pass rate has no cause of its own
+        first = next((row for row in rows if row.criterion.name != PASS_RATE), rows[0])
+        return CriterionNotMeasured(first.criterion.name)
+    if not table.same_as and (fell := collapsed(comparison)) is not None:
+        return CouldNotMeasure(fell)
+    return CouldNotMeasure(table.lost) if table.lost is not None else None
+
+
+# --- 6: noise -------------------------------------------------------------------------------------
+
+
+def noise(table: Table) -> Cause | None:
+    """Only noise is left: a margin's bound does not hold now that sampling has ended."""
+    comparison, outcome = table.comparison, table.outcome
+    rows = table.with_verdict(Verdict.INCONCLUSIVE)
+    drifted = {row.criterion.name: f for row in rows for f in row.findings if isinstance(f, Drifted)}
+    if drifted:
+        return BaselineMoved(tuple(drifted), before=any(finding.before for finding in drifted.values()))
+    if rows:
+        never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
+        return CasesNeverPass(never) if never else not_enough_evidence(rows, table.cases)
+    if (fell := control_fell(comparison)) is not None:
+        return fell
+    if not comparison.paired and not table.same_as and not _is_held_to_anything(comparison):
+        return NothingDecides()
+    return None
+
+
+def _is_held_to_anything(comparison: Comparison) -> bool:
+    """True if anything but a baseline could fail the suite: a threshold, a limit or a hard rule that blocks."""
+    if any(case.thresholds for case in comparison.judged):
+        return True
+    return any(
+        c.threshold is not None or c.limit is not None or c.quantiles or c.hard
+        for c in comparison.criteria
+        if c.blocking
+    )
+
+
+# --- the list -------------------------------------------------------------------------------------
+
+Rule = Callable[[Table], Cause | None]
+
+RULES: tuple[tuple[Verdict, Rule], ...] = (
+    (Verdict.ERROR, outage),
+    (Verdict.REGRESSED, loss),
+    (Verdict.REGRESSED, not_shown_fixed),
+    (Verdict.BELOW_THRESHOLD, missed_threshold),
+    (Verdict.NOT_COMPARED, gaps),
+    (Verdict.ERROR, problem),
+    (Verdict.INCONCLUSIVE, noise),
+)
+"""The first that applies is the verdict; if none does, the suite passes."""
+SETTLED_BY_ACCEPTING = (loss, not_shown_fixed, gaps)
+"""The rules that somebody with the right to do so can settle. A missed threshold is changed, never accepted."""
+
+
+def judge(table: Table) -> tuple[Verdict, Cause]:
+    """Return the verdict on a suite, and what it rests on."""
+    for verdict, rule in RULES:
+        cause = rule(table)
+        if cause is not None:
+            return verdict, cause
+    return Verdict.PASS, SameAgent(table.same_as) if table.same_as else no_worse(table.comparison, table.outcome)
+
+
+def if_accepted(table: Table) -> Verdict:
+    """Return the verdict that is left once somebody has accepted what can be accepted.
+
+    A mean that is below its threshold as the base's was is excused only as long as no loss is proven.
+    """
+    if loss(table) is not None and any(isinstance(f, MeanExcused) for row in table.blocking for f in row.findings):
+        return Verdict.BELOW_THRESHOLD
+    for verdict, rule in RULES:
+        if rule not in SETTLED_BY_ACCEPTING and rule(table) is not None:
+            return Verdict.PASS if verdict is Verdict.INCONCLUSIVE else verdict
+    return Verdict.PASS
+
+
+def place(verdict: Verdict, cause: Cause) -> int:
+    """Return the place in the list of the rule that gave this verdict; smaller is worse.
+
+    Of one suite against several references, or under the rules of two commits, the first rule that applies anywhere
+    decides.
+    """
+    if isinstance(cause, CouldNotMeasure) and isinstance(cause.problem, Outage):
+        return 0
+    places = [number for number, (of, _) in enumerate(RULES) if of is verdict]
+    return places[-1] if places else len(RULES)
