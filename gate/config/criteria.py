@@ -135,7 +135,13 @@ def _scorer(
     criterion = Criterion(spec.name, spec.metric, metric_type.scale, metric_type.direction, hard=metric_type.hard)
     criterion = demanding(criterion, common, spec.quantiles, metric_type)
     scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=spec.where)
-    criterion = replace(criterion, reads_tools=scorer.needs_calls, absence=metric_type.absence, parts=scorer.parts)
+    criterion = replace(
+        criterion,
+        reads_tools=scorer.needs_calls,
+        absence=metric_type.absence,
+        lexical=metric_type.lexical,
+        parts=scorer.parts,
+    )
     judge = setting.judge() if scorer.needs_judge else None
     measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
     # min_kappa decides what may block; where a custom metric runs, and its code, decide what it measures

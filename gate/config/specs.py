@@ -137,8 +137,14 @@ def effective(common: Common, metric_type: type[Metric[Any]]) -> Common:
     if common.threshold is None and metric_type.direction is not Direction.LOWER:
         own["threshold"] = metric_type.default_threshold
     if common.regression is None:
-        own["regression"] = "warn" if metric_type.scale.is_relative or metric_type.over_trials else "block"
+        own["regression"] = _regression_of(metric_type)
     return common.model_copy(update=own)
+
+
+def _regression_of(metric_type: type[Metric[Any]]) -> Literal["block", "warn"]:
+    """Return what a change of a metric does against the baseline by default."""
+    warns = metric_type.scale.is_relative or metric_type.over_trials or metric_type.lexical
+    return "warn" if warns else "block"
 
 
 def is_custom(metric: str) -> bool:

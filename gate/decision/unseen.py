@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gate.model import SILENT, Criterion, Invocation, Score, Trial
-from gate.model.facts import CallsNotReported, EmptyAnswers, OneAnswer
+from gate.model import Criterion, Score, Trial
+from gate.model.facts import CallsNotReported, OneAnswer
 
 UNSEEN = (
     "no answer shows that this agent reports its tool calls, so a call could not have been seen: "
@@ -75,21 +75,11 @@ def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Seq
 # --- answers that say nothing ---------------------------------------------------------------------
 
 
-def silence(criteria: Sequence[Criterion], trials: Sequence[Trial]) -> list[EmptyAnswers | OneAnswer]:
-    """A warning if criteria of absence hold for answers that are empty, or all the same."""
+def silence(criteria: Sequence[Criterion], trials: Sequence[Trial]) -> list[OneAnswer]:
+    """Return a warning if criteria of absence hold for answers that are all the same."""
     names = tuple(criterion.name for criterion in criteria if criterion.absence)
     turns = [turn for trial in trials for turn in trial.invocations] if names else []
-    empty = sum(map(_is_silent, turns))
-    if turns and 2 * empty >= len(turns):
-        return [EmptyAnswers(empty, len(turns), names)]
     cases = {trial.case_id for trial in trials}
     if len(cases) > 1 and len(turns) > 1 and len({turn.digest or turn.text for turn in turns} - {""}) == 1:
         return [OneAnswer(len(turns), len(cases), names)]
     return []
-
-
-def _is_silent(turn: Invocation) -> bool:
-    """Whether an answer is known to have neither text nor calls; of a stored baseline nobody knows what was said."""
-    if turn.digest:
-        return turn.digest == SILENT and not turn.tool_calls
-    return bool(turn.user) and not turn.text and not turn.tool_calls

@@ -77,6 +77,8 @@ class Metric(ABC, Generic[OptionsT]):
     """Looks at tool calls: not measured unless there is evidence that the agent's answers report them."""
     absence: ClassVar[bool] = False
     """Forbids something: an answer that says and calls nothing satisfies it."""
+    lexical: ClassVar[bool] = False
+    """Compares words with words: blocks through its threshold, and by default only warns of a change from the base."""
     rubric_type: ClassVar[str] = ""
     """The type of the rubrics of cases that it reads; empty if it reads none."""
     options_type: ClassVar[type[Options]] = NoOptions

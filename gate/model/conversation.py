@@ -94,6 +94,13 @@ class Invocation(Struct, frozen=True, gc=False):
         return text_of(self.response)
 
     @property
+    def is_silent(self) -> bool:
+        """True if the user was given neither text nor a tool call, as far as the source records both."""
+        if not self.user or self.tool_calls or self.digest or {RESPONSE, CALLS} & set(self.unseen):
+            return False
+        return not self.text.strip()
+
+    @property
     def shows_calls(self) -> bool:
         """Whether this answer is evidence that the agent reports its calls: it has some, or says that it has none."""
         return self.reports_calls or bool(self.tool_calls)

@@ -47,6 +47,8 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether it looks at tool calls, and means nothing if the agent's answers do not report them."""
     absence: bool = False
     """Whether an answer that says nothing satisfies it."""
+    lexical: bool = False
+    """Whether it compares words with words, so that another wording lowers it."""
     parts: tuple[str, ...] = ()
     """The criteria that it is computed from."""
     calibration: JudgeCalibration | None = None

@@ -569,11 +569,22 @@ class ThinBaseline(Fact, frozen=True):
     """Whether runs on the default branch store more; else `baseline.trials` asks for no more."""
 
 
+class Wording(Struct, frozen=True):
+    """How one case is worded now, and how it was at the baseline."""
+
+    case_id: str
+    before: str
+    """Empty if it is not known: stored baselines keep no texts."""
+    now: str
+
+
 class QuietRise(Fact, frozen=True):
     """A criterion that does not block got worse, beyond its margin and beyond noise."""
 
     criterion: str
     change: float
+    wording: Wording | None = None
+    """Of a criterion of word overlap: the case that lost most."""
 
 
 class ScoresUnmeasured(Fact, frozen=True):
@@ -682,14 +693,6 @@ class CallsNotReported(Fact, frozen=True):
     criteria: tuple[str, ...]
 
 
-class EmptyAnswers(Fact, frozen=True):
-    """Most answers are empty, and criteria of absence hold for them."""
-
-    empty: int
-    of: int
-    criteria: tuple[str, ...]
-
-
 class OneAnswer(Fact, frozen=True):
     """All answers are the same, and criteria of absence hold for it."""
 
@@ -731,7 +734,6 @@ Caution = (
     | RepeatsAlike
     | RepeatsOnce
     | CallsNotReported
-    | EmptyAnswers
     | OneAnswer
     | CasesUnchecked
     | NotAccepted

@@ -25,6 +25,7 @@ from gate.config.settings import expired_quarantine, settings_of
 from gate.decision import Settings, Situation, exit_code, verdict_on
 from gate.decision.comparison import PASS_RATE, passed
 from gate.decision.consistency import compares_trials
+from gate.decision.facts import MAX_WORDING_CHARS
 from gate.decision.rules import place
 from gate.errors import GateError, MeasureError
 from gate.model import (
@@ -259,6 +260,7 @@ class Keeper:
         self._cases = cases
         self._criteria = [replace(criterion, blocking=True) for criterion in criteria]
         self._compares = compares_trials(self._criteria)
+        self._text = MAX_WORDING_CHARS if any(criterion.lexical for criterion in criteria) else 0
 
     def keep(self, trial: Trial) -> Trial:
         case = self._cases.get(trial.case_id)
@@ -266,7 +268,7 @@ class Keeper:
         if failed and self._room > 0:
             self._room -= sum(len(turn.text) for turn in trial.invocations)
             return trial
-        return digested(trial, failed=failed, calls=self._compares)
+        return digested(trial, failed=failed, calls=self._compares, text=self._text)
 
 
 def keeper_of(header: Header, criteria: Sequence[Criterion] | None = None) -> Callable[[Trial], Trial]:

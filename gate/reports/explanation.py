@@ -868,9 +868,16 @@ def _of_criterion(found: fact.ThresholdExcused | fact.LimitExcused | fact.QuietR
             return f"{criterion.name}: {said}, as the baseline was above it too: {would}"
         case fact.QuietRise():
             said = f"{criterion.name}: {change(found.change, scale)}, beyond its margin"
-            return f"{with_means(said, row)}; it warns only"
+            return f"{with_means(said, row)}; it warns only{_wording(found.wording)}"
         case _:
             assert_never(found)
+
+
+def _wording(found: fact.Wording | None) -> str:
+    """Return one answer as it is worded now, and as it was if that is known."""
+    if found is None:
+        return ""
+    return f": {found.case_id} says “{found.now}”" + (f", and said “{found.before}”" if found.before else "")
 
 
 def _few(found: fact.FewCases | fact.ThinBaseline, *, told: bool) -> str:
@@ -910,7 +917,6 @@ _OfAnswers = (
     fact.RepeatsAlike
     | fact.RepeatsOnce
     | fact.CallsNotReported
-    | fact.EmptyAnswers
     | fact.OneAnswer
     | fact.CasesUnchecked
     | fact.NotAccepted
@@ -930,10 +936,6 @@ def _of_answers(found: _OfAnswers) -> str:
         case fact.CallsNotReported():
             scores = f"the scores of {', '.join(found.criteria)} are right only if the agent made none"
             return f"no answer reports a tool call, although answers of the baseline did: {scores}"
-        case fact.EmptyAnswers():
-            are = "is" if found.empty == 1 else "are"
-            empty = f"{found.empty} of {count(found.of, 'answer')} {are} empty"
-            return f"{empty}, and an empty answer holds {', '.join(found.criteria)}"
         case fact.OneAnswer():
             same = f"all {count(found.answers, 'answer')} to {count(found.cases, 'case')} are the same"
             return f"{same}, and the same answer always holds {', '.join(found.criteria)}"

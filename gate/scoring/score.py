@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from gate.errors import first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import InAgentMetric, RunInAgent, checked
-from gate.model import ARGUMENTS, CALLS, PARTS, RESPONSE, RESULTS, Case, Criterion, Score, Trial
+from gate.model import ARGUMENTS, CALLS, PARTS, RESPONSE, RESULTS, Case, Criterion, ErrorKind, Score, Trial, TrialError
 from gate.security.limits import described
 
 
@@ -85,6 +85,7 @@ async def score_trial(
     Hard criteria come first: where one that blocks fails, the trial's other scores are not computed. What breaks one
     before the agent fails is broken all the same.
     """
+    trial = _silence_as_failure(trial)
     case, performance = case.as_held(trial.invocations), TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
         return replace(trial, scores=await _broken_before(scorers, case, performance, judge)) if trial.failed else trial
@@ -116,6 +117,18 @@ async def score_trial(
         scores[name] = _combined(composite, case, scores)
     _keep_to_scale(scorers if composites else (), scores)
     return replace(trial, scores=scores)
+
+
+def _silence_as_failure(trial: Trial) -> Trial:
+    """Return the trial as failed if one of its answers says and does nothing; such an answer is of no use to a user."""
+    if trial.error is not None:
+        return trial
+    for number, turn in enumerate(trial.invocations, start=1):
+        if turn.is_silent:
+            where = f"turn {number}: " if len(trial.invocations) > 1 else ""
+            said = f"{where}the answer has neither text nor tool calls"
+            return replace(trial, error=TrialError(ErrorKind.PROTOCOL, said))
+    return trial
 
 
 ROUNDING = 1e-9

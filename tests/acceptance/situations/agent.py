@@ -45,6 +45,8 @@ def act(plan: str, message: str) -> Any:
             return {**answer, "output": "something else entirely"}
         case "half":
             return {**answer, "output": f"{answer['output']} or perhaps not quite so sure"}
+        case "friendly":
+            return {**answer, "output": f"{answer['output']} Have a nice day!"}
         case "other_tool":
             return {**answer, "tool_calls": [{"name": "delete_account", "arguments": {}}]}
         case "no_tools":
