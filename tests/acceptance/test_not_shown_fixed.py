@@ -1,0 +1,56 @@
+"""A change that was measured regressed stays red until a measurement passes; an open answer does not clear it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import Project
+from tests.acceptance.test_situations import FOLDER, suite_of
+
+CASES = 4
+
+
+def configuration() -> dict[str, Any]:
+    return {
+        "suite": "suite.yaml",
+        "agent": {"python": "agent:answer", "concurrency": 8},
+        "criteria": {"tool_trajectory_avg_score": 0.5},
+        "gate": {"confirm_after": "100ms"},
+    }
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project whose branch broke one of four cases, and was measured so."""
+    project = Project(tmp_path)
+    shutil.copy(FOLDER / "agent.py", project.root / "agent.py")
+    project.write("behaviour.json", {})
+    project.write("suite.yaml", suite_of(CASES))
+    project.write("gate.yaml", json.dumps(configuration()))
+    project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
+    project.commit("base")
+    assert project.gate("run", "--trials", "5", "--record", ".gate/base.jsonl", "--quiet").code == 0
+    assert project.gate("baseline", "save", ".gate/base.jsonl").code == 0
+    project.git("checkout", "-qb", "change")
+    assert measured(project, {"c01": "no_tools"}) == (1, "regressed", "cases_broke")
+    return project
+
+
+def measured(project: Project, behaviour: Mapping[str, Any]) -> tuple[int, str, str]:
+    """Commit what the agent does now, run the gate, and return its exit code, verdict and what that rests on."""
+    project.write("behaviour.json", behaviour)
+    project.git("commit", "-qam", "another commit")
+    code, result = project.result("run")
+    return code, result["verdict"], result["suites"][0]["facts"]["cause"]["kind"]
+
+
+def test_an_open_answer_stays_red_and_a_pass_clears_it(project: Project) -> None:
+    open_answer = {"c01": ["no_tools", "good", "good"], "c02": ["no_tools", "good", "good", "good"], "c03": ["good", "no_tools", "good", "good"]}
+    assert measured(project, open_answer) == (1, "regressed", "not_shown_fixed")
+    assert measured(project, {"c01": "good"}) == (0, "pass", "no_worse")
