@@ -24,7 +24,7 @@ from gate.baselines.union import is_sound, unite, without
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import FULL, STORED, Side
 from gate.records import Record, away, record_lines, strip
-from gate.records.keys import Stored, commit_key, key_of
+from gate.records.keys import Stored, commit_key, key_of, suite_key
 from gate.security.limits import shorten
 from gate.system.git import COMMIT_ID
 
@@ -191,6 +191,17 @@ class Store(ABC):
     @abstractmethod
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         """What is stored, newest first; of one suite or of all."""
+
+    def suites_at(self, commits: Sequence[str]) -> frozenset[str]:
+        """Return the folder names of the suites that the nearest of these commits has records of."""
+        found: dict[str, set[str]] = {}
+        for name, key in self._names():
+            found.setdefault(key, set()).add(name)
+        return next((frozenset(found[key]) for key in map(key_of, commits) if key in found), frozenset())
+
+    def _names(self) -> Iterable[tuple[str, str]]:
+        """The folder name of its suite and the key of every record; stores that can tell without reading say so."""
+        return ((suite_key(entry.suite_id), entry.key) for entry in self.entries())
 
     @abstractmethod
     def read(self, entry: Entry) -> Record:

@@ -117,6 +117,11 @@ class BlobStore(Store):
             found.append(Entry(header.suite_id, header.commit, header.created, key, header.dirty))
         return newest_first(found)
 
+    def _names(self) -> Iterable[tuple[str, str]]:
+        for key in self._records(""):
+            folder, _, name = key.removesuffix(SUFFIX).partition("/")
+            yield folder, name
+
     def contents(self) -> Iterator[Stored]:
         def opened(key: str) -> BinaryIO:
             return io.BytesIO(self._get(key) or b"")

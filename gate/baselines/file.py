@@ -130,6 +130,9 @@ class FileStore(Store):
             found.append(Entry(header.suite_id, header.commit, header.created, str(path), header.dirty))
         return newest_first(found)
 
+    def _names(self) -> Iterable[tuple[str, str]]:
+        return ((path.parent.name, path.stem) for path in self.folder.glob(f"*/*{SUFFIX}") if path.name != LEDGER)
+
     def read(self, entry: Entry) -> Record:
         return self._read(Path(entry.where), entry.suite_id)
 

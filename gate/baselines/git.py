@@ -187,6 +187,9 @@ class GitStore(Store):
         names = {file.suite: self._checked(file, self._parse(file)).header.suite_id for file in newest.values()}
         return [_entry(file, names[file.suite]) for file in files]
 
+    def _names(self) -> Iterable[tuple[str, str]]:
+        return ((file.suite, file.key) for file in self._listed().files)
+
     def contents(self) -> Iterator[Stored]:
         files = self._listed().files
         for start in range(0, len(files), AT_ONCE):

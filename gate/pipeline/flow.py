@@ -32,7 +32,7 @@ from gate.pipeline.judge_stored import close_with
 from gate.pipeline.memory import Memory
 from gate.pipeline.past import past_rates
 from gate.pipeline.progress import Progress
-from gate.pipeline.reference import References, find_baselines, store_kind
+from gate.pipeline.reference import References, find_baselines, store_kind, suites_left_out
 from gate.pipeline.release import OwnRecord, own_record
 from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import RunOptions, Session, check_version, may_change, open_session
@@ -79,7 +79,7 @@ async def run_gate(
         session = open_session(config, options, environment, progress, stack, written, version)
         check_outputs(outputs)  # creates them, so the work tree has been looked at before
         _check_judged(plans, session.settings)
-        baselines = [_baselines(session, plan) for plan in plans]
+        baselines = _all_baselines(session, plans)
         session = _sharing(session, plans, baselines)
         runs = [await _run_suite(session, plans, found) for found in baselines]
         suites, paths = _stepped_down(runs, environment), [run.path for run in runs]
@@ -124,6 +124,16 @@ def _baselines(session: Session, plan: Plan, runs: Set[str] = frozenset()) -> Re
     """What a suite is compared with; ``runs``: not with these, which may be stored already."""
     config, store, where = session.config, session.store, session.where
     return find_baselines(config, store, plan.suite.id, where, session.git, runs, plan=plan.planned)
+
+
+def _all_baselines(session: Session, plans: Sequence[Plan]) -> list[References]:
+    """Return what each suite is compared with; the first also owes what the base has of suites that are not run."""
+    found = [_baselines(session, plan) for plan in plans]
+    suites = [plan.suite.id for plan in plans]
+    gone = suites_left_out(session.config, session.store, suites, session.where, session.environment)
+    if gone:
+        found[0] = replace(found[0], doubts=(*found[0].doubts, gone))
+    return found
 
 
 def _sharing(session: Session, plans: Sequence[Plan], baselines: Sequence[References]) -> Session:
@@ -200,7 +210,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
         spoiled = Spoiled(session, plan, found.all, journal.header).among(journal.resumed)
         journal = stack.enter_context(_without_outage(session, journal, header, spoiled, memory))
         if journal.resumed:  # this very run may be what is stored
-            found = _baselines(session, plan, runs_in(journal.header))
+            found = replace(_baselines(session, plan, runs_in(journal.header)), doubts=found.doubts)
         base = await base_agent(session, found.first, stack)
         run_id = journal.header.run_id
         before = _earlier(session, plan, journal.header, found)

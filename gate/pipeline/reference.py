@@ -16,16 +16,17 @@ from gate.baselines.ledger import LAPSED, Ledger, Mark
 from gate.baselines.pairing import Reference, match_cases, reference_to
 from gate.baselines.tags import series_of
 from gate.baselines.union import run_ids, without
-from gate.config.load import Config
+from gate.config.base_policy import path_at
+from gate.config.load import Config, load_config
 from gate.config.schema import NO_STORE
 from gate.decision.cases import LEAST_LOST, MOST_LOST
-from gate.errors import BaselineError, ConfigError
+from gate.errors import BaselineError, ConfigError, GateError
 from gate.model import BaselineInfo
 from gate.model.facts import Note, Unproven
 from gate.pipeline.drift import drift_in, later, since
 from gate.records import PlannedCase, Record
-from gate.records.keys import UNCOMMITTED, commit_key, key_of
-from gate.reports.formatting import count
+from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
+from gate.reports.formatting import count, listing
 from gate.security.environment import TOKEN, in_ci
 from gate.security.escape import one_line
 from gate.security.limits import shorten
@@ -317,6 +318,38 @@ def _find_baselines(
     if anchor is None or (own.records and _is_same(own, anchor)):
         return References((own,), notes, proven, doubts, *people)
     return References((own, anchor) if own.records else (anchor,), notes, proven, doubts, *people)
+
+
+def suites_left_out(
+    config: Config, store: Store | None, suites: Sequence[str], where: GitContext, environment: Mapping[str, str]
+) -> str:
+    """Return which suites the base's own configuration runs, and has records of, that are not run now; empty for none.
+
+    A suite that was renamed or removed would leave nothing to compare. One store may serve several configurations, so
+    the base's own says which of its suites are meant.
+    """
+    if store is None or where.base is None or not suites or config.file.select is not None:
+        return ""
+    here = {suite_key(suite_id) for suite_id in suites}
+    gone = store.suites_at(where.ancestors) - here
+    if not gone:
+        return ""
+    from gate.config.resolve import make_plans  # weight: only if a suite may be gone
+
+    try:
+        with path_at(where.base, config.path, environment) as path:
+            before = [plan.suite.id for plan in make_plans(load_config(path), environment)]
+    except GateError:
+        return ""
+    names = [suite_id for suite_id in before if suite_key(suite_id) in gone]
+    if not names:
+        return ""
+    return f"the {'suite' if len(names) == 1 else 'suites'} {listing(map(one_line_of, names))}, renamed or removed"
+
+
+def one_line_of(name: str) -> str:
+    """Return a name from outside as a line can hold it."""
+    return shorten(one_line(name, 200), 60)
 
 
 def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext, found: References) -> References:

@@ -51,6 +51,10 @@ def measured(project: Project, behaviour: Mapping[str, Any]) -> tuple[int, str, 
 
 
 def test_an_open_answer_stays_red_and_a_pass_clears_it(project: Project) -> None:
-    open_answer = {"c01": ["no_tools", "good", "good"], "c02": ["no_tools", "good", "good", "good"], "c03": ["good", "no_tools", "good", "good"]}
+    open_answer = {
+        "c01": ["no_tools", "good", "good"],
+        "c02": ["no_tools", "good", "good", "good"],
+        "c03": ["good", "no_tools", "good", "good"],
+    }
     assert measured(project, open_answer) == (1, "regressed", "not_shown_fixed")
     assert measured(project, {"c01": "good"}) == (0, "pass", "no_worse")

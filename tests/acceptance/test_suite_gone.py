@@ -1,0 +1,57 @@
+"""A suite that the base measured and the change renames or removes is not compared, and says so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import Project
+from tests.acceptance.test_situations import FOLDER, suite_of
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two suites of one configuration, each with a baseline of the base commit."""
+    project = Project(tmp_path_factory.mktemp("base"))
+    shutil.copy(FOLDER / "agent.py", project.root / "agent.py")
+    project.write("behaviour.json", {})
+    for name in ("one", "two"):
+        project.write(f"evals/{name}/suite.yaml", suite_of(2))
+        project.write(f"evals/{name}/test_config.json", {"criteria": {"tool_trajectory_avg_score": 1.0}})
+    project.write("gate.yaml", {"suite": "evals", "agent": {"python": "agent:answer"}})
+    project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
+    project.commit("base")
+    assert project.gate("run", "--trials", "3", "--quiet").code == 0
+    assert project.gate("baseline", "save").code == 0
+    project.git("checkout", "-qb", "change")
+    return project.root
+
+
+@pytest.fixture
+def project(base: Path, tmp_path: Path) -> Project:
+    shutil.copytree(base, tmp_path / "project", symlinks=True)
+    return Project(tmp_path / "project")
+
+
+def judged(project: Project, *words: str) -> tuple[int, Any]:
+    project.commit("change")
+    code, result = project.result("run", *words)
+    return code, [suite["facts"]["cause"] for suite in result["suites"]]
+
+
+@pytest.mark.parametrize("change", [("mv", "evals/two", "evals/three"), ("rm", "-rq", "evals/two")])
+def test_a_suite_that_is_renamed_or_removed_is_not_compared(project: Project, change: tuple[str, ...]) -> None:
+    project.git(*change)
+    code, causes = judged(project)
+    assert code == 1
+    assert causes[0]["kind"] == "incomplete"
+    assert "two" in json.dumps(causes[0]["gaps"])
+
+
+def test_a_run_of_selected_cases_owes_nothing_for_the_others(project: Project) -> None:
+    project.write("README.md", "another file")
+    assert judged(project, "--case", "c00")[0] == 0
