@@ -1,0 +1,92 @@
+"""How two results differ: path by path, and in a table of verdicts."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+MOST_PATHS = 20
+MOST_CHARACTERS = 160
+GONE = "(none)"
+
+
+class Change(Struct, frozen=True):
+    """A situation whose result is another one now."""
+
+    name: str
+    before: Any
+    now: Any
+
+
+def outcome(report: Any) -> str:
+    """Verdict and exit code, and the verdicts of the suites where there are several."""
+    if not report:
+        return "nothing"
+    suites = [suite["verdict"] for suite in report.get("suites", ())]
+    several = f" ({', '.join(suites)})" if len(suites) > 1 else ""
+    return f"{report['verdict']}{several}, exit {report['exit_code']}"
+
+
+def paths(before: Any, now: Any, path: str = "") -> Iterator[str]:
+    """Each place in which they differ, as ``path: before → now``."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted(before.keys() | now.keys()):
+            yield from paths(before.get(key, GONE), now.get(key, GONE), f"{path}.{key}" if path else key)
+    elif isinstance(before, list) and isinstance(now, list) and _is_keyed(before) and _is_keyed(now):
+        yield from paths(_by_key(before), _by_key(now), path)
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for number, (one, other) in enumerate(zip(before, now, strict=True)):
+            yield from paths(one, other, f"{path}[{number}]")
+    elif before != now:
+        yield f"{path}: {_shown(before)} → {_shown(now)}"
+
+
+def _key(value: Any) -> str:
+    """The name by which a list's object is known: that of a case, a criterion or a suite."""
+    if not isinstance(value, dict):
+        return ""
+    named = value.get("id") or value.get("suite_id") or value.get("criterion")
+    return named if isinstance(named, str) else ""
+
+
+def _is_keyed(values: Sequence[Any]) -> bool:
+    keys = [_key(value) for value in values]
+    return all(keys) and len(set(keys)) == len(keys)
+
+
+def _by_key(values: Sequence[Any]) -> dict[str, Any]:
+    return {_key(value): value for value in values}
+
+
+def _shown(value: Any) -> str:
+    if value is GONE:
+        return GONE
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + " …"
+
+
+def told(changes: Sequence[Change], checked: int) -> Iterator[str]:
+    """What differs and how, and a table of the verdicts that changed."""
+    for change in changes:
+        before, now = outcome(change.before), outcome(change.now)
+        yield f"{change.name}: {before} → {now}" if before != now else f"{change.name}: {now}, as before"
+        found = list(paths(change.before, change.now))
+        yield from (f"    {line}" for line in found[:MOST_PATHS])
+        if len(found) > MOST_PATHS:
+            yield f"    … and {len(found) - MOST_PATHS} more"
+    if changes:
+        yield ""
+        yield from table(changes)
+    yield f"{checked} situations, {len(changes)} differ"
+
+
+def table(changes: Iterable[Change]) -> Iterator[str]:
+    """How many went from which outcome to which."""
+    counts = Counter((outcome(change.before), outcome(change.now)) for change in changes)
+    for (before, now), number in sorted(counts.items()):
+        yield f"{number:4}  {before} → {now}" if before != now else f"{number:4}  {now}, as before"
+    yield ""
