@@ -753,9 +753,19 @@ def two_stored_records_are_pooled() -> list[Suite]:
 
 def write(name: str, folder: Path) -> Path:
     """The situation of this name in a new folder, as a watched run would have kept it."""
+    return keep(SITUATIONS[name](), folder)
+
+
+def write_pair(before: Sequence[Sequence[float]], now: Sequence[Sequence[float]], folder: Path) -> Path:
+    """Recorded trials of tasks in the same order, of which each earned a reward or did not."""
+    reward = Criterion("reward", "reward", Scale.BINARY, pass_threshold=0.5, fingerprint="reward")
+    sides = [{f"task-{n:02}": list(values) for n, values in enumerate(side)} for side in (now, before)]
+    return keep(compared(run(sides[0], [reward]), stored(sides[1], [reward])), folder)
+
+
+def keep(suites: Sequence[Suite], folder: Path) -> Path:
     folder.mkdir(parents=True)
     about = []
-    suites = SITUATIONS[name]()
     for number, suite in enumerate(suites, 1):
         end = f"-{number}" if len(suites) > 1 else ""
         references = []
@@ -769,5 +779,5 @@ def write(name: str, folder: Path) -> Path:
         (folder / f"run{end}.jsonl").write_bytes(b"".join(record_lines(suite.record)))
         kept = {"record": f"run{end}.jsonl", "references": references}
         about.append({**kept, "accepted": suite.accepted, "expired": suite.expired})
-    (folder / "kept.json").write_text(json.dumps({"of": name, "suites": about}), encoding="utf-8")
+    (folder / "kept.json").write_text(json.dumps({"suites": about}), encoding="utf-8")
     return folder

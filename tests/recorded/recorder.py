@@ -4,12 +4,14 @@ Where a situation comes from is one of:
 
     row: SENTENCE      an entry of tests/acceptance/situations/*.yaml, or of made.yaml here, which is of the same form
     test: NODE         a test that runs the command; `nth` says which of its results, from 0 (the last: -1)
+    pair: KIND         recorded trials of benchmarks/recorded.py, the `nth` comparison of this kind
     flow: JOB          a job of a chain of benchmarks/flow.py, as `broken-0`
     drawn: NAME        a function of drawn.py, which writes the records down
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -23,7 +25,10 @@ from typing import Any
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
+from gate.model import Invocation, Score
+from gate.records import parse_record, record_lines
 from tests.recorded import drawn, files
 from tests.recorded.agreement import update
 from tests.recorded.differences import outcome, paths
@@ -33,7 +38,7 @@ REPOSITORY = OWN.parents[1]
 HOOK = OWN / "hook"
 INTO = "RECORDED_SITUATIONS"
 SCHEDULE = ("--chains", "1", "--cases", "30", "--processes", "1")
-FROM = ("row", "test", "flow", "drawn")
+FROM = ("row", "test", "pair", "flow", "drawn")
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
@@ -69,17 +74,17 @@ def told(name: str, entry: Mapping[str, Any], kept: Path) -> str:
     source = next(f"{key}: {entry[key]}" for key in FROM if key in entry)
     suites = msgspec.convert(about["suites"], tuple[files.Suite, ...])
     renamed = [
-        msgspec.structs.replace(
+        replace(
             suite,
             record=f"{suite.record}.gz",
             references=tuple(
-                msgspec.structs.replace(one, records=tuple(f"{file}.gz" for file in one.records))
-                for one in suite.references
+                replace(one, records=tuple(f"{file}.gz" for file in one.records)) for one in suite.references
             ),
         )
         for suite in suites
     ]
-    records = {f"{path.name}.gz": path.read_bytes() for path in kept.glob("*.jsonl")}
+    read = scores_of if entry.get("scores_only") else Path.read_bytes
+    records = {f"{path.name}.gz": read(path) for path in kept.glob("*.jsonl")}
     situation = files.save(name, files.About(entry["about"], source, tuple(renamed)), records)
     for file in (files.TEXT, files.COMMENT):
         path = situation.folder / file
@@ -92,11 +97,27 @@ def told(name: str, entry: Mapping[str, Any], kept: Path) -> str:
     return "\n    ".join((outcome(now), *differing[:6]))
 
 
+def scores_of(path: Path) -> bytes:
+    """The record without anything that was said or called, or that a metric says of it."""
+    record = parse_record(path.read_bytes())
+    bare = tuple(
+        replace(
+            trial,
+            invocations=tuple(Invocation(reports_calls=turn.shows_calls) for turn in trial.invocations),
+            scores={name: Score(score.value) for name, score in trial.scores.items()},
+            log="",
+        )
+        for trial in record.trials
+    )
+    plan = tuple(replace(case, expected=()) for case in record.header.plan)
+    return b"".join(record_lines(replace(record, header=replace(record.header, plan=plan), trials=bare)))
+
+
 def recorded(wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Path | None]]:
     """Runs what is wanted; the folder in which each was kept."""
     with tempfile.TemporaryDirectory(prefix="situations-") as name:
         folder = Path(name)
-        for key, run in (("drawn", _drawn), ("row", _rows), ("flow", _flow), ("test", _tests)):
+        for key, run in KINDS.items():
             own = {name: entry for name, entry in wanted.items() if key in entry}
             if own:
                 (folder / key).mkdir()
@@ -106,6 +127,15 @@ def recorded(wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Pat
 def _drawn(wanted: Mapping[str, Mapping[str, Any]], folder: Path) -> Iterator[tuple[str, Path | None]]:
     for name, entry in wanted.items():
         yield name, drawn.write(entry["drawn"], folder / name)
+
+
+def _pairs(wanted: Mapping[str, Mapping[str, Any]], folder: Path) -> Iterator[tuple[str, Path | None]]:
+    sys.path.insert(0, str(REPOSITORY / "benchmarks"))
+    recorded = importlib.import_module("recorded")
+    known = list(recorded.pairs(recorded.read(recorded.SHARED)))
+    for name, entry in wanted.items():
+        pair = [pair for pair in known if pair.kind == entry["pair"]][entry["nth"]]
+        yield name, drawn.write_pair(pair.before, pair.now, folder / name)
 
 
 @contextmanager
@@ -171,3 +201,6 @@ def _found(wanted: Mapping[str, Mapping[str, Any]], kept: Path, of: Any) -> Iter
     for name, entry in wanted.items():
         found, nth = by_name[of(entry)], entry.get("nth", 0)
         yield name, found[nth] if -len(found) <= nth < len(found) else None
+
+
+KINDS = {"drawn": _drawn, "row": _rows, "pair": _pairs, "flow": _flow, "test": _tests}
