@@ -45,21 +45,27 @@ def paths(before: Any, now: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {_shown(before)} → {_shown(now)}"
 
 
-def _key(value: Any) -> str:
-    """The name by which a list's object is known: that of a case, a criterion or a suite."""
+def _keys(value: Any) -> list[str]:
+    """The names by which a list's object is known: those of cases, of a criterion or of a suite."""
     if not isinstance(value, dict):
-        return ""
-    named = value.get("id") or value.get("suite_id") or value.get("criterion")
-    return named if isinstance(named, str) else ""
+        return []
+    named = value.get("ids") or [value.get("suite_id") or value.get("criterion")]
+    return [name for name in named if isinstance(name, str)]
 
 
 def _is_keyed(values: Sequence[Any]) -> bool:
-    keys = [_key(value) for value in values]
-    return all(keys) and len(set(keys)) == len(keys)
+    keys = [_keys(value) for value in values]
+    together = [key for own in keys for key in own]
+    return all(keys) and len(set(together)) == len(together)
 
 
 def _by_key(values: Sequence[Any]) -> dict[str, Any]:
-    return {_key(value): value for value in values}
+    """Each object by its name, alone where several were written together."""
+    found = {}
+    for value in values:
+        said = {name: told for name, told in value.items() if name != "ids"}
+        found |= dict.fromkeys(_keys(value), said)
+    return found
 
 
 def _shown(value: Any) -> str:

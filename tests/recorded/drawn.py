@@ -245,11 +245,6 @@ def mean_exactly_at_the_threshold() -> list[Suite]:
 
 
 @situation
-def mean_far_above_the_threshold() -> list[Suite]:
-    return alone(run(spread(named(40), 1, 39), [with_threshold(CALLS, 0.8)]))
-
-
-@situation
 def mean_far_below_the_threshold() -> list[Suite]:
     return alone(run(spread(named(20), 3, 12), [with_threshold(CALLS, 0.8)]))
 
@@ -350,12 +345,6 @@ def imported_check_without_a_threshold_never_passes() -> list[Suite]:
 
 
 @situation
-def imported_check_without_a_threshold_passes() -> list[Suite]:
-    criterion = replace(JUDGED, name="hallucination", metric="hallucinations_v1", scale=Scale.UNIT, threshold=None)
-    return alone(run(always(named(5), 3, {"hallucination": 0.9}), [criterion]))
-
-
-@situation
 def own_thresholds_hold_and_the_suites_mean_is_missed() -> list[Suite]:
     criteria = [with_threshold(WORDS, 0.8)]
     cases = plan(named(40), **{WORDS.name: 0.5})
@@ -416,11 +405,6 @@ def the_suite_is_renamed_and_half_of_it_breaks() -> list[Suite]:
 def the_failing_cases_are_edited() -> list[Suite]:
     now = always(named(10), 3) | always(named(3), 3, 0.0)
     return compared(run(now, cases=plan(named(10), edited=named(3))), stored(always(named(10), 5)))
-
-
-@situation
-def edited_cases_pass() -> list[Suite]:
-    return compared(run(always(named(10), 3), cases=plan(named(10), edited=named(3))), stored(always(named(10), 5)))
 
 
 @situation
@@ -491,24 +475,10 @@ def a_95th_percentile_is_missed() -> list[Suite]:
 
 
 @situation
-def a_95th_percentile_holds() -> list[Suite]:
-    criteria = [CALLS, replace(LATENCY, quantiles=((0.95, 3.0), (0.5, 2.0)))]
-    return alone(run(always(named(40), 3, {"latency": 1.0}), criteria))
-
-
-@situation
 def cost_doubles_and_may_block() -> list[Suite]:
     criteria = [CALLS, replace(COST, blocks_regression=True, margin=0.1)]
     return compared(
-        run(always(named(20), 3, {"cost": 0.04}), criteria), stored(always(named(20), 5, {"cost": 0.02}), criteria)
-    )
-
-
-@situation
-def cost_doubles_and_only_warns() -> list[Suite]:
-    criteria = [CALLS, COST]
-    return compared(
-        run(always(named(20), 3, {"cost": 0.04}), criteria), stored(always(named(20), 5, {"cost": 0.02}), criteria)
+        run(always(named(8), 3, {"cost": 0.04}), criteria), stored(always(named(8), 5, {"cost": 0.02}), criteria)
     )
 
 
@@ -534,20 +504,6 @@ def added_easy_cases_lift_the_mean_over_the_threshold() -> list[Suite]:
 
 
 @situation
-def a_trade() -> list[Suite]:
-    before = always(named(40), 5) | always(named(4), 5, 0.0)
-    now = always(named(40), 5) | always(named(2, 10), 5, 0.0)
-    return compared(run(now), stored(before))
-
-
-@situation
-def a_trade_that_only_warns() -> list[Suite]:
-    before = always(named(40), 5) | always(named(4), 5, 0.0)
-    now = always(named(40), 5) | always(named(2, 10), 5, 0.0)
-    return compared(run(now, settings=Settings(on_tradeoff="warn")), stored(before))
-
-
-@situation
 def more_cases_are_repaired() -> list[Suite]:
     before = always(named(20), 5) | always(named(6), 5, 0.0)
     return compared(run(always(named(20), 3)), stored(before))
@@ -563,8 +519,8 @@ def a_small_loss_on_few_cases() -> list[Suite]:
 def a_graded_score_falls() -> list[Suite]:
     criteria = [replace(WORDS, name="answer", metric="similarity", threshold=None, pass_threshold=None)]
     rng = Random(7)
-    before = {case: [{"answer": min(1.0, rng.gauss(0.8, 0.05))} for _ in range(5)] for case in named(30)}
-    now = {case: [{"answer": min(1.0, rng.gauss(0.7, 0.05))} for _ in range(3)] for case in named(30)}
+    before = {case: [{"answer": min(1.0, rng.gauss(0.8, 0.05))} for _ in range(5)] for case in named(20)}
+    now = {case: [{"answer": min(1.0, rng.gauss(0.7, 0.05))} for _ in range(3)] for case in named(20)}
     return compared(run(now, criteria), stored(before, criteria))
 
 
@@ -572,8 +528,8 @@ def a_graded_score_falls() -> list[Suite]:
 def a_graded_score_stays() -> list[Suite]:
     criteria = [replace(WORDS, name="answer", metric="similarity", threshold=None, pass_threshold=None, margin=0.05)]
     rng = Random(8)
-    before = {case: [{"answer": min(1.0, rng.gauss(0.8, 0.05))} for _ in range(5)] for case in named(30)}
-    now = {case: [{"answer": min(1.0, rng.gauss(0.8, 0.05))} for _ in range(3)] for case in named(30)}
+    before = {case: [{"answer": min(1.0, rng.gauss(0.8, 0.05))} for _ in range(5)] for case in named(20)}
+    now = {case: [{"answer": min(1.0, rng.gauss(0.8, 0.05))} for _ in range(3)] for case in named(20)}
     return compared(run(now, criteria), stored(before, criteria))
 
 
@@ -595,7 +551,7 @@ def the_base_holds_and_the_anchor_does_not() -> list[Suite]:
 
 @situation
 def both_the_base_and_the_anchor_hold() -> list[Suite]:
-    cases = named(24)
+    cases = named(10)
     record = run(always(cases, 3), anchored=True, settings=Settings(comparisons=2))
     base, anchor = stored(always(cases, 5)), stored(always(cases, 5), commit=ANCHOR)
     held = (against(base, name="base"), against(anchor, name="anchor", distance=7, of_change=False))
@@ -621,8 +577,8 @@ def the_change_loosens_a_threshold_that_it_misses() -> list[Suite]:
 
 @situation
 def a_loss_is_accepted() -> list[Suite]:
-    now = always(named(20), 3) | always(named(4), 3, 0.0)
-    return compared(run(now), stored(always(named(20), 5)), accepted="accepted by ada on 2026-01-02: known")
+    now = always(named(10), 3) | always(named(4), 3, 0.0)
+    return compared(run(now), stored(always(named(10), 5)), accepted="accepted by ada on 2026-01-02: known")
 
 
 @situation
@@ -635,8 +591,8 @@ def a_loss_and_a_missed_threshold_are_accepted() -> list[Suite]:
 
 @situation
 def an_acceptance_has_ended() -> list[Suite]:
-    now = always(named(20), 3) | always(named(4), 3, 0.0)
-    return compared(run(now), stored(always(named(20), 5)), expired="accepted by ada until 2026-01-02")
+    now = always(named(10), 3) | always(named(4), 3, 0.0)
+    return compared(run(now), stored(always(named(10), 5)), expired="accepted by ada until 2026-01-02")
 
 
 CALIBRATION = JudgeCalibration(both_pass=60, both_fail=25, only_judge=12, only_people=3)
@@ -651,7 +607,7 @@ def a_calibrated_judge_passes_more_than_people_do() -> list[Suite]:
 @situation
 def a_calibrated_judge_finds_a_loss() -> list[Suite]:
     criteria = [replace(JUDGED, threshold=None, calibration=CALIBRATION)]
-    before, now = _judged(always(named(30), 5)), _judged(spread(named(30), 3, 60))
+    before, now = _judged(always(named(20), 5)), _judged(spread(named(20), 3, 40))
     return compared(run(now, criteria), stored(before, criteria))
 
 
@@ -670,13 +626,6 @@ def the_budget_ended_before_an_epoch() -> list[Suite]:
 def the_budget_ended_after_a_loss_was_proven() -> list[Suite]:
     now = always(named(20), 1) | always(named(8), 2, 0.0)
     return compared(run(now, stopped="budget.runs: 28 runs are made"), stored(always(named(20), 5)))
-
-
-@situation
-def a_selection_by_tag_passes() -> list[Suite]:
-    header = {"selected": True, "scope": "tag smoke", "whole": 20}
-    record = run(always(named(6), 3), header=header, deselected=frozenset(named(14, 6)))
-    return compared(record, stored(always(named(20), 5)))
 
 
 @situation
@@ -717,13 +666,7 @@ def one_of_two_suites_regressed() -> list[Suite]:
 @situation
 def a_hundred_cases_fall_by_five_points() -> list[Suite]:
     cases = named(100)
-    return compared(run(spread(cases, 3, 264)), stored(spread(cases, 5, 465, seed=2)))
-
-
-@situation
-def a_hundred_cases_fall_by_fifteen_points() -> list[Suite]:
-    cases = named(100)
-    return compared(run(spread(cases, 2, 156)), stored(spread(cases, 5, 465, seed=2)))
+    return compared(run(spread(cases, 3, 264)), stored(spread(cases, 3, 279, seed=2)))
 
 
 @situation
@@ -757,9 +700,9 @@ def write(name: str, folder: Path) -> Path:
 
 
 def write_pair(before: Sequence[Sequence[float]], now: Sequence[Sequence[float]], folder: Path) -> Path:
-    """Recorded trials of tasks in the same order, of which each earned a reward or did not."""
+    """Recorded trials of every second task, which earned a reward or did not; the tasks are in the same order."""
     reward = Criterion("reward", "reward", Scale.BINARY, pass_threshold=0.5, fingerprint="reward")
-    sides = [{f"task-{n:02}": list(values) for n, values in enumerate(side)} for side in (now, before)]
+    sides = [{f"task-{n:02}": list(values) for n, values in enumerate(side[::2])} for side in (now, before)]
     return keep(compared(run(sides[0], [reward]), stored(sides[1], [reward])), folder)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ FOLDER = Path(__file__).parent / "situations"
 ABOUT, RESULT, TEXT, COMMENT = "situation.json", "result.json", "report.txt", "comment.md"
 LEFT_OUT = ("gate_version", "record_paths")
 """Keys of a result that differ between versions and places, and say nothing of a verdict."""
+LEFT_OUT_OF_CASES = ("complexity", "duration", "expected", "location")
+"""Keys of a case that repeat its record, or how long it took."""
 NOTHING: tuple[object, ...] = (None, "", [], {})
 DIGITS = 9
 """Significant digits of a number: the last ones of a sum are the machine's."""
@@ -108,19 +110,31 @@ def save(name: str, about: About, records: Mapping[str, bytes], folder: Path = F
 
 
 def agreed(report: Any) -> Any:
-    """A JSON report without what differs between versions and places, and without what is empty or false."""
+    """A JSON report without what differs between versions and places, without what is empty, and in short."""
     return settled({key: value for key, value in report.items() if key not in LEFT_OUT})
+
+
+def _grouped(cases: Sequence[Any]) -> list[Any]:
+    """Cases of which the same is said, together: under ``ids`` instead of ``id``."""
+    found: dict[str, dict[str, Any]] = {}
+    for case in cases:
+        said = {key: value for key, value in case.items() if key != "id" and key not in LEFT_OUT_OF_CASES}
+        group = found.setdefault(json.dumps(said, sort_keys=True), {"ids": [], **said})
+        group["ids"].append(case["id"])
+    return list(found.values())
 
 
 def settled(value: Any) -> Any:
     """The value with rounded numbers, and without keys that hold nothing: a key that is new and empty is no change.
 
-    A criterion is written as its name: what is demanded of it stands in the record.
+    A criterion is written as its name, since what is demanded of it stands in the record; cases that are alike are one.
     """
     if isinstance(value, dict):
         kept = {key: settled(held) for key, held in value.items()}
         if isinstance(kept.get("criterion"), dict):
             kept["criterion"] = kept["criterion"]["name"]
+        if "suite_id" in kept:
+            kept["cases"] = _grouped(kept["cases"])
         return {key: held for key, held in kept.items() if held not in NOTHING and held is not False}
     if isinstance(value, list | tuple):
         return [settled(held) for held in value]
