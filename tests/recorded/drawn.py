@@ -319,8 +319,8 @@ def every_answer_is_empty_and_only_absence_is_asked() -> list[Suite]:
 @situation
 def a_closing_sentence_lowers_word_overlap() -> list[Suite]:
     criteria = [with_threshold(CALLS, 0.5), WORDS]
-    before = always(named(10), 5, {WORDS.name: 0.99})
-    now = always(named(10), 5, {WORDS.name: 0.79})
+    before = always(named(8), 5, {WORDS.name: 0.99})
+    now = always(named(8), 5, {WORDS.name: 0.79})
     return compared(run(now, criteria), stored(before, criteria))
 
 
@@ -469,9 +469,9 @@ def one_trial_is_over_its_limit() -> list[Suite]:
 def a_95th_percentile_is_missed() -> list[Suite]:
     criteria = [CALLS, replace(LATENCY, quantiles=((0.95, 3.0),))]
     now: dict[str, list[Told]] = {
-        case: [{"latency": 5.0 if n % 4 == 0 else 1.0}] * 3 for n, case in enumerate(named(40))
+        case: [{"latency": 5.0 if n % 4 == 0 else 1.0}] * 3 for n, case in enumerate(named(20))
     }
-    return compared(run(now, criteria), stored(always(named(40), 5, {"latency": 1.0}), criteria))
+    return compared(run(now, criteria), stored(always(named(20), 5, {"latency": 1.0}), criteria))
 
 
 @situation
@@ -519,8 +519,8 @@ def a_small_loss_on_few_cases() -> list[Suite]:
 def a_graded_score_falls() -> list[Suite]:
     criteria = [replace(WORDS, name="answer", metric="similarity", threshold=None, pass_threshold=None)]
     rng = Random(7)
-    before = {case: [{"answer": min(1.0, rng.gauss(0.8, 0.05))} for _ in range(5)] for case in named(20)}
-    now = {case: [{"answer": min(1.0, rng.gauss(0.7, 0.05))} for _ in range(3)] for case in named(20)}
+    before = {case: [{"answer": min(1.0, rng.gauss(0.8, 0.05))} for _ in range(5)] for case in named(12)}
+    now = {case: [{"answer": min(1.0, rng.gauss(0.7, 0.05))} for _ in range(3)] for case in named(12)}
     return compared(run(now, criteria), stored(before, criteria))
 
 
@@ -584,8 +584,8 @@ def a_loss_is_accepted() -> list[Suite]:
 @situation
 def a_loss_and_a_missed_threshold_are_accepted() -> list[Suite]:
     criteria = [with_threshold(CALLS, 0.9)]
-    now = always(named(20), 3) | always(named(10), 3, 0.0)
-    suites = compared(run(now, criteria), stored(always(named(20), 5), criteria))
+    now = always(named(10), 3) | always(named(5), 3, 0.0)
+    suites = compared(run(now, criteria), stored(always(named(10), 5), criteria))
     return [replace(suites[0], accepted="accepted by ada on 2026-01-02: known")]
 
 
@@ -607,7 +607,7 @@ def a_calibrated_judge_passes_more_than_people_do() -> list[Suite]:
 @situation
 def a_calibrated_judge_finds_a_loss() -> list[Suite]:
     criteria = [replace(JUDGED, threshold=None, calibration=CALIBRATION)]
-    before, now = _judged(always(named(20), 5)), _judged(spread(named(20), 3, 40))
+    before, now = _judged(always(named(12), 5)), _judged(spread(named(12), 3, 20))
     return compared(run(now, criteria), stored(before, criteria))
 
 
@@ -655,10 +655,10 @@ def no_pass_is_believed() -> list[Suite]:
 
 @situation
 def one_of_two_suites_regressed() -> list[Suite]:
-    broken = run(always(named(20), 3) | always(named(5), 3, 0.0), settings=Settings(comparisons=2, suites=2))
-    fine = run(always(named(20), 3), settings=Settings(comparisons=2, suites=2))
+    broken = run(always(named(8), 3) | always(named(4), 3, 0.0), settings=Settings(comparisons=2, suites=2))
+    fine = run(always(named(8), 3), settings=Settings(comparisons=2, suites=2))
     other = replace(fine, header=replace(fine.header, suite_id="billing", run_id="run-two"))
-    base = stored(always(named(20), 5))
+    base = stored(always(named(8), 5))
     base_two = replace(base, header=replace(base.header, suite_id="billing"))
     return [Suite(broken, (against(base),)), Suite(other, (against(base_two),))]
 
@@ -686,8 +686,8 @@ def a_stored_record_of_one_trial_a_case() -> list[Suite]:
 
 @situation
 def two_stored_records_are_pooled() -> list[Suite]:
-    now = always(named(20), 3) | always(named(3), 3, 0.0)
-    one, two = stored(always(named(20), 2)), stored(always(named(20), 2), commit=ANCHOR, agent="agent bbbb")
+    now = always(named(10), 3) | always(named(3), 3, 0.0)
+    one, two = stored(always(named(10), 2)), stored(always(named(10), 2), commit=ANCHOR, agent="agent bbbb")
     return compared(run(now), one, two)
 
 
@@ -700,9 +700,9 @@ def write(name: str, folder: Path) -> Path:
 
 
 def write_pair(before: Sequence[Sequence[float]], now: Sequence[Sequence[float]], folder: Path) -> Path:
-    """Recorded trials of every second task, which earned a reward or did not; the tasks are in the same order."""
+    """Recorded trials of every third task, which earned a reward or did not; the tasks are in the same order."""
     reward = Criterion("reward", "reward", Scale.BINARY, pass_threshold=0.5, fingerprint="reward")
-    sides = [{f"task-{n:02}": list(values) for n, values in enumerate(side[::2])} for side in (now, before)]
+    sides = [{f"task-{n:02}": list(values) for n, values in enumerate(side[::3])} for side in (now, before)]
     return keep(compared(run(sides[0], [reward]), stored(sides[1], [reward])), folder)
 
 
