@@ -78,6 +78,8 @@ LATENCY = Criterion(
 COST = Criterion("cost", "cost", Scale.USD, Direction.LOWER, blocks_regression=False, fingerprint="cost")
 ANSWER, CHANGED = "the order left the warehouse this morning", "something else entirely"
 HEAD, BASE, ANCHOR = "a" * 40, "b" * 40, "c" * 40
+ACCEPTED = "ada at 2026-01-02T10:00:00+00:00"
+EXPIRED = f"the acceptance of {BASE[:12]} by ada ended on 2026-01-02"
 ERRORS = {
     "crash": TrialError(ErrorKind.CRASH, "ValueError: the tool returned an unknown field"),
     "timeout": TrialError(ErrorKind.TIMEOUT, "no answer within 60 s"),
@@ -144,12 +146,13 @@ def trial(case: str, number: int, told: Told, criteria: Sequence[Criterion], **o
     if scores.get("silent"):
         said, met = "", False
     calls = (ToolCall("look_up", {"order": 1}),) if met and not scores.get("silent") else ()
+    # What an agent says is worded anew each time, unless it says nothing.
+    answer = hashlib.sha256(f"{case} {number} {others.get('side')} {others.get('started')}".encode()).hexdigest()[:16]
+    said = f"{said} (ticket {answer[:6]})" if said else said
     cost = scores.get("cost")
     usage = Usage(cost_usd=cost) if cost is not None else None
     turn = Invocation("where is it?", (Part(said),) if said else (), calls, usage=usage, reports_calls=True)
     found = {criterion.name: Score(scores.get(criterion.name, 1.0)) for criterion in criteria}
-    # What an agent says is worded anew each time, unless it said nothing.
-    answer = hashlib.sha256(f"{case} {number} {others.get('side')} {others.get('started')}".encode()).hexdigest()[:16]
     return Trial(case, number, invocations=(turn,), scores=found, duration=0.2, answer=answer, **others)
 
 
@@ -578,7 +581,7 @@ def the_change_loosens_a_threshold_that_it_misses() -> list[Suite]:
 @situation
 def a_loss_is_accepted() -> list[Suite]:
     now = always(named(10), 3) | always(named(4), 3, 0.0)
-    return compared(run(now), stored(always(named(10), 5)), accepted="accepted by ada on 2026-01-02: known")
+    return compared(run(now), stored(always(named(10), 5)), accepted=ACCEPTED)
 
 
 @situation
@@ -586,13 +589,13 @@ def a_loss_and_a_missed_threshold_are_accepted() -> list[Suite]:
     criteria = [with_threshold(CALLS, 0.9)]
     now = always(named(10), 3) | always(named(5), 3, 0.0)
     suites = compared(run(now, criteria), stored(always(named(10), 5), criteria))
-    return [replace(suites[0], accepted="accepted by ada on 2026-01-02: known")]
+    return [replace(suites[0], accepted=ACCEPTED)]
 
 
 @situation
 def an_acceptance_has_ended() -> list[Suite]:
     now = always(named(10), 3) | always(named(4), 3, 0.0)
-    return compared(run(now), stored(always(named(10), 5)), expired="accepted by ada until 2026-01-02")
+    return compared(run(now), stored(always(named(10), 5)), expired=EXPIRED)
 
 
 CALIBRATION = JudgeCalibration(both_pass=60, both_fail=25, only_judge=12, only_people=3)
@@ -671,10 +674,11 @@ def a_hundred_cases_fall_by_five_points() -> list[Suite]:
 
 @situation
 def every_trial_said_the_same() -> list[Suite]:
-    record = run(always(named(3), 3, 0.0) | always(named(7, 3), 3))
-    same = tuple(replace(one, answer=f"answer of {one.case_id}") for one in record.trials)
-    base = stored(always(named(10), 5))
-    alike = tuple(replace(one, answer=f"old answer of {one.case_id}") for one in base.trials)
+    record, base = run(always(named(3), 3, 0.0) | always(named(7, 3), 3)), stored(always(named(10), 5))
+    same = tuple(
+        replace(one, answer=f"answer {one.case_id}", invocations=record.trials[0].invocations) for one in record.trials
+    )
+    alike = tuple(replace(one, answer=f"old answer {one.case_id}") for one in base.trials)
     return compared(replace(record, trials=same), replace(base, trials=alike))
 
 

@@ -6,7 +6,6 @@ A version that judges in another way changes `judged`, and nothing else in this 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -61,9 +60,4 @@ def as_text(result: Result) -> str:
 
 def as_comment(result: Result) -> str:
     """The comment on a change, in Markdown."""
-    return load_report("markdown")(result)
-
-
-def verdicts(report: Any) -> Sequence[str]:
-    """The verdict of each suite of a JSON report."""
-    return [suite["verdict"] for suite in report.get("suites", ())]
+    return load_report("markdown")(result).replace(f"Agent Gate {result.version}", "Agent Gate VERSION")
