@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import unified_diff
 from typing import Any
 
 from msgspec import Struct
@@ -34,10 +35,14 @@ def outcome(report: Any) -> str:
 def paths(before: Any, now: Any, path: str = "") -> Iterator[str]:
     """Each place in which they differ, as ``path: before → now``."""
     if isinstance(before, dict) and isinstance(now, dict):
-        for key in sorted(before.keys() | now.keys()):
+        for key in sorted(before.keys() | now.keys(), key=lambda key: ("." in key, key)):  # files of text are last
             yield from paths(before.get(key, GONE), now.get(key, GONE), f"{path}.{key}" if path else key)
     elif isinstance(before, list) and isinstance(now, list) and _is_keyed(before) and _is_keyed(now):
         yield from paths(_by_key(before), _by_key(now), path)
+    elif _is_text(before) and _is_text(now):
+        for line in list(unified_diff(before, now, n=0, lineterm=""))[2:]:
+            if not line.startswith("@@"):
+                yield f"{path}: {line[0]} {line[1 : MOST_CHARACTERS + 1]}"
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for number, (one, other) in enumerate(zip(before, now, strict=True)):
             yield from paths(one, other, f"{path}[{number}]")
@@ -66,6 +71,10 @@ def _by_key(values: Sequence[Any]) -> dict[str, Any]:
         said = {name: told for name, told in value.items() if name != "ids"}
         found |= dict.fromkeys(_keys(value), said)
     return found
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(line, str) for line in value)
 
 
 def _shown(value: Any) -> str:
