@@ -548,7 +548,7 @@ def the_base_holds_and_the_anchor_does_not() -> list[Suite]:
     cases = named(24)
     record = run(spread(cases, 3, 54), anchored=True, settings=Settings(comparisons=2))
     base, anchor = stored(spread(cases, 5, 91, seed=2)), stored(spread(cases, 5, 117, seed=3), commit=ANCHOR)
-    held = (against(base, name="base"), against(anchor, name="anchor", distance=7, of_change=False))
+    held = (against(base), against(anchor, name="anchor", distance=7, of_change=False))
     return [Suite(record, held)]
 
 
@@ -557,7 +557,7 @@ def both_the_base_and_the_anchor_hold() -> list[Suite]:
     cases = named(10)
     record = run(always(cases, 3), anchored=True, settings=Settings(comparisons=2))
     base, anchor = stored(always(cases, 5)), stored(always(cases, 5), commit=ANCHOR)
-    held = (against(base, name="base"), against(anchor, name="anchor", distance=7, of_change=False))
+    held = (against(base), against(anchor, name="anchor", distance=7, of_change=False))
     return [Suite(record, held)]
 
 
