@@ -14,7 +14,7 @@ ENVIRON = test -x $(1)/bin/python || $(UV) venv --quiet --python $(BIN)/python $
 # Each process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test docs lint lock unit browser container oracle cluster connectors slow bench clean
+.PHONY: demo test docs golden lint lock unit browser container oracle cluster connectors slow bench clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/demo.py
@@ -129,6 +129,11 @@ bench: $(VENV)/.tested
 docs: $(VENV)/.tested
 	$(BIN)/python -m docs.tools.reference
 	$(BIN)/python -m docs.tools.transcripts --write
+
+# Everything that tests hold reports and results to: the recorded situations, and the reports of real runs.
+golden: $(VENV)/.tested
+	$(BIN)/python -m tests.recorded update
+	GATE_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/acceptance/test_golden_reports.py tests/unit/reports/test_golden.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate

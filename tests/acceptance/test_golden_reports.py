@@ -1,4 +1,4 @@
-"""Whole reports as they were agreed on, each from a real run of the command. GATE_UPDATE_GOLDEN=1 rewrites them."""
+"""Whole reports as they were agreed on, each from a real run of the command. `make golden` rewrites them."""
 
 from __future__ import annotations
 

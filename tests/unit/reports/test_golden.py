@@ -1,6 +1,6 @@
 """The published schema, as it was agreed on; whole reports are held to real runs in tests/acceptance.
 
-GATE_UPDATE_GOLDEN=1 rewrites it, for review.
+`make golden` rewrites it, for review.
 """
 
 from __future__ import annotations
