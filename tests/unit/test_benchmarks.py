@@ -13,6 +13,7 @@ from gate.decision import Settings
 
 REPOSITORY = Path(__file__).parents[2]
 STEADY = [[1.0] * 5] * 20
+SLOW = pytest.mark.slow
 
 
 def cell(*, blocked: int = 0, inconclusive: int = 0, passed: int = 0, runs: float = 1.0) -> simulate.Cell:
@@ -167,13 +168,19 @@ def test_luck_and_sessions_are_what_they_say() -> None:
     assert set(rates) == set(assumptions.ids(30)) and all(0 <= p <= 1 for p in rates.values())
     names = [name for name, _, _ in assumptions.rows()]
     assert len(names) == len(set(names))
+
+
+@SLOW
+def test_a_chain_of_changes_loses_what_is_not_blocked() -> None:
     lost, blocked = assumptions.creep(anchored=True, seed=1)
     assert lost == pytest.approx(assumptions.MERGES - blocked, abs=0.01)
 
 
-@pytest.mark.parametrize(("since", "blocked"), [(0, 3), (7, 0)])
-def test_a_drift_that_nights_have_measured_blocks_no_change(since: int, blocked: int) -> None:
-    said = [assumptions.nights(0.15, since, Settings(), seed).verdict for seed in range(3)]
+@pytest.mark.parametrize(
+    ("since", "seeds", "blocked"), [(0, 1, 1), pytest.param(0, 3, 3, marks=SLOW), pytest.param(7, 3, 0, marks=SLOW)]
+)
+def test_a_drift_that_nights_have_measured_blocks_no_change(since: int, seeds: int, blocked: int) -> None:
+    said = [assumptions.nights(0.15, since, Settings(), seed).verdict for seed in range(seeds)]
     assert said.count("REGRESSION") == blocked
 
 
@@ -218,7 +225,7 @@ def test_the_flows_table_tells_crashes_that_were_met_from_those_that_were_not() 
     assert "none met | 0 of 1" in lines
 
 
-@pytest.mark.slow
+@SLOW
 @pytest.mark.parametrize("agent", sorted(flow.AGENTS))
 def test_a_small_flow_runs_from_the_first_push_to_the_verdict(agent: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert flow.main(["--chains", "1", "--cases", "8", "--only", "unchanged", "--agent", agent]) == 0
