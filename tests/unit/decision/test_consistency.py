@@ -74,8 +74,6 @@ def test_equivalent_cases_are_compared_with_one_another_pass_by_pass() -> None:
         trial(one, n, way) for n, ways in enumerate(("aba", "cbd"), 1) for one, way in zip("xyz", ways, strict=True)
     ]
     assert values(cases, trials) == [None, None, 1.0, None, 1.0, 0.0]
-    told = compared(cases, [CRITERION], trials)[5].scores["steady"].reason
-    assert told == "d; trial 2 of x: c"
 
 
 def test_a_quarantined_case_is_compared_with_itself_alone() -> None:
@@ -142,7 +140,7 @@ def test_a_threshold_decides(patterns: str, verdict: Verdict) -> None:
 def test_a_second_pass_is_asked_for_where_one_says_nothing() -> None:
     step = decide("a")
     assert isinstance(step, More)
-    assert step.why == "trials are compared with one another"
+    assert [(request.tag, request.n) for request in step.requests] == [("full", 1)]
     alone = decide("a", exact_epochs=1)
     assert isinstance(alone, SuiteResult)
     assert alone.verdict is Verdict.NOT_MEASURED
