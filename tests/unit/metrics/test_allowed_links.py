@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -154,7 +153,6 @@ def test_any_text_is_judged(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_brackets_without_end_take_no_time() -> None:
-    started = time.process_time()
-    score("[" * 50_000 + "![" * 20_000)
-    assert time.process_time() - started < 60
+def test_brackets_without_end_are_read() -> None:
+    """With a parser that goes back for each of them this takes hours."""
+    assert score("[" * 50_000 + "![" * 20_000).value == 1.0

@@ -22,24 +22,19 @@ multi_turn_tool_use_quality_v1 tool_call_count_v1 inference_call_count_v1 token_
 ADK_NAMES = _ADK.split()
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_every_metric_loads_and_explains_itself(name: str) -> None:
-    metric = load_metric(name)
-    assert issubclass(metric, Metric)
-    assert metric.__doc__
+def test_every_metric_loads_and_explains_itself() -> None:
+    kinds = {name: load_metric(name) for name in METRICS}
+    assert [name for name, kind in kinds.items() if not (issubclass(kind, Metric) and kind.__doc__)] == []
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_every_metric_has_a_section_in_the_guide(name: str) -> None:
-    headings = [
-        line for page in REFERENCE.glob("*.md") for line in page.read_text().splitlines() if re.match(r"##+ ", line)
-    ]
-    assert any(f"`{name}`" in heading for heading in headings), f"no section on `{name}` in docs/reference"
+def test_every_metric_has_a_section_in_the_guide() -> None:
+    pages = "".join(page.read_text() for page in REFERENCE.glob("*.md"))
+    headings = "".join(re.findall(r"^##+ .*", pages, re.MULTILINE))
+    assert [name for name in METRICS if f"`{name}`" not in headings] == []
 
 
-@pytest.mark.parametrize("name", ADK_NAMES)
-def test_every_name_of_google_adk_is_registered(name: str) -> None:
-    assert name in METRICS
+def test_every_name_of_google_adk_is_registered() -> None:
+    assert set(ADK_NAMES) <= set(METRICS)
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_known_one() -> None:

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,11 +74,9 @@ def test_the_stems_kept_are_bounded() -> None:
 
 
 def test_a_text_made_to_hang_normalisation_is_refused_before_it() -> None:
-    start = time.process_time()
     score = said_score("response_match_score", ["a" + "\u0301\u0316" * 400_000], ["a"])
     assert score.value is None
     assert "combining marks" in (score.error or "")
-    assert time.process_time() - start < 20, "normalised, it takes minutes"
     assert said_score("response_match_score", ["a" + "\u0301" * (MAX_MARKS // 2)], ["a"]).value is not None
 
 

@@ -94,11 +94,10 @@ def test_no_turns_measure_nothing() -> None:
         assert measure(name).error
 
 
-@pytest.mark.parametrize("word", [phrase for phrases in WORDS.values() for phrase in phrases])
-def test_every_listed_word_is_a_violation(word: str) -> None:
-    score = measure("safety_v1", f"Well, {word.upper()}.", backend="patterns")
-    assert score.value == 0.0
-    assert "listed" in score.reason
+def test_every_listed_word_is_a_violation() -> None:
+    words = [phrase for phrases in WORDS.values() for phrase in phrases]
+    found = [measure("safety_v1", f"Well, {word.upper()}.", backend="patterns").value for word in words]
+    assert [word for word, value in zip(words, found, strict=True) if value != 0.0] == []
 
 
 @pytest.mark.parametrize("text", ["\u017fhit happens", "K\u0130LL YOURSELF, \u212aYS"])

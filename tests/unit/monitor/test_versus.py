@@ -34,7 +34,7 @@ def test_what_two_windows_show(new: tuple[int, int], old: tuple[int, int], verdi
 def test_a_window_that_was_not_measured_is_no_pass() -> None:
     blind = of_traces("canary", [True] * 80 + [None] * 20, 0.1)
     found = compare_arms(blind, arm(200, 200), **RULE)  # type: ignore[arg-type]
-    assert (found.verdict, "20 of 100 traces could not be measured" in found.text) == (Verdict.NOT_MEASURED, True)
+    assert found.verdict is Verdict.NOT_MEASURED
 
 
 def test_the_interval_is_newcombes() -> None:

@@ -28,9 +28,9 @@ from gate.statistics.intervals import (
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 9, 29, 99, 2999])
-@pytest.mark.parametrize("p", [0.0005, 0.05, 0.3, 0.5, 0.6, 0.95, 0.975, 0.9983, 0.99995])
-def test_students_quantile_is_scipys(p: float, df: int) -> None:
-    assert t_quantile(p, df) == pytest.approx(stats.t.ppf(p, df), rel=1e-9, abs=1e-12)
+def test_students_quantile_is_scipys(df: int) -> None:
+    for p in (0.0005, 0.05, 0.3, 0.5, 0.6, 0.95, 0.975, 0.9983, 0.99995):
+        assert t_quantile(p, df) == pytest.approx(stats.t.ppf(p, df), rel=1e-9, abs=1e-12)
 
 
 @given(a=st.floats(0.1, 300), b=st.floats(0.1, 300), x=st.floats(0.001, 0.999))
@@ -89,10 +89,10 @@ def test_mean_interval_is_students() -> None:
 def test_quantile_interval_covers_as_promised() -> None:
     rng = Random(1)
     covered = 0
-    for _ in range(400):
+    for _ in range(100):
         low, high = quantile_interval([rng.random() for _ in range(40)], 0.5)
         covered += low <= 0.5 <= high
-    assert covered >= 0.93 * 400
+    assert covered >= 93
 
 
 def test_quantile_interval_is_open_where_too_few_values_bound_it() -> None:

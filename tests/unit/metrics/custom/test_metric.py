@@ -1,7 +1,5 @@
-import sys
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -41,17 +39,18 @@ CODE = """
 """
 
 
-@pytest.fixture(autouse=True)
-def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="module")
+def user_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One folder, and so one process of custom metrics, for all of them."""
+    tmp_path = tmp_path_factory.mktemp("metrics")
     (tmp_path / "users_checks.py").write_text(textwrap.dedent(CODE))
     (tmp_path / "users_broken.py").write_text("raise RuntimeError('on import')\n")
     (tmp_path / "users_needy.py").write_text("import not_installed_anywhere\n")
     former = "from gate import Metric, Score\n\nclass Short(Metric):\n    pass_mark = 0.5\n"
     (tmp_path / "users_former.py").write_text(former + "    def score(self, case, output): return Score(1.0)\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield
-    for name in ("users_checks", "users_broken", "users_needy", "users_former"):
-        sys.modules.pop(name, None)
+    with pytest.MonkeyPatch.context() as changed:
+        changed.syspath_prepend(str(tmp_path))
+        yield
 
 
 def score(path: str, answer: str = "2.5") -> Score:
