@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations, product
 from random import Random
 
 import pytest
@@ -77,6 +78,17 @@ def test_fisher_is_scipys(data: st.DataObject, now: int, before: int) -> None:
     theirs = stats.fisher_exact([[c, now - c], [b, before - b]], alternative="less").pvalue
     assert fisher_less(c, now, b, before) == pytest.approx(theirs, rel=1e-9)
     assert stratified_fisher_less([(c, now, b, before)]) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_fisher_over_strata_is_that_of_all_relabelings() -> None:
+    strata = [(0, 2, 2, 3), (1, 2, 3, 3), (0, 3, 1, 1)]
+    marks = [[1] * (now + before) + [0] * (of + of_before - now - before) for now, of, before, of_before in strata]
+    splits = [list(combinations(range(len(mark)), one[1])) for mark, one in zip(marks, strata, strict=True)]
+    drawn = [
+        sum(mark[i] for mark, chosen in zip(marks, split, strict=True) for i in chosen) for split in product(*splits)
+    ]
+    seen = sum(one[0] for one in strata)
+    assert stratified_fisher_less(strata) == pytest.approx(sum(n <= seen for n in drawn) / len(drawn))
 
 
 def test_mean_interval_is_students() -> None:
