@@ -72,9 +72,8 @@ def test_targets_are_of_worlds_that_are_simulated() -> None:
     assert set(simulate.TARGETS) <= set(names)
 
 
-@pytest.mark.parametrize(
-    ("name", "found", "said"),
-    [
+def test_what_is_said_of_a_target() -> None:
+    for name, found, said in [
         ("typical, N = 300, unchanged", cell(blocked=10, passed=990), "met"),
         ("typical, N = 300, unchanged", cell(blocked=40, passed=960), "**blocked ≤ 0.02 missed**"),
         ("typical, N = 300, unchanged", cell(blocked=22, passed=978), "blocked ≤ 0.02?"),
@@ -82,10 +81,8 @@ def test_targets_are_of_worlds_that_are_simulated() -> None:
         ("typical, N = 30, unchanged", cell(inconclusive=200, passed=800), "**inconclusive ≤ 0.08 missed**"),
         ("typical, N = 100, unchanged", cell(passed=10, runs=1.7), "**runs ≤ 1.6 missed**"),
         ("typical, N = 300, −5 points", cell(passed=10), ""),
-    ],
-)
-def test_what_is_said_of_a_target(name: str, found: simulate.Cell, said: str) -> None:
-    assert said in simulate.missed(name, found) if said else simulate.missed(name, found) == ""
+    ]:
+        assert said in simulate.missed(name, found) if said else simulate.missed(name, found) == "", (name, found)
 
 
 def test_runs_beyond_a_target_by_chance_are_no_miss() -> None:
@@ -101,11 +98,11 @@ def test_a_seed_gives_the_same_simulated_change_again() -> None:
     assert simulate.play(world, 3).runs_per_case >= 1
 
 
-@pytest.mark.parametrize("metrics", [1, 3, 5, 10])
-def test_a_trial_has_a_value_for_every_metric(metrics: int) -> None:
-    agent = simulate.Agent(simulate.World("x", cases=4, metrics=metrics), Random(1))
-    rows = [row for trials in agent.baseline().values() for row in trials]
-    assert {len(row) for row in rows} == {metrics}
+def test_a_trial_has_a_value_for_every_metric() -> None:
+    for metrics in [1, 3, 5, 10]:
+        agent = simulate.Agent(simulate.World("x", cases=4, metrics=metrics), Random(1))
+        rows = [row for trials in agent.baseline().values() for row in trials]
+        assert {len(row) for row in rows} == {metrics}, metrics
 
 
 def test_a_pass_that_rules_out_a_true_loss_is_counted() -> None:

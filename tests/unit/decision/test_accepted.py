@@ -19,19 +19,16 @@ def suite(verdict: Verdict, *criteria: Verdict, accepted: str = "wendy") -> Suit
     return SuiteResult("s", verdict, Doubted(), results, (), accepted=accepted)
 
 
-@pytest.mark.parametrize(
-    ("found", "code"),
-    [
+def test_acceptance() -> None:
+    for found, code in [
         (suite(Verdict.REGRESSED, Verdict.REGRESSED), ExitCode.PASS),
         (suite(Verdict.REGRESSED, Verdict.REGRESSED, accepted=""), ExitCode.FAILED),
         (suite(Verdict.REGRESSED), ExitCode.PASS),
         (suite(Verdict.REGRESSED, Verdict.REGRESSED, Verdict.BELOW_THRESHOLD), ExitCode.FAILED),
         (suite(Verdict.BELOW_THRESHOLD, Verdict.BELOW_THRESHOLD), ExitCode.FAILED),
         (suite(Verdict.ERROR, Verdict.REGRESSED), ExitCode.NOT_MEASURED),
-    ],
-)
-def test_acceptance(found: SuiteResult, code: ExitCode) -> None:
-    assert exit_code([found], Settings()) is code
+    ]:
+        assert exit_code([found], Settings()) is code, (found, code)
 
 
 @pytest.mark.parametrize("found", [MeanMisses(HeldMean(0.49, 0.5, 3)), NoTrialReached(HeldMean(0.4, 0.5, 1), 3)])

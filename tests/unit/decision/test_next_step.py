@@ -170,19 +170,6 @@ def test_an_exact_design_runs_exactly_so_many_passes() -> None:
     assert len(trials) == 120, "without a baseline too"
 
 
-def test_match_runs_the_baselines_agent_where_it_is_thin() -> None:
-    thin = stored(SUITE, 1, trajectory=1.0)
-
-    def run(case_id: str, side: Side) -> dict[str, float]:
-        return {"trajectory": float(case_id != "case-05" or side is Side.BASELINE)}
-
-    result, trials = follow(SUITE, [TRAJECTORY], run, thin, Settings(rerun="match"))
-    assert result.verdict is Verdict.REGRESSED
-    assert [c.id for c in result.cases if c.status is CaseStatus.BROKEN] == ["case-05"]
-    assert sum(t.side is Side.BASELINE for t in trials) > 3
-    assert result.course.baseline_runs > 0
-
-
 def test_whole_epochs_of_the_baselines_agent_are_baseline_trials_everywhere() -> None:
     thin = stored(SUITE, 1, trajectory=1.0)
     fails = iter(range(10**6))
@@ -194,6 +181,7 @@ def test_whole_epochs_of_the_baselines_agent_are_baseline_trials_everywhere() ->
     beside = [t for t in trials if t.side is Side.BASELINE and t.tag == "full"]
     assert {t.case_id for t in beside} == {case.id for case in SUITE}
     result = judge(SUITE, [TRAJECTORY], trials, thin, can_run=True, settings=Settings(rerun="match"), stopped="x")
+    assert result.course.baseline_runs == len([t for t in trials if t.side is Side.BASELINE])
     epochs = 1 + len(beside) // len(SUITE)
     by_id = Counter(t.case_id for t in trials if t.side is Side.BASELINE)
     assert all(case.baseline_trials == 1 + by_id[case.id] for case in result.cases)

@@ -19,9 +19,8 @@ def outcomes(passed: int, failed: int) -> list[bool | None]:
     return [(i * failed) // total == ((i + 1) * failed) // total for i in range(total)]
 
 
-@pytest.mark.parametrize(
-    ("window", "status"),
-    [
+def test_the_status_follows_from_the_interval() -> None:
+    for window, status in [
         ([], Status.INSUFFICIENT_DATA),
         (outcomes(29, 0), Status.INSUFFICIENT_DATA),
         (outcomes(30, 0), Status.HEALTHY),
@@ -29,10 +28,8 @@ def outcomes(passed: int, failed: int) -> list[bool | None]:
         (outcomes(140, 60), Status.WARNING),
         (outcomes(100, 100), Status.CRITICAL),
         (outcomes(0, 30), Status.CRITICAL),
-    ],
-)
-def test_the_status_follows_from_the_interval(window: list[bool | None], status: Status) -> None:
-    assert decide(window, Status.INSUFFICIENT_DATA, LIMITS).status is status
+    ]:
+        assert decide(window, Status.INSUFFICIENT_DATA, LIMITS).status is status, (window, status)
 
 
 @given(st.lists(st.booleans(), max_size=400), st.sampled_from(Status))

@@ -136,18 +136,15 @@ def test_answers_are_bounded_and_plain(folder: Path) -> None:
     assert score(folder, "odd").value == 1.0
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
+def test_what_is_no_score_was_not_measured() -> None:
+    for sent in [
         {"value": "1"},
         {"value": True},
         {"value": float("nan")},
         {"value": 1.0, "per_turn": "x"},
         {"value": 1.0, "per_turn": ["x"]},
-    ],
-)
-def test_what_is_no_score_was_not_measured(sent: dict[str, object]) -> None:
-    assert apart._score(sent) == Score(None, error="the custom metric's process sent what is no score")
+    ]:
+        assert apart._score(sent) == Score(None, error="the custom metric's process sent what is no score"), sent
 
 
 def test_a_class_is_what_it_says_it_is(folder: Path) -> None:
