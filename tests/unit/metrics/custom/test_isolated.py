@@ -122,8 +122,8 @@ def test_what_hangs_is_ended(own: Path, monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
-def test_what_it_prints_is_no_answer(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert score(folder, "prints") == Score(0.25)
+def test_what_it_prints_is_no_answer(own: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert score(own, "prints") == Score(0.25)
     assert capfd.readouterr().out == ""
 
 
