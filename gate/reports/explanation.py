@@ -169,6 +169,7 @@ _Compared = (
     | fact.TradedOff
     | fact.BaselineMoved
     | fact.ControlFell
+    | fact.CopiesLost
     | fact.CriterionFails
     | fact.CriterionNotMeasured
 )
@@ -202,6 +203,11 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:
             fell = f"{listing(causes(suite, cause.criteria))} fell against the stored baseline"
             what = "its newest runs" if cause.before else "the base commit's agent run now"
             return f"{fell}, but not against {what}: drift or luck, not shown to be this change"
+        case fact.CopiesLost():
+            fail = "fails" if len(cause.cases) == 1 else "fail"
+            lost = f"{listing(cause.cases)} passed each time and now {fail} each time"
+            why = "repeats are copies of one answer: a cache would look like this, and so would an agent that broke"
+            return f"{lost}, and {why}; a second stored run tells"
         case fact.ControlFell():
             fail = "fails" if len(cause.cases) == 1 else "fail"
             now = f"passed in each stored trial, and now {fail} in each, of the base commit's agent too"
