@@ -54,7 +54,7 @@ def test_a_golden_record_is_written_as_it_was_read(name: str) -> None:
     assert written(parse_record(GOLDEN[name])) == GOLDEN[name]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(sorted(GOLDEN)), st.floats(0, 1, exclude_max=True), st.integers(1, 255))
 def test_no_changed_byte_of_a_golden_record_changes_what_was_measured(name: str, place: float, change: int) -> None:
     """It is refused. Of an open record, what was never proven is left out; no sum covers the closing line."""
