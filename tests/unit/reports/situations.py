@@ -234,11 +234,7 @@ UNCONFIRMED: list[found.Unconfirmed] = [
     found.PerhapsProvider(20, 24, 0, 0, at_base=False),
     found.SlowedDown(9.0, 2.0),
 ]
-APART: list[found.Apart] = [
-    found.CasesGone(4),
-    found.NoLongerMeasured(),
-    found.ComparedWithout(("a", "b")),
-]
+APART: list[found.Apart] = [found.CasesGone(4), found.NoLongerMeasured(), found.ComparedWithout(("a", "b"))]
 STAGES: list[Stage] = [
     Stage(StageKind.CERTIFIED, 2),
     Stage(StageKind.CASES_AT_PASS, 1),
@@ -311,9 +307,7 @@ TRIALS = [
     Trial("c", 1, replay=Replay("", 0, 2)),
     Trial("c", 1),
 ]
-COSTS = [
-    *(("reported", 0), ("list price", 0), ("partly list price", 0), ("reported", 1), ("list price", 2)),
-]
+COSTS = [*(("reported", 0), ("list price", 0), ("partly list price", 0), ("reported", 1), ("list price", 2))]
 """What is known of the price of the runs, and of how many nothing is."""
 
 

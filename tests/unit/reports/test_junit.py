@@ -86,13 +86,7 @@ def test_an_accepted_regression_is_skipped_with_who_accepted_it() -> None:
 def test_an_accepted_regression_hides_nothing_else_that_fails() -> None:
     """Neither another suite that blocks while undecided, nor a missed threshold of the suite itself."""
     undecided = replace(PASSED, suite_id="other", verdict=Verdict.INCONCLUSIVE, criteria=(), cases=())
-    blocked = document(
-        Result(
-            (ACCEPTED, undecided),
-            Verdict.REGRESSED,
-            ExitCode.FAILED,
-        )
-    )
+    blocked = document(Result((ACCEPTED, undecided), Verdict.REGRESSED, ExitCode.FAILED))
     assert any(test.find("failure") is not None for test in blocked.iter("testcase"))
     missed = replace(ACCEPTED.criteria[0], verdict=Verdict.BELOW_THRESHOLD)
     suite = replace(ACCEPTED, criteria=(missed,), cases=())

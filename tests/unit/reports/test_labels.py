@@ -11,14 +11,7 @@ from msgspec.structs import replace
 
 from gate.model import CaseResult, CaseStatus, CriterionResult, Estimate, SuiteResult, Verdict
 from gate.model.facts import LiveCase, ReplayedShare
-from gate.model.findings import (
-    Change,
-    ChangeAllowed,
-    HeldMean,
-    MeanExcused,
-    MeanHolds,
-    NothingHeld,
-)
+from gate.model.findings import Change, ChangeAllowed, HeldMean, MeanExcused, MeanHolds, NothingHeld
 from gate.model.results import CalibratedJudge
 from gate.reports import REPORTS, load_report, replayed
 from gate.reports import labels as words
