@@ -388,6 +388,9 @@ def _samples() -> Iterator[tuple[str, SuiteResult]]:
     unlike = replace(REGRESSED, reference="anchor")
     yield "nothing is wrong", PASSED
     yield "accepted", ACCEPTED
+    shared = replace(decided("PASS", Stage(StageKind.CERTIFIED, 1)), course=fact.Course(1, 36, alpha=0.02, suites=4))
+    yield "one of four suites", shared
+    yield "one of four suites, in a part of a matrix", replace(shared, course=replace(shared.course, family=3))
     yield (
         "no baseline, crashes, part of the cases",
         replace(INCONCLUSIVE, has_baseline=False, crashes=crashed, scope="24 of 120 cases, tag smoke"),
