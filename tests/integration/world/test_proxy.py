@@ -433,7 +433,7 @@ def serving_tools(**attributes: Any) -> Iterator[tuple[str, list[str]]]:
     asked: list[str] = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (McpServer,), {"asked": asked, **attributes}))
     server.daemon_threads = True
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/mcp", asked
