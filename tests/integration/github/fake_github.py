@@ -12,6 +12,7 @@ import json
 import ssl
 import threading
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -139,6 +140,12 @@ class FakeGitHub:
             server.server_close()
 
     # --- what a test puts in ----------------------------------------------------------------------
+
+    def take_over(self, other: FakeGitHub) -> None:
+        """Knows the pull requests, comments, runs and artifacts that another knew."""
+        self.pulls, self.comments, self.runs = deepcopy((other.pulls, other.comments, other.runs))
+        self.artifacts, self.contents = deepcopy((other.artifacts, other.contents))
+        self._ids = iter(range(100_000, 10**9))
 
     def add_pull(self, number: int, head: str, *, head_repository: str | None = None, **parts: Any) -> dict[str, Any]:
         """An open pull request; ``head_repository`` where it comes from a fork."""

@@ -20,13 +20,12 @@ from gate.model import Score
 from gate.records import Record, parse_record, record_lines
 from tests.integration.github.conftest import FIRST, Measured
 from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub
-from tests.integration.github.job import AGENT, CONFIG, Done, as_process, git
+from tests.integration.github.job import AGENT, BLOCK, CONFIG, Done, as_process, git
 from tests.integration.github.scenarios import World, archive_of, report
 
 pytestmark = pytest.mark.slow
 
 BRANCH = "gate-baselines"
-BLOCK = CONFIG.replace("{store: git}", "{store: git, require_provenance: block}")
 
 
 @pytest.fixture
@@ -138,42 +137,32 @@ def test_without_the_proof_the_same_forgery_would_pass(unproven: World) -> None:
     assert done.code == 0, done.log
 
 
-def test_a_rewritten_baseline_ends_a_strict_job(world: World) -> None:
-    strict(world)
-    forge(world)
-    done = world.pull_request("awful")
+def test_a_rewritten_baseline_ends_a_strict_job(strict: World) -> None:
+    forge(strict)
+    done = strict.pull_request("awful")
     assert done.code == 4, done.log
     assert "somebody has rewritten it" in done.log
 
 
-def strict(world: World) -> None:
-    """The default branch requires proofs, and has a measured baseline under that rule."""
-    world.repository.files["gate.yaml"] = BLOCK
-    done = world.measure(91, depth=1)
-    assert done.code == 0, done.log
-
-
-def test_the_merge_queue_is_held_to_what_is_proven_and_proves_nothing_by_itself(world: World) -> None:
+def test_the_merge_queue_is_held_to_what_is_proven_and_proves_nothing_by_itself(strict: World) -> None:
     """Its commit counts from when the default branch's own job has measured and uploaded it, and takes nothing over."""
-    strict(world)
-    before = tip(world)
-    done, group = world.queue("good", environment={"GITHUB_RUN_ID": "201"})
+    before = tip(strict)
+    done, group = strict.queue("good", environment={"GITHUB_RUN_ID": "201"})
     assert verdict(done) == (0, "pass"), done.log
     assert done.outputs["baseline_sha"] == before
-    world.upload(201, group, "merge_group")
-    merged = world.leave_queue(group, environment={"GITHUB_RUN_ID": "301"})
+    strict.upload(201, group, "merge_group")
+    merged = strict.leave_queue(group, environment={"GITHUB_RUN_ID": "301"})
     assert merged.code == 0, merged.log
     assert "continues a record" not in merged.summary, "nobody had reviewed what the queue's job found in its caches"
-    left = archive_of(world.last.workspace)
-    assert world.queue("good", 2)[0].outputs["baseline_sha"] == before, "the new one is not proven yet"
-    world.upload(301, group, "push", left)
-    assert world.queue("good", 3)[0].outputs["baseline_sha"] == group
+    left = archive_of(strict.last.workspace)
+    assert strict.queue("good", 2)[0].outputs["baseline_sha"] == before, "the new one is not proven yet"
+    strict.upload(301, group, "push", left)
+    assert strict.queue("good", 3)[0].outputs["baseline_sha"] == group
 
 
-def test_a_forgery_lets_nothing_through_the_merge_queue(world: World) -> None:
-    strict(world)
-    forge(world)
-    assert world.queue("awful")[0].code == 4
+def test_a_forgery_lets_nothing_through_the_merge_queue(strict: World) -> None:
+    forge(strict)
+    assert strict.queue("awful")[0].code == 4
 
 
 def test_a_forgery_before_the_next_job_of_the_default_branch_does_not_hide_its_loss(world: World) -> None:
@@ -206,17 +195,16 @@ def test_an_added_run_is_left_out_of_a_proven_record(world: World) -> None:
     assert "runs that nothing proves are left out" in done.summary
 
 
-def test_an_acceptance_that_nobody_proves_moves_no_anchor_where_proofs_are_required(world: World) -> None:
+def test_an_acceptance_that_nobody_proves_moves_no_anchor_where_proofs_are_required(strict: World) -> None:
     """Somebody accepts a bad commit by writing a line: the ledger is that of the jobs."""
-    strict(world)
-    before = tip(world)
-    bad = world.push("bad", before=before, depth=0, environment={"GITHUB_RUN_ID": "92"})
+    before = tip(strict)
+    bad = strict.push("bad", before=before, depth=0, environment={"GITHUB_RUN_ID": "92"})
     assert bad.code == 1
-    world.upload(92, tip(world), "push", conclusion="failure")
-    path, lines = ledger(world)
-    accepted = Acceptance(lines[0].suite, tip(world), "wendy", lines[-1].at + 1, "it is wanted")
-    rewrite(world, {path: write_ledger(replace(read_ledger(b"", "", ""), lines=(*lines, accepted)))})
-    done = world.push("bad", before=tip(world), depth=0, environment={"GITHUB_RUN_ID": "93"})
+    strict.upload(92, tip(strict), "push", conclusion="failure")
+    path, lines = ledger(strict)
+    accepted = Acceptance(lines[0].suite, tip(strict), "wendy", lines[-1].at + 1, "it is wanted")
+    rewrite(strict, {path: write_ledger(replace(read_ledger(b"", "", ""), lines=(*lines, accepted)))})
+    done = strict.push("bad", before=tip(strict), depth=0, environment={"GITHUB_RUN_ID": "93"})
     assert verdict(done) == (1, "regressed"), done.log
     assert "by wendy: passed over" in done.log
 
@@ -480,11 +468,10 @@ def test_where_a_proof_is_required_an_unproven_baseline_ends_the_job(unproven: W
     assert "no proven baseline" in done.log
 
 
-def test_a_change_cannot_ask_for_less(world: World) -> None:
-    strict(world)
-    forge(world)
+def test_a_change_cannot_ask_for_less(strict: World) -> None:
+    forge(strict)
     off = CONFIG.replace("{store: git}", "{store: git, require_provenance: off}")
-    done = world.pull_request("awful", files={"gate__yaml": off})
+    done = strict.pull_request("awful", files={"gate__yaml": off})
     assert done.code == 4, done.log
 
 
@@ -530,12 +517,11 @@ def test_the_first_job_of_all_needs_no_proof(tmp_path: Path, fake: FakeGitHub) -
 # --- what is taken up -----------------------------------------------------------------------------
 
 
-def test_where_a_proof_is_required_a_merge_is_measured_by_its_own_job(world: World) -> None:
-    strict(world)
-    done = world.pull_request("good", files={"agent__py": AGENT + "\n# clearer now\n"})
+def test_where_a_proof_is_required_a_merge_is_measured_by_its_own_job(strict: World) -> None:
+    done = strict.pull_request("good", files={"agent__py": AGENT + "\n# clearer now\n"})
     assert done.code == 0, done.log
-    world.upload(100, world.fake.pulls[1]["head"]["sha"], "pull_request")
-    done = world.merge()
+    strict.upload(100, strict.fake.pulls[1]["head"]["sha"], "pull_request")
+    done = strict.merge()
     assert done.code == 0, done.log
     assert "continues a record" not in done.summary
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from gate.action.reuse import ASKED, SEARCHED
 from gate.records import read_header, read_record, write_record
-from tests.integration.github.fake_github import WORKFLOW, Answer
-from tests.integration.github.job import AGENT, Done, git
+from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub
+from tests.integration.github.job import AGENT, Done, as_process, git
 from tests.integration.github.scenarios import World
 
 pytestmark = pytest.mark.slow
@@ -16,12 +20,26 @@ pytestmark = pytest.mark.slow
 CASES = 24
 
 
-@pytest.fixture
-def world(recorded: World) -> World:
-    """A sound change on a pull request that was measured."""
-    done = recorded.pull_request("good", 1, files={"agent__py": AGENT + "\n# clearer now\n"})
+@pytest.fixture(scope="module")
+def measured_change(tmp_path_factory: pytest.TempPathFactory, with_baseline: Path) -> World:
+    """A sound change on a pull request that was measured: what `world` is a copy of."""
+    with FakeGitHub() as github:
+        world = World(tmp_path_factory.mktemp("change"), github, as_process, with_baseline)
+        done = world.pull_request("good", 1, files={"agent__py": AGENT + "\n# clearer now\n"})
     assert done.code == 0, done.log
-    return recorded
+    assert github.violations == []
+    return world
+
+
+@pytest.fixture
+def world(tmp_path: Path, fake: FakeGitHub, measured_change: World) -> World:
+    """A sound change on a pull request that was measured."""
+    fake.take_over(measured_change.fake)
+    made = World(tmp_path, fake, as_process, measured_change.folder / "repository", count=measured_change.count)
+    root = measured_change.last.root
+    shutil.copytree(root, tmp_path / root.name, symlinks=True)
+    made.last = dataclasses.replace(measured_change.last, root=tmp_path / root.name)
+    return made
 
 
 def head_of(world: World) -> str:
