@@ -54,11 +54,6 @@ ELSEWHERE = {
 """Programs that this test cannot run, and why."""
 AS_MODULES = {"shape", "traces"}
 """Those that the pages start with ``-m``."""
-EXPECTED = {
-    "shape": pytest.mark.xfail(
-        strict=False, reason="a deterministic agent that loses one of two cases passes, until the rule sees it"
-    )
-}
 
 
 def cited() -> set[str]:
@@ -72,7 +67,7 @@ def test_every_program_that_decisions_and_evidence_name_is_run() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(name, marks=EXPECTED.get(name, ())) for name in SMALLEST])
+@pytest.mark.parametrize("name", list(SMALLEST))
 def test_a_program_runs_with_its_smallest_setting(name: str, tmp_path: Path) -> None:
     arguments, line = SMALLEST[name]
     program = ["-m", f"benchmarks.{name}"] if name in AS_MODULES else [f"benchmarks/{name}.py"]
