@@ -48,6 +48,7 @@ from gate.statistics.intervals import (
     mean_interval,
     quantile,
     share_upper_bound,
+    t_quantile,
 )
 
 NONE = Score(None)
@@ -300,6 +301,33 @@ def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
         return False
     spread = math.sqrt(variance / len(sample.all) * (most - done) / (done * most))
     return NormalDist().cdf(-distance / spread) >= TURNS
+
+
+QUIET = 0.003
+"""The tail that a proposed threshold leaves. Scores of a few cases are skewed: of typical suites of 5 to 100 cases, with 1
+to 5 epochs behind the proposal, at most 1 % of runs of a single epoch miss it (tests/unit/decision/test_thresholds.py)."""
+
+
+def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> float | None:
+    """Return the strictest threshold that an unchanged agent misses in at most 1 % of runs, or None if it is not known.
+
+    For a run of a single epoch, which is the noisiest, and with the error of the trials that it is computed from:
+    m − t·√(s²/n · (1/e + 1)), for the mean m of n cases, e epochs, and the variance s² of one case's trials. That is at
+    least the variance of all trials hitting but one more that misses: a spread of 0 is not believed of so few.
+    """
+    groups = [group for group in groups if group]
+    trials = sum(map(len, groups))
+    ends = _ends(criterion)
+    variance = _variance_within(groups)
+    if ends is None or variance is None:
+        return None
+    share = (trials + 1) / (trials + 2)
+    variance = max(variance, share * (1 - share) * (ends[1] - ends[0]) ** 2)
+    freedom = max(1, trials - len(groups)) if trials > len(groups) else trials - 1
+    epochs = trials / len(groups)
+    room = t_quantile(1 - QUIET, freedom) * math.sqrt(variance / len(groups) * (1 / epochs + 1))
+    value = mean_of(groups)
+    return max(ends[0], value - room) if criterion.direction is Direction.HIGHER else min(ends[1], value + room)
 
 
 def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:

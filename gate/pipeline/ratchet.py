@@ -1,6 +1,7 @@
 """Proposes higher thresholds by what a record shows the agent to reach already, as edits of the configuration.
 
-Nothing is ever lowered. What is proposed holds on the record itself, and makes few of its trials fail that pass today.
+Nothing is ever lowered. An unchanged agent misses what is proposed in at most 1 % of runs, with the error of the record's
+own trials included, and few of its trials fail that pass today.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from gate.baselines.pairing import as_baseline
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans, stated_criteria
 from gate.config.settings import settings_of
-from gate.decision.comparison import PASS_RATE, RATE_METRIC, passed
+from gate.decision.comparison import PASS_RATE, RATE_METRIC, full_values, passed
+from gate.decision.thresholds import quiet_threshold
 from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
-from gate.model import FULL, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Verdict
+from gate.model import FULL, Case, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Trial, Verdict
 from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import git_context, nearest_stored, store_of
 from gate.pipeline.verdict import NO_REFERENCE, judge_record, terms_of_plan
@@ -116,7 +118,7 @@ def _records(
 
 
 def propose(record: Record, plan: Plan, config: Config, margin: float) -> Proposal:
-    """Thresholds raised to the lower end of the 95 % interval of the mean, limits of quantiles lowered to the upper.
+    """Return thresholds that an unchanged agent misses in at most 1 % of runs, and limits of quantiles by interval.
 
     A trial passes at the threshold, so a threshold is raised only so far that the record's pass rate stays within
     ``margin`` of what it is, and at the demanded pass rate where it is there today.
@@ -150,14 +152,16 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
             for q, estimate in result.quantiles
             if estimate.level == 0.0
         ]
-        found, why = _threshold(result, place, criteria, lambda changed: share(changed) >= least - 1e-9)
+        room = quiet_threshold(_values(record, criterion), criterion)
+        found, why = _threshold(result, room, place, criteria, lambda changed: share(changed) >= least - 1e-9)
         kept += [why] if why else []
         if found is not None:
             raised.append(found)
             criteria[place] = replace(criterion, threshold=found.after, pass_threshold=found.after)
     if rate is not None:
         judged = judge_record(record, [NO_REFERENCE], replace(terms, criteria=tuple(criteria))).criteria
-        found, why = _rate(rate, next(r for r in judged if r.criterion.name in (PASS_RATE, rate.name)))
+        room = quiet_threshold(_outcomes(record, plan, criteria), rate)
+        found, why = _rate(rate, next(r for r in judged if r.criterion.name in (PASS_RATE, rate.name)), room)
         raised += [found] if found is not None else []
         kept += [why] if why else []
     return Proposal(plan.suite.id, tuple(raised), tuple(kept), (before, share(criteria)))
@@ -171,10 +175,7 @@ def _share_of(record: Record, plan: Plan) -> Callable[[Sequence[Criterion]], flo
         for case_id, case in cases.items()
         if case_id in plan.cases
     }
-    groups: dict[str, list[Any]] = {}
-    for trial in record.trials:
-        if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.case_id in cases:
-            groups.setdefault(trial.case_id, []).append(trial)
+    groups = _trials(record, cases)
 
     def share(criteria: Sequence[Criterion]) -> float:
         means = []
@@ -186,17 +187,46 @@ def _share_of(record: Record, plan: Plan) -> Callable[[Sequence[Criterion]], flo
     return share
 
 
+def _trials(record: Record, cases: Mapping[str, Case]) -> Mapping[str, Sequence[Trial]]:
+    """Return the record's own trials of epochs, by case."""
+    groups: dict[str, list[Trial]] = {}
+    for trial in record.trials:
+        if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.case_id in cases:
+            groups.setdefault(trial.case_id, []).append(trial)
+    return groups
+
+
+def _values(record: Record, criterion: Criterion) -> list[list[float]]:
+    """Return what the record's epochs measured of a criterion, case by case."""
+    cases = {case.id: case for case in cases_of(record.header)}
+    return [full_values(trials, criterion) for trials in _trials(record, cases).values()]
+
+
+def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[list[float]]:
+    """Return 1 for each trial of the record's epochs that passes these criteria, else 0, case by case."""
+    cases = {case.id: plan.cases.get(case.id, case) for case in cases_of(record.header)}
+    found = []
+    for case_id, trials in _trials(record, cases).items():
+        outcomes = [passed(trial, cases[case_id], criteria) for trial in trials]
+        found.append([float(outcome) for outcome in outcomes if outcome is not None])
+    return found
+
+
 def _threshold(
-    result: CriterionResult, place: int, criteria: Sequence[Criterion], holds: Callable[[Sequence[Criterion]], bool]
+    result: CriterionResult,
+    room: float | None,
+    place: int,
+    criteria: Sequence[Criterion],
+    holds: Callable[[Sequence[Criterion]], bool],
 ) -> tuple[Raised | None, str]:
-    """The highest threshold that the interval allows and under which enough trials pass; or why it stays."""
+    """Return the highest threshold up to ``room`` under which enough trials pass, or why it stays."""
     criterion, estimate = result.criterion, result.candidate
     least, step = criterion.threshold, criterion.scale.step
     if least is None or step is None or criterion.direction is Direction.LOWER:
         return None, ""
-    top = _grid(estimate, step)
+    top = _grid(room, step)
     if estimate is None or top is None or top <= least:
-        return None, _stays(criterion, estimate)
+        return None, _stays(criterion, room)
 
     def at(steps: int) -> list[Criterion]:
         value = round(steps * step, 10)
@@ -218,27 +248,25 @@ def _threshold(
     return Raised(criterion.name, "threshold", least, after, criterion.scale, estimate), ""
 
 
-def _rate(rate: Criterion, result: CriterionResult) -> tuple[Raised | None, str]:
-    top = _grid(result.candidate, Scale.BINARY.step)
+def _rate(rate: Criterion, result: CriterionResult, room: float | None) -> tuple[Raised | None, str]:
+    top = _grid(room, Scale.BINARY.step)
     if rate.threshold is None or result.candidate is None:
         return None, ""
     if top is None or top <= rate.threshold:
-        return None, _stays(rate, result.candidate)
+        return None, _stays(rate, room)
     return Raised(rate.name, "threshold", rate.threshold, top, Scale.BINARY, result.candidate), ""
 
 
-def _grid(estimate: Estimate | None, step: float | None) -> float | None:
-    """The lower end of an interval, rounded down; None if there is no interval, or no step to round to."""
-    if estimate is None or estimate.level == 0.0 or step is None:
-        return None
-    return round(math.floor(estimate.low / step + 1e-9) * step, 10)
+def _grid(room: float | None, step: float | None) -> float | None:
+    """Return a threshold rounded down to a step, or None if there is none."""
+    return None if room is None or step is None else round(math.floor(room / step + 1e-9) * step, 10)
 
 
-def _stays(criterion: Criterion, estimate: Estimate | None) -> str:
-    if estimate is None or estimate.level == 0.0:
-        return f"{criterion.name}: too few trials for an interval"
-    limit, low = figure(criterion.threshold, criterion.scale), figure(estimate.low, criterion.scale)
-    return f"{criterion.name}: {limit} is as high as the lower end of the interval, {low}, allows"
+def _stays(criterion: Criterion, room: float | None) -> str:
+    if room is None:
+        return f"{criterion.name}: too few trials to say how much it varies"
+    limit, most = figure(criterion.threshold, criterion.scale), figure(room, criterion.scale)
+    return f"{criterion.name}: stays at {limit}; above {most} an unchanged agent would miss it in more than 1 % of runs"
 
 
 def _quantiles(result: CriterionResult) -> list[Raised]:

@@ -219,7 +219,7 @@ SCORE = "overall_score"
 CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "pii"}
 """The criterion that each check stands for."""
 SOURCE_THRESHOLDS = {SCORE: 70.0, CHECKS["hallucination"]: 1.0}
-"""What EvalView holds a test to that states no threshold of its own: its default ``min_score``, and no contradiction."""
+"""What EvalView holds a test to that states no threshold: its default ``min_score``, and no contradiction."""
 _MODELS: dict[str, type[BaseModel]] = {
     "": EvalViewFile,
     "input": InputModel,
