@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,12 @@ class Project:
         assert ran.code == 0, ran.out + ran.err
         saved = self.gate("baseline", "save", record, *options, **environment)
         assert saved.code == 0, saved.out + saved.err
+
+
+def first_of(rows: Iterable[Any], quick: int = 1) -> list[Any]:
+    """Rows that are many of one kind: the first run before each commit, the others in `make slow`."""
+    found = [row if isinstance(row, tuple) else (row,) for row in rows]
+    return [pytest.param(*row, marks=[pytest.mark.slow] if n >= quick else []) for n, row in enumerate(found)]
 
 
 def untimed(suite: dict[str, Any], part: str) -> Any:

@@ -111,6 +111,7 @@ def test_a_file_with_anchors_or_a_link_is_not_written(shop: Project) -> None:
     assert (shop.root / "real.yaml").read_text() == text
 
 
+@pytest.mark.slow
 def test_the_criteria_of_a_file_of_their_own_are_edited_there(shop: Project) -> None:
     criteria = {"response_match_score": 0.5, "contains": {"values": ["alpha"], "threshold": 0.6}}
     path: Path = shop.write("test_config.json", {"criteria": criteria})
@@ -123,6 +124,7 @@ def test_the_criteria_of_a_file_of_their_own_are_edited_there(shop: Project) -> 
     )
 
 
+@pytest.mark.slow
 def test_criteria_that_stand_in_no_file_are_proposed_and_not_written(shop: Project) -> None:
     config = CONFIG.replace("PYTHON", sys.executable)
     shop.write("gate.yaml", config[: config.index("criteria:")])
@@ -134,6 +136,7 @@ def test_criteria_that_stand_in_no_file_are_proposed_and_not_written(shop: Proje
     assert (refused.code, refused.err.count("\n")) == (2, 1)
 
 
+@pytest.mark.slow
 def test_a_record_that_does_not_pass_raises_nothing(shop: Project) -> None:
     shop.write("agent.py", (shop.root / "agent.py").read_text().replace("said =", "number < 6 and sys.exit(3)\nsaid ="))
     assert shop.gate("run", "-q", "--record", "bad.jsonl").code != 0

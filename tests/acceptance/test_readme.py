@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.acceptance.conftest import REPOSITORY, Project
@@ -37,6 +38,7 @@ def configuration() -> dict[str, object]:
     return dict(yaml.safe_load(block[1]))
 
 
+@pytest.mark.slow
 def test_the_airline_transcripts(project: Project, shared: Callable[[str], Path]) -> None:
     rows = json.loads(shared("tau-bench/gpt-4o-airline.json").read_text())
     config = configuration()
@@ -75,6 +77,7 @@ def test_every_room_that_the_readme_names_is_there() -> None:
     assert "config → suite → execute → score → record → decide → report" in README
 
 
+@pytest.mark.slow
 def test_the_first_steps_of_the_readme_work(project: Project) -> None:
     assert project.gate("init").code == 0
     assert project.gate("run").code == 0

@@ -65,6 +65,7 @@ def test_a_regression_is_not_run_away_from(project: Project) -> None:
     assert asked(project) == after, "the agent was asked again"
 
 
+@pytest.mark.slow
 def test_what_could_not_be_measured_is_run_again_and_nothing_else(project: Project) -> None:
     project.git("checkout", "-qb", "change")
     commit(project, broken=False)

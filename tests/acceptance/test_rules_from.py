@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.records import read_record, write_record
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 SUITE = "cases:\n  - {id: a, input: hello, response: hello}\n  - {id: b, input: bye, response: bye}\n"
 AGENT = "def answer(message):\n    return 'something else'\n"
@@ -66,6 +66,7 @@ def test_a_revision_that_is_not_here(project: Project) -> None:
     assert "commit 'elsewhere' not found" in ran.err
 
 
+@pytest.mark.slow
 def test_a_report_looks_for_the_baseline_where_its_run_did(project: Project, tmp_path: Path) -> None:
     stored = CONFIG.replace("{store: none}", "{store: git}")
     project.write("suite.yaml", SUITE)
@@ -152,6 +153,7 @@ def test_a_folder_of_baselines_that_a_change_brings_counts_for_nothing(project: 
     assert ran.code == 2 and "the change brings .gate/baselines/" in ran.err, "which of them count?"
 
 
+@pytest.mark.slow
 def test_records_that_no_commit_has_are_the_jobs_own(project: Project) -> None:
     first, own, _ = measured(project)
     project.write("agent.py", BAD)
@@ -161,7 +163,7 @@ def test_records_that_no_commit_has_are_the_jobs_own(project: Project) -> None:
     assert (code, result["suites"][0]["verdict"]) == (1, "regressed")
 
 
-@pytest.mark.parametrize("store", ["file", "none", "git"])
+@pytest.mark.parametrize("store", first_of(["file", "none", "git"]))
 def test_a_folder_outside_the_repository_is_read_where_it_is(project: Project, tmp_path: Path, store: str) -> None:
     folder = tmp_path.with_name(f"{tmp_path.name}-shared")
     first, own, _ = measured(project, f"{{store: file, path: {folder}}}")

@@ -75,6 +75,7 @@ def test_three_shards_come_to_the_verdict_of_one_run(sharded: Project) -> None:
     assert (code, report["verdict"]) == (1, "regressed")
 
 
+@pytest.mark.slow
 def test_a_shard_alone_is_reported_by_no_verdict(sharded: Project) -> None:
     first, _ = shards(sharded, 2)
     for command in (("report", str(first)), ("compare", str(first), str(first))):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat, failure
 
 AGENT = """
@@ -88,7 +88,7 @@ def test_the_conversation_ends_at_the_limit_of_turns(project: Project, stub: Jud
     assert len(stub.requests) == 2
 
 
-@pytest.mark.parametrize("reply", [failure(400, "no such model"), chat(""), chat(None, refusal="I will not")])
+@pytest.mark.parametrize("reply", first_of([failure(400, "no such model"), chat(""), chat(None, refusal="I will not")]))
 def test_a_simulator_that_fails_leaves_the_trial_unmeasured(project: Project, stub: JudgeStub, reply: Reply) -> None:
     stub.script(reply)
     code, result = prepared(project, stub).result("run")
@@ -136,11 +136,14 @@ def judged(valid: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("valid", "score"),
-    [
-        (lambda text: "valid", 1.0),
-        (lambda text: False, 0.5),  # the first turn is the prompt
-        (lambda text: text != "</finished>", 0.5),
-    ],
+    first_of(
+        [
+            (lambda text: "valid", 1.0),
+            (lambda text: False, 0.5),  # the first turn is the prompt
+            (lambda text: text != "</finished>", 0.5),
+        ],
+        2,
+    ),
 )
 def test_whether_the_user_kept_to_the_scenario_is_measured_as_adk_does(
     project: Project, stub: JudgeStub, valid: Any, score: float

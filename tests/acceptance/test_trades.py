@@ -54,8 +54,14 @@ def configure(project: Project, **gate: Any) -> None:
     ("policy", "margin", "code", "verdict", "starts", "ends"),
     [
         ("block", 0.3, 1, "regressed", "a trade: 2 cases broke", "pass rate 90 % → 95 %"),
-        ("warn", 0.3, 0, "inconclusive", "a trade, which does not block by itself: ", "pass rate 90 % → 95 %"),
-        ("accept", 0.3, 0, "pass", "a trade, which is accepted here: ", "pass rate 90 % → 95 %"),
+        pytest.param(
+            *("warn", 0.3, 0, "inconclusive", "a trade, which does not block by itself: ", "pass rate 90 % → 95 %"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *("accept", 0.3, 0, "pass", "a trade, which is accepted here: ", "pass rate 90 % → 95 %"),
+            marks=pytest.mark.slow,
+        ),
         (
             "warn",
             0.0,

@@ -19,6 +19,7 @@ def expect_no_difference(page: Path, folder: Path) -> None:
         pytest.fail(found)  # whole: an assertion would show its first lines alone
 
 
+@pytest.mark.slow
 def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
     expect_no_difference(TUTORIAL, tmp_path)
 

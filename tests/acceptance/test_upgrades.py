@@ -100,6 +100,7 @@ def test_a_baseline_cannot_be_scored_again_and_says_so(judged: Project) -> None:
         assert not Path(judged.root / ".gate/b.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_new_model_of_the_agent_is_compared_case_by_case(judged: Project) -> None:
     with JudgeStub() as stub:
         stub.answer = answer
