@@ -37,6 +37,7 @@ ALSO = ("rich.padding", "rich.table", "httpx", "openai", "genai_prices", "jsonsc
 """What commands import on their way, for its weight."""
 PROGRAMS = ("__main__", "entrypoint", "guardian", "worker", "guest")
 """Modules that are started, not imported, and those of other interpreters."""
+SAMPLE = Path(__file__).parent / "golden/records/full-2.jsonl"
 SCRIPTS = {"guest/worker.py": (), "system/guardian.py": ("-I", "-S")}
 """What is forked of what commands start, by its path in the package, with the flags that it is started with."""
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_")
@@ -65,6 +66,7 @@ def load() -> None:
     for name in ALSO:
         importlib.import_module(name)
     complete(importlib.import_module("pydantic").BaseModel)
+    importlib.import_module("gate.records").read_record(SAMPLE)  # what reads records is made at the first one
 
 
 def complete(model: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -60,6 +61,11 @@ class Project:
         ran = self.gate(*arguments, "--json", str(path), **environment)
         assert path.exists() and path.stat().st_size, ran.err
         return ran.code, json.loads(path.read_text(encoding="utf-8"))
+
+    def copied(self, to: Project) -> Project:
+        """The other project, with everything that is in this one: what a module's tests begin with is made once."""
+        shutil.copytree(self.root, to.root, symlinks=True, dirs_exist_ok=True)
+        return to
 
     def git(self, *arguments: str) -> str:
         identity = ["-c", "user.name=test", "-c", "user.email=test@localhost"]

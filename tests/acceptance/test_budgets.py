@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,17 +35,16 @@ def project(project: Project) -> Project:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a project with a stored baseline of four trials."""
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project with a stored baseline of four trials."""
     made = write(Project(tmp_path_factory.mktemp("measured")))
     made.store(trials=4)
-    return made.root
+    return made
 
 
 @pytest.fixture
-def with_baseline(project: Project, measured: Path) -> Project:
-    shutil.copytree(measured, project.root, dirs_exist_ok=True)
-    return project
+def with_baseline(project: Project, measured: Project) -> Project:
+    return measured.copied(project)
 
 
 def write(project: Project) -> Project:

@@ -12,9 +12,9 @@ from tests.acceptance.conftest import Project, first_of
 CONFIG = "suite: suite.yaml\nagent: {python: agent:answer}\ncriteria: {response_match_score: 0.5}\n"
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = Project(tmp_path / "work")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = Project(tmp_path_factory.mktemp("made"))
     made.write("suite.yaml", "cases:\n  - {id: hello, input: Hello, response: Hi there}\n")
     made.write("agent.py", "def answer(message):\n    return 'Hi there'\n")
     made.write("gate.yaml", CONFIG)
@@ -22,6 +22,11 @@ def project(tmp_path: Path) -> Project:
     made.commit()
     assert made.gate("run", "-q").code == 0
     return made
+
+
+@pytest.fixture
+def project(tmp_path: Path, made: Project) -> Project:
+    return made.copied(Project(tmp_path / "work"))
 
 
 def damage(path: Path) -> bytes:

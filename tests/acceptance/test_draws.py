@@ -30,9 +30,10 @@ criteria: {tool_trajectory_avg_score: {match_type: EXACT}}
 """
 
 
-@pytest.fixture
-def change(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A branch on a default branch that has a baseline."""
+    project = Project(tmp_path_factory.mktemp("made"))
     cases = [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"]} for n in range(CASES)]
     project.write("suite.yaml", {"cases": cases})
     project.write("gate.yaml", CONFIG)
@@ -42,6 +43,11 @@ def change(project: Project) -> Project:
     project.store()
     project.git("checkout", "-q", "-b", "change")
     return project
+
+
+@pytest.fixture
+def change(project: Project, made: Project) -> Project:
+    return made.copied(project)
 
 
 def run_id(project: Project) -> tuple[str, dict[str, Any]]:

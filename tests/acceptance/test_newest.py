@@ -15,8 +15,9 @@ from tests.acceptance.conftest import Project, first_of
 ANSWERS = "import json, sys\nsys.stdin.read()\nprint(json.dumps({'output': %r, 'tool_calls': []}))\n"
 
 
-@pytest.fixture
-def measured(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("made"))
     project.write("suite.yaml", {"cases": [{"id": f"c{n}", "input": "hi", "response": "yes"} for n in range(3)]})
     project.write(
         "gate.yaml",
@@ -33,6 +34,11 @@ def measured(project: Project) -> Project:
         project.gate("run", "-q")
         time.sleep(0.02)
     return project
+
+
+@pytest.fixture
+def measured(project: Project, made: Project) -> Project:
+    return made.copied(project)
 
 
 def records(project: Project) -> list[Path]:

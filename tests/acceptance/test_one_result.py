@@ -6,7 +6,6 @@ The work of `gate.pipeline.judge_stored`.
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -70,8 +69,7 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def compared(project: Project, unchanged: Project) -> Project:
-    shutil.copytree(unchanged.root, project.root, dirs_exist_ok=True)
-    return project
+    return unchanged.copied(project)
 
 
 def write_agent(project: Project, situation: str) -> None:

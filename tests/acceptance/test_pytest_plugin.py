@@ -91,12 +91,8 @@ OUTCOMES = {
 }
 
 
-QUICK = ("a threshold that does not hold",)
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in OUTCOMES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OUTCOMES)
 def test_the_exit_code_is_that_of_the_command(shop: Project, name: str) -> None:
     config, _, code = OUTCOMES[name]
     shop.write("gate.yaml", config)
@@ -109,6 +105,7 @@ def test_the_exit_code_is_that_of_the_command(shop: Project, name: str) -> None:
         assert "gate.yaml::cases.json::verdict" in failed
 
 
+@pytest.mark.slow
 def test_a_part_is_said_to_be_one_and_is_no_baseline(shop: Project) -> None:
     ran = run_pytest(shop, "-k", "order or own")
     assert ran.code == 0, ran.out

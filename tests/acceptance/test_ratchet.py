@@ -43,8 +43,9 @@ criteria:
 """
 
 
-@pytest.fixture
-def shop(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("made"))
     cases = [{"id": f"case-{n}", "input": f"question {n}", "response": WORDS, "tools": []} for n in range(12)]
     project.write("suite.json", {"cases": cases})
     project.write("gate.yaml", CONFIG.replace("PYTHON", sys.executable))
@@ -52,6 +53,11 @@ def shop(project: Project) -> Project:
     ran = project.gate("run", "-q", "--record", "now.jsonl")
     assert ran.code == 0, ran.out + ran.err
     return project
+
+
+@pytest.fixture
+def shop(project: Project, made: Project) -> Project:
+    return made.copied(project)
 
 
 def test_thresholds_rise_to_what_the_record_bears_and_the_file_keeps_its_comments(shop: Project) -> None:

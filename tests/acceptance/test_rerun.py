@@ -24,8 +24,9 @@ def answer(message):
 """
 
 
-@pytest.fixture
-def project(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("made"))
     cases = [{"id": f"c{n}", "input": f"item {n}", "response": "the right answer"} for n in range(20)]
     project.write("suite.yaml", {"cases": cases})
     project.write(
@@ -38,6 +39,11 @@ def project(project: Project) -> Project:
     project.store(CALLS=str(calls(project)))
     calls(project).unlink()
     return project
+
+
+@pytest.fixture
+def project(project: Project, made: Project) -> Project:
+    return made.copied(project)
 
 
 def commit(project: Project, *, broken: bool) -> None:

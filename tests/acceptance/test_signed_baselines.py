@@ -42,9 +42,10 @@ def configured(level: str, public: bytes) -> str:
     return CONFIG.replace("LEVEL", level).replace("KEY\n", lines)
 
 
-@pytest.fixture
-def shop(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose first commit was measured, with the key of its baselines in its configuration."""
+    project = Project(tmp_path_factory.mktemp("made"))
     private, public = new_key()
     key = tmp_path_factory.mktemp("keys") / "key.pem"
     key.write_bytes(private)
@@ -56,6 +57,11 @@ def shop(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     project.commit()
     assert project.gate("run").code == 0
     return project
+
+
+@pytest.fixture
+def shop(project: Project, made: Project) -> Project:
+    return made.copied(project)
 
 
 def change(shop: Project, agent: str) -> Outcome:
