@@ -45,6 +45,7 @@ def test_records_of_one_version_are_pooled(project: Project, served: Served) -> 
     assert suite["stored"] is None
 
 
+@pytest.mark.slow
 def test_another_version_is_not_pooled_and_neither_is_an_agent_without_one(project: Project, served: Served) -> None:
     set_up(project, versioned(served, "${AGENT_VERSION}"), baseline={"trials": "off"})
     for version in ("1.0", "1.0", "2.0"):

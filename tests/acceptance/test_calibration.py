@@ -110,6 +110,7 @@ def test_a_calibrated_judge_is_corrected_and_its_scores_stay(judged: Project) ->
         assert said[1] in " ".join(text.replace("\\", "").split())
 
 
+@pytest.mark.slow
 def test_a_record_is_judged_by_the_calibration_that_its_run_had(judged: Project) -> None:
     calibrate(judged)
     judged.result("run", "--record", "r.jsonl")

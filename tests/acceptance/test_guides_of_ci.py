@@ -162,6 +162,7 @@ def test_gitlabs_lines_store_what_the_next_merge_request_finds(project: Project)
     assert len(listed.stdout.splitlines()) == 2, "a merge request stores nothing"
 
 
+@pytest.mark.slow
 def test_the_lines_for_any_other_ci_do_the_same(project: Project) -> None:
     first = project.commit("main")
     project.job([line.replace("<commit>", "HEAD") for line in others()], first)

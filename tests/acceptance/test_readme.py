@@ -77,7 +77,6 @@ def test_every_room_that_the_readme_names_is_there() -> None:
     assert "config → suite → execute → score → record → decide → report" in README
 
 
-@pytest.mark.slow
 def test_the_first_steps_of_the_readme_work(project: Project) -> None:
     assert project.gate("init").code == 0
     assert project.gate("run").code == 0
