@@ -27,7 +27,7 @@ agent: {python: agent:answer}
 suite: suite.yaml
 criteria: {response_match_score: 0.5}
 trials: 2
-baseline: {store: git}
+baseline: {store: git, trials: off}
 """
 
 

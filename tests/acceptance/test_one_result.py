@@ -6,7 +6,6 @@ The work of `gate.pipeline.judge_stored`.
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,22 +15,22 @@ from gate.records import read_record
 from tests.acceptance.conftest import Project, first_of
 
 AGENT = """
-import hashlib, json, sys
-request = json.load(sys.stdin)
-number = int(request["case_id"].partition("-")[2])
-key = f"{request['case_id']}:{request['trial']}".encode()
-luck = int(hashlib.sha256(key).hexdigest(), 16) % 100
-if BROKEN and number == 1 and request["trial"] == 1:
-    sys.exit(3)
-good = not (BROKEN and number in BROKEN) and luck < LUCK
-call = {"name": "lookup" if good else "guess", "arguments": {"of": number}}
-if not good:
-    call["error"] = "the table has no such row"
-print(json.dumps({"output": "done" if good else "I had to guess", "tool_calls": [call], "cost_usd": 0.001}))
+import hashlib
+
+def answer(message, case_id, trial):
+    number = int(case_id.partition("-")[2])
+    luck = int(hashlib.sha256(f"{case_id}:{trial}".encode()).hexdigest(), 16) % 100
+    if BROKEN and number == 1 and trial == 1:
+        raise RuntimeError("out of rows")
+    good = not (BROKEN and number in BROKEN) and luck < LUCK
+    call = {"name": "lookup" if good else "guess", "arguments": {"of": number}}
+    if not good:
+        call["error"] = "the table has no such row"
+    return {"output": "done" if good else "I had to guess", "tool_calls": [call], "cost_usd": 0.001}
 """
 CONFIG = """
 suite: suite.json
-agent: {command: [PYTHON, -S, agent.py], concurrency: 8}
+agent: {python: agent:answer, concurrency: 8}
 criteria:
   tool_trajectory_avg_score: {match_type: ANY_ORDER, threshold: 0.5}
   response_match_score: {threshold: 0.3, blocking: false}
@@ -59,9 +58,9 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Project:
         for n in range(14)
     ]
     project.write("suite.json", {"cases": cases})
-    project.write("gate.yaml", CONFIG.replace("PYTHON", sys.executable))
+    project.write("gate.yaml", CONFIG)
     write_agent(project, "unchanged")
-    project.write(".gitignore", ".gate\n")
+    project.write(".gitignore", ".gate\n__pycache__/\n")
     project.commit()
     project.store()
     return project
@@ -155,7 +154,7 @@ def test_a_merged_record_is_reported_by_the_rules_that_judged_it(compared: Proje
     assert compared.gate("merge", *paths, "-o", ".gate/whole.jsonl").code == 0
     closing = read_record(compared.root / ".gate" / "whole.jsonl").footer
     assert closing is not None and closing.terms and "doubts" not in closing.terms
-    strict = CONFIG.replace("PYTHON", sys.executable).replace("threshold: 0.5", "threshold: 0.95, strict: true")
+    strict = CONFIG.replace("threshold: 0.5", "threshold: 0.95, strict: true")
     compared.write("strict.yaml", strict)
     compared.write(".git/info/exclude", "strict.yaml\n")
     merged = rendered(compared, "merge", *paths, "-o", ".gate/whole.jsonl", "-c", "strict.yaml")

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,17 +29,44 @@ QUESTIONS = "id,question\nfirst,How are you?\nsecond,What time is it?\n"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package as pip installs it; offline, by the setuptools that is here."""
-    source, target = tmp_path_factory.mktemp("acme"), tmp_path_factory.mktemp("site")
+    """A folder with the package and what pip writes beside it."""
+    target = tmp_path_factory.mktemp("site")
+    unpack(target)
+    project = tomllib.loads((target / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    info = target / "acme_gate-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    (info / "entry_points.txt").write_text(entry_points(project))
+    return target
+
+
+def entry_points(project: dict[str, Any]) -> str:
+    groups = [
+        (group, [f"{name} = {place}" for name, place in of.items()]) for group, of in project["entry-points"].items()
+    ]
+    return "".join(f"[{group}]\n" + "".join(f"{line}\n" for line in lines) + "\n" for group, lines in groups)
+
+
+def unpack(folder: Path) -> None:
     for name, text in FILES.items():
         if name != "gate.yaml":
-            (source / name).parent.mkdir(exist_ok=True)
-            (source / name).write_text(text, encoding="utf-8")
-    (source / "acme_gate/__init__.py").touch()
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+    (folder / "acme_gate/__init__.py").touch()
+
+
+@pytest.mark.slow
+def test_pip_installs_the_package_of_the_page(tmp_path: Path, site: Path) -> None:
+    """Offline, by the setuptools that is here."""
+    source, target = tmp_path / "acme", tmp_path / "site"
+    source.mkdir()
+    unpack(source)
     offline = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
     install = [sys.executable, "-m", "pip", "install", *offline, "--target", str(target), str(source)]
     subprocess.run(install, check=True, capture_output=True, text=True)
-    return target
+    [written] = target.glob("*.dist-info/entry_points.txt")
+    [own] = site.glob("*.dist-info/entry_points.txt")
+    assert written.read_text().split() == own.read_text().split()
 
 
 class Channel(ThreadingHTTPServer):

@@ -158,6 +158,7 @@ def test_a_failing_test_of_your_own_counts_too(shop: Project) -> None:
     assert run_pytest(shop).code == 1
 
 
+@pytest.mark.slow
 def test_junit_has_the_cases_with_what_they_came_to(shop: Project) -> None:
     shop.write("gate.yaml", OUTCOMES["a threshold that does not hold"][0])
     assert run_pytest(shop, "--junitxml", "junit.xml").code == 1

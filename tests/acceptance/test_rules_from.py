@@ -99,31 +99,45 @@ def test_a_report_looks_for_the_baseline_where_its_run_did(project: Project, tmp
 GOOD, BAD = ("def answer(message):\n    return " + text + "\n" for text in ("message", "'else'"))
 
 
-def measured(project: Project, baseline: str = "{store: file}") -> tuple[str, Path, Path]:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("made"))
+    measure(project, "{store: file}")
+    return project
+
+
+def measured(project: Project, made: Project) -> tuple[str, Path, Path]:
     """A commit with its record, none of it saved yet, and the record of an agent that answers nothing right."""
+    return found(made.copied(project))
+
+
+def measure(project: Project, baseline: str) -> None:
     cases = [{"id": f"c{n}", "input": f"hello {n}", "response": f"hello {n}"} for n in range(12)]
     config = CONFIG.replace("{store: none}", baseline).replace(", threshold: 1.0, strict: true", "")
     files = {"suite.yaml": {"cases": cases}, "agent.py": GOOD, "gate.yaml": config, "checks.py": SAID}
     for name, content in {**files, ".gitignore": "result.json\n.gate/records/\n__pycache__/\n"}.items():
         project.write(name, content)
-    commits = []
     for text in (GOOD, BAD):
         project.write("agent.py", text)
-        commits.append(project.commit("first"))
+        project.commit("first")
         assert project.gate("run", "--trials", "5", "--against", "HEAD").code == 0
+
+
+def found(project: Project) -> tuple[str, Path, Path]:
+    commits = [project.git("rev-parse", revision) for revision in ("HEAD~1", "HEAD")]
     project.git("checkout", "-q", "HEAD~1")
     own, worse = ((project.root / ".gate/records").rglob(f"{commit}*.jsonl") for commit in commits)
     return commits[0], next(own), next(worse)
 
 
 def forge(record: Path, commit: str, to: Path) -> None:
-    found = read_record(record)
-    write_record(to, replace(found, header=replace(found.header, commit=commit)))
+    read = read_record(record)
+    write_record(to, replace(read, header=replace(read.header, commit=commit)))
 
 
-def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Project) -> None:
+def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Project, made: Project) -> None:
     """A change that makes its yardstick worse, as it gets worse itself."""
-    first, own, worse = measured(project)
+    first, own, worse = measured(project, made)
     assert project.gate("baseline", "save", str(own)).code == 0
     base = project.commit("with the baseline")
     project.write("agent.py", BAD)
@@ -138,8 +152,8 @@ def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Pro
     assert project.result("report")[1]["suites"][0]["baseline"] == suite["baseline"]
 
 
-def test_a_folder_of_baselines_that_a_change_brings_counts_for_nothing(project: Project) -> None:
-    first, own, worse = measured(project)
+def test_a_folder_of_baselines_that_a_change_brings_counts_for_nothing(project: Project, made: Project) -> None:
+    first, own, worse = measured(project, made)
     assert project.gate("baseline", "save", str(own)).code == 0
     [stored] = (project.root / ".gate/baselines").rglob(f"{first}.jsonl")
     forge(worse, first, stored)
@@ -154,8 +168,8 @@ def test_a_folder_of_baselines_that_a_change_brings_counts_for_nothing(project: 
 
 
 @pytest.mark.slow
-def test_records_that_no_commit_has_are_the_jobs_own(project: Project) -> None:
-    first, own, _ = measured(project)
+def test_records_that_no_commit_has_are_the_jobs_own(project: Project, made: Project) -> None:
+    first, own, _ = measured(project, made)
     project.write("agent.py", BAD)
     project.commit("change")
     assert project.gate("baseline", "save", str(own)).code == 0
@@ -166,7 +180,8 @@ def test_records_that_no_commit_has_are_the_jobs_own(project: Project) -> None:
 @pytest.mark.parametrize("store", first_of(["file", "none", "git"]))
 def test_a_folder_outside_the_repository_is_read_where_it_is(project: Project, tmp_path: Path, store: str) -> None:
     folder = tmp_path.with_name(f"{tmp_path.name}-shared")
-    first, own, _ = measured(project, f"{{store: file, path: {folder}}}")
+    measure(project, f"{{store: file, path: {folder}}}")
+    first, own, _ = found(project)
     assert project.gate("baseline", "save", str(own)).code == 0
     config = (project.root / "gate.yaml").read_text()
     project.write("gate.yaml", config.replace("store: file", f"store: {store}"))
