@@ -139,9 +139,6 @@ def test_another_threshold_is_not_calibrated_by_it(judged: Project, stub: JudgeS
     assert suite["criteria"][1]["judge"] is None
     told = f"{METRIC}: its calibration is of the threshold 0.7: run `gate calibrate` again: nothing is corrected"
     assert told in suite["warnings"]
-    calibrate(judged)
-    _, result = judged.result("run")
-    assert result["suites"][0]["criteria"][1]["judge"]["labels"] == 100
 
 
 @pytest.mark.slow

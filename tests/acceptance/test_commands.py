@@ -240,6 +240,7 @@ def test_version_and_help_need_no_project(tmp_path: Path) -> None:
     assert empty.gate("run").code == 2
 
 
+@pytest.mark.slow
 def test_two_configurations_of_one_repository_have_suites_of_their_own(tmp_path: Path) -> None:
     """Both say ``suite: cases.yaml``; in baselines, records and comments they are told apart by their folders."""
     repository = Project(tmp_path)

@@ -123,6 +123,7 @@ def test_what_a_change_leaves_out_of_its_agent_is_not_taken_for_unchanged(change
     assert at_base or ((code, again["suites"][0]["verdict"]) == (1, "regressed") and "measurement 2 of" in told)
 
 
+@pytest.mark.slow
 def test_a_comment_in_the_agent_is_a_further_measurement_that_is_counted(change: Project) -> None:
     worse = AGENT.replace("BROKEN = 0", "BROKEN = 12")
     change.write("agent.py", worse)
@@ -240,6 +241,7 @@ def test_without_a_fingerprint_the_report_counts_what_was_measured_before(
 # --- a baseline that is picked --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_further_runs_of_a_commit_are_saved_with_the_one_that_is_named(project: Project) -> None:
     """Run until one is perfect, and save that one: all of them count."""
     cases = [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"]} for n in range(CASES)]

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.records import read_record, write_record
-from tests.acceptance.conftest import Project, first_of
+from tests.acceptance.conftest import Project
 
 SUITE = "cases:\n  - {id: a, input: hello, response: hello}\n  - {id: b, input: bye, response: bye}\n"
 AGENT = "def answer(message):\n    return 'something else'\n"
@@ -38,12 +38,13 @@ def changed(project: Project) -> str:
 def test_a_change_is_held_to_the_rules_of_the_commit(project: Project) -> None:
     base = changed(project)
     assert project.gate("run").code == 0
-    for revision in (base, "main"):
-        code, result = project.result("run", "--rules-from", revision)
-        assert code == 1, result
-        [suite] = result["suites"]
-        assert "said.threshold: 1.0 → 0.1 takes effect once it is merged" in suite["changes"]
-        assert "custom metric checks:said: edited, takes effect once it is merged" in suite["changes"]
+    code, result = project.result("run", "--rules-from", base)
+    assert code == 1, result
+    [suite] = result["suites"]
+    assert [("said.threshold" in line, "checks:said" in line) for line in suite["changes"]] == [
+        (True, False),
+        (False, True),
+    ]
     assert project.git("worktree", "list").count("\n") == 0
 
 
@@ -177,7 +178,8 @@ def test_records_that_no_commit_has_are_the_jobs_own(project: Project, made: Pro
     assert (code, result["suites"][0]["verdict"]) == (1, "regressed")
 
 
-@pytest.mark.parametrize("store", first_of(["file", "none", "git"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["file", "none", "git"])
 def test_a_folder_outside_the_repository_is_read_where_it_is(project: Project, tmp_path: Path, store: str) -> None:
     folder = tmp_path.with_name(f"{tmp_path.name}-shared")
     measure(project, f"{{store: file, path: {folder}}}")

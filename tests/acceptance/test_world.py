@@ -42,7 +42,7 @@ def answer(message):
 if __name__ == "__main__":
     print(json.dumps({"output": answer(json.load(sys.stdin)["messages"][-1]["content"])}))
 """.replace("SECRET", KEY)
-PYTHON: dict[str, Any] = {"python": "agent:answer", "concurrency": 4}
+PYTHON: dict[str, Any] = {"python": "agent:answer", "concurrency": 2}
 
 
 @pytest.fixture
@@ -283,6 +283,7 @@ def with_tool(project: Project, **world: Any) -> Path:
     return log
 
 
+@pytest.mark.slow
 def test_a_tool_on_standard_streams_is_called_once(project: Project, provider: Provider) -> None:
     log = with_tool(project)
     project.store(trials=2, OPENAI_BASE_URL=provider.url)
