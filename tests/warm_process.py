@@ -27,6 +27,7 @@ import subprocess
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -173,7 +174,11 @@ def fork_scripts() -> None:
     errors = sys.stdout.errors
     at_start = {name: value for name, value in os.environ.items() if name.startswith(AT_START)}
     at_start["PYTHONUNBUFFERED"] = "1"
-    start: Callable[..., int] = subprocess._fork_exec  # type: ignore[attr-defined]
+    start: Callable[..., int] | None = getattr(subprocess, "_fork_exec", None)
+    if start is None:  # in some later Python
+        return
+    # That is for other threads; those of a command hold no lock that a script needs.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
 
     def start_or_fork(
         words: Sequence[str], programs: Any, close: bool, keep: tuple[int, ...], cwd: Any, environment: Any, *more: Any

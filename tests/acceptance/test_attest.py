@@ -214,6 +214,7 @@ def reported(shop: Project, private: Path, *, code: int = 0) -> str:
 ROADS = [stated, reported, merged]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("road", first_of(ROADS[1:]))
 def test_what_shards_and_a_second_look_find_is_stated_as_a_run_states_it(
     shop: Project, keys: tuple[Path, Path], road: Callable[..., str]
@@ -348,6 +349,7 @@ def test_a_part_of_the_cases_is_no_pass_of_the_commit(shop: Project, keys: tuple
     assert (code, "a part of the cases" in said) == (7, True), said
 
 
+@pytest.mark.slow
 def test_what_cannot_be_judged_again_without_its_baseline_is_said(shop: Project) -> None:
     assert shop.gate("run", "--record", "r.jsonl").code == 0
     assert shop.gate("baseline", "save", "r.jsonl").code == 0

@@ -315,6 +315,7 @@ def test_a_baseline_that_must_be_there_and_is_not_is_exit_4(project: Project) ->
     assert "gate baseline save" in one_line(ran)
 
 
+@pytest.mark.slow
 def test_the_first_baseline_of_all_is_made_as_the_reference_says(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {on_missing: fail}\n")
     project.write(".gitignore", ".gate\n__pycache__\n")

@@ -100,6 +100,7 @@ def test_a_folder_that_became_a_link_is_judged_by_the_rules_of_its_name(project:
     assert "contains.blocking: true → false takes effect once it is merged" in found["changes"]
 
 
+@pytest.mark.slow
 def test_a_ratchet_that_was_off_stays_off(project: Project) -> None:
     strict = CONFIG.replace("{threshold: 0.5}", "{threshold: 0.9, ratchet: false, regression: warn}")
     lax = CONFIG.replace("{threshold: 0.5}", "{threshold: 0.9, regression: warn}")

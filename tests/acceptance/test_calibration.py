@@ -131,6 +131,7 @@ def test_another_judge_is_not_calibrated_by_it(judged: Project, stub: JudgeStub)
     assert any(f"{METRIC}: {gone}" in warning for warning in suite["warnings"])
 
 
+@pytest.mark.slow
 def test_another_threshold_is_not_calibrated_by_it(judged: Project, stub: JudgeStub) -> None:
     calibrate(judged)
     configure(judged, stub, threshold=0.8)

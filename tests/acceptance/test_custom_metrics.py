@@ -82,7 +82,7 @@ def reason(result: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("where", ["gate", "agent"])
 @pytest.mark.parametrize("path", first_of(["my_metrics:ours", "my_metrics.adk"]))
-@pytest.mark.parametrize(("found", "code"), [("1.0", 0), ("0.0", 1)])
+@pytest.mark.parametrize(("found", "code"), first_of([("0.0", 1), ("1.0", 0)]))
 def test_a_custom_metric_decides_wherever_it_runs(
     project: Project, path: str, where: str, found: str, code: int
 ) -> None:

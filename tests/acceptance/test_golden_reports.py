@@ -130,7 +130,7 @@ def reported(project: Project, record: str) -> dict[str, str]:
     return {FORMS_OF_REPORT[form]: path.read_text(encoding="utf-8") for form, path in outputs.items()}
 
 
-SLOW = ("below_threshold", "no_baseline", "thin", "trade")
+SLOW = ("below_threshold", "no_baseline", "not_compared", "thin", "trade")
 
 
 @pytest.mark.parametrize(

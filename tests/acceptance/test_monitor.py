@@ -239,6 +239,7 @@ def receiver() -> Iterator[Any]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_alerts_go_out_once_to_every_target(shop: Project, receiver: Any) -> None:
     more = "alerts: {slack: SLACK_URL, webhook: {url: HOOK_URL, token: HOOK_TOKEN}}, otlp: LOGS_URL, prometheus: m.prom"
     shop.write("gate.yaml", CONFIG + f"monitor: {{traces: traces/, sample_rate: 1.0, {more}}}\n")
@@ -591,6 +592,7 @@ def test_the_record_of_another_suite_is_no_yardstick(shop: Project) -> None:
     assert (found, "not measured: r.jsonl: it is of another suite, 'other'" in said) == (3, True), said
 
 
+@pytest.mark.slow
 def test_the_record_of_other_cases_is_no_yardstick(shop: Project) -> None:
     release(shop, asked="goodbye")
     windows(shop, 75, 75)

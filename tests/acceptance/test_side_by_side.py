@@ -252,6 +252,7 @@ def test_reasons_are_redacted_and_bounded(world: Project, stub: JudgeStub) -> No
         assert len(vote["reason"]) < 2_000
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_down_leaves_the_table_and_exit_code_3(world: Project, stub: JudgeStub) -> None:
     stub.answer = lambda request: failure(500)
     ran, found = table(world, *judged(world, stub), code=3)

@@ -80,6 +80,7 @@ def test_the_user_says_the_prompt_then_what_a_model_says_until_it_stops(project:
     assert "response_format" not in first.json
 
 
+@pytest.mark.slow
 def test_the_conversation_ends_at_the_limit_of_turns(project: Project, stub: JudgeStub) -> None:
     stub.script(chat("Go on."))
     ready = prepared(project, stub, simulated_user={"model": "player", "base_url": stub.url, "max_turns": 3})
@@ -169,6 +170,7 @@ def test_a_scenario_is_imported_and_comes_back(project: Project, stub: JudgeStub
     assert project.result("run")[0] == 0
 
 
+@pytest.mark.slow
 def test_recorded_conversations_of_a_simulated_user_are_judged_whole(project: Project, stub: JudgeStub) -> None:
     """All turns of each run, though nobody says how many there are; nobody is asked to play the user."""
 
