@@ -72,7 +72,7 @@ def imports(code: str) -> set[str]:
 def test_pages_and_examples_import_the_public_interface_alone() -> None:
     blocks = [(page, block["text"]) for page in SHOWN for block in FENCE.finditer(page.read_text(encoding="utf-8"))]
     code = [*blocks, *((file, file.read_text(encoding="utf-8")) for file in CODE)]
-    assert len(blocks) > 10 and len(CODE) > 10
+    assert len(blocks) >= 10 and len(CODE) >= 5
     assert [(file.name, imports(text)) for file, text in code if imports(text)] == []
 
 
