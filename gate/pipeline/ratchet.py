@@ -1,7 +1,7 @@
 """Proposes higher thresholds by what a record shows the agent to reach already, as edits of the configuration.
 
-Nothing is ever lowered. An unchanged agent misses what is proposed in at most 1 % of runs, with the error of the record's
-own trials included, and few of its trials fail that pass today.
+Nothing is ever lowered. An unchanged agent misses what is proposed in at most 1 % of runs, counting the error of the
+record's own trials, and few of its trials fail that pass today.
 """
 
 from __future__ import annotations

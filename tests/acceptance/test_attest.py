@@ -17,7 +17,7 @@ from gate.commands.texts.evidence import verified
 from gate.errors import UntrustedError
 from gate.pipeline.evidence import check_files, read_statement, written
 from gate.security.signing import new_key, opened
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 AGENT = "def answer(message):\n    return 'It is on its way.'\n"
 CONFIG = "suite: evals\nagent: {python: 'agent:answer'}\ntrials: 1\ncriteria: {contains: {values: ['on its way']}}\n"
@@ -130,6 +130,7 @@ class Anybody(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_which_agent_answered_is_said_where_nobody_knows(shop: Project) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Anybody) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -155,6 +156,7 @@ def test_what_never_ends_is_not_read(shop: Project) -> None:
     assert (ran.code, "no regular file" in ran.err) == (7, True), ran.err
 
 
+@pytest.mark.slow
 def test_a_statement_about_no_record_is_refused(shop: Project) -> None:
     """Of a report alone nothing can be judged again, and whoever wrote it could have written anything."""
     assert shop.gate("run", "--record", "r.jsonl", "--junit", "j.xml", "--statement", "s.json").code == 0
@@ -209,10 +211,11 @@ def reported(shop: Project, private: Path, *, code: int = 0) -> str:
     return shop.git("rev-parse", "HEAD").strip()
 
 
-ROADS = [stated, merged, reported]
+ROADS = [stated, reported, merged]
 
 
-@pytest.mark.parametrize("road", ROADS[1:])
+@pytest.mark.slow
+@pytest.mark.parametrize("road", first_of(ROADS[1:]))
 def test_what_shards_and_a_second_look_find_is_stated_as_a_run_states_it(
     shop: Project, keys: tuple[Path, Path], road: Callable[..., str]
 ) -> None:
@@ -228,7 +231,7 @@ def test_what_shards_and_a_second_look_find_is_stated_as_a_run_states_it(
     assert (checked.code, AGAIN in checked.out) == (0, True), checked.err
 
 
-@pytest.mark.parametrize("road", ROADS[1:])
+@pytest.mark.parametrize("road", first_of(ROADS[1:]))
 def test_what_did_not_pass_is_stated_so_by_every_road(
     shop: Project, keys: tuple[Path, Path], road: Callable[..., str]
 ) -> None:
@@ -240,6 +243,7 @@ def test_what_did_not_pass_is_stated_so_by_every_road(
     assert (code, "its record judged again: below threshold" in said) == (7, True), said
 
 
+@pytest.mark.slow
 def test_the_rules_that_a_record_was_judged_by_are_stated_again(shop: Project) -> None:
     base = shop.git("rev-parse", "HEAD").strip()
     shop.write("gate.yaml", CONFIG.replace("on its way", "its way"))
@@ -273,9 +277,9 @@ def test_recordings_are_not_stated_by_a_second_look(shop: Project) -> None:
     assert not (shop.root / "s.json").exists()
 
 
-@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("road", first_of(ROADS))
 def test_any_changed_byte_is_found(shop: Project, keys: tuple[Path, Path], road: Callable[..., str]) -> None:
-    """Every byte of the signed statement, and many of record and report, each in two ways."""
+    """Many bytes of the signed statement, of the record and of the report."""
     private, public = keys
     road(shop, private)
     envelope, key = (shop.root / "s.dsse").read_bytes(), public.read_bytes()
@@ -289,9 +293,8 @@ def test_any_changed_byte_is_found(shop: Project, keys: tuple[Path, Path], road:
         return True
 
     assert is_believed(envelope)
-    for place in range(len(envelope)):
-        for bit in (1, 32):
-            assert not is_believed(_flipped(envelope, place, bit)), place
+    for place in range(0, len(envelope), 5):
+        assert not is_believed(_flipped(envelope, place, 1 if place % 2 else 32)), place
     assert not is_believed(envelope[:-1])
     assert not is_believed(envelope + b"\n")
     for path, data in whole.items():
@@ -346,6 +349,7 @@ def test_a_part_of_the_cases_is_no_pass_of_the_commit(shop: Project, keys: tuple
     assert (code, "a part of the cases" in said) == (7, True), said
 
 
+@pytest.mark.slow
 def test_what_cannot_be_judged_again_without_its_baseline_is_said(shop: Project) -> None:
     assert shop.gate("run", "--record", "r.jsonl").code == 0
     assert shop.gate("baseline", "save", "r.jsonl").code == 0
@@ -360,6 +364,7 @@ def test_what_cannot_be_judged_again_without_its_baseline_is_said(shop: Project)
     assert f"evals: compared with {before[:12]}: not judged again, without the baseline" in checked.out
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_badly_states_no_pass(shop: Project) -> None:
     """A report that could not be written may be an older run's, and the run's exit code says so."""
     blocked = "    Path(__file__).with_name('j.xml').mkdir(exist_ok=True)\n    return"
@@ -370,6 +375,7 @@ def test_a_run_that_ends_badly_states_no_pass(shop: Project) -> None:
     assert json.loads((shop.root / "s.json").read_bytes())["predicate"]["result"] == "FAILED"
 
 
+@pytest.mark.slow
 def test_a_record_is_read_once(shop: Project, keys: tuple[Path, Path]) -> None:
     """So what is judged again is what the digest is of, whoever writes to the file meanwhile."""
     private, public = keys

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from gate.reports import FILES
 from gate.reports.json import schema
-from tests.acceptance.conftest import Outcome, Project
+from tests.acceptance.conftest import Outcome, Project, first_of
 
 SUITE = "cases:\n  - {id: hello, input: Hello, response: Hi there}\n  - {id: bye, input: Bye, response: Goodbye}\n"
 AGENT = "def answer(message):\n    return {'Hello': 'Hi there', 'Bye': 'Goodbye'}[message]\n"
@@ -158,7 +158,7 @@ def test_a_bad_configuration_is_one_line_and_exit_2(project: Project, name: str)
     assert not (project.root / ".gate").exists()
 
 
-@pytest.mark.parametrize("arguments", [[], ["--case", "bye"], ["--shard", "1/2"]])
+@pytest.mark.parametrize("arguments", first_of([[], ["--case", "bye"], ["--shard", "1/2"]], 2))
 def test_with_every_selected_case_in_quarantine_nothing_is_run(project: Project, arguments: list[str]) -> None:
     project.write("agent.py", "open('ran', 'w')\n" + AGENT)
     known = "owner: me, reason: known, expires: 2999-01-01"
@@ -184,7 +184,7 @@ def test_a_judge_that_may_not_block_yet_can_still_be_calibrated(project: Project
     assert "no-labels.jsonl" in one_line(ran)
 
 
-@pytest.mark.parametrize("other", ["report", "./report", "link"])
+@pytest.mark.parametrize("other", first_of(["report", "./report", "link"]))
 def test_two_reports_in_one_file_are_refused_before_anything_runs(project: Project, other: str) -> None:
     (project.root / "link").symlink_to("report")
     ran = project.gate("run", "--json", "report", "--junit", other)
@@ -244,7 +244,7 @@ AGENTS = {
 }
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", first_of(AGENTS, 3))
 def test_an_agent_that_cannot_be_measured_is_exit_3_never_a_verdict(project: Project, name: str) -> None:
     source, expected = AGENTS[name]
     project.write("agent.py", source)
@@ -315,6 +315,7 @@ def test_a_baseline_that_must_be_there_and_is_not_is_exit_4(project: Project) ->
     assert "gate baseline save" in one_line(ran)
 
 
+@pytest.mark.slow
 def test_the_first_baseline_of_all_is_made_as_the_reference_says(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {on_missing: fail}\n")
     project.write(".gitignore", ".gate\n__pycache__\n")
@@ -431,6 +432,7 @@ def test_a_record_of_another_commit_is_not_continued_and_the_line_says_what_to_d
     assert (project.root / "kept.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_record_that_is_out_of_reach_without_commits_is_not_called_absent(project: Project) -> None:
     assert project.gate("run", "--record", "kept.jsonl").code == 0
     assert project.gate("baseline", "save", "kept.jsonl").code == 0
@@ -450,9 +452,9 @@ ENDINGS: dict[str, tuple[str, str, int]] = {
 """What is written in place of a file of the good project, and the exit code without a verdict that follows."""
 
 
-@pytest.mark.parametrize("is_configured", [False, True])
-@pytest.mark.parametrize("before", ["a verdict", "nothing"])
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("is_configured", first_of([False, True]))
+@pytest.mark.parametrize("before", first_of(["a verdict", "nothing"]))
+@pytest.mark.parametrize("ending", first_of(ENDINGS, 2))
 def test_no_report_of_an_earlier_run_is_left_by_one_without_a_verdict(
     project: Project, ending: str, before: str, is_configured: bool
 ) -> None:
@@ -494,7 +496,11 @@ def test_the_reports_of_a_run_that_is_killed_say_that_it_has_not_ended(project: 
 
 @pytest.mark.parametrize(
     "command",
-    [("report", "gone.jsonl"), ("compare", "gone.jsonl", "gone.jsonl"), ("merge", "-c", "gate.yaml", "-o", "o")],
+    [
+        pytest.param(("report", "gone.jsonl"), marks=pytest.mark.slow),
+        pytest.param(("compare", "gone.jsonl", "gone.jsonl"), marks=pytest.mark.slow),
+        ("merge", "-c", "gate.yaml", "-o", "o"),
+    ],
 )
 def test_no_report_of_an_earlier_run_is_left_by_another_command_without_a_verdict(
     project: Project, command: tuple[str, ...]
@@ -510,6 +516,7 @@ def test_no_report_of_an_earlier_run_is_left_by_another_command_without_a_verdic
     assert error.get("message") == one_line(ran).removeprefix("gate: ")
 
 
+@pytest.mark.slow
 def test_costs_that_add_up_to_no_number_end_no_run(project: Project) -> None:
     """Each is a number; their sum is not. Whatever reads it says that the cost is not measured."""
     answer = "{'output': {'Hello': 'Hi there', 'Bye': 'Goodbye'}[message], 'cost_usd': 1e308}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 CASES = 12
 AGENT = """\
@@ -63,7 +63,9 @@ def judged(project: Project, config: str = "gate.yaml", *arguments: str) -> tupl
     return code, found
 
 
-@pytest.mark.parametrize("disguise", ["tags: [other]", "tags: [smoke], complexity: complex", "complexity: complex"])
+@pytest.mark.parametrize(
+    "disguise", first_of(["tags: [other]", "tags: [smoke], complexity: complex", "complexity: complex"])
+)
 def test_failing_cases_are_judged_whatever_they_are_called_now(project: Project, disguise: str) -> None:
     based(project, SMOKE)
     breaks(project, 4)
@@ -98,6 +100,7 @@ def test_a_folder_that_became_a_link_is_judged_by_the_rules_of_its_name(project:
     assert "contains.blocking: true → false takes effect once it is merged" in found["changes"]
 
 
+@pytest.mark.slow
 def test_a_ratchet_that_was_off_stays_off(project: Project) -> None:
     strict = CONFIG.replace("{threshold: 0.5}", "{threshold: 0.9, ratchet: false, regression: warn}")
     lax = CONFIG.replace("{threshold: 0.5}", "{threshold: 0.9, regression: warn}")
@@ -152,6 +155,7 @@ def test_rules_that_moved_prove_nothing(project: Project) -> None:
     assert "its rules are unknown" in found["headline"]
 
 
+@pytest.mark.slow
 def test_a_first_configuration_passes_by_its_own_rules(project: Project) -> None:
     based(project)
     project.git("rm", "-q", "gate.yaml")
@@ -160,6 +164,7 @@ def test_a_first_configuration_passes_by_its_own_rules(project: Project) -> None
     assert (code, found["verdict"]) == (0, "pass"), found["headline"]
 
 
+@pytest.mark.slow
 def test_an_unchanged_limit_on_a_quantile_is_no_change(project: Project) -> None:
     based(project, CONFIG + "  latency: {p95: 60}\n")
     code, found = judged(project, "gate.yaml", "--trials", "1")
@@ -182,6 +187,7 @@ def test_stricter_rules_hide_nothing(project: Project) -> None:
     assert code == 1, found["headline"]
 
 
+@pytest.mark.slow
 def test_another_agent_is_said_and_measured(project: Project) -> None:
     based(project)
     project.write("other.py", AGENT)
@@ -203,6 +209,7 @@ def test_a_selection_says_what_it_left_out(project: Project) -> None:
     assert not [case for case in found["cases"] if case["status"] == "removed"]
 
 
+@pytest.mark.slow
 def test_outside_of_a_selection_nothing_is_owed(project: Project) -> None:
     based(project, CONFIG, suite__yaml=suite(lambda n: case(n, "tags: [rare]") if n < 9 else None))
     project.write("suite.yaml", "cases:\n" + "".join(case(n) for n in range(9, 12)))
@@ -216,7 +223,7 @@ def test_outside_of_a_selection_nothing_is_owed(project: Project) -> None:
 WITH_RESPONSE = suite(lambda n: case(n).replace("word0,", "word0, response: word0,") if n == 0 else None)
 
 
-@pytest.mark.parametrize("now", [WITH_RESPONSE.replace("response:", "metadata: {a: b}, response:"), suite()])
+@pytest.mark.parametrize("now", first_of([WITH_RESPONSE.replace("response:", "metadata: {a: b}, response:"), suite()]))
 def test_a_criterion_is_owed_however_few_cases_it_was_measured_on(project: Project, now: str) -> None:
     """It goes with its cases, edited or no longer there: inconclusive, neither a pass nor a refusal of the change."""
     based(project, CONFIG + "  response_match_score: {threshold: 0.5}\n", suite__yaml=WITH_RESPONSE)

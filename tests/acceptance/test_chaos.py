@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.acceptance.conftest import Project, _environment
+from tests.acceptance.conftest import Project, _environment, first_of
 from tests.patience import CEILING, eventually
 
 CASES = 36
@@ -65,7 +65,7 @@ AGENTS = {
 }
 
 
-@pytest.fixture(params=AGENTS)
+@pytest.fixture(params=first_of(AGENTS))
 def chaos(request: pytest.FixtureRequest, project: Project) -> Project:
     cases = [{"id": f"case-{n}", "input": "go", "tools": []} for n in range(CASES)]
     project.write("suite.json", {"cases": cases})

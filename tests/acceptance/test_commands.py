@@ -64,6 +64,7 @@ def test_explain_tells_estimates_tests_and_the_error_budget(project: Project) ->
         assert word in text, word
 
 
+@pytest.mark.slow
 def test_explain_finds_the_baseline_that_the_run_found(project: Project) -> None:
     text = printed(project, "explain", "new.jsonl")
     assert "broken cases together: e = " in text
@@ -82,6 +83,7 @@ def test_explain_of_a_case_shows_its_trials_on_both_sides(project: Project) -> N
     assert "did you mean 'case-3'" in unknown.err
 
 
+@pytest.mark.slow
 def test_power_says_what_is_found_with_its_interval_and_the_price(project: Project) -> None:
     (flaky,) = (REPOSITORY / "examples" / "support-agent" / "baselines").rglob("*.jsonl")
     text = printed(project, "power", str(flaky), "--simulations", "10")
@@ -129,8 +131,11 @@ PRINTING = {
 }
 
 
+QUICK = ("explain a case", "report -v", "compare several")
+
+
 @pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=pytest.mark.slow if name == "power" else ()) for name in PRINTING]
+    "command", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PRINTING]
 )
 def test_no_command_prints_lines_longer_than_the_terminal(project: Project, command: str) -> None:
     """Words that no terminal holds, as the path of a file, may be broken; those that it holds may not."""
@@ -146,6 +151,7 @@ def test_no_command_prints_lines_longer_than_the_terminal(project: Project, comm
         assert words <= {*re.findall(r"[A-Za-z]{2,}", ran.out)}
 
 
+@pytest.mark.slow
 def test_what_a_program_reads_has_its_lines_whole(project: Project) -> None:
     assert max(map(len, printed(project, "explain", "new.jsonl").splitlines())) > 100
 
@@ -234,6 +240,7 @@ def test_version_and_help_need_no_project(tmp_path: Path) -> None:
     assert empty.gate("run").code == 2
 
 
+@pytest.mark.slow
 def test_two_configurations_of_one_repository_have_suites_of_their_own(tmp_path: Path) -> None:
     """Both say ``suite: cases.yaml``; in baselines, records and comments they are told apart by their folders."""
     repository = Project(tmp_path)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 CONFIG = "suite: suite.yaml\nagent: {python: agent:answer}\ncriteria: {response_match_score: 0.5}\n"
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = Project(tmp_path / "work")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = Project(tmp_path_factory.mktemp("made"))
     made.write("suite.yaml", "cases:\n  - {id: hello, input: Hello, response: Hi there}\n")
     made.write("agent.py", "def answer(message):\n    return 'Hi there'\n")
     made.write("gate.yaml", CONFIG)
@@ -22,6 +22,11 @@ def project(tmp_path: Path) -> Project:
     made.commit()
     assert made.gate("run", "-q").code == 0
     return made
+
+
+@pytest.fixture
+def project(tmp_path: Path, made: Project) -> Project:
+    return made.copied(Project(tmp_path / "work"))
 
 
 def damage(path: Path) -> bytes:
@@ -32,12 +37,14 @@ def damage(path: Path) -> bytes:
 
 @pytest.mark.parametrize(
     ("command", "then"),
-    [
-        (("run",), "then measure again; or name another file by --record"),
-        (("run", "--resume"), "then measure again; or name another file by --record"),
-        (("report",), "then measure again"),
-        (("explain",), "then measure again"),
-    ],
+    first_of(
+        [
+            (("run",), "then measure again; or name another file by --record"),
+            (("run", "--resume"), "then measure again; or name another file by --record"),
+            (("report",), "then measure again"),
+            (("explain",), "then measure again"),
+        ]
+    ),
 )
 def test_the_way_on_from_a_damaged_record(project: Project, command: tuple[str, ...], then: str) -> None:
     (record,) = (project.root / ".gate/records").rglob("*.jsonl")
@@ -53,6 +60,7 @@ def test_the_way_on_from_a_damaged_record(project: Project, command: tuple[str, 
     assert project.gate("run", "-q").code == 0
 
 
+@pytest.mark.slow
 def test_another_file_is_a_way_on(project: Project) -> None:
     (record,) = (project.root / ".gate/records").rglob("*.jsonl")
     damaged = damage(record)
@@ -60,6 +68,7 @@ def test_another_file_is_a_way_on(project: Project) -> None:
     assert record.read_bytes() == damaged
 
 
+@pytest.mark.slow
 def test_a_digit_that_makes_a_line_impossible_has_the_same_way_on(project: Project) -> None:
     (record,) = (project.root / ".gate/records").rglob("*.jsonl")
     record.write_bytes(re.sub(rb'"n":1\b', b'"n":0', record.read_bytes(), count=1))
@@ -81,6 +90,7 @@ def test_the_way_on_from_a_damaged_baseline_in_a_folder(project: Project) -> Non
     assert project.gate("baseline", "save").code == 0
 
 
+@pytest.mark.slow
 def test_the_way_on_from_a_damaged_baseline_on_a_branch(project: Project) -> None:
     project.git("init", "-q", "--bare", str(project.root.parent / "remote"))
     project.git("remote", "add", "origin", str(project.root.parent / "remote"))
@@ -105,7 +115,7 @@ def test_the_way_on_from_a_damaged_baseline_on_a_branch(project: Project) -> Non
     assert project.gate("baseline", "save").code == 0
 
 
-@pytest.mark.parametrize("how", ["deleted", "renamed"])
+@pytest.mark.parametrize("how", first_of(["deleted", "renamed"]))
 def test_a_baseline_that_is_gone_is_not_taken_for_the_first(project: Project, how: str) -> None:
     """The ledger knows it: "no baseline yet" is what a reader would otherwise take for the beginning."""
     assert project.gate("baseline", "save").code == 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.conftest import Project
 from tests.acceptance.test_world import AGENT, CASES, PYTHON, prepared, provider, run
 from tests.integration.world.provider import Provider
@@ -57,6 +59,7 @@ def test_a_run_says_what_stayed_the_same_and_what_differed_first(project: Projec
     assert (told["cases"], told["sameRequests"]) == (CASES, CASES - 1)
 
 
+@pytest.mark.slow
 def test_two_records_show_what_was_asked_otherwise(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     project.store(trials=2, OPENAI_BASE_URL=provider.url)
@@ -70,6 +73,7 @@ def test_two_records_show_what_was_asked_otherwise(project: Project, provider: P
     assert provider.calls == calls
 
 
+@pytest.mark.slow
 def test_records_that_were_never_coupled_are_compared_by_their_recordings(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     run(project, provider, "--trials", "2")

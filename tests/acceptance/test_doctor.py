@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 Answer = Callable[[dict[str, Any]], Any]
 CASES = {"cases": [{"id": "a", "input": "hi", "response": "hello", "tools": []}, {"id": "b", "input": "ho"}]}
@@ -146,7 +146,9 @@ def test_secrets_are_never_printed(project: Project) -> None:
         assert "OTHER_API_KEY" in ran.out, "no such variable is set"
 
 
-@pytest.mark.parametrize(("status", "state", "words"), [(200, "ok", "answers"), (401, "problem", "refuses the key")])
+@pytest.mark.parametrize(
+    ("status", "state", "words"), first_of([(401, "problem", "refuses the key"), (200, "ok", "answers")])
+)
 def test_the_judge_is_reached_for(project: Project, status: int, state: str, words: str) -> None:
     project.write("bot.py", "def answer(message):\n    return 'hello'\n")
     criteria = {"final_response_match_v2": 0.5}

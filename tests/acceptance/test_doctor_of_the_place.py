@@ -51,6 +51,7 @@ def test_a_git_store_without_the_remote(project: Project) -> None:
     assert (ran.code, f"({remedy}" in ran.err) == (4, True), ran.err
 
 
+@pytest.mark.slow
 def test_a_git_store_with_a_wrong_remote_is_not_fine_as_well(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
     project.commit()
@@ -58,6 +59,7 @@ def test_a_git_store_with_a_wrong_remote_is_not_fine_as_well(project: Project) -
     assert "check the remote" in line(project.gate("doctor", "--no-ask"), "store ")
 
 
+@pytest.mark.slow
 def test_a_damaged_baseline_is_not_fine_as_well(project: Project) -> None:
     assert project.gate("run", "-q").code == 0
     assert project.gate("baseline", "save").code == 0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gate.records import read_header
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 CASES = 20
 AGENT = """\
@@ -30,9 +30,10 @@ criteria: {tool_trajectory_avg_score: {match_type: EXACT}}
 """
 
 
-@pytest.fixture
-def change(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A branch on a default branch that has a baseline."""
+    project = Project(tmp_path_factory.mktemp("made"))
     cases = [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"]} for n in range(CASES)]
     project.write("suite.yaml", {"cases": cases})
     project.write("gate.yaml", CONFIG)
@@ -42,6 +43,11 @@ def change(project: Project) -> Project:
     project.store()
     project.git("checkout", "-q", "-b", "change")
     return project
+
+
+@pytest.fixture
+def change(project: Project, made: Project) -> Project:
+    return made.copied(project)
 
 
 def run_id(project: Project) -> tuple[str, dict[str, Any]]:
@@ -64,6 +70,7 @@ def test_an_empty_commit_and_an_amended_one_continue_what_was_measured(change: P
         assert any("nothing new was run" in line for line in suite["warnings"])
 
 
+@pytest.mark.slow
 def test_another_agent_other_cases_or_another_base_are_measured_anew(change: Project) -> None:
     change.write("agent.py", AGENT + "# clearer\n")
     change.commit("clearer")
@@ -93,7 +100,7 @@ NARROW = CONFIG.replace("answer,", "answer, sources: [agent.py],")
 LEAN = "from impl import answer\n"
 
 
-@pytest.mark.parametrize("narrowed", ["by the change", "at the base"])
+@pytest.mark.parametrize("narrowed", first_of(["by the change", "at the base"]))
 def test_what_a_change_leaves_out_of_its_agent_is_not_taken_for_unchanged(change: Project, narrowed: str) -> None:
     """The file that breaks is none of `agent.sources`: by them, both heads are one agent."""
     at_base = narrowed == "at the base"
@@ -116,6 +123,7 @@ def test_what_a_change_leaves_out_of_its_agent_is_not_taken_for_unchanged(change
     assert at_base or ((code, again["suites"][0]["verdict"]) == (1, "regressed") and "measurement 2 of" in told)
 
 
+@pytest.mark.slow
 def test_a_comment_in_the_agent_is_a_further_measurement_that_is_counted(change: Project) -> None:
     worse = AGENT.replace("BROKEN = 0", "BROKEN = 12")
     change.write("agent.py", worse)
@@ -130,6 +138,7 @@ def test_a_comment_in_the_agent_is_a_further_measurement_that_is_counted(change:
     assert "measurement 2 of this change; before: regressed (another fingerprint" in told, "continued ones are one"
 
 
+@pytest.mark.slow
 def test_what_was_measured_on_another_branch_is_another_change(change: Project) -> None:
     told = {}
     for name in ("change", "other"):
@@ -148,6 +157,7 @@ def test_what_was_measured_on_another_branch_is_another_change(change: Project) 
     assert any("measurement 3 of this change" in line for line in run_id(change)[1]["warnings"])
 
 
+@pytest.mark.slow
 def test_a_record_that_is_damaged_is_passed_over(change: Project) -> None:
     change.write("agent.py", AGENT + "# clearer\n")
     change.commit("clearer")
@@ -162,7 +172,7 @@ def test_a_record_that_is_damaged_is_passed_over(change: Project) -> None:
     assert told.startswith("1 record here cannot be read, and may be of an earlier measurement of this change: ")
 
 
-@pytest.mark.parametrize("content", [b"", b"\0\xff", b'{"gate_record": 9}\n'])
+@pytest.mark.parametrize("content", first_of([b"", b"\0\xff", b'{"gate_record": 9}\n']))
 def test_a_record_that_cannot_be_read_at_all_is_said(change: Project, content: bytes) -> None:
     change.write("agent.py", AGENT + "# clearer\n")
     change.commit("clearer")
@@ -205,6 +215,7 @@ def served() -> Iterator[tuple[str, set[int]]]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_without_a_fingerprint_the_report_counts_what_was_measured_before(
     change: Project, served: tuple[str, set[int]]
 ) -> None:
@@ -230,6 +241,7 @@ def test_without_a_fingerprint_the_report_counts_what_was_measured_before(
 # --- a baseline that is picked --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_further_runs_of_a_commit_are_saved_with_the_one_that_is_named(project: Project) -> None:
     """Run until one is perfect, and save that one: all of them count."""
     cases = [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"]} for n in range(CASES)]
@@ -247,6 +259,7 @@ def test_further_runs_of_a_commit_are_saved_with_the_one_that_is_named(project: 
     assert again.code == 0 and "united" not in again.out, "it is stored already"
 
 
+@pytest.mark.slow
 def test_a_run_that_is_picked_among_several_is_said_to_be_picked(change: Project, served: tuple[str, set[int]]) -> None:
     """Without a fingerprint the others may be of another agent: they are left out, and every comparison says so."""
     url, _ = served

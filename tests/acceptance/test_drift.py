@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.acceptance.conftest import Project
 
 AGENT = """
@@ -33,6 +35,7 @@ def prepared(project: Project) -> str:
     return source
 
 
+@pytest.mark.slow
 def test_a_provider_that_moved_blocks_no_change(project: Project) -> None:
     source = prepared(project)
     project.write("../provider.txt", "0.4")

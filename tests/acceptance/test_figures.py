@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,18 +10,18 @@ from tests.acceptance.conftest import Project
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 
 AGENT = """
-import json, sys
 from time import time_ns
-request = json.load(sys.stdin)
-number = int(request["case_id"].partition("-")[2])
-calls = [{"name": "search", "arguments": {}, "duration": 0.25}, {"name": "search", "arguments": {}, "duration": 0.75}]
-calls += [{"name": "pay", "arguments": {}, "duration": 2.0}, {"name": "pay", "arguments": {}}]
-output = f"{'no' if number in WRONG else 'yes'}, {time_ns()}"
-print(json.dumps({"output": output, "tool_calls": calls, "cost_usd": 0.0234}))
+
+def answer(message, case_id):
+    number = int(case_id.partition("-")[2])
+    calls = [{"name": "search", "arguments": {}, "duration": seconds} for seconds in (0.25, 0.75)]
+    calls += [{"name": "pay", "arguments": {}, "duration": 2.0}, {"name": "pay", "arguments": {}}]
+    output = f"{'no' if number in WRONG else 'yes'}, {time_ns()}"
+    return {"output": output, "tool_calls": calls, "cost_usd": 0.0234}
 """
 CONFIG = """
 suite: suite.json
-agent: {command: [PYTHON, -S, agent.py], concurrency: 4}
+agent: {python: agent:answer, concurrency: 4}
 judge: {model: stub, base_url: "URL", num_samples: 1}
 trials: TRIALS
 criteria:
@@ -47,7 +46,7 @@ def stub() -> Iterator[JudgeStub]:
 
 def write(project: Project, stub: JudgeStub, wrong: str, trials: int) -> None:
     project.write("agent.py", AGENT.replace("WRONG", wrong))
-    text = CONFIG.replace("PYTHON", sys.executable).replace("URL", stub.url).replace("TRIALS", str(trials))
+    text = CONFIG.replace("URL", stub.url).replace("TRIALS", str(trials))
     project.write("gate.yaml", text)
 
 

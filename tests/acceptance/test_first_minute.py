@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.acceptance.conftest import REPOSITORY, Project
+from tests.acceptance.conftest import REPOSITORY, Project, first_of
 
 SAMPLES = Path(__file__).with_name("repositories")
 NO_MODULE = "agent.executable: .venv"
@@ -53,7 +53,7 @@ def config_of(project: Project) -> dict[str, Any]:
     return content
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", first_of(FOUND, 4))
 def test_a_repository_is_recognised(project: Project, name: str) -> None:
     said, agent, code = FOUND[name]
     before = {path: (project.root / path).read_bytes() for path in sample(project, name)}
@@ -115,11 +115,13 @@ def test_an_agent_with_a_type_is_one(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("file", "agent"),
-    [
-        ("src/shopbot/main.py", {"python": "shopbot.main:reply", "path": ["src"]}),
-        ("shopbot/talk/main.py", {"python": "shopbot.talk.main:reply"}),
-        ("concierge/main.py", {"python": "concierge.main:reply"}),
-    ],
+    first_of(
+        [
+            ("src/shopbot/main.py", {"python": "shopbot.main:reply", "path": ["src"]}),
+            ("shopbot/talk/main.py", {"python": "shopbot.talk.main:reply"}),
+            ("concierge/main.py", {"python": "concierge.main:reply"}),
+        ]
+    ),
 )
 def test_a_module_of_a_package_is_named_with_it(project: Project, file: str, agent: dict[str, Any]) -> None:
     """It may import its neighbours by a dot."""
@@ -312,6 +314,7 @@ def test_the_workflow_is_that_of_the_host(project: Project, mark: str, file: str
     assert pinned in (REPOSITORY / "docs/how-to/github.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_missing_key_is_named_with_the_place_to_hand_it_on(project: Project) -> None:
     project.write("bot.py", "import os\n\ndef answer(message):\n    raise KeyError('set ACME_API_KEY: unauthorized')\n")
     ran = project.gate("init", ACME_API_KEY="secret-value-1234")
@@ -372,6 +375,7 @@ def on_a_terminal(project: Project, typed: bytes, **environment: str) -> tuple[i
         os.close(ours)
 
 
+@pytest.mark.slow
 def test_the_shortest_case_is_the_first(project: Project) -> None:
     turns = [{"input": "one"}, {"input": "two"}]
     project.write("evals/cases.json", {"cases": [{"id": "long", "turns": turns}, {"id": "short", "input": "hi"}]})

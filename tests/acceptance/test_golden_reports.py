@@ -130,7 +130,12 @@ def reported(project: Project, record: str) -> dict[str, str]:
     return {FORMS_OF_REPORT[form]: path.read_text(encoding="utf-8") for form, path in outputs.items()}
 
 
-@pytest.mark.parametrize("name", WORLDS)
+SLOW = ("below_threshold", "no_baseline", "not_compared", "thin", "trade")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in WORLDS]
+)
 def test_reports_of_real_runs_are_as_agreed(world: Project, name: str) -> None:
     found = measure(world, name)
     suffixes = [*FORMS.values(), *FORMS_OF_REPORT.values()] if name == "regressed" else ["md"]

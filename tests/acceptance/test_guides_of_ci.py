@@ -146,6 +146,7 @@ def reported(clone: Path) -> str:
     return (clone / "gate-results/report.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_gitlabs_lines_store_what_the_next_merge_request_finds(project: Project) -> None:
     main = project.commit("main")
     clone, said = project.job(gitlab(), main, CI_COMMIT_BRANCH="main", CI_COMMIT_SHA=main)
@@ -161,6 +162,7 @@ def test_gitlabs_lines_store_what_the_next_merge_request_finds(project: Project)
     assert len(listed.stdout.splitlines()) == 2, "a merge request stores nothing"
 
 
+@pytest.mark.slow
 def test_the_lines_for_any_other_ci_do_the_same(project: Project) -> None:
     first = project.commit("main")
     project.job([line.replace("<commit>", "HEAD") for line in others()], first)
@@ -182,6 +184,7 @@ def test_reports_of_an_earlier_run_are_no_change_and_a_file_of_the_users_is(proj
     assert "uncommitted changes" in said and "refused with 6" in said
 
 
+@pytest.mark.slow
 def test_without_any_record_there_is_nothing_to_save(project: Project) -> None:
     first = project.commit("main")
     _, said = project.job(["gate baseline save || echo exit code $?"], first)
@@ -233,6 +236,7 @@ SLOW = pytest.mark.slow
 ALL_DEFAULTS = CONFIG.replace("baseline: {store: git}\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [one if one == "circleci" else pytest.param(one, marks=pytest.mark.slow) for one in RECIPES]
 )
@@ -272,12 +276,14 @@ def test_after_three_merges_a_change_has_enough_to_be_compared_with(
     assert min(case["baseline_trials"] for case in found["cases"]) >= 5
 
 
+@pytest.mark.slow
 def test_in_ci_a_folder_that_goes_with_the_clone_is_said_to(project: Project) -> None:
     main = project.commit("main", gate__yaml=CONFIG.replace("store: git", "store: file"))
     _, said = project.job(["gate run -q", "gate baseline save"], main, CI="true")
     assert "gone with the job's clone" in said
 
 
+@pytest.mark.slow
 def test_in_ci_a_committed_folder_stays_the_store(project: Project) -> None:
     main = project.commit("main", gate__yaml=ALL_DEFAULTS)
     project.job(["gate run -q", "gate baseline save"], main, CI="")
@@ -360,6 +366,7 @@ def test_each_change_has_a_cache_of_its_own_and_the_default_branch_reads_none(na
     assert not any(cache.finds(expanded(cache.key, 1, other), 2) for other in ("fix-2", "fi", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [one if one == "gitlab" else pytest.param(one, marks=SLOW) for one in CACHES])
 def test_a_retry_in_a_fresh_clone_continues_and_a_further_head_is_counted(project: Project, name: str) -> None:
     script, merge, change = RECIPES[name]

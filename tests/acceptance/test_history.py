@@ -27,7 +27,7 @@ agent: {python: agent:answer}
 suite: suite.yaml
 criteria: {response_match_score: 0.5}
 trials: 2
-baseline: {store: git}
+baseline: {store: git, trials: off}
 """
 
 
@@ -147,6 +147,7 @@ def test_a_dashboard_of_the_branch_is_written_with_its_badge(project: Project, t
     assert f'href="https://ci.example/{head}.html"' in page.read_text()
 
 
+@pytest.mark.slow
 def test_a_badge_of_records_that_nobody_judged_is_unknown(project: Project, tmp_path: Path) -> None:
     assert project.gate("site", str(tmp_path), str(project.root / ".gate" / "records")).code == 0
     assert "unknown" in (tmp_path / "badge.svg").read_text()
@@ -169,6 +170,7 @@ def test_what_cannot_be_written_is_one_line(project: Project, arguments: tuple[s
     assert not (project.root / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_guides_workflow_publishes_the_dashboard_and_replaces_it(project: Project, tmp_path: Path) -> None:
     page = (REPOSITORY / "docs" / "how-to" / "watch-the-trend.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```yaml\n(# \.github/workflows/dashboard\.yml\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
@@ -198,6 +200,7 @@ def test_a_change_is_shown_beside_the_runs_of_the_default_branch(project: Projec
     assert json.loads((project.root / "again.json").read_text())["suites"][0]["trend"] == suite["trend"], again.err
 
 
+@pytest.mark.slow
 def test_a_stored_record_under_the_name_of_another_commit_is_named(project: Project, tmp_path: Path) -> None:
     project.git("clone", "-q", "-b", "gate-baselines", project.git("remote", "get-url", "origin"), str(tmp_path / "b"))
     branch = Project(tmp_path / "b")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 CRITERIA = """\
 suite: conversations.jsonl
@@ -60,7 +60,9 @@ def people(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize(("acts", "code", "verdict"), [("True", 0, "pass"), ("len(case_id) > 2", 1, "regressed")])
+@pytest.mark.parametrize(
+    ("acts", "code", "verdict"), first_of([("len(case_id) > 2", 1, "regressed"), ("True", 0, "pass")])
+)
 def test_an_agent_is_compared_with_people(people: Project, acts: str, code: int, verdict: str) -> None:
     people.write("agent.py", CODE.format(acts=acts))
     got, result = people.result("run")
@@ -71,6 +73,7 @@ def test_an_agent_is_compared_with_people(people: Project, acts: str, code: int,
     assert rate["baseline"]["trials"] == 4 * TICKETS
 
 
+@pytest.mark.slow
 def test_people_cannot_be_run_again_in_place_of_the_base_commits_agent(people: Project) -> None:
     """The baseline's commit is in the repository, and its agent could be run; but the baseline is not that agent."""
     people.write("agent.py", CODE.format(acts="len(case_id) > 2"))

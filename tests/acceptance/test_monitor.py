@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import pytest
 import yaml
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 from tests.patience import CEILING, eventually
 
 CONFIG = """
@@ -152,6 +152,7 @@ def test_spans_over_files_lines_and_runs_make_one_trace(shop: Project) -> None:
     assert (found["counts"]["lines"], found["counts"]["late"]) == (4, 0), "what is read again is not counted again"
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_nothing_is_lost_and_nothing_counts_twice(shop: Project) -> None:
     total = 8_000
     for part in range(4):
@@ -174,6 +175,7 @@ def test_killed_in_the_middle_nothing_is_lost_and_nothing_counts_twice(shop: Pro
     )
 
 
+@pytest.mark.slow
 def test_two_at_once_share_the_work_and_count_once(shop: Project) -> None:
     append(shop, *(row(f"t{n:05}") for n in range(3_000)))
     children = [start(shop, "--once", "-q") for _ in range(3)]
@@ -237,6 +239,7 @@ def receiver() -> Iterator[Any]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_alerts_go_out_once_to_every_target(shop: Project, receiver: Any) -> None:
     more = "alerts: {slack: SLACK_URL, webhook: {url: HOOK_URL, token: HOOK_TOKEN}}, otlp: LOGS_URL, prometheus: m.prom"
     shop.write("gate.yaml", CONFIG + f"monitor: {{traces: traces/, sample_rate: 1.0, {more}}}\n")
@@ -257,6 +260,7 @@ def test_alerts_go_out_once_to_every_target(shop: Project, receiver: Any) -> Non
     assert 'gate_monitor_status{suite="shop",status="critical"} 1.0' in (shop.root / "m.prom").read_text()
 
 
+@pytest.mark.slow
 def test_an_undelivered_alert_is_said_and_changes_the_exit_code(shop: Project, receiver: Any) -> None:
     shop.write("gate.yaml", CONFIG + "monitor: {traces: traces/, sample_rate: 1.0, otlp: LOGS_URL}\n")
     append(shop, *(row(f"t{n}") for n in range(40)))
@@ -375,7 +379,7 @@ def test_a_bad_trace_becomes_a_case_once(shop: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["ada@example.com", "+44 20 7946 0958", "sk-" + "a1" * 24, "id: &a [*a]\n- !!x", "../../x"]
+    "name", first_of(["ada@example.com", "+44 20 7946 0958", "sk-" + "a1" * 24, "id: &a [*a]\n- !!x", "../../x"], 2)
 )
 def test_what_a_trace_is_called_is_as_hostile_as_what_it_says(shop: Project, name: str) -> None:
     """Names of rows are anything: somebody's address, a token, YAML."""
@@ -397,6 +401,7 @@ def test_what_a_trace_is_called_is_as_hostile_as_what_it_says(shop: Project, nam
     assert sorted(path.name for path in (shop.root / "evals").iterdir()) == ["a.yaml", "production.yaml"]
 
 
+@pytest.mark.slow
 def test_what_an_exporter_was_told_is_received_outlives_the_process(shop: Project) -> None:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -579,6 +584,7 @@ def release(shop: Project, *, answer: str = "It is on its way.", asked: str = "h
             shop.gate("run", "--trials", "1", "--record", "r.jsonl")
 
 
+@pytest.mark.slow
 def test_the_record_of_another_suite_is_no_yardstick(shop: Project) -> None:
     release(shop, name="other")
     windows(shop, 75, 75)
@@ -586,6 +592,7 @@ def test_the_record_of_another_suite_is_no_yardstick(shop: Project) -> None:
     assert (found, "not measured: r.jsonl: it is of another suite, 'other'" in said) == (3, True), said
 
 
+@pytest.mark.slow
 def test_the_record_of_other_cases_is_no_yardstick(shop: Project) -> None:
     release(shop, asked="goodbye")
     windows(shop, 75, 75)
@@ -593,6 +600,7 @@ def test_the_record_of_other_cases_is_no_yardstick(shop: Project) -> None:
     assert (found, "40 cases of its 40 are not as in the suite here, such as 'c0'" in said) == (3, True), said
 
 
+@pytest.mark.slow
 def test_a_record_that_did_not_pass_itself_is_said_to_be_one(shop: Project) -> None:
     release(shop, answer="I cannot say.")
     windows(shop, 75, 75)

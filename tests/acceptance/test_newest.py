@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 ANSWERS = "import json, sys\nsys.stdin.read()\nprint(json.dumps({'output': %r, 'tool_calls': []}))\n"
 
 
-@pytest.fixture
-def measured(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("made"))
     project.write("suite.yaml", {"cases": [{"id": f"c{n}", "input": "hi", "response": "yes"} for n in range(3)]})
     project.write(
         "gate.yaml",
@@ -35,11 +36,16 @@ def measured(project: Project) -> Project:
     return project
 
 
+@pytest.fixture
+def measured(project: Project, made: Project) -> Project:
+    return made.copied(project)
+
+
 def records(project: Project) -> list[Path]:
     return sorted((project.root / ".gate/records").glob("*/*.jsonl"), key=lambda path: path.stat().st_mtime)
 
 
-@pytest.mark.parametrize("command", [["explain"], ["report", "-q"], ["open"]])
+@pytest.mark.parametrize("command", first_of([["report", "-q"], ["explain"], ["open"]]))
 def test_the_newest_record_is_taken_and_said(measured: Project, command: list[str]) -> None:
     newest = records(measured)[-1]
     ran, named = measured.gate(*command), measured.gate(*command, str(newest))
@@ -76,7 +82,7 @@ def test_an_unfinished_record_is_passed_over(measured: Project) -> None:
     assert old.name in measured.gate("report", "-q").err
 
 
-@pytest.mark.parametrize("asked", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.parametrize("asked", first_of([{"TERM": "dumb"}, {"NO_COLOR": "1"}]))
 def test_a_plain_terminal_gets_text_without_anything_that_moves_its_cursor(
     measured: Project, asked: dict[str, str]
 ) -> None:
@@ -87,6 +93,7 @@ def test_a_plain_terminal_gets_text_without_anything_that_moves_its_cursor(
     assert measured.gate("report", **asked).out.isascii() is ("TERM" in asked)
 
 
+@pytest.mark.slow
 def test_open_writes_the_page_and_starts_the_browser(measured: Project) -> None:
     told = measured.root / "told"
     browser = measured.write("browser.py", "import pathlib, sys\npathlib.Path('told').write_text(sys.argv[1])\n")

@@ -91,12 +91,8 @@ OUTCOMES = {
 }
 
 
-QUICK = ("a threshold that does not hold", "an agent that is not there")
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in OUTCOMES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OUTCOMES)
 def test_the_exit_code_is_that_of_the_command(shop: Project, name: str) -> None:
     config, _, code = OUTCOMES[name]
     shop.write("gate.yaml", config)
@@ -109,6 +105,7 @@ def test_the_exit_code_is_that_of_the_command(shop: Project, name: str) -> None:
         assert "gate.yaml::cases.json::verdict" in failed
 
 
+@pytest.mark.slow
 def test_a_part_is_said_to_be_one_and_is_no_baseline(shop: Project) -> None:
     ran = run_pytest(shop, "-k", "order or own")
     assert ran.code == 0, ran.out
@@ -118,6 +115,7 @@ def test_a_part_is_said_to_be_one_and_is_no_baseline(shop: Project) -> None:
     assert shop.gate("baseline", "save", str(record)).code == 6
 
 
+@pytest.mark.slow
 def test_a_case_is_named_by_its_node(shop: Project) -> None:
     ran = run_pytest(shop, "-v", "gate.yaml::cases.json::again")
     assert (ran.code, results(ran)) == (0, {"gate.yaml::cases.json::again": "PASSED"})
@@ -133,6 +131,7 @@ def test_the_verdict_alone_is_of_the_whole_suite(shop: Project) -> None:
     assert "a part" not in ran.out
 
 
+@pytest.mark.slow
 def test_nothing_selected_is_not_green(shop: Project) -> None:
     ran = run_pytest(shop, "-k", "test_own")
     assert ran.code == 3
@@ -159,6 +158,7 @@ def test_a_failing_test_of_your_own_counts_too(shop: Project) -> None:
     assert run_pytest(shop).code == 1
 
 
+@pytest.mark.slow
 def test_junit_has_the_cases_with_what_they_came_to(shop: Project) -> None:
     shop.write("gate.yaml", OUTCOMES["a threshold that does not hold"][0])
     assert run_pytest(shop, "--junitxml", "junit.xml").code == 1
@@ -167,6 +167,7 @@ def test_junit_has_the_cases_with_what_they_came_to(shop: Project) -> None:
     assert found == {"verdict": ["failure"], "order": [], "again": [], "hours": ["failure"], "test_own": []}
 
 
+@pytest.mark.slow
 def test_xdist_spreads_the_tests_and_the_gate_runs_once(shop: Project) -> None:
     shop.write("gate.yaml", OUTCOMES["a threshold that does not hold"][0])
     ran = run_pytest(shop, "-n", "2", "-rA")
@@ -191,6 +192,7 @@ def test_without_the_option_nothing_of_the_gate_is_imported(shop: Project) -> No
     assert asked(shop) == 0
 
 
+@pytest.mark.slow
 def test_what_a_case_is_called_is_shown_harmless(shop: Project) -> None:
     hostile = "a::b\x1b]0;owned\x07\n::error::x"
     shop.write("cases.json", {"cases": [{**CASES[0], "id": hostile}, {**CASES[2], "id": "verdict"}]})
@@ -226,6 +228,7 @@ def test_two_configurations_end_with_the_worse(shop: Project) -> None:
     assert "exit code 1" in ran.out
 
 
+@pytest.mark.slow
 def test_a_configuration_that_is_not_there_is_one_line(shop: Project) -> None:
     (shop.root / "gate.yaml").unlink()
     ran = run_pytest(shop)

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.acceptance.conftest import REPOSITORY, Project
@@ -37,6 +38,7 @@ def configuration() -> dict[str, object]:
     return dict(yaml.safe_load(block[1]))
 
 
+@pytest.mark.slow
 def test_the_airline_transcripts(project: Project, shared: Callable[[str], Path]) -> None:
     rows = json.loads(shared("tau-bench/gpt-4o-airline.json").read_text())
     config = configuration()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 CONFIG = {
     "suite": "rows.jsonl",
@@ -26,7 +26,7 @@ def cases(result: dict[str, Any]) -> dict[str, str]:
     return {case["id"]: json.dumps(case) for case in result["suites"][0]["cases"]}
 
 
-@pytest.mark.parametrize("where", ["first", "last"])
+@pytest.mark.parametrize("where", first_of(["first", "last"]))
 def test_a_row_without_an_answer_is_a_failed_trial_of_its_case(project: Project, where: str) -> None:
     good, silent = "".join(row(name) for name in "abcdef") * 3, row("b", answered=False)
     project.write("gate.yaml", CONFIG)

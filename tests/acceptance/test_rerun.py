@@ -24,8 +24,9 @@ def answer(message):
 """
 
 
-@pytest.fixture
-def project(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("made"))
     cases = [{"id": f"c{n}", "input": f"item {n}", "response": "the right answer"} for n in range(20)]
     project.write("suite.yaml", {"cases": cases})
     project.write(
@@ -38,6 +39,11 @@ def project(project: Project) -> Project:
     project.store(CALLS=str(calls(project)))
     calls(project).unlink()
     return project
+
+
+@pytest.fixture
+def project(project: Project, made: Project) -> Project:
+    return made.copied(project)
 
 
 def commit(project: Project, *, broken: bool) -> None:
@@ -65,6 +71,7 @@ def test_a_regression_is_not_run_away_from(project: Project) -> None:
     assert asked(project) == after, "the agent was asked again"
 
 
+@pytest.mark.slow
 def test_what_could_not_be_measured_is_run_again_and_nothing_else(project: Project) -> None:
     project.git("checkout", "-qb", "change")
     commit(project, broken=False)

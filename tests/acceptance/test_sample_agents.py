@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 AGENTS = {"RAG": 1, "customer-service": 2, "llm-auditor": 2, "travel-concierge": 3}
 """Sample → its cases."""
@@ -50,7 +50,7 @@ def prepare(project: Project, folder: Path, name: str) -> None:
     project.write("gate.yaml", "suite: evals/\nagent: {python: scripted:answer, env: [SILENT]}\ntrials: 1\n")
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", first_of(AGENTS, 2))
 def test_a_sample_loads_with_its_own_criteria_and_a_right_answer_scores_one(
     project: Project, shared: Callable[[str], Path], name: str
 ) -> None:
@@ -74,6 +74,7 @@ def test_wrong_answers_fall_below_the_samples_thresholds(project: Project, share
     assert result["verdict"] == "below_threshold"
 
 
+@pytest.mark.slow
 def test_each_folder_with_criteria_is_a_suite_of_its_own(project: Project, shared: Callable[[str], Path]) -> None:
     for name in AGENTS:
         prepare(project, shared(f"adk-samples/{name}"), name)

@@ -80,6 +80,7 @@ def test_a_suite_that_half_of_alpha_proves_is_named_beside_a_proven_one_and_not_
     assert any("over this job's 3 suites" in line for line in both["c"]["story"])
 
 
+@pytest.mark.slow
 def test_one_regressed_suite_says_nothing_of_the_others(change: Project) -> None:
     code, suites, _ = judged(change, *(f"a{n}" for n in range(CASES)))
     assert code == 1

@@ -175,8 +175,8 @@ def test_what_cannot_be_compared_is_said_in_a_line(world: Project, arguments: li
     ("broken", "why"),
     [
         ("import nothing_of_this_name\n", "small: agent.python: the agent could not be imported"),
-        ("raise SystemExit(0)\n", "small: agent.python: the agent could not be imported"),
-        ("import os\nos._exit(1)\n", "small: "),
+        pytest.param("raise SystemExit(0)\n", "small: agent.python: ", marks=pytest.mark.slow),
+        pytest.param("import os\nos._exit(1)\n", "small: ", marks=pytest.mark.slow),
     ],
     ids=["module", "exit", "process"],
 )
@@ -224,6 +224,7 @@ def test_a_judge_sees_both_orders_and_its_votes_are_kept(world: Project, stub: J
     assert "as told" in (world.root / "t.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_judge_that_goes_by_the_place_makes_ties_and_is_said_to(world: Project, stub: JudgeStub) -> None:
     stub.answer = lambda request: chat({"reasoning": "the first", "preferred": "first"})
     ran, found = table(world, *judged(world, stub))
@@ -242,6 +243,7 @@ def test_names_are_not_shown_and_answers_stay_in_their_frame(world: Project, stu
         assert "compared" not in request.unfenced and "gate.yaml" not in request.text
 
 
+@pytest.mark.slow
 def test_reasons_are_redacted_and_bounded(world: Project, stub: JudgeStub) -> None:
     stub.answer = prefers("large", "password=hunter2hunter2 " + "because " * 5_000)
     _, found = table(world, *judged(world, stub))
@@ -250,6 +252,7 @@ def test_reasons_are_redacted_and_bounded(world: Project, stub: JudgeStub) -> No
         assert len(vote["reason"]) < 2_000
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_down_leaves_the_table_and_exit_code_3(world: Project, stub: JudgeStub) -> None:
     stub.answer = lambda request: failure(500)
     ran, found = table(world, *judged(world, stub), code=3)
@@ -258,6 +261,7 @@ def test_a_judge_that_is_down_leaves_the_table_and_exit_code_3(world: Project, s
     assert row(found, "pass rate")
 
 
+@pytest.mark.slow
 def test_the_budget_of_judge_calls_holds(world: Project, stub: JudgeStub) -> None:
     stub.answer = prefers("large")
     arguments = judged(world, stub)
@@ -269,6 +273,7 @@ def test_the_budget_of_judge_calls_holds(world: Project, stub: JudgeStub) -> Non
     assert pair["unread"] >= CASES - 3
 
 
+@pytest.mark.slow
 def test_a_stored_baseline_has_no_answers_to_prefer(world: Project, stub: JudgeStub) -> None:
     judged(world, stub)
     assert world.gate("run", "-q", "--trials", "1", "--record", "a.jsonl").code == 0

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gate.model import Score
 from gate.records import parse_record, write_record
 from gate.security.signing import new_key
-from tests.acceptance.conftest import Outcome, Project
+from tests.acceptance.conftest import Outcome, Project, first_of
 
 AGENT = "def answer(message):\n    return 'It is on its way.'\n"
 BAD = AGENT.replace("on its way", "lost")
@@ -42,9 +42,10 @@ def configured(level: str, public: bytes) -> str:
     return CONFIG.replace("LEVEL", level).replace("KEY\n", lines)
 
 
-@pytest.fixture
-def shop(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose first commit was measured, with the key of its baselines in its configuration."""
+    project = Project(tmp_path_factory.mktemp("made"))
     private, public = new_key()
     key = tmp_path_factory.mktemp("keys") / "key.pem"
     key.write_bytes(private)
@@ -56,6 +57,11 @@ def shop(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     project.commit()
     assert project.gate("run").code == 0
     return project
+
+
+@pytest.fixture
+def shop(project: Project, made: Project) -> Project:
+    return made.copied(project)
 
 
 def change(shop: Project, agent: str) -> Outcome:
@@ -99,6 +105,7 @@ def test_what_was_rewritten_after_it_was_signed_ends_the_run_with_exit_code_4(sh
     assert "somebody has rewritten it" in done.err
 
 
+@pytest.mark.slow
 def test_another_key_signs_nothing(shop: Project, private: Path) -> None:
     assert shop.gate("baseline", "save").code == 0
     forge(shop)
@@ -107,6 +114,7 @@ def test_another_key_signs_nothing(shop: Project, private: Path) -> None:
     assert done.code == 4, done.out
 
 
+@pytest.mark.slow
 def test_saving_again_with_the_key_proves_what_was_saved_without(shop: Project) -> None:
     assert shop.gate("baseline", "save").code == 0
     assert shop.gate("baseline", "save", "--key", "key.pem").code == 0
@@ -124,6 +132,7 @@ def test_an_acceptance_counts_with_a_signature_alone(shop: Project) -> None:
     assert "accepted by" in listed.out
 
 
+@pytest.mark.slow
 def test_on_ones_own_machine_it_is_said_and_blocks_nobody(shop: Project) -> None:
     assert shop.gate("baseline", "save").code == 0
     shop.git("checkout", "-q", "-b", "change")
@@ -134,7 +143,7 @@ def test_on_ones_own_machine_it_is_said_and_blocks_nobody(shop: Project) -> None
     assert "unproven" in done.out
 
 
-@pytest.mark.parametrize("key", ["nothing", "-----BEGIN PUBLIC KEY-----\nx\n", "../key.pem"])
+@pytest.mark.parametrize("key", first_of(["nothing", "-----BEGIN PUBLIC KEY-----\nx\n", "../key.pem"]))
 def test_what_is_no_key_is_refused(shop: Project, key: str) -> None:
     text = (shop.root / "gate.yaml").read_text().partition("  key:")[0]
     shop.write("gate.yaml", f"{text}  key: {json.dumps(key)}\n")
@@ -143,7 +152,7 @@ def test_what_is_no_key_is_refused(shop: Project, key: str) -> None:
     assert "key" in done.err
 
 
-@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("signed", first_of([False, True]))
 def test_a_release_is_decided_on_a_record_of_its_own_only_if_somebody_vouches_for_it(
     shop: Project, signed: bool
 ) -> None:
@@ -159,6 +168,7 @@ def test_a_release_is_decided_on_a_record_of_its_own_only_if_somebody_vouches_fo
     assert any("decided on what was measured of this commit" in one for one in said) == signed, said
 
 
+@pytest.mark.slow
 def test_where_a_baseline_comes_from_is_shown_and_stated(shop: Project) -> None:
     """By the commands that list and show, by the JSON report, by what a run states, and by who checks that."""
     [measured] = (shop.root / ".gate/records").glob("*/*.jsonl")

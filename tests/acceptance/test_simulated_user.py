@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat, failure
 
 AGENT = """
@@ -80,6 +80,7 @@ def test_the_user_says_the_prompt_then_what_a_model_says_until_it_stops(project:
     assert "response_format" not in first.json
 
 
+@pytest.mark.slow
 def test_the_conversation_ends_at_the_limit_of_turns(project: Project, stub: JudgeStub) -> None:
     stub.script(chat("Go on."))
     ready = prepared(project, stub, simulated_user={"model": "player", "base_url": stub.url, "max_turns": 3})
@@ -88,7 +89,7 @@ def test_the_conversation_ends_at_the_limit_of_turns(project: Project, stub: Jud
     assert len(stub.requests) == 2
 
 
-@pytest.mark.parametrize("reply", [failure(400, "no such model"), chat(""), chat(None, refusal="I will not")])
+@pytest.mark.parametrize("reply", first_of([failure(400, "no such model"), chat(""), chat(None, refusal="I will not")]))
 def test_a_simulator_that_fails_leaves_the_trial_unmeasured(project: Project, stub: JudgeStub, reply: Reply) -> None:
     stub.script(reply)
     code, result = prepared(project, stub).result("run")
@@ -136,11 +137,14 @@ def judged(valid: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("valid", "score"),
-    [
-        (lambda text: "valid", 1.0),
-        (lambda text: False, 0.5),  # the first turn is the prompt
-        (lambda text: text != "</finished>", 0.5),
-    ],
+    first_of(
+        [
+            (lambda text: "valid", 1.0),
+            (lambda text: False, 0.5),  # the first turn is the prompt
+            (lambda text: text != "</finished>", 0.5),
+        ],
+        2,
+    ),
 )
 def test_whether_the_user_kept_to_the_scenario_is_measured_as_adk_does(
     project: Project, stub: JudgeStub, valid: Any, score: float
@@ -166,6 +170,7 @@ def test_a_scenario_is_imported_and_comes_back(project: Project, stub: JudgeStub
     assert project.result("run")[0] == 0
 
 
+@pytest.mark.slow
 def test_recorded_conversations_of_a_simulated_user_are_judged_whole(project: Project, stub: JudgeStub) -> None:
     """All turns of each run, though nobody says how many there are; nobody is asked to play the user."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 CONFIG = "agent: {python: agent:answer}\nsuite: suite.yaml\ncriteria: {strategy_consistency: 0.8}\n"
 AGENT = """\
@@ -28,7 +28,9 @@ def suite(groups: bool) -> str:
 
 @pytest.mark.parametrize(
     ("names", "groups", "code"),
-    [(STEADY, False, 0), (TURNING, False, 1), (STEADY, True, 0), (BY_WORDING, True, 1), (BY_WORDING, False, 0)],
+    first_of(
+        [(STEADY, False, 0), (TURNING, False, 1), (STEADY, True, 0), (BY_WORDING, True, 1), (BY_WORDING, False, 0)], 2
+    ),
 )
 def test_a_threshold_on_going_the_same_way(project: Project, names: str, groups: bool, code: int) -> None:
     project.write("suite.yaml", suite(groups))
@@ -43,6 +45,7 @@ def test_a_threshold_on_going_the_same_way(project: Project, names: str, groups:
     assert report["suites"][0]["criteria"][1]["candidate"] == decided["criteria"][1]["candidate"]
 
 
+@pytest.mark.slow
 def test_a_pair_is_explained(project: Project) -> None:
     project.write("suite.yaml", suite(False))
     project.write("gate.yaml", CONFIG + "trials: 2\n")

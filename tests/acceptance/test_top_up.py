@@ -15,7 +15,7 @@ import pytest
 from gate.baselines.base import storable
 from gate.model import STORED
 from gate.records import read_record
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 CASES = 6
 SUITE = "".join(json.dumps({"id": f"case-{n}", "input": f"item {n}", "response": "Done."}) + "\n" for n in range(CASES))
@@ -154,6 +154,7 @@ def test_a_later_change_is_compared_with_all_of_them(project: Project, served: S
     assert suite["agent_runs"] == served.asked - before
 
 
+@pytest.mark.slow
 def test_the_report_of_its_record_says_the_same(project: Project, served: Served) -> None:
     set_up(project, http(served))
     served.answer = lambda number: (200, "Done." if number <= CASES else "No.")  # what follows is worse
@@ -189,14 +190,11 @@ def test_what_is_missing_is_run_by_the_next_run_of_the_same_agent(project: Proje
     project.gate("baseline", "save")
     project.commit("more notes")
     _, third = project.result("run", "-q")
-    project.gate("baseline", "save")
-    project.commit("and more")
-    _, fourth = project.result("run", "-q")
-    runs = [suite_of(found)["agent_runs"] for found in (first, second, third, fourth)]
-    assert runs == [2 * CASES, 2 * CASES, CASES, CASES], "by then five are pooled"
-    assert suite_of(fourth)["baseline"]["trials_per_case"] == 5
+    runs = [suite_of(found)["agent_runs"] for found in (first, second, third)]
+    assert runs == [2 * CASES, 2 * CASES, CASES], "by then five are pooled"
 
 
+@pytest.mark.slow
 def test_a_run_of_the_same_commit_again_runs_nothing_more(project: Project) -> None:
     set_up(project, {"python": "agent:answer"})
     _, first = project.result("run", "-q")
@@ -206,6 +204,7 @@ def test_a_run_of_the_same_commit_again_runs_nothing_more(project: Project) -> N
     assert suite_of(first)["stored"]["runs"] == 4 * CASES
 
 
+@pytest.mark.slow
 def test_what_is_stored_of_this_commit_counts(project: Project, served: Served) -> None:
     set_up(project, http(served))
     project.gate("run", "-q")
@@ -218,15 +217,17 @@ def test_what_is_stored_of_this_commit_counts(project: Project, served: Served) 
 
 @pytest.mark.parametrize(
     ("keys", "asked"),
-    [
-        ({"baseline": {"trials": "off"}}, 1),
-        ({"baseline": {"trials": False}}, 1),
-        ({"baseline": {"trials": 0}}, 1),
-        ({"baseline": {"trials": 3}}, 3),
-        ({"trials": 2}, 2),
-        ({"trials": 2, "baseline": {"trials": 4}}, 4),
-        ({"baseline": {"store": "none"}}, 1),
-    ],
+    first_of(
+        [
+            ({"baseline": {"trials": "off"}}, 1),
+            ({"baseline": {"trials": False}}, 1),
+            ({"baseline": {"trials": 0}}, 1),
+            ({"baseline": {"trials": 3}}, 3),
+            ({"trials": 2}, 2),
+            ({"trials": 2, "baseline": {"trials": 4}}, 4),
+            ({"baseline": {"store": "none"}}, 1),
+        ]
+    ),
 )
 def test_how_many(project: Project, served: Served, keys: dict[str, Any], asked: int) -> None:
     set_up(project, http(served), **keys)
@@ -253,6 +254,7 @@ def test_an_outage_on_the_way_changes_no_verdict_and_spoils_no_baseline(project:
     assert all(trial.answered for trial in kept.trials)
 
 
+@pytest.mark.slow
 def test_every_suite_has_its_verdict_before_the_budget_goes_to_later_changes(project: Project, served: Served) -> None:
     said = {"user_content": {"parts": [{"text": "item"}]}, "final_response": {"parts": [{"text": "Done."}]}}
     for name in ("one", "other"):
@@ -279,6 +281,7 @@ def test_uncommitted_changes_and_other_branches_leave_nothing(project: Project, 
     assert served.asked == 2 * (CASES + 1)
 
 
+@pytest.mark.slow
 def test_shards_leave_as_many(project: Project, served: Served) -> None:
     set_up(project, http(served), trials={"max": 2})
     parts = []
@@ -296,6 +299,7 @@ def test_shards_leave_as_many(project: Project, served: Served) -> None:
     assert saved.code == 0, saved.err
 
 
+@pytest.mark.slow
 def test_its_progress_says_what_it_is_for(project: Project, served: Served) -> None:
     set_up(project, http(served))
     ran = project.gate("run")
@@ -306,6 +310,7 @@ def test_its_progress_says_what_it_is_for(project: Project, served: Served) -> N
     assert "instead of" not in said, "nothing was saved"
 
 
+@pytest.mark.slow
 def test_the_record_says_which_trials_they_are(project: Project, served: Served) -> None:
     set_up(project, http(served))
     project.gate("run", "-q", "--record", ".gate/r.jsonl")
@@ -313,6 +318,7 @@ def test_the_record_says_which_trials_they_are(project: Project, served: Served)
     assert sum(trial.tag == STORED for trial in record.trials) == 4 * CASES
 
 
+@pytest.mark.slow
 def test_a_nightly_run_adds_a_fresh_measurement_that_is_found_next_to_the_commit(
     project: Project, served: Served
 ) -> None:
@@ -328,6 +334,7 @@ def test_a_nightly_run_adds_a_fresh_measurement_that_is_found_next_to_the_commit
     assert (baseline["trials_per_case"], baseline["distance"]) == (6, 0)
 
 
+@pytest.mark.slow
 def test_a_history_in_which_nothing_was_ever_stored_is_said_in_the_headline(project: Project, served: Served) -> None:
     set_up(project, http(served))
     _, new = project.result("run", "-q")
@@ -344,6 +351,7 @@ def test_a_history_in_which_nothing_was_ever_stored_is_said_in_the_headline(proj
     assert "nothing is compared" not in suite_of(found)["headline"]
 
 
+@pytest.mark.slow
 def test_a_selection_by_the_command_line_is_no_baseline_and_leaves_nothing(project: Project, served: Served) -> None:
     set_up(project, http(served))
     project.gate("run", "-q", "--case", "case-1")

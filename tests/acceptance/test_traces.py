@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 from tests.unit.traces.spans import agent, asks, chat, gave, request, said, text, tool
 
 QUESTION = "Where is A100?"
@@ -213,7 +213,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", first_of(KINDS))
 def test_an_agent_that_returns_text_is_judged_by_its_spans(project: Project, kind: str) -> None:
     project.write("traced_agent.py", AGENT)
     project.write("cases.json", suite())

@@ -1,4 +1,4 @@
-"""A change that breaks two cases and repairs four, under each policy: verdict, headline and exit code say one thing."""
+"""A change that breaks two cases and repairs four, under each policy: its verdict and exit code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 
 CASES = 40
 AGENT = """\
@@ -22,8 +22,9 @@ def answer(message):
 """
 
 
-@pytest.fixture
-def change(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("made"))
     cases = [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"]} for n in range(CASES)]
     project.write("suite.yaml", {"cases": cases})
     project.write("agent.py", AGENT.replace("BROKEN_HERE", "{10, 11, 12, 13}"))
@@ -34,6 +35,11 @@ def change(project: Project) -> Project:
     project.git("checkout", "-q", "-b", "change")
     project.write("agent.py", AGENT.replace("BROKEN_HERE", "{0, 1}"))
     return project
+
+
+@pytest.fixture
+def change(project: Project, made: Project) -> Project:
+    return made.copied(project)
 
 
 def configure(project: Project, **gate: Any) -> None:
@@ -51,36 +57,23 @@ def configure(project: Project, **gate: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "margin", "code", "verdict", "starts", "ends"),
-    [
-        ("block", 0.3, 1, "regressed", "a trade: 2 cases broke", "pass rate 90 % → 95 %"),
-        ("warn", 0.3, 0, "inconclusive", "a trade, which does not block by itself: ", "pass rate 90 % → 95 %"),
-        ("accept", 0.3, 0, "pass", "a trade, which is accepted here: ", "pass rate 90 % → 95 %"),
-        (
-            "warn",
-            0.0,
-            1,
-            "inconclusive",
-            "a trade, which does not block by itself: ",
-            "; not enough evidence on pass rate besides, which blocks here (`gate.on_inconclusive`)",
-        ),
-    ],
+    ("policy", "margin", "code", "verdict"),
+    first_of(
+        [
+            ("warn", 0.0, 1, "inconclusive"),
+            ("block", 0.3, 1, "regressed"),
+            ("warn", 0.3, 0, "inconclusive"),
+            ("accept", 0.3, 0, "pass"),
+        ],
+        2,
+    ),
 )
-def test_headline_and_exit_code_agree_under_a_strict_gate(
-    change: Project, policy: str, margin: float, code: int, verdict: str, starts: str, ends: str
+def test_verdict_and_exit_code_under_a_strict_gate(
+    change: Project, policy: str, margin: float, code: int, verdict: str
 ) -> None:
     configure(change, on_tradeoff=policy, on_inconclusive="block", pass_rate_margin=margin)
     change.commit("a trade")
     ended, found = change.result("run", "-q")
     [suite] = found["suites"]
     assert (ended, suite["verdict"]) == (code, verdict), suite["headline"]
-    assert suite["headline"].startswith(starts) and suite["headline"].endswith(ends), suite["headline"]
-    shown = change.gate("report", found["record_paths"][0])
-    last = {
-        (0, "inconclusive"): "exit code 0: inconclusive, which does not block here",
-        (1, "inconclusive"): "exit code 1: inconclusive, which blocks here (`gate.on_inconclusive`)",
-        (1, "regressed"): "exit code 1: the gate failed",
-        (0, "pass"): "exit code 0: pass",
-    }[code, verdict]
-    assert shown.out.rstrip().splitlines()[-1].strip() == last
-    assert shown.code == code
+    assert change.gate("report", found["record_paths"][0]).code == code

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,12 @@ from tests.acceptance.conftest import REPOSITORY, Project
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 
 AGENT = """
-import json, sys
-request = json.load(sys.stdin)
-print(json.dumps({"output": "ANSWER"}))
+def answer(message):
+    return {"output": "ANSWER"}
 """
 CONFIG = """
 suite: suite.json
-agent: {command: [PYTHON, -S, agent.py], concurrency: 8}
+agent: {python: agent:answer, concurrency: 8}
 criteria: {final_response_match_v2: {}}
 judge: {model: MODEL, base_url: 'URL', num_samples: 1}
 """
@@ -37,12 +35,12 @@ def judged(project: Project) -> Project:
     cases = [{"id": f"c{n}", "input": f"question {n}", "response": "right"} for n in range(12)]
     project.write("suite.json", {"cases": cases})
     project.write("agent.py", AGENT.replace("ANSWER", "fair"))
-    project.write(".gitignore", ".gate\n")
+    project.write(".gitignore", ".gate\n__pycache__/\n")
     return project
 
 
 def configure(project: Project, stub: JudgeStub, model: str) -> None:
-    text = CONFIG.replace("PYTHON", sys.executable).replace("URL", stub.url).replace("MODEL", model)
+    text = CONFIG.replace("URL", stub.url).replace("MODEL", model)
     project.write("gate.yaml", text)
     project.commit(model)
 
@@ -100,6 +98,7 @@ def test_a_baseline_cannot_be_scored_again_and_says_so(judged: Project) -> None:
         assert not Path(judged.root / ".gate/b.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_new_model_of_the_agent_is_compared_case_by_case(judged: Project) -> None:
     with JudgeStub() as stub:
         stub.answer = answer

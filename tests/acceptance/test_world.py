@@ -16,7 +16,7 @@ import pytest
 
 from gate.model import Trial
 from gate.records import Record, read_record
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 from tests.integration.world.provider import Provider, everything_in, providing
 
 CASES = 4
@@ -42,7 +42,7 @@ def answer(message):
 if __name__ == "__main__":
     print(json.dumps({"output": answer(json.load(sys.stdin)["messages"][-1]["content"])}))
 """.replace("SECRET", KEY)
-PYTHON: dict[str, Any] = {"python": "agent:answer", "concurrency": 4}
+PYTHON: dict[str, Any] = {"python": "agent:answer", "concurrency": 2}
 
 
 @pytest.fixture
@@ -83,7 +83,11 @@ def texts(trials: list[Trial]) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("agent", [PYTHON, {"command": [sys.executable, "agent.py"]}], ids=["python", "command"])
+@pytest.mark.parametrize(
+    "agent",
+    [PYTHON, pytest.param({"command": [sys.executable, "agent.py"]}, marks=pytest.mark.slow)],
+    ids=["python", "command"],
+)
 def test_an_unchanged_agent_asks_no_model_and_its_repeats_stay_different(
     project: Project, provider: Provider, agent: dict[str, Any]
 ) -> None:
@@ -116,6 +120,7 @@ def test_what_differs_goes_live_and_is_said(project: Project, provider: Provider
     assert {(trial.replay.replayed, trial.replay.live) for trial in trials if trial.replay} == {(1, 1)}
 
 
+@pytest.mark.slow
 def test_a_trial_beyond_the_recorded_ones_is_a_draw_of_its_own(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     project.store(trials=2, OPENAI_BASE_URL=provider.url)
@@ -128,6 +133,7 @@ def test_a_trial_beyond_the_recorded_ones_is_a_draw_of_its_own(project: Project,
     assert all(trial.replay is not None and trial.replay.live == 2 for trial in own)
 
 
+@pytest.mark.slow
 def test_the_default_branch_is_always_measured_anew(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     project.store(trials=1, OPENAI_BASE_URL=provider.url)
@@ -153,7 +159,7 @@ def test_recordings_hold_no_keys_and_need_none(project: Project, provider: Provi
     assert provider.calls == before
 
 
-@pytest.mark.parametrize(("mode", "ended"), [("fail", "missing"), ("replay", "missing")])
+@pytest.mark.parametrize(("mode", "ended"), first_of([("fail", "missing"), ("replay", "missing")]))
 def test_nothing_goes_out_where_the_recording_has_no_answer(
     project: Project, provider: Provider, mode: str, ended: str
 ) -> None:
@@ -171,6 +177,7 @@ def test_nothing_goes_out_where_the_recording_has_no_answer(
         assert 'messages[0].content: "You are helpful." → "You are terse."' in str(trials[0].error)
 
 
+@pytest.mark.slow
 def test_an_agent_that_makes_do_without_its_model_does_not_pass(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     project.store(trials=1, OPENAI_BASE_URL=provider.url)
@@ -196,6 +203,7 @@ def test_a_recording_that_somebody_else_wrote_is_not_used(project: Project, prov
     assert provider.calls > before
 
 
+@pytest.mark.slow
 def test_what_was_recorded_outlives_a_kill(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     record = project.root / ".gate" / "killed.jsonl"
@@ -275,6 +283,7 @@ def with_tool(project: Project, **world: Any) -> Path:
     return log
 
 
+@pytest.mark.slow
 def test_a_tool_on_standard_streams_is_called_once(project: Project, provider: Provider) -> None:
     log = with_tool(project)
     project.store(trials=2, OPENAI_BASE_URL=provider.url)
@@ -293,6 +302,7 @@ def test_a_tool_on_standard_streams_is_called_once(project: Project, provider: P
     assert {trial.replay.tools_changed for trial in changed if trial.replay} == {(f"orders: find: {words}",)}
 
 
+@pytest.mark.slow
 def test_what_a_server_offers_is_a_part_of_the_agents_fingerprint_and_its_change_is_told(
     project: Project, provider: Provider
 ) -> None:
@@ -325,6 +335,7 @@ def newest_stored(project: Project) -> Record:
     return read_record(max(paths, key=lambda path: path.stat().st_mtime_ns))
 
 
+@pytest.mark.slow
 def test_a_change_of_the_servers_own_code_is_not_answered_from_recordings(project: Project, provider: Provider) -> None:
     log = with_tool(project)
     project.store(trials=1, OPENAI_BASE_URL=provider.url)
@@ -339,6 +350,7 @@ def test_a_change_of_the_servers_own_code_is_not_answered_from_recordings(projec
     assert said["c1"][0].startswith("refused: gate: ")
 
 
+@pytest.mark.slow
 def test_a_tool_that_is_only_replayed_is_not_even_started(project: Project, provider: Provider) -> None:
     log = with_tool(project, tools="replay")
     project.store(trials=1, OPENAI_BASE_URL=provider.url)

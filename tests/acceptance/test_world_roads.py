@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from gate.records import read_record
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import Project, first_of
 from tests.acceptance.test_world import AGENT, CASES, PYTHON, configured, prepared, provider, run, store
 from tests.integration.world.provider import Provider
 
@@ -45,6 +45,7 @@ def shards(project: Project, provider: Provider, name: str) -> Path:
     return project.root / f".gate/{name}.jsonl"
 
 
+@pytest.mark.slow
 def test_shards_record_and_replay_each_their_own_cases(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     whole = shards(project, provider, "base")
@@ -59,6 +60,7 @@ def test_shards_record_and_replay_each_their_own_cases(project: Project, provide
     assert (share["same"], share["runs"], share["calls"]) == (CASES, 0, 0)
 
 
+@pytest.mark.slow
 def test_what_was_topped_up_and_united_is_replayed_trial_by_trial(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     for name in ("one", "two"):  # of one commit: united, and numbered anew
@@ -78,6 +80,7 @@ def test_what_was_topped_up_and_united_is_replayed_trial_by_trial(project: Proje
     assert {trial.replay.source for trial in trials if trial.replay is not None} == recordings
 
 
+@pytest.mark.slow
 def test_another_machine_judges_and_shows_a_replayed_record_without_recordings(
     project: Project, provider: Provider
 ) -> None:
@@ -104,6 +107,7 @@ def test_another_machine_judges_and_shows_a_replayed_record_without_recordings(
 SLOW = AGENT.replace("def answer(message):", "def answer(message):\n    import time\n    time.sleep(0.05)")
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_replay_is_resumed_from_there(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     project.store(trials=20, OPENAI_BASE_URL=provider.url)
@@ -133,6 +137,7 @@ PRICED = AGENT.replace('"output": answer', '"cost_usd": 0.1, "output": answer').
 )
 
 
+@pytest.mark.slow
 def test_a_budget_that_ends_in_the_middle_of_replay_is_no_pass_and_goes_on_from_there(
     project: Project, provider: Provider
 ) -> None:
@@ -161,7 +166,7 @@ def test_a_budget_that_ends_in_the_middle_of_replay_is_no_pass_and_goes_on_from_
     assert sum(trial.replay.same for trial in trials if trial.replay is not None) == CASES * 3 - 6
 
 
-@pytest.mark.parametrize(("mode", "code"), [("replay-then-live", 0), ("replay", 3), ("fail", 3)])
+@pytest.mark.parametrize(("mode", "code"), first_of([("replay", 3), ("replay-then-live", 0), ("fail", 3)]))
 def test_recordings_that_are_gone_are_said_and_never_taken_for_the_same_world(
     project: Project, provider: Provider, mode: str, code: int
 ) -> None:
@@ -226,7 +231,7 @@ def test_an_agent_that_the_gate_does_not_start_is_replayed_by_a_fixed_port_and_a
     assert all(trial.replay is not None and trial.replay.same for trial in trials) and len(trials) == CASES * 2
 
 
-@pytest.mark.parametrize("executor", [{}, {"processes": 2}], ids=["none", "processes"])
+@pytest.mark.parametrize("executor", first_of([{}, {"processes": 2}]), ids=["none", "processes"])
 def test_recorded_trials_that_are_scored_open_no_world(
     project: Project, provider: Provider, executor: dict[str, Any]
 ) -> None:
@@ -249,6 +254,7 @@ def test_recorded_trials_that_are_scored_open_no_world(
     assert provider.calls == 0 and not store(project).exists()
 
 
+@pytest.mark.slow
 def test_old_recordings_go_as_a_baseline_is_saved_and_none_that_a_stored_record_names(
     project: Project, provider: Provider
 ) -> None:
