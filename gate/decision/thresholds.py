@@ -304,8 +304,8 @@ def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
 
 
 QUIET = 0.003
-"""The tail that a proposed threshold leaves. Scores of few cases are skewed: of typical suites of 5 to 100 cases, with 1
-to 5 epochs behind the proposal, about 1 % of runs of a single epoch at most miss it."""
+"""The tail that a proposed threshold leaves. Scores of few cases are skewed: of typical suites of 5 to 100 cases, with
+1 to 5 epochs behind the proposal, about 1 % of runs of a single epoch at most miss it."""
 
 
 def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> float | None:
