@@ -312,8 +312,9 @@ def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> 
     """Return the strictest threshold that an unchanged agent misses in at most 1 % of runs, or None if it is not known.
 
     For a run of a single epoch, which is the noisiest, and with the error of the trials that it is computed from:
-    m − t·√(s²/n · (1/e + 1)), for the mean m of n cases, e epochs, and the variance s² of one case's trials. That is at
-    least the variance of all trials hitting but one more that misses: a spread of 0 is not believed of so few.
+    m − t·√(s²/n · (1/e + 1)), for the mean m of n cases, e epochs, and the variance s² of one case's trials. Of hits
+    and misses that is at least the variance of all trials hitting but one more that misses: no spread at all is not
+    believed of so few.
     """
     groups = [group for group in groups if group]
     trials = sum(map(len, groups))
@@ -321,8 +322,9 @@ def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> 
     variance = _variance_within(groups)
     if ends is None or variance is None:
         return None
-    share = (trials + 1) / (trials + 2)
-    variance = max(variance, share * (1 - share) * (ends[1] - ends[0]) ** 2)
+    if all(value in ends for group in groups for value in group):
+        share = (trials + 1) / (trials + 2)
+        variance = max(variance, share * (1 - share) * (ends[1] - ends[0]) ** 2)
     freedom = max(1, trials - len(groups)) if trials > len(groups) else trials - 1
     epochs = trials / len(groups)
     room = t_quantile(1 - QUIET, freedom) * math.sqrt(variance / len(groups) * (1 / epochs + 1))

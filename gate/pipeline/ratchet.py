@@ -266,7 +266,7 @@ def _stays(criterion: Criterion, room: float | None) -> str:
     if room is None:
         return f"{criterion.name}: too few trials to say how much it varies"
     limit, most = figure(criterion.threshold, criterion.scale), figure(room, criterion.scale)
-    return f"{criterion.name}: stays at {limit}; above {most} an unchanged agent would miss it in more than 1 % of runs"
+    return f"{criterion.name}: at {limit}; above {most} an unchanged agent would miss it in more than 1 % of runs"
 
 
 def _quantiles(result: CriterionResult) -> list[Raised]:

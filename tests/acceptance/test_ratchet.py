@@ -34,10 +34,10 @@ agent: {python: agent:answer, concurrency: 4}
 trials: 2
 criteria:
   response_match_score: 0.88   # words
-  contains: {values: [alpha], threshold: 0.86}
+  contains: {values: [alpha], threshold: 0.77}
   not_contains: {values: [omega], threshold: 1.0}
   pass_rate:
-    threshold: 0.86   # of the trials
+    threshold: 0.77   # of the trials
 """
 
 
@@ -68,7 +68,7 @@ def test_thresholds_rise_to_what_the_record_bears_and_the_file_keeps_its_comment
     assert (shop.root / "gate.yaml").read_text() == before
     # F1 of 10, 9 and 8 words of 10: 1, 18/19 = 0.947, 16/18 = 0.889. The interval of their mean starts above 0.9, but a
     # trial passes at the threshold: above 0.888… a third of them would fail, so it stops at 0.88.
-    # 24 of 24 contain it: Wilson's lower end is 24 / (24 + 1.96²) = 0.862.
+    # 24 of 24 contain it: of hits alone the spread of one miss in 26 is counted, and 0.77 leaves 1 % below it.
     written = shop.gate("ratchet", "now.jsonl", "--write")
     assert (shop.root / "gate.yaml").read_text() == EXPECTED, written.out
     assert "pass rate of this record: 100 % under the present thresholds, 100 % under the proposed" in written.out
@@ -79,11 +79,11 @@ def test_thresholds_rise_to_what_the_record_bears_and_the_file_keeps_its_comment
 
 
 def test_nothing_is_lowered_and_a_worse_record_raises_nothing(shop: Project) -> None:
-    shop.write("gate.yaml", EXPECTED.replace("0.86}", "0.99}"))
+    shop.write("gate.yaml", EXPECTED.replace("0.77}", "0.99}"))
     told = shop.gate("ratchet", "now.jsonl")
     assert told.code == 0
     assert "suite.json: no limit can be stricter" in told.out
-    assert "stays: contains: 99 % is as high as the lower end of the interval, 86.2 %, allows" in told.out
+    assert "stays: contains: at 99 %; above 77.4 %" in told.out
 
 
 def test_without_a_record_the_stored_baseline_is_asked(shop: Project) -> None:
@@ -124,7 +124,7 @@ def test_the_criteria_of_a_file_of_their_own_are_edited_there(shop: Project) -> 
     assert shop.gate("run", "-q", "--record", "own.jsonl").code == 0
     assert shop.gate("ratchet", "own.jsonl", "--write").code == 0
     assert path.read_text() == (
-        '{"criteria": {"response_match_score": 0.88, "contains": {"values": ["alpha"], "threshold": 0.86}}}'
+        '{"criteria": {"response_match_score": 0.88, "contains": {"values": ["alpha"], "threshold": 0.77}}}'
     )
 
 
