@@ -119,6 +119,7 @@ bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/rules.py --write docs/evidence/decision.md
 	$(BIN)/python benchmarks/rules.py --installed --runs 100 --write docs/evidence/decision.md
 	$(BIN)/python benchmarks/calibration.py --runs 40 --write docs/evidence/judges.md
+	$(BIN)/python benchmarks/thresholds.py --write docs/evidence/thresholds.md
 	$(BIN)/python benchmarks/crashes.py --write docs/evidence/crashes.md
 	$(BIN)/python benchmarks/dependent.py --write docs/evidence/dependent.md
 	$(BIN)/python benchmarks/world.py --write docs/evidence/world.md
