@@ -87,6 +87,8 @@ class Situation(Struct, frozen=True):
     """Whether the baseline shows that this agent reports its tool calls."""
     selected: bool = False
     """Whether a selection left cases of the suite out."""
+    same: bool = False
+    """Whether the trials are the stored ones themselves, so that there is nothing to compare."""
 
 
 def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = False) -> More | SuiteResult:
@@ -146,7 +148,7 @@ def verdict_on(known: Situation, *, scheduled: bool = False) -> SuiteResult:
     Otherwise trials of one round are looked at once.
     """
     comparison = _comparison(known)
-    outcome, _ = _ask(comparison, known.seed, can_run=scheduled, stopped=True)
+    outcome = None if known.same else _ask(comparison, known.seed, can_run=scheduled, stopped=True)[0]
     return _judged(known, comparison, outcome, can_run=scheduled)
 
 
@@ -154,7 +156,7 @@ def _judged(
     known: Situation, comparison: Comparison, outcome: Outcome | None, *, can_run: bool, verdict_only: bool = False
 ) -> SuiteResult:
     def ask(other: Comparison) -> Outcome | None:
-        return _ask(other, known.seed, can_run=can_run, stopped=True)[0]
+        return None if known.same else _ask(other, known.seed, can_run=can_run, stopped=True)[0]
 
     result = judged(comparison, outcome, known.stopped, ask, verdict_only=verdict_only)
     return replace(result, suite_id=known.suite_id, seed=known.seed)

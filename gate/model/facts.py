@@ -329,6 +329,14 @@ class Doubted(Fact, frozen=True):
     """It would have passed, but for its doubts."""
 
 
+class SameAgent(Fact, frozen=True):
+    """The trials are those of the commit that has the same agent: nothing was run."""
+
+    commit: str
+    fell_short: bool = False
+    """Whether they fell short when they were stored, which nobody accepted: that decides."""
+
+
 Cause = (
     CouldNotMeasure
     | ShardMeasured
@@ -347,6 +355,7 @@ Cause = (
     | CutShort
     | AgentFails
     | Doubted
+    | SameAgent
 )
 
 

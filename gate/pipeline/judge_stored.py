@@ -207,7 +207,8 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
         store = store_of(config, environment)
         if store is not None:
             stack.enter_context(store)
-        return find_baselines(config, store, header.suite_id, where, git, runs_in(header), plan=header.plan)
+        own = frozenset[str]() if terms.same_as else runs_in(header)
+        return find_baselines(config, store, header.suite_id, where, git, own, plan=header.plan)
 
 
 def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:

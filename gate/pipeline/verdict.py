@@ -46,7 +46,8 @@ from gate.model import (
     missed,
     worst,
 )
-from gate.model.facts import ByBaseRules, Caution, Note, Stated
+from gate.model.facts import ByBaseRules, Caution, Note, SameAgent, Stated
+from gate.model.findings import NothingHeld, SameTrials
 from gate.pipeline.division import at_least, comparisons_of, shared
 from gate.pipeline.reference import References
 from gate.pipeline.spent import spent_on
@@ -119,6 +120,11 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """Whether everything that was measured of the commit counts, in one look, whatever it was run for."""
     taken_up: int = 0
     """Trials of the record that an earlier job had measured."""
+    same_as: str = ""
+    """The commit whose stored trials these are: the agent, the cases and the criteria are the ones that were measured
+    there, so that nothing was run and nothing can be lost. Empty: the trials are the record's own."""
+    same_verdict: str = ""
+    """What the ledger says of those trials if they fell short and nobody accepted that: then they still do."""
     past: tuple[float, ...] = ()
     """Pass rates of the default branch's runs before, the oldest first; shown, and no part of the verdict."""
 
@@ -286,11 +292,12 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
+    references, terms = _same_alone(references, terms)
     terms = _divided(terms, references)
     found = _against_all(record, references, terms)
     if terms.base is not None:
-        of_base = replace(terms.base, deselected=terms.deselected, selection=terms.selection, scheduled=terms.scheduled)
-        found = _no_better(found, _against_all(record, references, of_base))
+        told = {name: getattr(terms, name) for name in ("deselected", "selection", "scheduled", "same_as")}
+        found = _no_better(found, _against_all(record, references, replace(terms.base, **told)))
     said = replace(
         found,
         cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
@@ -304,7 +311,32 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     if any(reference.records for reference in references):
         doubts = (*doubts, *terms.doubts_if_compared)
     said = doubted(said, *map(Stated, doubts)) if doubts else said
+    said = _as_stored(said, terms) if terms.same_as else said
     return replace(said, scope=_scope(record.header)) if record.header.whole else said
+
+
+def _same_alone(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:
+    """The record that the trials are of, alone; terms that say nothing of it where something else is compared with."""
+    first = next(iter(references), None)
+    if not terms.same_as or (first is not None and first.records and first.info.commit == terms.same_as):
+        return [replace(first, records=first.records[:1])] if first is not None and terms.same_as else references, terms
+    return references, replace(terms, same_as="", same_verdict="")
+
+
+def _as_stored(found: SuiteResult, terms: Terms) -> SuiteResult:
+    """The result of trials that were not run for it: as bad as the ledger says, and at no cost."""
+    marked = [Verdict(terms.same_verdict)] if terms.same_verdict else []
+    verdict = worst([found.verdict, *marked])
+    stays = verdict is not found.verdict
+    cause = SameAgent(terms.same_as, stays) if stays or verdict is Verdict.PASS else found.cause
+    rows = tuple(
+        replace(r, findings=(SameTrials(),), checked=True) if r.findings == (NothingHeld(),) else r
+        for r in found.criteria
+    )
+    course = replace(found.course, runs=0) if found.course is not None else None
+    nothing = {"agent_runs": 0, "retried": 0, "cost_usd": None, "cost_basis": "", "cost_unknown": 0}
+    doubts = () if stays else found.doubts
+    return replace(found, verdict=verdict, cause=cause, doubts=doubts, criteria=rows, course=course, **nothing)
 
 
 def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
@@ -433,6 +465,7 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,
+        same=bool(terms.same_as),
     )
     return replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
 

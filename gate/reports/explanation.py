@@ -130,6 +130,9 @@ def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
             return failures_confirmed(cause.p)
         case fact.Doubted():
             return doubt(suite)
+        case fact.SameAgent():
+            fell = f", which fell short ({suite.verdict.value.replace('_', ' ')})" if cause.fell_short else ""
+            return f"the agent is the one of {cause.commit[:7]}{fell}; nothing was run"
         case _:
             text = _compared(suite, cause)
             return text if suite.has_baseline else f"{text}; {_no_baseline(suite)}"
