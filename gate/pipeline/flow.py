@@ -35,7 +35,7 @@ from gate.pipeline.progress import Progress
 from gate.pipeline.reference import References, find_baselines, store_kind
 from gate.pipeline.release import OwnRecord, own_record
 from gate.pipeline.rounds import SuiteRun
-from gate.pipeline.session import RunOptions, Session, check_version, may_change, open_session
+from gate.pipeline.session import RunOptions, Session, about_address, check_version, may_change, open_session
 from gate.pipeline.shards import assigned, epochs_of
 from gate.pipeline.shown import shown_trials
 from gate.pipeline.top_up import stores, top_up
@@ -395,7 +395,8 @@ def _shard_epochs(session: Session, plan: Plan) -> int:
 
 def _notes(session: Session, plan: Plan, journal: RecordWriter, taken_up: int, origin: str) -> tuple[str, ...]:
     """Notes for the reader on how the result came about; ``origin``: whose record it continues."""
-    notes = [note for note in (session.options.note, session.where.note) if note]
+    about = about_address(session.config, session.agent)
+    notes = [note for note in (session.options.note, session.where.note, about) if note]
     if again := taken_up - len(journal.resumed):
         down = "do not count: the agent, or what it depends on, was down"
         notes.append(f"{count(again, 'trial')} of an earlier session {down}")

@@ -36,6 +36,7 @@ from gate.pipeline.reference import (
     store_of,
     unlike,
 )
+from gate.pipeline.session import about_address
 from gate.pipeline.shown import shown_trials
 from gate.pipeline.verdict import (
     NO_REFERENCE,
@@ -284,7 +285,7 @@ def decide_merged(
     record = load_to_judge(record_path, criteria=plan.criteria)
     baselines = _baselines(config, plans, environment, where, runs_in(header))
     found = baselines[plans.index(plan)]
-    notes = [*filter(None, (note, where.note)), *found.notes]
+    notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
     terms = told_by(record, own, scope=rules is None)
     job = job_settings(config, terms.settings, plans, baselines, rules)

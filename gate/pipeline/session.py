@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from gate.agents.http import server_of, shown_address
 from gate.agents.version import version_of
 from gate.baselines import Store
 from gate.baselines.fingerprint import of_agent, of_version
@@ -124,6 +125,16 @@ def _agent_fingerprint(
     files = (path.resolve() for path in case_files([Path(name) for name in config.file.suite], config.root))
     cases = frozenset(path.relative_to(root).as_posix() for path in files if path.is_relative_to(root))
     return of_agent(git, sources=agent.sources, entry=agent.entry, exclude=own, cases=cases, settings=settings)
+
+
+def about_address(config: Config, agent: str) -> str:
+    """That nothing ties a verdict to a commit: the agent is behind an address, and has no fingerprint. Else empty."""
+    server = server_of(config.agent, config.agent_kind)
+    if agent or server is None:
+        return ""
+    return (
+        f"about whatever answers at {shown_address(server.url)}, not about a commit: `agent.version` says which it is"
+    )
 
 
 def may_change(config: Config) -> bool:
