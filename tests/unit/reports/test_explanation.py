@@ -147,6 +147,14 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
     ),
     (fact.CutShort("the budget is spent", 2, 5), "stopped: the budget is spent; 2 of 5 epochs were run"),
     (
+        fact.SameAgent("5ed22641b0"),
+        "the agent is the one of 5ed2264; nothing was run",
+    ),
+    (
+        fact.SameAgent("5ed22641b0", fell_short=True),
+        "the agent is the one of 5ed2264, which fell short (regressed); nothing was run",
+    ),
+    (
         fact.AgentFails(0.0004),
         "the agent fails where it answered at the baseline, also when asked again a while later "
         "(by chance in less than 0.1 % of unchanged agents)",

@@ -23,6 +23,7 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
         "not judged: no threshold and no baseline value to compare with",
     ),
     (RESPONSE, found.NotApplied(), "applies to none of the selected cases"),
+    (RATE, found.SameTrials(), "nothing to compare: the trials are the baseline's own"),
     (RATE, found.NothingChecked(), "no blocking criterion applies to any of these cases: nothing was checked"),
     (RESPONSE, found.NoTrialMeasured(), "no trial was measured"),
     (RESPONSE, found.NeverFailed(), "never failed"),
