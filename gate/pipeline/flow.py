@@ -279,7 +279,7 @@ async def _on_stored(session: Session, plan: Plan, header: Header, found: Refere
     if same is None:
         return None
     terms = _stored_terms(session, plan, same.found, same.note)
-    terms = replace(terms, same_as=same.commit, same_verdict=same.verdict)
+    terms = replace(terms, same_as=same.commit, same_verdict=same.found.fell_short)
     return _on_record(session, plan, same, same.found, terms)
 
 

@@ -38,6 +38,7 @@ from gate.pipeline.reference import (
 )
 from gate.pipeline.session import about_address
 from gate.pipeline.shown import shown_trials
+from gate.pipeline.unchanged import from_store
 from gate.pipeline.verdict import (
     NO_REFERENCE,
     Terms,
@@ -376,15 +377,18 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     baselines = _baselines(config, plans, environment, where)
     settings = job_settings(config, settings, plans, baselines)
     trusted = []
-    for record, plan in zip(records, plans, strict=True):
+    for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        trusted.append(_trusted(record, plan, config.file.seed))
+        trusted.append(_trusted(from_store(record, found), plan, config.file.seed))
 
     def judge(number: int, proven: int) -> SuiteResult:
         record, plan, found = trusted[number], plans[number], baselines[number]
         missing = _missing(record, plan, settings)
         doubts = (*([missing] if missing else []), *found.doubts)
         terms = terms_of_plan(plan, config, after(settings, proven), notes=found.notes, doubts=doubts)
+        if record.header.stripped:
+            same, verdict = found.first.info.commit or "", found.fell_short
+            terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 
     suites = step_down([judge(number, 0) for number in range(len(records))], judge)

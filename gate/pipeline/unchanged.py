@@ -17,17 +17,16 @@ from msgspec.structs import replace
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import reference_to
 from gate.config.resolve import Plan
+from gate.errors import UntrustedError
 from gate.model import FULL, STORED, Side, Verdict
 from gate.pipeline.journal import records_folder
 from gate.pipeline.reference import References
 from gate.pipeline.session import Session
 from gate.pipeline.surroundings import measures_alike
 from gate.records import Header, Record, write_record
-from gate.records.keys import key_of
 from gate.records.model import Run, count, difference
 from gate.reports.formatting import count as plural
 from gate.security.environment import is_on_demand
-from gate.system.clock import now
 
 STAYS = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 """What a record may have come to and still stand for a change."""
@@ -42,8 +41,6 @@ class BaseRecord(Struct, frozen=True):
     """The base's record alone, which it is compared with."""
     commit: str
     """That it was measured of."""
-    verdict: str
-    """What the ledger says of it if it fell short; else empty."""
     note: str
     """For the reader."""
 
@@ -54,14 +51,14 @@ def unchanged(session: Session, plan: Plan, header: Header, found: References) -
     It is written where the records of the suite are, in the form of what is stored: no run goes on with it, and it
     counts as no measurement of the change.
     """
-    record, commit = _nearest(session, found), found.first.info.commit
-    if record is None or commit is None or not _is_asked(session, plan) or not _is_same(record, header):
+    record, commit = nearest_of(found), found.first.info.commit
+    if record is None or commit is None or commit == session.where.head:
+        return None
+    if not _is_asked(session, plan) or not _is_same(record, header):
         return None
     if not _is_whole(record, plan) or not measures_alike(session.config, session.git, commit):
         return None
-    assert session.store is not None
-    mark = session.store.ledger(plan.suite.id).at(now().timestamp()).below(key_of(commit))
-    if mark is not None and mark.verdict not in STAYS:  # what was not measured there is no measurement here
+    if found.fell_short and found.fell_short not in STAYS:  # what was not measured there is no measurement here
         return None
     stored = record.header
     runs = stored.runs or (Run(stored.run_id, stored.created, len(record.trials)),)
@@ -73,17 +70,31 @@ def unchanged(session: Session, plan: Plan, header: Header, found: References) -
     alone = reference_to([record], commit, distance=first.info.distance, source=first.info.source)
     alone = replace(alone, info=replace(alone.info, provenance=first.info.provenance), of_change=first.of_change)
     note = f"the agent is the one of {commit[:7]}: nothing was run, and its {_trials(record)} are this commit's"
-    verdict = "" if mark is None else mark.verdict
-    return BaseRecord(here, path, replace(found, all=(alone,)), commit, verdict, note)
+    return BaseRecord(here, path, replace(found, all=(alone,)), commit, note)
 
 
-def _nearest(session: Session, found: References) -> Record | None:
-    """The base's nearest record, if it is known to be one of this history that somebody measured."""
-    info, where = found.first.info, session.where
+def nearest_of(found: References) -> Record | None:
+    """The base's nearest record, if it is known to be one of this history, and not known to be anybody's invention."""
+    info = found.first.info
     if not found.first.records or info.distance is None or info.provenance == "unproven" or found.doubts:
         return None
     record = found.first.records[0]
-    return None if record.header.dirty or record.header.commit == where.head else record
+    return None if record.header.dirty else record
+
+
+def from_store(record: Record, found: References) -> Record:
+    """A record of an untrusted run; if it says that nothing was run for it, with the trials that the store has.
+
+    Raises:
+        UntrustedError: the store has no such record of the base.
+    """
+    header, stored = record.header, nearest_of(found)
+    if not header.stripped:
+        return record
+    if stored is None or not header.agent or stored.header.agent != header.agent:
+        what = "it says that nothing was run for it, and what is stored of its base is of another agent"
+        raise UntrustedError(what, where=header.suite_id)
+    return replace(record, header=replace(header, runs=stored.header.runs), trials=stored.trials)
 
 
 def _is_asked(session: Session, plan: Plan) -> bool:

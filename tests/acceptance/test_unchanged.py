@@ -8,14 +8,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gate.baselines.ledger import Mark
 from gate.config.load import load_config
-from gate.errors import BaselineWriteError
+from gate.errors import BaselineWriteError, UntrustedError
 from gate.model import Result, Verdict
+from gate.model.facts import SameAgent
 from gate.pipeline import api
 from gate.pipeline.baseline_upkeep import save_baseline
-from gate.pipeline.judge_stored import report_record
+from gate.pipeline.judge_stored import judge_records, report_record
 from gate.pipeline.reference import store_of
 from gate.records import read_record
 from gate.records.keys import key_of, suite_key
@@ -156,6 +158,19 @@ def test_a_record_that_fell_short_does_so_for_the_change_too(project: Project) -
     result = run(project)
     assert (asked(project), result.verdict, result.exit_code) == (CASES * STORED, Verdict.REGRESSED, 1)
     assert "fell short (regressed)" in api.render(result, "markdown")
+
+
+def test_of_an_untrusted_run_only_what_the_store_holds_is_judged(project: Project) -> None:
+    change(project, "README.md")
+    config = load_config(project.root / "gate.yaml")
+    record = read_record(Path(run(project).record_paths[0]))
+    told = replace(record, trials=record.trials[:CASES])
+    (suite,) = judge_records([told], config, ENVIRONMENT, command="gate").suites
+    assert isinstance(suite.cause, SameAgent)
+    assert [row.candidate.trials for row in suite.criteria if row.candidate] == [CASES * STORED] * 2
+    of_another = replace(record, header=replace(record.header, agent="0" * 32))
+    with pytest.raises(UntrustedError, match="of another agent"):
+        judge_records([of_another], config, ENVIRONMENT, command="gate")
 
 
 def test_a_record_whose_mark_says_nothing_of_the_agent_is_measured_again(project: Project) -> None:
