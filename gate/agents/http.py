@@ -39,6 +39,7 @@ from gate.errors import MeasureError
 from gate.formats import streams
 from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.security.escape import one_line
 from gate.security.limits import MAX_LOG_CHARS, shorten
 from gate.system.http import Client, HttpError, Response, check_url
 
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
 MAX_SESSION_CHARS = 1_000
 """Of the id that a server gives a session."""
+MOST_SHOWN = 100
+"""Characters of an address that are shown."""
 CLOSING_SECONDS = 10.0
 """How long the request that ends a session may take."""
 RESERVED_FILES = 64
@@ -83,6 +86,13 @@ def server_of(options: AgentOptions, kind: str) -> Server | None:
     """The server that an agent is behind; None for a kind that has none, or is started here."""
     found = getattr(options, kind, None)
     return found if isinstance(found, Server) and found.url else None
+
+
+def shown_address(url: str) -> str:
+    """An address for people, on one line: without a user, a query or a fragment, which may hold secrets."""
+    scheme, slashes, rest = re.split(r"[?#]", url, maxsplit=1)[0].rpartition("://")
+    authority, slash, path = rest.partition("/")
+    return one_line(f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}", MOST_SHOWN)
 
 
 class ServerAgent(Agent):

@@ -347,12 +347,19 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     if not problem and (missing or not own):
         problem = f"{len(missing)} of its cases were not run" if missing else "it holds no trial"
     problem = problem or outage_in(record)
+    if same_as(record):
+        problem = f"nothing was run for it: its trials are those of {same_as(record)[:12]}, which are stored"
     if not problem and header.commit is not None and not COMMIT_ID.fullmatch(header.commit):
         problem = f"its commit is not one: {header.commit[:60]!r}"
     if problem:
         raise BaselineWriteError(f"the record cannot become a baseline: {problem}", where=header.suite_id)
     agent = header.agent if header.stripped else with_tools(header.agent, own)
     return strip(replace(record, header=replace(header, agent=agent), trials=own))
+
+
+def same_as(record: Record) -> str:
+    """The commit whose stored trials the record repeats, since the agent is the same; empty if they are its own."""
+    return str(record.footer.terms.get("same_as", "")) if record.footer is not None else ""
 
 
 def _down(record: Record) -> frozenset[int]:

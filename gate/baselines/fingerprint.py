@@ -12,7 +12,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,7 @@ def of_agent(
     sources: Sequence[str] = (),
     entry: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    cases: Set[str] = frozenset(),
     settings: Any = None,
 ) -> str:
     """The fingerprint of the agent's source: names, modes and contents of the files below ``git.root``.
@@ -166,8 +167,9 @@ def of_agent(
         sources: globs relative to the root that say what the agent consists of (``src/**``, ``prompts``); by default
             every file that git tracks or would add, since anything may be a prompt.
         entry: names of files that are part of it even where no glob names them, as far as they exist.
-        exclude: globs of what is not the agent: suites, baselines, reports. The root itself is never excluded, so a
-            suite beside the agent excludes nothing. Records are never part of it, wherever they are.
+        exclude: globs of what is not the agent: baselines, reports. The root itself is never excluded. Records are
+            never part of it, wherever they are.
+        cases: names of the files that the suite is read from, which have fingerprints of their own.
         settings: how the agent is driven (kind, options, model), a JSON value.
 
     Raises:
@@ -182,6 +184,7 @@ def of_agent(
         name
         for name in listed
         if not name.startswith(environments)
+        and (name not in cases or name in entry)
         and _selected(name, sources, entry, exclude)
         and not _is_record(git.root / name)
     ]

@@ -13,11 +13,11 @@ from gate.config.specs import Common, CriterionSpec, effective, limit_as_max, re
 from gate.errors import ConfigError, closest, nearest, unknown_key
 from gate.formats.positions import LineNumbers
 from gate.metrics import METRICS
-from gate.metrics.base import Context, Metric
+from gate.metrics.base import Context, Metric, PerTurn, TrialOutput
 from gate.metrics.custom.metric import Use
 from gate.metrics.custom.source import Folders
 from gate.metrics.weighted import WeightedScore
-from gate.model import Case, Criterion, Direction, Rubric, Scale
+from gate.model import Case, Criterion, Direction, Invocation, Part, Rubric, Scale
 from gate.scoring.score import Scorer, build_scorer
 from gate.security.limits import shorten
 
@@ -40,8 +40,8 @@ class Setting(Struct, frozen=True):
     """Where custom metrics are imported from, besides what is installed."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What a custom metric sees of the environment."""
-    selected: bool = False
-    """Whether a selection left cases out: what a criterion checks may stand in those."""
+    whole: Sequence[Case] = ()
+    """All cases of the suite where a selection left some out: what a criterion checks may stand in those."""
     demanded: frozenset[str] = frozenset()
     """Criteria that a base commit alone demands: the change leaves them out, with the last case they check maybe."""
     judge: Callable[[], str] = str
@@ -64,8 +64,7 @@ def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
     _check_weights(scorers, setting.at())
     _check_cases(cases, scorers)
     _check_rubrics(cases, scorers)
-    if not setting.selected:
-        _check_idle(cases, scorers, setting)
+    _check_idle(specs, cases, scorers, setting)
     return scorers
 
 
@@ -79,14 +78,39 @@ def check_something_blocks(scorers: Sequence[Scorer], where: str, hint: str) -> 
         raise ConfigError("no criterion blocks: the gate could never fail", where=where, hint=hint)
 
 
-def _check_idle(cases: Sequence[Case], scorers: Sequence[Scorer], setting: Setting) -> None:
-    """A criterion that no case gives anything to check would be found out after a full run."""
-    own = [s for s in scorers if s.criterion.blocking and s.criterion.name not in setting.demanded]
-    for scorer in own if cases else ():
-        name, missing = scorer.criterion.name, scorer.metric.missing
-        if missing and is_idle(scorer, cases):
+def _check_idle(
+    specs: Sequence[CriterionSpec], cases: Sequence[Case], scorers: Sequence[Scorer], setting: Setting
+) -> None:
+    """A criterion that no case gives anything to check would be found out after a full run, and never where only a part
+    of the suite is run: it would look like one that applies to cases which are left out."""
+    for spec, scorer in zip(specs, scorers, strict=True) if cases else ():
+        if not scorer.criterion.blocking or scorer.criterion.name in setting.demanded:
+            continue
+        if not setting.whole:
+            idle = bool(scorer.metric.missing) and is_idle(scorer, cases)
+        else:
+            idle = _gives_nothing(scorer, cases) and _gives_nothing(
+                _scorer(spec, setting.whole, setting), setting.whole
+            )
+        if idle:
+            name, missing = scorer.criterion.name, scorer.metric.missing or "what it compares with"
             what = f"{name} would check nothing: neither it nor any case gives {missing}"
             raise ConfigError(what, where=setting.at(name), hint=f"give it {missing}, or leave it out")
+
+
+def _gives_nothing(scorer: Scorer, cases: Sequence[Case]) -> bool:
+    """True if a criterion checks nothing in these cases, or compares turns with what none of them states."""
+    if scorer.metric.missing:
+        return is_idle(scorer, cases)
+    return all(_states_nothing(scorer.for_case(case), case) for case in cases)
+
+
+def _states_nothing(metric: Metric[Any], case: Case) -> bool:
+    """True if a metric that compares turn by turn finds nothing in a case to compare any answer with."""
+    if not isinstance(metric, PerTurn):
+        return False
+    found = metric.score(case, TrialOutput(tuple(Invocation(turn.user, (Part("?"),)) for turn in case.turns)))
+    return found.value is None and not found.error
 
 
 def is_idle(scorer: Scorer, cases: Sequence[Case]) -> bool:

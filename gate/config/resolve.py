@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -103,7 +103,7 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
         MeasureError: no case, or none that is selected.
     """
     suites = [_as_at_base(config, suite) for suite in read_suites(config)]
-    whole = {suite.id: frozenset(case.id for case in suite.cases) for suite in suites}
+    whole = {suite.id: suite.cases for suite in suites}
     _check_quarantine(config, whole.values())
     if config.file.select is not None:
         formerly = {name: rules.formerly for name, rules in config.base_rules.items()}
@@ -229,15 +229,14 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     return StatedCriteria(read_specs({**(suite.brought or {}), **raw}, place.at, custom, adk=adk), place, note)
 
 
-def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str], *, calibrating: bool) -> Plan:
+def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case], *, calibrating: bool) -> Plan:
     stated = stated_criteria(config, suite)
     notes: tuple[str, ...] = (*((stated.note,) if stated.note else ()), *suite.notes)
     place = stated.setting
-    selected = len(whole) > len(suite.cases)
     rules = config.base_rules.get(suite.id)
     demanded = _demanded_alone(config, suite, rules) if rules is not None else frozenset[str]()
     at = replace(setting, where=place.where, lines=place.lines, keys=place.keys)
-    scoped = replace(at, selected=selected, demanded=demanded)
+    scoped = replace(at, whole=whole if len(whole) > len(suite.cases) else (), demanded=demanded)
     built = [*build_scorers(stated.specs, suite.cases, scoped), *with_previous(stated.specs, suite.cases, scoped)]
     busy = [s for s in built if s.criterion.name not in demanded or not is_idle(s, suite.cases)]
     asked = busy if any(_blocks(s) for s in busy) else built
@@ -251,7 +250,8 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
     notes += (*held, *notes_of(people))
     notes += tuple(filter(None, [unread_rubrics(suite.cases, [scorer for scorer, _ in scorers])]))
     notes += tuple(f"{s.criterion.name}: {s.metric.caveat}" for s, _ in scorers if s.metric.caveat)
-    judging, deselected = tuple(scorer for scorer, _ in scorers), whole - {case.id for case in suite.cases}
+    judging = tuple(scorer for scorer, _ in scorers)
+    deselected = frozenset(case.id for case in whole) - {case.id for case in suite.cases}
     plan = Plan(suite, judging, notes, deselected, selection=config.file.select)
     if rules is None:
         return plan
@@ -306,9 +306,9 @@ def _check_tools_are_told(config: Config, plans: tuple[Plan, ...]) -> None:
         )
 
 
-def _check_quarantine(config: Config, whole: Iterable[frozenset[str]]) -> None:
+def _check_quarantine(config: Config, whole: Iterable[Sequence[Case]]) -> None:
     """Against all cases, selected or not."""
-    known = sorted(case for cases in whole for case in cases)
+    known = sorted(case.id for cases in whole for case in cases)
     for entry in config.file.quarantine:
         if entry.case not in known:
             raise ConfigError(

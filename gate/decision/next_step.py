@@ -94,6 +94,8 @@ class Situation(Struct, frozen=True):
     """Earlier measurements of this change, judged again, the newest first."""
     same_as: str = ""
     """The commit whose agent this is, if its stored trials are the candidate's."""
+    same_verdict: str = ""
+    """What they fell short in when they were stored, if anything: regressed or below their threshold."""
     excuses: bool = True
     """Whether a mean that the base's record misses too is excused."""
 
@@ -155,7 +157,7 @@ def verdict_on(known: Situation, *, scheduled: bool = False) -> SuiteResult:
     Otherwise trials of one round are looked at once.
     """
     comparison = _comparison(known)
-    outcome, _ = _ask(comparison, known.seed, can_run=scheduled, stopped=True)
+    outcome = None if known.same_as else _ask(comparison, known.seed, can_run=scheduled, stopped=True)[0]
     return _result(known, _table(known, comparison, outcome, can_run=scheduled, with_cases=True))
 
 
@@ -178,6 +180,7 @@ def _table(
         gaps=known.gaps,
         earlier=known.earlier,
         same_as=known.same_as,
+        same_verdict=known.same_verdict,
         with_cases=with_cases,
     )
 

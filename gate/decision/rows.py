@@ -41,21 +41,25 @@ from gate.model.findings import (
     NothingChecked,
     NothingHeld,
     NoTrialMeasured,
+    SameTrials,
 )
 from gate.statistics.intervals import mean
 
 
 def rows_of(
-    comparison: Comparison, outcome: Outcome | None, *, failures_prove: float | None = None
+    comparison: Comparison, outcome: Outcome | None, *, failures_prove: float | None = None, same: bool = False
 ) -> tuple[CriterionResult, ...]:
     """Return the pass rate and then each criterion; criteria that only the base has come last.
 
-    ``failures_prove``: the p-value at which agent failures that came again prove a loss of the pass rate.
+    ``failures_prove``: the p-value at which agent failures that came again prove a loss of the pass rate. ``same``: the
+    trials are the base's own, so that there is nothing to compare.
     """
     judged = [criterion for criterion in comparison.criteria if criterion is not comparison.rate]
     rows = [_row(comparison, criterion, outcome) for criterion in (comparison.metrics[0], *judged)]
     if failures_prove is not None:
         rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(FailuresConfirmed(failures_prove),))
+    if same:
+        return tuple(replace(r, findings=(SameTrials(),)) if r.findings == (NothingHeld(),) else r for r in rows)
     apart = _apart(comparison)
     rows = [_without_comparison(row, apart[row.criterion.name]) if row.criterion.name in apart else row for row in rows]
     gone = comparison.owed.removed if comparison.stored else ()

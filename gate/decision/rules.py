@@ -69,6 +69,8 @@ class Table(Struct, frozen=True):
     """Earlier measurements of this change, judged again by today's rules, the newest first."""
     same_as: str = ""
     """The commit whose agent this is, if its stored trials are the candidate's; then there is nothing to compare."""
+    same_verdict: str = ""
+    """What those fell short in when they were stored, which nobody accepted; they still do."""
     failures_prove: float | None = None
     """The p-value at which agent failures that came again prove a loss by themselves; None if they do not."""
     not_confirmed: FailuresNotConfirmed | None = None
@@ -102,6 +104,8 @@ def loss(table: Table) -> Cause | None:
     """A loss is proven against the base."""
     if table.not_confirmed is not None:
         return None
+    if table.same_verdict == Verdict.REGRESSED:
+        return SameAgent(table.same_as, fell_short=True)
     if table.failures_prove is not None:
         return AgentFails(table.failures_prove)
     rows = table.with_verdict(Verdict.REGRESSED)
@@ -137,6 +141,8 @@ def missed_threshold(table: Table) -> Cause | None:
     for criterion in comparison.criteria:
         if criterion.hard and criterion.blocking and hard_failures(comparison, criterion):
             return CriterionFails(criterion.name)
+    if table.same_verdict == Verdict.BELOW_THRESHOLD:
+        return SameAgent(table.same_as, fell_short=True)
     missed = below(table)
     return CriterionFails(missed[0]) if missed else _nothing_passes(comparison)
 

@@ -43,6 +43,7 @@ def table_of(
     gaps: Sequence[Gap] = (),
     earlier: Sequence[Verdict] = (),
     same_as: str = "",
+    same_verdict: str = "",
     with_cases: bool = True,
 ) -> Table:
     """Return the table that the rules see.
@@ -55,7 +56,8 @@ def table_of(
     def of(one: Comparison) -> Table:
         outcome = ask(one)
         cases = case_results(one, outcome) if with_cases else ()
-        return Table(one, outcome, rows_of(one, outcome), cases, stopped, tuple(gaps), tuple(earlier), same_as)
+        rows = rows_of(one, outcome, same=bool(same_as))
+        return Table(one, outcome, rows, cases, stopped, tuple(gaps), tuple(earlier), same_as, same_verdict)
 
     table = of(comparison)
     if any(trial.failed for trial in comparison.errors) and comparison.settings.confirm_after is not None:

@@ -332,6 +332,8 @@ class SameAgent(Fact, frozen=True):
     """The agent is the one of an earlier commit, whose stored trials are this commit's: nothing was run."""
 
     commit: str
+    fell_short: bool = False
+    """Whether they fell short when they were stored, which nobody accepted: that decides."""
 
 
 class Incomplete(Fact, frozen=True):

@@ -112,6 +112,10 @@ class NothingHeld(Finding, frozen=True):
     """Nothing was held against the criterion: no threshold, no comparison. No tick stands beside it."""
 
 
+class SameTrials(Finding, frozen=True):
+    """The trials are the stored ones themselves, so nothing of the criterion can be lost."""
+
+
 class NotApplied(Finding, frozen=True):
     """It applies to none of the selected cases."""
 
@@ -433,6 +437,7 @@ class NotCompared(Finding, frozen=True):
 AnyFinding = (
     NothingHeld
     | NotApplied
+    | SameTrials
     | NothingChecked
     | NoTrialMeasured
     | NeverFailed

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gate.baselines import Entry, Store
+from gate.baselines.base import same_as
 from gate.baselines.ledger import Acceptance, Ledger, Line, Mark, Signed, acceptance, latest_day
 from gate.baselines.pairing import Reference, as_baseline
 from gate.baselines.proofs import Proofs, joined, parcels, proofs_of
@@ -67,6 +68,8 @@ def save_baseline(
         BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
     """
     record = read_whole(path, error=BaselineWriteError)
+    if commit := same_as(record):
+        return f"nothing to save: the agent is the one of {commit[:12]}, whose baseline counts for this commit, too"
     said: list[str] = []
     proven: list[Proofs] = []
     with _refusing(), _store(config, environment) as store:

@@ -125,7 +125,8 @@ def _is_damaged(path: Path) -> bool:
 def _of_this_base(config: Config, header: Header, lost: list[str]) -> Iterator[tuple[Path, Header]]:
     """Records that were measured against the same base, the newest first, under clean trees; of the same shard.
 
-    ``lost`` is given the names of those that cannot be read.
+    What was taken from the store is no measurement of the change. ``lost`` is given the names of those that cannot be
+    read.
     """
     if not header.base_commit:
         return
@@ -136,5 +137,5 @@ def _of_this_base(config: Config, header: Header, lost: list[str]) -> Iterator[t
             lost.append(path.name)
             continue
         same_suite = other.suite_id == header.suite_id and other.shard == header.shard
-        if same_suite and not other.dirty and other.base_commit == header.base_commit:
+        if same_suite and not other.stripped and not other.dirty and other.base_commit == header.base_commit:
             yield path, other

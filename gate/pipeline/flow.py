@@ -35,11 +35,12 @@ from gate.pipeline.progress import Progress
 from gate.pipeline.reference import References, find_baselines, store_kind, suites_left_out
 from gate.pipeline.release import OwnRecord, own_record
 from gate.pipeline.rounds import SuiteRun
-from gate.pipeline.session import RunOptions, Session, check_version, may_change, open_session
+from gate.pipeline.session import RunOptions, Session, about_address, check_version, may_change, open_session
 from gate.pipeline.shards import assigned, epochs_of
 from gate.pipeline.shown import shown_trials
 from gate.pipeline.top_up import stores, top_up
 from gate.pipeline.trials import TrialRunner
+from gate.pipeline.unchanged import BaseRecord, unchanged
 from gate.pipeline.verdict import (
     Terms,
     accepted,
@@ -191,8 +192,8 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
     header = planned_header(session, plan, found.first)
     if session.options.record_path is None:
         check_untracked(session.config, session.git, header.suite_id)
-    if (own := await own_record(session, plan, header)) is not None:
-        return _on_record(session, plan, own)
+    if (stored := await _on_stored(session, plan, header, found)) is not None:
+        return stored
     options = session.options
     path, resume, by_commit = options.record_path, options.resume, options.same_head and not header.agent
     origin = options.origin
@@ -276,14 +277,36 @@ def _measured(session: Session, plan: Plan, path: Path, found: References, terms
     return MeasuredSuite(criteria=plan.criteria, path=path, found=found, terms=terms, plan=kept)
 
 
-def _on_record(session: Session, plan: Plan, own: OwnRecord) -> MeasuredSuite:
-    """A release, which is judged by what was measured of its commit: nothing is run for it."""
-    found = _baselines(session, plan, own.runs)
-    notes = (*filter(None, (session.options.note, session.where.note)), own.note, *found.notes)
-    doubts = (*([own.doubt] if own.doubt else []), *found.doubts)
+async def _on_stored(session: Session, plan: Plan, header: Header, found: References) -> MeasuredSuite | None:
+    """A release, which is judged by what was measured of its commit, or a change whose agent is its base's; None if the
+    suite is to be measured."""
+    own = await own_record(session, plan, header)
+    if own is not None:
+        found = _baselines(session, plan, own.runs)
+        terms = _stored_terms(session, plan, found, own.note, own.doubt)
+        return _on_record(session, plan, own, found, terms)
+    same = unchanged(session, plan, header, found)
+    if same is None:
+        return None
+    terms = _stored_terms(session, plan, same.found, same.note)
+    terms = replace(terms, same_as=same.commit, same_verdict=same.found.fell_short)
+    return _on_record(session, plan, same, same.found, terms)
+
+
+def _on_record(
+    session: Session, plan: Plan, stored: OwnRecord | BaseRecord, found: References, terms: Terms
+) -> MeasuredSuite:
+    close_with(terms, stored.path, stored.record, session.environment)
+    return _measured(session, plan, stored.path, found, terms)
+
+
+def _stored_terms(session: Session, plan: Plan, found: References, note: str, doubt: str = "") -> Terms:
+    """What a record is judged by for which nothing is run: everything in it, in one look."""
+    notes = (*filter(None, (session.options.note, session.where.note)), note, *found.notes)
+    doubts = (*filter(None, (doubt,)), *found.doubts)
     settings = replace(session.settings, rerun="never")
     config, options, where = session.config, session.options, session.where
-    terms = replace(
+    return replace(
         terms_of_plan(plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, release=where.release),
         whole=True,
         command=options.command,
@@ -293,8 +316,6 @@ def _on_record(session: Session, plan: Plan, own: OwnRecord) -> MeasuredSuite:
         compared=tuple(map(identity, found.all)),
         past=_past(session, plan, found),
     )
-    close_with(terms, own.path, own.record, session.environment)
-    return _measured(session, plan, own.path, found, terms)
 
 
 def _terms(
@@ -391,7 +412,8 @@ def _shard_epochs(session: Session, plan: Plan) -> int:
 
 def _notes(session: Session, plan: Plan, journal: RecordWriter, taken_up: int, origin: str) -> tuple[str, ...]:
     """Notes for the reader on how the result came about; ``origin``: whose record it continues."""
-    notes = [note for note in (session.options.note, session.where.note) if note]
+    about = about_address(session.config, session.agent)
+    notes = [note for note in (session.options.note, session.where.note, about) if note]
     if again := taken_up - len(journal.resumed):
         down = "do not count: the agent, or what it depends on, was down"
         notes.append(f"{count(again, 'trial')} of an earlier session {down}")

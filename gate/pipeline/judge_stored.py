@@ -36,7 +36,9 @@ from gate.pipeline.reference import (
     store_of,
     unlike,
 )
+from gate.pipeline.session import about_address
 from gate.pipeline.shown import shown_trials
+from gate.pipeline.unchanged import from_store
 from gate.pipeline.verdict import (
     NO_REFERENCE,
     Terms,
@@ -207,7 +209,8 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
         store = store_of(config, environment)
         if store is not None:
             stack.enter_context(store)
-        return find_baselines(config, store, header.suite_id, where, git, runs_in(header), plan=header.plan)
+        own = frozenset[str]() if terms.same_as else runs_in(header)
+        return find_baselines(config, store, header.suite_id, where, git, own, plan=header.plan)
 
 
 def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:
@@ -283,7 +286,7 @@ def decide_merged(
     record = load_to_judge(record_path, criteria=plan.criteria)
     baselines = _baselines(config, plans, environment, where, runs_in(header))
     found = baselines[plans.index(plan)]
-    notes = [*filter(None, (note, where.note)), *found.notes]
+    notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
     terms = told_by(record, own, scope=rules is None)
     job = job_settings(config, terms.settings, plans, baselines, rules)
@@ -374,15 +377,18 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     baselines = _baselines(config, plans, environment, where)
     settings = job_settings(config, settings, plans, baselines)
     trusted = []
-    for record, plan in zip(records, plans, strict=True):
+    for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        trusted.append(_trusted(record, plan, config.file.seed))
+        trusted.append(_trusted(from_store(record, found), plan, config.file.seed))
 
     def judge(number: int, proven: int) -> SuiteResult:
         record, plan, found = trusted[number], plans[number], baselines[number]
         missing = _missing(record, plan, settings)
         doubts = (*([missing] if missing else []), *found.doubts)
         terms = terms_of_plan(plan, config, after(settings, proven), notes=found.notes, doubts=doubts)
+        if record.header.stripped:
+            same, verdict = found.first.info.commit or "", found.fell_short
+            terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 
     suites = step_down([judge(number, 0) for number in range(len(records))], judge)

@@ -26,7 +26,9 @@ def beside(path: Path, header: Header, folder: Path, *, known: Collection[str] =
     for other in newest_first(*{path.parent.resolve(), folder.resolve()})[:SEARCHED]:
         with suppress(GateError, OSError):
             theirs = read_header(other)
-            if theirs.run_id in seen or theirs.definition != header.definition or difference(theirs, header):
+            if theirs.run_id in seen or theirs.stripped or theirs.definition != header.definition:
+                continue
+            if difference(theirs, header):
                 continue
             seen.add(theirs.run_id)
             found.append(other)

@@ -79,6 +79,8 @@ class References(Struct, frozen=True):
     """Who accepted this very run once it was stored, and when."""
     expired: str = ""
     """That somebody accepted a record of this history, and until when that counted; empty if nothing has ended."""
+    fell_short: str = ""
+    """The verdict of the base's record if it fell short when it was stored and nobody accepted that; else empty."""
 
     @property
     def first(self) -> Reference:
@@ -315,9 +317,11 @@ def _find_baselines(
     gone = () if own.records else _gone(ledger, store, suite_id, where)
     notes = (*drifted, *below, *_picked(ledger, own), *gone)
     doubts = (CUT_OFF,) if own.records and where.is_cut and not is_ancestor else ()
+    mark = ledger.below(key_of(own.info.commit)) if own.records else None
+    fell_short = "" if mark is None else mark.verdict
     if anchor is None or (own.records and _is_same(own, anchor)):
-        return References((own,), notes, proven, doubts, *people)
-    return References((own, anchor) if own.records else (anchor,), notes, proven, doubts, *people)
+        return References((own,), notes, proven, doubts, *people, fell_short)
+    return References((own, anchor) if own.records else (anchor,), notes, proven, doubts, *people, fell_short)
 
 
 def suites_left_out(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from gate.agents.http import server_of, shown_address
 from gate.agents.version import version_of
 from gate.baselines import Store
 from gate.baselines.fingerprint import of_agent, of_version
@@ -20,6 +21,7 @@ from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.reference import REPORTS, GitContext, git_context, store_of
+from gate.suites import case_files
 from gate.system.clock import now
 from gate.system.git import Git
 
@@ -118,9 +120,21 @@ def _agent_fingerprint(
     seen = {name: environment.get(name) for name in env if env[name] is None and not SECRET_NAME.search(name)}
     settings = [config.agent.model_dump(mode="json", exclude={"version", "base"}), config.file.setup, seen]
     settings += [version] if version else []
-    own = (config.file.output, config.file.baseline.folder, REPORTS, *config.file.suite, config.path.name, *left)
-    agent = config.agent
-    return of_agent(git, sources=agent.sources, entry=agent.entry, exclude=own, settings=settings)
+    own = (config.file.output, config.file.baseline.folder, REPORTS, config.path.name, *left)
+    agent, root = config.agent, git.root.resolve()
+    files = (path.resolve() for path in case_files([Path(name) for name in config.file.suite], config.root))
+    cases = frozenset(path.relative_to(root).as_posix() for path in files if path.is_relative_to(root))
+    return of_agent(git, sources=agent.sources, entry=agent.entry, exclude=own, cases=cases, settings=settings)
+
+
+def about_address(config: Config, agent: str) -> str:
+    """That nothing ties a verdict to a commit: the agent is behind an address, and has no fingerprint. Else empty."""
+    server = server_of(config.agent, config.agent_kind)
+    if agent or server is None:
+        return ""
+    return (
+        f"about whatever answers at {shown_address(server.url)}, not about a commit: `agent.version` says which it is"
+    )
 
 
 def may_change(config: Config) -> bool:

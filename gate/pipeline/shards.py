@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
@@ -12,7 +12,7 @@ from gate.baselines.pairing import Reference
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
 from gate.model import Side, SuiteResult, Trial, Verdict
-from gate.model.facts import CasesNotRun, Problem, ShardMeasured, ShardNotMeasured, TooManyErrors
+from gate.model.facts import CasesNotRun, Outage, Problem, ShardMeasured, ShardNotMeasured, TooManyErrors
 from gate.records import PlannedCase, assign_shards
 
 AUTO_EPOCHS = 3
@@ -69,6 +69,9 @@ def _problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: flo
     """Why the shard cannot be used for the whole run; None if it can."""
     if trials and errors / len(trials) > most:
         return TooManyErrors(errors / len(trials), most, "")
+    if trials and not any(trial.answered for trial in trials):
+        told = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
+        return Outage(len({t.case_id for t in trials}), len(own), compared=False, error=told.most_common(1)[0][0])
     silent = set(own) - {trial.case_id for trial in trials}
     if silent:
         return CasesNotRun(tuple(sorted(silent)), len(own))

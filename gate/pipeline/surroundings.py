@@ -38,6 +38,9 @@ _OF_A_RUN = frozenset(
 )
 """Keys of ``agent`` that are of the measurement, not of what is measured."""
 
+_MEASURING = ("fields", "format", "tool_categories", "custom_metrics", "judge", "simulated_user", "world")
+"""Keys of a configuration that decide how a conversation is held, answered or scored."""
+
 
 def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None = None) -> str:
     """What keeps the base commit's agent from being run as it was, a file or a key; empty if nothing does.
@@ -71,6 +74,15 @@ def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[s
     old, new = (_definition(agent, but) for agent in (before.get("agent"), now.get("agent")))
     differing = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
     return f"agent.{one_line(differing[0], MOST_NAMED)} differs" if differing else ""
+
+
+def measures_alike(config: Config, git: Git, commit: str) -> bool:
+    """True if the configuration at the commit holds and scores conversations as this one does, as far as fingerprints
+    of the agent, the cases and the criteria do not say it."""
+    before, now = _read(lambda: git.show(commit, os.path.relpath(config.path, git.root))), _read(config.path.read_bytes)
+    if before is None or now is None:
+        return False
+    return all(before.get(key) == now.get(key) for key in _MEASURING)
 
 
 def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:

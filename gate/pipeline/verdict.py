@@ -81,6 +81,8 @@ OF_RECORD = (
     "earlier",
     "anchored",
     "release",
+    "same_as",
+    "same_verdict",
 )
 """Terms that are the record's own, whoever's rules it is judged by."""
 
@@ -132,6 +134,11 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """Whether everything that was measured of the commit counts, in one look, whatever it was run for."""
     taken_up: int = 0
     """Trials of the record that an earlier job had measured."""
+    same_as: str = ""
+    """The commit whose stored trials these are: the agent, the cases and the criteria are the ones that were measured
+    there, so that nothing was run and nothing can be lost. Empty: the trials are the record's own."""
+    same_verdict: str = ""
+    """What the ledger says of those trials if they fell short and nobody accepted that: then they still do."""
     past: tuple[float, ...] = ()
     """Pass rates of the default branch's runs before, the oldest first; shown, and no part of the verdict."""
 
@@ -321,6 +328,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
+    references, terms = _same_alone(references, terms)
     terms = _divided(terms, references)
     found = _against_all(record, references, terms)
     if terms.base is not None:
@@ -335,7 +343,23 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     )
     said = replace(said, trend=_trend(said, terms))
     said = said if terms.whole else with_stored(said, whole)
+    said = _at_no_cost(said) if terms.same_as else said
     return replace(said, scope=_scope(record.header)) if record.header.whole else said
+
+
+def _same_alone(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:
+    """The record that the trials are of, alone; terms that say nothing of it where something else is compared with."""
+    first = next(iter(references), None)
+    if not terms.same_as or (first is not None and first.records and first.info.commit == terms.same_as):
+        return [replace(first, records=first.records[:1])] if first is not None and terms.same_as else references, terms
+    return references, replace(terms, same_as="", same_verdict="")
+
+
+def _at_no_cost(found: SuiteResult) -> SuiteResult:
+    """Return the result of trials that were not run for it."""
+    course = replace(found.course, runs=0) if found.course is not None else None
+    nothing = {"agent_runs": 0, "retried": 0, "cost_usd": None, "cost_basis": "", "cost_unknown": 0}
+    return replace(found, course=course, **nothing)
 
 
 def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
@@ -475,6 +499,8 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
         gaps=[Stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if reference.records else ()))],
         earlier=terms.earlier,
         excuses=not (terms.anchored or terms.release) and reference.info.provenance != "unproven",
+        same_as=terms.same_as,
+        same_verdict=terms.same_verdict,
     )
     return replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
 

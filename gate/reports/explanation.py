@@ -127,7 +127,8 @@ def _cause(suite: SuiteResult) -> str:
             ago = "before" if cause.measurements == 1 else f"{cause.measurements} measurements ago"
             return f"not shown fixed: this change was measured regressed {ago}, and has not passed since"
         case fact.SameAgent():
-            return f"nothing was run: the agent is the one of {cause.commit[:12]}, and so are its trials"
+            fell = f", which fell short ({suite.verdict.value.replace('_', ' ')})" if cause.fell_short else ""
+            return f"the agent is the one of {cause.commit[:7]}{fell}; nothing was run"
         case fact.NothingPasses():
             return f"no trial passes: 0 of {cause.trials}; there is no baseline to compare with yet"
         case _:

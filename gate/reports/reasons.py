@@ -185,6 +185,7 @@ def _parts(one: AnyFinding, criterion: Criterion) -> list[Phrase]:
 _Plain = (
     found.NothingHeld
     | found.NotApplied
+    | found.SameTrials
     | found.NothingChecked
     | found.NoTrialMeasured
     | found.NeverFailed
@@ -230,6 +231,8 @@ def _plainly(one: _Plain) -> str:
             return "not judged: no threshold and no baseline value to compare with"
         case found.NotApplied():
             return "applies to none of the selected cases"
+        case found.SameTrials():
+            return "nothing to compare: the trials are the baseline's own"
         case found.NothingChecked():
             return "no blocking criterion applies to any of these cases: nothing was checked"
         case found.NoTrialMeasured():

@@ -42,6 +42,12 @@ _BY_NAME_ALONE = ("GITHUB_TOKEN",)
 """No pattern stands for it. By its name one gets what the workflow itself has put there, never the action's token."""
 
 
+_ON_DEMAND = ("schedule", "workflow_dispatch", "repository_dispatch")
+"""Events on GitHub that no change brings about."""
+_OF_CHANGES = ("push", "merge_request_event", "external_pull_request_event", "parent_pipeline")
+"""Sources of pipelines on GitLab that one does."""
+
+
 @lru_cache(maxsize=64)
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """What at least one of the patterns matches; none matches nothing."""
@@ -51,6 +57,12 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
 def in_ci(environment: Mapping[str, str]) -> bool:
     """Whether a CI job runs this, so that its clone is thrown away."""
     return any(environment.get(name, "").lower() not in ("", "0", "false") for name in CI)
+
+
+def is_on_demand(environment: Mapping[str, str]) -> bool:
+    """True if this CI job was started by the clock or by somebody who asked for it, and not by a change."""
+    source = environment.get("CI_PIPELINE_SOURCE", "")
+    return environment.get("GITHUB_EVENT_NAME", "") in _ON_DEMAND or source not in ("", *_OF_CHANGES)
 
 
 def is_withheld(name: str) -> bool:

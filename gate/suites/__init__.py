@@ -94,6 +94,18 @@ def load(
     return [_suite(members, sources, folder, reader, name) for folder, members in groups.items()]
 
 
+def case_files(paths: Sequence[Path], root: Path) -> frozenset[Path]:
+    """The files in these files and folders that hold nothing but cases or their criteria; relative paths start at
+    ``root``.
+
+    Not what is code as well, and what no format reads: in the folder of a suite there may be a part of the agent.
+    """
+    there = [root / path for path in paths if (root / path).exists()]
+    found = (file.path for source in there for file in _files(source, root, SUFFIXES))
+    criteria = (path for source in there for path in source.rglob(CRITERIA_FILE))
+    return frozenset([*(path for path in found if path.name.endswith(SUFFIXES)), *criteria])
+
+
 class _Reader(Struct, frozen=True):
     """How the files of a configuration are read."""
 

@@ -119,7 +119,7 @@ def test_what_a_change_leaves_out_of_its_agent_is_not_taken_for_unchanged(change
     change.commit("worse")
     code, again = change.result(*arguments)
     told = " ".join(again["suites"][0]["warnings"])
-    assert ("nothing new was run" in told) == at_base, "the base's own definition of the agent is a rule"
+    assert ("nothing was run" in told) == at_base, "the base's own definition of the agent is a rule"
     assert at_base or ((code, again["suites"][0]["verdict"]) == (1, "regressed") and "measurement 2 of" in told)
 
 

@@ -94,6 +94,11 @@ def test_a_new_commit_is_measured_anew(project: Project) -> None:
     commit(project, broken=True)
     assert project.gate("run", "-q", CALLS=str(calls(project))).code == 1
     before = asked(project)
-    commit(project, broken=False)
+    project.write("agent.py", AGENT.format(broken=False) + "\n# mended\n")
+    project.commit("mended")
     assert project.gate("run", "-q", CALLS=str(calls(project))).code == 0
     assert asked(project) >= before + 20
+    mended = asked(project)
+    commit(project, broken=False)
+    assert project.gate("run", "-q", CALLS=str(calls(project))).code == 0
+    assert asked(project) == mended, "it is the base's agent again, of which enough is known"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gate.agents.http import MOST_SHOWN, shown_address
 from gate.errors import ConfigError, MeasureError
 from gate.model import Case, ErrorKind, Trial
 from tests.integration.agents.driving import case, drive, open_files, read_request, response, run, serving
@@ -228,3 +229,19 @@ def test_no_descriptor_is_leaked() -> None:
     before = open_files()
     served(answer, [case(f"c{n}") for n in range(50)])
     assert open_files() <= before
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000/"),
+        ("https://me:secret@host.example/chat", "https://host.example/chat"),
+        ("https://host.example/chat?key=secret&to=a@b#secret", "https://host.example/chat"),
+        ("https://host.example/a@b", "https://host.example/a@b"),
+        ("${AGENT_URL}/chat", "${AGENT_URL}/chat"),
+        ("http://host/\x1b[31m\nred", "http://host/␛[31m ⏎ red"),
+    ],
+)
+def test_an_address_is_shown_without_what_may_be_secret(url: str, shown: str) -> None:
+    assert shown_address(url) == shown
+    assert len(shown_address(f"http://host/{'x' * 500}")) < MOST_SHOWN + 40

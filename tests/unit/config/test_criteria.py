@@ -15,7 +15,7 @@ from gate.config.resolve import make_plans
 from gate.errors import ConfigError
 from gate.formats.documents import parse_document_with_lines
 from gate.metrics import load_metric
-from gate.model import Case, Criterion, Rubric, Turn
+from gate.model import Case, Criterion, Part, Rubric, ToolCall, Turn
 from gate.scoring.score import Scorer
 from tests.properties import examples
 from tests.unit.config.build import scorers_of
@@ -137,6 +137,18 @@ def test_one_case_that_gives_something_to_check_is_enough() -> None:
     with pytest.raises(ConfigError, match="would check nothing"):
         parse({"contains": {}}, (silent,))
     assert parse({"contains": {"blocking": False}, "response_match_score": 0.5}, (silent,))  # a report loses nothing
+
+
+@pytest.mark.parametrize("name", ["contains", "response_match_score", "tool_trajectory_avg_score"])
+def test_what_no_case_of_the_whole_suite_states_is_idle_whatever_is_selected(name: str) -> None:
+    raw = {"safety_v1": 1, name: {"threshold": 0.5}}
+    silent = Case("b", (Turn("hello"),))
+    stating = Case(
+        "c", (Turn("hello", (ToolCall("look_up"),), (Part("hi"),)),), options={"contains": {"values": ["hi"]}}
+    )
+    with pytest.raises(ConfigError, match=f"{name} would check nothing"):
+        parse(raw, whole=(*CASES, silent))
+    assert [scorer.criterion.name for scorer in parse(raw, whole=(*CASES, stating))] == ["safety_v1", name]
 
 
 def test_a_case_cannot_let_a_hard_criterion_off() -> None:

@@ -11,6 +11,7 @@ from gate.config.load import load_config
 from gate.model import BaselineInfo, ErrorKind, Trial, TrialError, Verdict
 from gate.pipeline.shards import assigned, epochs_of, measured
 from gate.records import Header, PlannedCase, Record
+from gate.reports.explanation import headline
 
 PLAN = tuple(PlannedCase(f"case-{n}", "fp") for n in range(10))
 
@@ -55,6 +56,18 @@ def test_what_a_shard_says(tmp_path: Path, cases: int, errors: int, verdict: Ver
     result = measured((2, 3), own, trials, suite_id="s", seed=4, config=config(tmp_path))
     assert (result.verdict, result.agent_runs, result.errors, result.seed) == (verdict, cases, errors, 4)
     assert (result.cause.shard, result.cause.of) == (2, 3)
+
+
+@pytest.mark.parametrize(("answers", "verdict"), [(0, Verdict.ERROR), (1, Verdict.INCONCLUSIVE)])
+def test_a_shard_in_which_the_agent_fails_in_every_trial_measured_nothing(
+    tmp_path: Path, answers: int, verdict: Verdict
+) -> None:
+    failed = TrialError(ErrorKind.CRASH, "no such module")
+    trials = [Trial(f"case-{n}", 1, error=failed if n >= answers else None) for n in range(10)]
+    result = measured((1, 2), [case.id for case in PLAN], trials, suite_id="s", seed=0, config=config(tmp_path))
+    assert result.verdict is verdict
+    if not answers:
+        assert "10 of 10 cases fail" in headline(result) and "no such module" in headline(result)
 
 
 def test_a_shard_without_cases_has_measured(tmp_path: Path) -> None:
