@@ -59,7 +59,9 @@ def rows_of(
     if failures_prove is not None:
         rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(FailuresConfirmed(failures_prove),))
     if same:
-        return tuple(replace(r, findings=(SameTrials(),)) if r.findings == (NothingHeld(),) else r for r in rows)
+        return tuple(
+            replace(r, findings=(SameTrials(),), checked=True) if r.findings == (NothingHeld(),) else r for r in rows
+        )
     apart = _apart(comparison)
     rows = [_without_comparison(row, apart[row.criterion.name]) if row.criterion.name in apart else row for row in rows]
     gone = comparison.owed.removed if comparison.stored else ()
