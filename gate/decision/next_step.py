@@ -23,7 +23,7 @@ from gate.decision.consistency import compared, lacks_pairs
 from gate.decision.crashes import base_gone, clearing, crash_facts, excused, probed, probes, unexplained, with_outage
 from gate.decision.engine.state import FULL, Request
 from gate.decision.rules import Table, judge
-from gate.decision.thresholds import may_turn
+from gate.decision.thresholds import may_turn, own_is_open
 from gate.decision.unseen import without_unseen
 from gate.decision.verdict import result_of_table, table_of
 from gate.model import REPEAT, Case, Criterion, Outcome, Side, SuiteResult, Trial, Verdict
@@ -392,6 +392,7 @@ def _for_thresholds(
     last = settings.exact_epochs or max(settings.max_epochs, settings.kept_epochs)
     open_ = any(f.verdict is Verdict.INCONCLUSIVE for f in found)
     open_ = open_ or any(may_turn(comparison, criterion, last) for criterion in comparison.demanding)
+    open_ = open_ or any(own_is_open(comparison, criterion) for criterion in comparison.criteria)
     alone = lacks_pairs(comparison.criteria, comparison.trials)
     if done >= last or (done and not open_ and not alone and settings.exact_epochs is None):
         return None

@@ -336,7 +336,7 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[AnyFind
     """Return what the cases with a threshold of their own are, each on its own trials alone."""
     cases = _with_own_threshold(comparison, criterion)
     error = error_of_tests(comparison)
-    held = excused = 0
+    held = excused = short = 0
     missed: list[OwnThresholdMissed] = []
     for case in cases:
         sample, least = sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
@@ -344,6 +344,7 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[AnyFind
             continue
         held += 1
         if not _misses_own(sample, least, criterion, error):
+            short += _short_of(mean_of(sample.all), least, criterion)
             continue
         was_below = bool(sample.before) and _short_of(mean_of(sample.before), least, criterion)
         if criterion.ratchet and comparison.excuses and was_below:
@@ -353,7 +354,15 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[AnyFind
             missed.append(OwnThresholdMissed(mean_held, sum(map(len, sample.all))))
     if missed:
         return [replace(missed[0], more=len(missed) - 1)]
-    return [OwnThresholdsHold(held, excused)] if held else []
+    return [OwnThresholdsHold(held, excused, short)] if held else []
+
+
+def own_is_open(comparison: Comparison, criterion: Criterion) -> bool:
+    """True if a case is below a threshold of its own, and further epochs may show that it misses it."""
+    for finding in own_thresholds(comparison, criterion) if criterion.blocking else ():
+        if isinstance(finding, OwnThresholdsHold) and finding.short:
+            return True
+    return False
 
 
 def _misses_own(sample: Sample, least: float, criterion: Criterion, error: float) -> bool:

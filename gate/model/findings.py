@@ -250,11 +250,13 @@ class OwnThresholdMissed(Finding, frozen=True):
 
 
 class OwnThresholdsHold(Finding, frozen=True):
-    """The cases with thresholds of their own hold them, or miss them as they did at the baseline."""
+    """No case with a threshold of its own misses it beyond chance, unless it did at the baseline."""
 
     cases: int
     excused: int = 0
     """Those of them that miss theirs, as they did at the baseline."""
+    short: int = 0
+    """Those of them that are below theirs, but not beyond chance."""
 
 
 class NoTrialBeyond(Finding, frozen=True):

@@ -256,6 +256,9 @@ def _plainly(one: _Plain) -> str:
 
 def _own_thresholds(one: found.OwnThresholdsHold) -> str:
     """Of cases that are held to thresholds of their own: whether all reach them, or some miss them as before."""
+    if one.short:
+        verb = "is" if one.short == 1 else "are"
+        return f"{one.short} of {count(one.cases, 'case')} {verb} below a threshold of its own, but not beyond chance"
     if not one.excused:
         return f"no case falls behind its own threshold ({count(one.cases, 'case')})"
     which = f"{one.excused} of {count(one.cases, 'case')}"

@@ -255,7 +255,7 @@ def test_a_change_cannot_loosen_by_a_calibration_of_its_own(judged: Project, stu
     judged.write(".gitignore", ".gate/\nresult.json\n__pycache__/\n")
     suite, honest = shown(judged)
     assert honest["judge"]["candidate"]["value"] == pytest.approx(0.5), "30 of 40 by the judge, 20 by people"
-    assert suite["verdict"] == "inconclusive", "forty trials cannot tell .5 from .7"
+    assert suite["verdict"] == "below_threshold", "the corrected mean decides"
     judged.git("checkout", "-q", "-b", "change")
     if change == "deletes":
         (judged.root / "calibration.json").unlink()

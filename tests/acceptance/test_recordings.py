@@ -41,11 +41,11 @@ def test_a_row_without_an_answer_is_a_failed_trial_of_its_case(project: Project,
     assert result["suites"][0]["agent_runs"] == 19
 
 
-def test_a_case_that_was_never_answered_is_red_beside_others(project: Project) -> None:
-    project.write("gate.yaml", {**CONFIG, "criteria": {"not_contains": {"values": ["I cannot"], "threshold": 0.5}}})
+def test_a_case_that_was_never_answered_misses_beside_others(project: Project) -> None:
+    project.write("gate.yaml", {**CONFIG, "criteria": {"not_contains": {"values": ["I cannot"], "threshold": 0.9}}})
     project.write("rows.jsonl", "".join(row(name, answered=name != "b") for name in "abcdef") * 3)
     code, result = project.result("run")
-    assert code != 0
+    assert (code, result["verdict"]) == (1, "below_threshold")
     assert "the recording holds no answer" in cases(result)["b"]
 
 

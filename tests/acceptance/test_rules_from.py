@@ -55,7 +55,7 @@ def test_a_suite_that_went_is_in_every_report(project: Project) -> None:
     project.write("gate.yaml", CONFIG.replace("name: s", "name: t"))
     code, result = project.result("run", "--rules-from", "main", "--markdown", "report.md")
     [suite] = result["suites"]
-    assert (code, suite["verdict"]) == (0, "inconclusive")
+    assert (code, suite["verdict"]) == (1, "not_compared")
     assert suite["headline"] == suite["doubt"] == "suite 's' of the base commit no longer exists"
     assert "no longer exists" in (project.root / "report.md").read_text()
 

@@ -73,5 +73,5 @@ def test_one_pass_is_not_measured(project: Project) -> None:
     project.write("agent.py", AGENT.format(names=STEADY))
     project.write("gate.yaml", CONFIG + "trials: 1\n")
     code, result = project.result("run")
-    assert (code, result["verdict"]) == (3, "not_measured")
+    assert (code, result["verdict"]) == (3, "error")
     assert "was run twice" in result["suites"][0]["headline"]
