@@ -91,9 +91,13 @@ def test_a_mean_that_was_below_before_is_excused_only_while_no_loss_is_proven() 
 
 def test_what_is_left_of_a_loss_is_an_error_if_nothing_was_measured_besides() -> None:
     criteria = [TRAJECTORY, replace(TRAJECTORY, name="other", threshold=0.5)]
-    down = [replace(t, scores={**t.scores, "other": replace(t.scores["trajectory"], value=None, error="x")}) for t in FELL]
+    down = [
+        replace(t, scores={**t.scores, "other": replace(t.scores["trajectory"], value=None, error="x")}) for t in FELL
+    ]
     before = stored(SUITE, trajectory=1.0, other=1.0)
-    regressed = judge(SUITE, [TRAJECTORY], FELL, before, stopped="the budget is spent", settings=Settings(exact_epochs=2))
+    regressed = judge(
+        SUITE, [TRAJECTORY], FELL, before, stopped="the budget is spent", settings=Settings(exact_epochs=2)
+    )
     assert (regressed.verdict, regressed.if_accepted) == (Verdict.REGRESSED, Verdict.ERROR)
     silent = judge(SUITE, criteria, down, before)
     assert silent.if_accepted is Verdict.ERROR

@@ -18,7 +18,19 @@ from msgspec.structs import replace
 from gate.decision import CONCURRENT, Settings, exit_code
 from gate.decision.trade import most_suspect
 from gate.errors import ExitCode
-from gate.model import Case, CaseResult, CaseStatus, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict, accepted_by
+from gate.model import (
+    Case,
+    CaseResult,
+    CaseStatus,
+    Criterion,
+    Scale,
+    Score,
+    Side,
+    SuiteResult,
+    Trial,
+    Verdict,
+    accepted_by,
+)
 from gate.model.facts import CasesBroke, SuiteGotWorse, TradedOff
 from gate.model.findings import CaseTally
 from gate.reports import labels
