@@ -91,7 +91,7 @@ def decided(known: Situation, trials: list[Trial], run: Callable[[Request], list
     while not isinstance(step := next_step(known), SuiteResult):
         trials += [replace(trial, round=step.round) for request in step.requests for trial in run(request)]
     verdicts = {"pass": "PASS", "regressed": "REGRESSION", "inconclusive": "INCONCLUSIVE"}
-    return Answer(verdicts[step.verdict.value], len(trials) / len(known.cases))
+    return Answer(verdicts.get(step.verdict.value, step.verdict.name), len(trials) / len(known.cases))
 
 
 STORED = "stored"

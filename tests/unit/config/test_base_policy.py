@@ -106,8 +106,8 @@ def test_taking_all_criteria_out_leaves_the_bases(tmp_path: Path) -> None:
         ({"threshold": 0.5}, {"threshold": 0.5, "regression": "warn"}, {"threshold": 0.5}),
         ({"threshold": 0.5}, {"threshold": 0.5, "ratchet": False}, {"threshold": 0.5, "ratchet": False}),
         ({"threshold": 0.5, "ratchet": False}, {"threshold": 0.5}, {"threshold": 0.5, "ratchet": False}),
-        ({"threshold": 0.5}, {"threshold": 0.5, "strict": True}, {"threshold": 0.5, "strict": True}),
-        ({"threshold": 0.5, "strict": True}, {"threshold": 0.5}, {"threshold": 0.5, "strict": True}),
+        ({"threshold": 0.5}, {"threshold": 0.5, "ratchet": False}, {"threshold": 0.5, "ratchet": False}),
+        ({"threshold": 0.5, "ratchet": False}, {"threshold": 0.5}, {"threshold": 0.5, "ratchet": False}),
         (
             {"threshold": 0.5, "match_type": "IN_ORDER"},
             {"threshold": 0.6, "matchType": "ANY_ORDER"},
@@ -129,7 +129,12 @@ def test_options_are_held_one_by_one(before: dict[str, Any], after: dict[str, An
 def test_another_spelling_is_no_change() -> None:
     name = "tool_trajectory_avg_score"
     before = specs({name: {"threshold": 1, "match_type": "EXACT"}})
-    for spelling in ({"threshold": "1.0"}, {"threshold": 1, "matchType": "exact"}, 1, {"threshold": 1, "strict": "no"}):
+    for spelling in (
+        {"threshold": "1.0"},
+        {"threshold": 1, "matchType": "exact"},
+        1,
+        {"threshold": 1, "ratchet": "yes"},
+    ):
         found, changes = criteria_under_base(before, specs({name.upper(): spelling}))
         assert (found[0].options, changes) == (before[0].options, [])
 
@@ -186,7 +191,6 @@ def test_quarantine_holds_once_it_is_merged(tmp_path: Path) -> None:
         ({"gate": {"alpha": 0.0001}}, "gate.alpha", 0.02),
         ({"gate": {"alpha": 0.1}}, "gate.alpha", 0.1),
         ({"gate": {"on_inconclusive": "block"}}, "gate.on_inconclusive", "block"),
-        ({"gate": {"on_tradeoff": "warn"}}, "gate.on_tradeoff", "block"),
         ({"gate": {"max_error_rate": 0.9}}, "gate.max_error_rate", 0.1),
         ({"gate": {"pass_rate_margin": 1.0}}, "gate.pass_rate_margin", None),
         ({"gate": {"pass_rate_margin": 0.05}}, "gate.pass_rate_margin", 0.05),

@@ -80,7 +80,6 @@ def options(**own: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
             "margin": limits(0, 1),
             "blocking": st.booleans(),
             "regression": st.sampled_from(["warn", "block"]),
-            "strict": st.booleans(),
             "ratchet": st.booleans(),
             **own,
         },
@@ -102,7 +101,6 @@ GATE = st.fixed_dictionaries(
     optional={
         "alpha": st.sampled_from([0.001, 0.02, 0.2]),
         "on_inconclusive": st.sampled_from(["warn", "block"]),
-        "on_tradeoff": st.sampled_from(["accept", "warn", "block"]),
         "max_error_rate": limits(0, 1),
         "pass_rate_margin": limits(0, 1),
     },
@@ -214,7 +212,6 @@ LOOSER = st.sampled_from(
         ("contains", "margin", 1.0),
         ("contains", "blocking", False),
         ("contains", "ratchet", True),
-        ("contains", "strict", False),
         ("contains", "regression", "warn"),
         ("contains", "values", ["y"]),
         ("latency", "max", 100),
@@ -228,7 +225,7 @@ LOOSER = st.sampled_from(
 @QUIET
 def test_nothing_looser_holds(changes: list[tuple[str, str, Any]], gone: set[str]) -> None:
     """The very plan of the base, whatever is looser in the change's configuration or no longer there."""
-    strict = {"threshold": 0.9, "margin": 0.01, "ratchet": False, "strict": True, "regression": "block"}
+    strict = {"threshold": 0.9, "margin": 0.01, "ratchet": False, "regression": "block"}
     criteria: dict[str, Any] = {
         "contains": {"values": ["x"], **strict},
         "latency": {"max": 2, "p95": 1, "ratchet": False},

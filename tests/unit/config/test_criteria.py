@@ -62,8 +62,15 @@ def test_quantile_limits_are_ordered_and_only_for_lower_is_better() -> None:
 def test_rises_of_cost_warn_unless_asked_to_block() -> None:
     assert not one("cost", 1).blocks_regression
     assert one("cost", {"max": 1, "regression": "block"}).blocks_regression
-    assert one("response_match_score", 0.5).blocks_regression
-    assert not one("response_match_score", {"threshold": 0.5, "regression": "warn"}).blocks_regression
+    assert one("tool_trajectory_avg_score", 0.5).blocks_regression
+    assert not one("tool_trajectory_avg_score", {"threshold": 0.5, "regression": "warn"}).blocks_regression
+
+
+def test_a_regression_of_word_overlap_warns_unless_asked_to_block() -> None:
+    """Its threshold blocks all the same."""
+    found = one("response_match_score", 0.5)
+    assert (found.lexical, found.blocking, found.threshold, found.blocks_regression) == (True, True, 0.5, False)
+    assert one("response_match_score", {"threshold": 0.5, "regression": "block"}).blocks_regression
 
 
 def test_without_a_threshold_only_the_baseline_judges_but_a_trial_still_passes_or_fails() -> None:
@@ -95,7 +102,7 @@ def test_one_metric_may_stand_twice_under_names_of_ones_own() -> None:
 
 def test_fingerprints_follow_options_not_thresholds() -> None:
     base = one("response_match_score", 0.5).fingerprint
-    assert one("response_match_score", {"threshold": 0.9, "margin": 0.2, "strict": True}).fingerprint == base
+    assert one("response_match_score", {"threshold": 0.9, "margin": 0.2}).fingerprint == base
     assert one("response_match_score", {"threshold": 0.5, "thoughts": "exclude"}).fingerprint != base
 
 
@@ -110,7 +117,7 @@ REFUSED = {
     "negative margin": ({"response_match_score": {"margin": -0.1}}, "below 0"),
     "unknown option": ({"regex": {"pattern": ["a"]}}, "patterns"),
     "option of another metric": ({"response_match_score": {"match_type": "EXACT"}}, "unknown option 'match_type'"),
-    "bad flag": ({"response_match_score": {"strict": "maybe"}}, "strict"),
+    "bad flag": ({"response_match_score": {"ratchet": "maybe"}}, "ratchet"),
     "an empty pattern": ({"regex": {"patterns": [""]}}, "patterns: '' matches the empty text"),
     "a pattern of nothing": ({"regex": {"patterns": ["(ab)?"]}}, "matches the empty text"),
     "contains nothing": ({"contains": {}}, "contains would check nothing: neither it nor any case gives values"),
@@ -235,8 +242,8 @@ def test_what_compares_trials_is_judged_over_the_suite_alone() -> None:
 
 
 def test_the_pass_rate_has_a_threshold_and_needs_another_criterion_that_blocks() -> None:
-    found = parse({"response_match_score": 0.5, "pass_rate": {"threshold": 0.85, "strict": True}})[1].criterion
-    assert (found.threshold, found.strict, found.blocks_regression) == (0.85, True, False)
+    found = parse({"response_match_score": 0.5, "pass_rate": {"threshold": 0.85}})[1].criterion
+    assert (found.threshold, found.blocks_regression) == (0.85, False)
     for alone in ({"pass_rate": 0.85}, {"pass_rate": 0.85, "response_match_score": {"blocking": False}}):
         with pytest.raises(ConfigError, match="no other criterion blocks"):
             parse(alone)

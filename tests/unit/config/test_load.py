@@ -206,3 +206,28 @@ def test_every_key_is_in_the_guide() -> None:
     guide = (ROOT / "docs" / "reference" / "configuration.md").read_text()
     for key in File.model_fields:
         assert f"`{key}" in guide, key
+
+
+def test_keys_that_decide_nothing_any_more_are_taken_out_with_a_note_each(tmp_path: Path) -> None:
+    criteria = {
+        "response_match_score": {"threshold": 0.5, "strict": True},
+        "contains": {"values": ["x"], "threshold": 0.5, "strict": False},
+    }
+    plain = {
+        name: {key: held for key, held in options.items() if key != "strict"} for name, options in criteria.items()
+    }
+    path = tmp_path / "gate.yaml"
+    path.write_text(yaml.safe_dump(MINIMAL | {"criteria": plain, "gate": {"alpha": 0.01}}))
+    now = load_config(path)
+    assert now.retired == ()
+    for gate, count in (({"alpha": 0.01, "on_tradeoff": "accept"}, 2), ({"alpha": 0.01}, 1)):
+        path.write_text(yaml.safe_dump(MINIMAL | {"criteria": criteria, "gate": gate}))
+        old = load_config(path)
+        assert old.file == now.file
+        assert len(old.retired) == count, "the same note is told once"
+
+
+def test_keys_that_decide_nothing_any_more_are_unknown_elsewhere(tmp_path: Path) -> None:
+    for data in ({"gate": {"strict": True}}, {"strict": True}, {"on_tradeoff": "warn"}):
+        with pytest.raises(ConfigError):
+            load(tmp_path, MINIMAL | data)

@@ -1,4 +1,4 @@
-"""Only a regression can be accepted, and only if no threshold is missed besides; the rest counts as before."""
+"""A loss and what was not compared can be accepted, a missed threshold never; what is left counts as without it."""
 
 from __future__ import annotations
 
@@ -7,69 +7,97 @@ from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode
-from gate.model import Criterion, CriterionResult, Scale, SuiteResult, Verdict, accepted_by, missed
-from gate.model.facts import Doubted, NotAccepted
-from gate.model.findings import AnyFinding, Change, GotWorse, HeldMean, MeanMisses, MeanProvenShort, NoTrialReached
+from gate.model import SuiteResult, Verdict, accepted_by
+from gate.model.facts import CouldNotMeasure, NoCases, NotAccepted
 
-MADE = Criterion("c", "c", Scale.UNIT)
+from .records import TRAJECTORY, cases, judge, once, stored
 
-
-def suite(verdict: Verdict, *criteria: Verdict, accepted: str = "wendy") -> SuiteResult:
-    results = tuple(CriterionResult(MADE, found) for found in criteria)
-    return SuiteResult("s", verdict, Doubted(), results, (), accepted=accepted)
+BLOCK = Settings(on_inconclusive="block")
 
 
-def test_acceptance() -> None:
-    for found, code in [
-        (suite(Verdict.REGRESSED, Verdict.REGRESSED), ExitCode.PASS),
-        (suite(Verdict.REGRESSED, Verdict.REGRESSED, accepted=""), ExitCode.FAILED),
-        (suite(Verdict.REGRESSED), ExitCode.PASS),
-        (suite(Verdict.REGRESSED, Verdict.REGRESSED, Verdict.BELOW_THRESHOLD), ExitCode.FAILED),
-        (suite(Verdict.BELOW_THRESHOLD, Verdict.BELOW_THRESHOLD), ExitCode.FAILED),
-        (suite(Verdict.ERROR, Verdict.REGRESSED), ExitCode.NOT_MEASURED),
-    ]:
-        assert exit_code([found], Settings()) is code, (found, code)
-
-
-@pytest.mark.parametrize("found", [MeanMisses(HeldMean(0.49, 0.5, 3)), NoTrialReached(HeldMean(0.4, 0.5, 1), 3)])
-def test_what_a_sample_alone_misses_cannot_be_accepted(found: AnyFinding) -> None:
-    """A strict threshold is a plain comparison, and that none of three trials reached one is a plain rule."""
-    row = CriterionResult(MADE, Verdict.BELOW_THRESHOLD, (found,))
-    said = accepted_by(replace(suite(Verdict.BELOW_THRESHOLD, accepted=""), criteria=(row,)), "wendy")
-    assert (said.accepted, said.warnings) == ("", (NotAccepted("wendy", ("c",)),))
-
-
-SHORT = MeanProvenShort(HeldMean(0.0, 0.5, 24), 0.2)
-LOST = GotWorse(Change(-1.0, -1.0, -0.9, 24), ())
+def suite(verdict: Verdict, *, below: tuple[str, ...] = (), left: Verdict = Verdict.PASS) -> SuiteResult:
+    return SuiteResult("s", verdict, CouldNotMeasure(NoCases()), (), (), below=below, if_accepted=left)
 
 
 @pytest.mark.parametrize(
-    ("criterion", "code", "names"),
+    ("found", "before", "after"),
     [
-        (CriterionResult(MADE, Verdict.REGRESSED, (LOST,)), ExitCode.PASS, ()),
-        (CriterionResult(MADE, Verdict.REGRESSED, (SHORT, LOST)), ExitCode.FAILED, ("c",)),
-        (CriterionResult(replace(MADE, blocking=False), Verdict.REGRESSED, (SHORT, LOST)), ExitCode.PASS, ()),
-        (CriterionResult(MADE, Verdict.INCONCLUSIVE, (SHORT,)), ExitCode.PASS, ()),
+        (suite(Verdict.REGRESSED), ExitCode.FAILED, ExitCode.PASS),
+        (suite(Verdict.NOT_COMPARED), ExitCode.FAILED, ExitCode.PASS),
+        (suite(Verdict.REGRESSED, left=Verdict.ERROR), ExitCode.FAILED, ExitCode.NOT_MEASURED),
+        (suite(Verdict.NOT_COMPARED, left=Verdict.ERROR), ExitCode.FAILED, ExitCode.NOT_MEASURED),
+        (suite(Verdict.BELOW_THRESHOLD), ExitCode.FAILED, ExitCode.FAILED),
+        (suite(Verdict.REGRESSED, left=Verdict.BELOW_THRESHOLD), ExitCode.FAILED, ExitCode.FAILED),
+        (suite(Verdict.ERROR), ExitCode.NOT_MEASURED, ExitCode.NOT_MEASURED),
+        (suite(Verdict.INCONCLUSIVE), ExitCode.PASS, ExitCode.PASS),
+        (suite(Verdict.PASS), ExitCode.PASS, ExitCode.PASS),
     ],
 )
-def test_a_regression_hides_no_missed_threshold(criterion: CriterionResult, code: ExitCode, names: tuple[str]) -> None:
-    """In one and the same criterion, whose verdict is the worse of the two; also against a further reference."""
-    plain = suite(Verdict.REGRESSED, accepted="")
-    for found in (
-        replace(plain, criteria=(criterion,)),
-        replace(plain, further=(replace(plain, criteria=(criterion,)),)),
-    ):
-        said = accepted_by(found, "wendy")
-        assert (exit_code([said], Settings()), missed(found)) == (code, names)
-        assert said.warnings == ((NotAccepted("wendy", names),) if names else ())
-        assert said.accepted == ("" if names else "wendy")
+def test_what_can_be_accepted(found: SuiteResult, before: ExitCode, after: ExitCode) -> None:
+    accepted = accepted_by(found, "wendy")
+    assert (exit_code([found], Settings()), exit_code([accepted], Settings())) == (before, after)
+    assert bool(accepted.accepted) is (before is not after)
 
 
-def test_nor_one_that_is_missed_under_the_rules_that_are_not_shown() -> None:
-    found = replace(suite(Verdict.REGRESSED, accepted=""), missed_besides=("c",))
-    assert accepted_by(found, "wendy").warnings == (NotAccepted("wendy", ("c",)),)
+def test_nobody_accepts_what_is_only_inconclusive() -> None:
+    accepted = accepted_by(suite(Verdict.INCONCLUSIVE), "wendy")
+    assert (accepted.accepted, exit_code([accepted], BLOCK)) == ("", ExitCode.FAILED)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.REGRESSED, Verdict.NOT_COMPARED, Verdict.BELOW_THRESHOLD])
+def test_a_missed_threshold_beside_it_is_named_and_stays(verdict: Verdict) -> None:
+    said = accepted_by(suite(verdict, below=("c",)), "wendy")
+    assert (said.accepted, said.warnings) == ("", (NotAccepted("wendy", ("c",)),))
+    assert exit_code([said], Settings()) is ExitCode.FAILED
 
 
 def test_one_accepted_suite_does_not_excuse_another() -> None:
-    others = [suite(Verdict.REGRESSED), suite(Verdict.REGRESSED, accepted="")]
+    others = [accepted_by(suite(Verdict.REGRESSED), "wendy"), suite(Verdict.REGRESSED)]
     assert exit_code(others, Settings()) is ExitCode.FAILED
+
+
+# --- what is left of a measured suite -------------------------------------------------------------
+
+SUITE = cases(20)
+FELL = once(SUITE, {case.id: {"trajectory": 0.0} for case in SUITE[:10]}, trajectory=1.0)
+
+
+def test_a_loss_above_the_threshold_leaves_a_pass() -> None:
+    held = replace(TRAJECTORY, threshold=0.4)
+    found = judge(SUITE, [held], FELL, stored(SUITE, trajectory=1.0))
+    assert (found.verdict, found.if_accepted, found.below) == (Verdict.REGRESSED, Verdict.PASS, ())
+    assert found.is_acceptable
+
+
+def test_a_loss_below_the_threshold_leaves_the_missed_threshold() -> None:
+    held = replace(TRAJECTORY, threshold=0.8)
+    found = judge(SUITE, [held], FELL, stored(SUITE, trajectory=1.0))
+    assert (found.verdict, found.if_accepted) == (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+    assert found.below == ("trajectory",)
+    assert not found.is_acceptable
+
+
+def test_a_mean_that_was_below_before_is_excused_only_while_no_loss_is_proven() -> None:
+    """The base is at 0.95 and below 0.99; accepting the fall to 0.45 would lift that threshold."""
+    held = replace(TRAJECTORY, threshold=0.99)
+    low = {SUITE[-1].id: {"trajectory": 0.0}}
+    before = [replace(t, number=n) for n in range(1, 6) for t in once(SUITE, low, trajectory=1.0)]
+    same = judge(SUITE, [held], once(SUITE, low, trajectory=1.0), before)
+    assert (same.verdict, same.if_accepted) == (Verdict.PASS, Verdict.PASS)
+    fell = judge(SUITE, [held], once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[9:]}, trajectory=1.0), before)
+    assert (fell.verdict, fell.if_accepted) == (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+    assert not fell.is_acceptable
+
+
+def test_what_is_left_of_a_loss_is_an_error_if_nothing_was_measured_besides() -> None:
+    criteria = [TRAJECTORY, replace(TRAJECTORY, name="other", threshold=0.5)]
+    down = [
+        replace(t, scores={**t.scores, "other": replace(t.scores["trajectory"], value=None, error="x")}) for t in FELL
+    ]
+    before = stored(SUITE, trajectory=1.0, other=1.0)
+    regressed = judge(
+        SUITE, [TRAJECTORY], FELL, before, stopped="the budget is spent", settings=Settings(exact_epochs=2)
+    )
+    assert (regressed.verdict, regressed.if_accepted) == (Verdict.REGRESSED, Verdict.ERROR)
+    silent = judge(SUITE, criteria, down, before)
+    assert silent.if_accepted is Verdict.ERROR

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.comparison import PASS_RATE, Settings
+from gate.decision.comparison import PASS_RATE
 from gate.model import Criterion, Scale, Trial, Verdict
-from gate.model.facts import CasesUnchecked, NoWorse
+from gate.model.facts import CasesUnchecked, Incomplete, NoWorse
 from gate.model.findings import ChecksFellAway, NotCompared
 
 from .records import TRAJECTORY, by_name, cases, findings, judge, once, stored, trial
@@ -22,10 +22,10 @@ SILENT = [case.id for case in SUITE[1:]]
 def test_an_agent_that_goes_silent_does_not_pass() -> None:
     now = once(SUITE, {case_id: {"claims": None} for case_id in SILENT}, claims=1.0)
     result = judge(SUITE, [CLAIMS], now, stored(SUITE, claims=1.0))
-    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.verdict is Verdict.NOT_COMPARED
     fell = ChecksFellAway("claims", tuple(SILENT), 10)
-    assert result.doubts == (fell,)
-    assert by_name(result) == {PASS_RATE: Verdict.INCONCLUSIVE, "claims": Verdict.INCONCLUSIVE}, "no row has a tick"
+    assert result.cause == Incomplete((fell,))
+    assert by_name(result) == {PASS_RATE: Verdict.NOT_COMPARED, "claims": Verdict.NOT_COMPARED}, "no row has a tick"
     assert findings(result, "claims") == [NotCompared(fell)]
     assert CasesUnchecked(tuple(SILENT), were_checked=True) in result.warnings
 
@@ -33,8 +33,8 @@ def test_an_agent_that_goes_silent_does_not_pass() -> None:
 def test_another_criterion_that_still_applies_does_not_hide_it() -> None:
     now = once(SUITE, {case_id: {"claims": None} for case_id in SILENT}, claims=1.0, trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY, CLAIMS], now, stored(SUITE, claims=1.0, trajectory=1.0))
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.doubts == (ChecksFellAway("claims", tuple(SILENT), 10),)
+    assert result.verdict is Verdict.NOT_COMPARED
+    assert result.cause == Incomplete((ChecksFellAway("claims", tuple(SILENT), 10),))
     aside = replace(CLAIMS, blocking=False, blocks_regression=False)
     assert judge(SUITE, [TRAJECTORY, aside], now, stored(SUITE, claims=1.0, trajectory=1.0)).verdict is Verdict.PASS
 
@@ -46,8 +46,8 @@ def test_of_two_criteria_that_fall_silent_neither_has_a_tick() -> None:
     now, before = once(SUITE, mute, claims=1.0, sources=1.0), stored(SUITE, claims=1.0, sources=1.0)
     result = judge(SUITE, [CLAIMS, sources], now, before)
     both = (ChecksFellAway("claims", tuple(SILENT), 10), ChecksFellAway("sources", tuple(SILENT[1:]), 10))
-    assert result.doubts == both
-    assert set(by_name(result).values()) == {Verdict.INCONCLUSIVE}
+    assert result.cause == Incomplete(both)
+    assert set(by_name(result).values()) == {Verdict.NOT_COMPARED}
 
 
 def test_a_single_case_is_named_and_is_no_part_of_what_was_compared() -> None:
@@ -63,15 +63,15 @@ def test_what_never_applied_is_not_missed() -> None:
     mute = {case_id: {"claims": None} for case_id in SILENT}
     before = [replace(t, number=n) for n in (1, 2, 3) for t in once(SUITE, mute, claims=1.0)]
     result = judge(SUITE, [CLAIMS], once(SUITE, mute, claims=1.0), before)
-    assert not result.doubts
+    assert result.verdict is not Verdict.NOT_COMPARED
     assert CasesUnchecked(tuple(SILENT)) in result.warnings
 
 
 @pytest.mark.parametrize(
     ("applies", "runs"), [(0.8, 10), *(pytest.param(rate, 200, marks=pytest.mark.slow) for rate in (0.5, 0.8, 0.95))]
 )
-def test_an_agent_that_is_silent_by_chance_is_seldom_doubted(applies: float, runs: int) -> None:
-    random, suite, doubted = Random(7), cases(20), 0
+def test_an_agent_that_is_silent_by_chance_is_seldom_blocked(applies: float, runs: int) -> None:
+    random, suite, blocked = Random(7), cases(20), 0
     for _ in range(runs):
 
         def drawn(case_id: str, number: int) -> Trial:
@@ -79,5 +79,5 @@ def test_an_agent_that_is_silent_by_chance_is_seldom_doubted(applies: float, run
 
         before = [drawn(case.id, n) for case in suite for n in (1, 2, 3, 4, 5)]
         now = [drawn(case.id, 1) for case in suite]
-        doubted += bool(judge(suite, [TRAJECTORY, CLAIMS], now, before, settings=Settings(rerun="never")).doubts)
-    assert doubted <= runs * 0.02
+        blocked += judge(suite, [TRAJECTORY, CLAIMS], now, before).verdict is Verdict.NOT_COMPARED
+    assert blocked <= runs * 0.02

@@ -34,6 +34,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model.facts import (
+    AllQuarantined,
     CaseMostlyLost,
     CaseNotRecorded,
     CasesBroke,
@@ -45,9 +46,13 @@ from gate.model.facts import (
     CriterionNotMeasured,
     CutShort,
     EditedCases,
+    EditedCasesMiss,
     FewCases,
+    Incomplete,
+    LostDecide,
     NewCases,
     NothingDecides,
+    NothingPasses,
     NoWorse,
     QuietRise,
     RemovedCases,
@@ -68,8 +73,6 @@ from gate.model.findings import (
     LossNotExcluded,
     MeanExcused,
     MeanMisses,
-    MeanOpen,
-    MeanProvenShort,
     NothingHeld,
     QuantileExcused,
     QuantileRisen,
@@ -201,25 +204,41 @@ def test_without_a_baseline_thresholds_decide_alone() -> None:
     bad, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < "case-15")})
     assert (bad.verdict, len(trials)) == (Verdict.BELOW_THRESHOLD, 40)
     [found] = findings(bad, "trajectory")
-    assert isinstance(found, MeanProvenShort) and found.mean.threshold == 0.8 > found.best
+    assert isinstance(found, MeanMisses)
+    assert (found.mean, found.trials) == (HeldMean(0.375, 0.8, 40), 40)
 
 
-def test_an_undecided_threshold_takes_all_passes_and_stays_undecided() -> None:
+@pytest.mark.parametrize(
+    ("passing", "verdict"), [(29, Verdict.BELOW_THRESHOLD), (31, Verdict.BELOW_THRESHOLD), (33, Verdict.PASS)]
+)
+def test_a_close_mean_is_sampled_on_and_then_decides(passing: int, verdict: Verdict) -> None:
+    """Of an agent that answers alike each time the second epoch says that no further one turns anything."""
     criterion = replace(TRAJECTORY, threshold=0.8)
-    result, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < "case-30")})
-    assert (result.verdict, len(trials)) == (Verdict.INCONCLUSIVE, 120)
-    [found] = findings(result, "trajectory")
-    assert isinstance(found, MeanOpen) and (found.trials, found.too_few) == (120, False)
-    assert exit_code([result], Settings()) is ExitCode.PASS
-    assert exit_code([result], BLOCK) is ExitCode.FAILED
+    result, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < f"case-{passing}")})
+    assert (result.verdict, len(trials)) == (verdict, 80)
+    held = next(row for row in result.criteria if row.criterion.name == "trajectory")
+    assert (held.candidate.value, held.candidate.trials) == (passing / 40, 80)
+    expected = ExitCode.PASS if verdict is Verdict.PASS else ExitCode.FAILED
+    assert exit_code([result], Settings()) is exit_code([result], BLOCK) is expected
 
 
 def test_nothing_to_compare_with_is_said() -> None:
-    result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0))
+    result = judge(SUITE, [TRAJECTORY], once(SUITE, {"case-00": {"trajectory": 0.0}}, trajectory=1.0))
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.cause == NothingDecides()
     assert findings(result, "trajectory") == [NothingHeld()]
     assert not any(found.checked for found in result.criteria)
+
+
+def test_without_a_baseline_a_suite_in_which_no_trial_passes_is_below_its_threshold() -> None:
+    """An imported check without a threshold of its own is no way round: nothing passes, and that is red."""
+    result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0))
+    assert (result.verdict, result.cause) == (Verdict.BELOW_THRESHOLD, NothingPasses(40))
+    assert exit_code([result], Settings()) is ExitCode.FAILED
+    assert (
+        judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0), stored(SUITE, trajectory=0.0)).verdict is Verdict.PASS
+    )
+    assert judge(SUITE, [replace(TRAJECTORY, blocking=False)], once(SUITE, trajectory=0.0)).cause == NothingDecides()
 
 
 # --- metric 0 -------------------------------------------------------------------------------------
@@ -311,7 +330,7 @@ def test_a_hard_criterion_that_does_not_block_only_reports() -> None:
 def test_a_case_whose_score_never_came_is_not_measured() -> None:
     trials = once(SUITE, {"case-04": {"trajectory": "judge timed out"}}, trajectory=1.0)
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
-    assert result.verdict is Verdict.NOT_MEASURED
+    assert result.verdict is Verdict.ERROR
     assert result.cause == CriterionNotMeasured("trajectory")
     assert findings(result, "trajectory") == [CasesNotScored("case-04", 1, 40, "judge timed out")]
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
@@ -331,7 +350,7 @@ def test_a_criterion_of_which_too_many_scores_are_lost_is_not_measured() -> None
     trials = [trial(c.id, n, trajectory=1.0, cost=0.1 if n == 1 else "no cost") for c in SUITE for n in (1, 2, 3)]
     cost = replace(LATENCY, name="cost", limit=1.0)
     result = judge(SUITE, [TRAJECTORY, cost], trials)
-    assert result.verdict is Verdict.NOT_MEASURED
+    assert (result.verdict, result.cause) == (Verdict.ERROR, CriterionNotMeasured("cost"))
     assert findings(result, "cost") == [ScoresLost(80, 120, 0.1, "no cost")]
     assert judge(SUITE, [TRAJECTORY, cost], trials, settings=Settings(max_error_rate=0.7)).verdict is Verdict.PASS
     mute = [trial(c.id, n, trajectory=1.0, cost=0.1 if n == 1 else None) for c in SUITE for n in (1, 2, 3)]
@@ -339,12 +358,12 @@ def test_a_criterion_of_which_too_many_scores_are_lost_is_not_measured() -> None
 
 
 def test_a_criterion_that_is_not_in_the_record_is_not_measured() -> None:
-    assert judge(SUITE, [TRAJECTORY, RESPONSE], once(SUITE, trajectory=1.0)).verdict is Verdict.NOT_MEASURED
+    assert judge(SUITE, [TRAJECTORY, RESPONSE], once(SUITE, trajectory=1.0)).verdict is Verdict.ERROR
 
 
 def test_a_criterion_that_applies_to_no_case_is_never_green() -> None:
     result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=None))
-    assert result.verdict is Verdict.NOT_MEASURED
+    assert result.verdict is Verdict.ERROR
     assert findings(result, "trajectory") == [AppliesToNone()]
 
 
@@ -354,9 +373,9 @@ def test_pairs_without_a_measured_pass_are_never_a_pass() -> None:
     one, two = once(SUITE, trajectory=1.0, response="down"), once(SUITE, trajectory="down", response=0.9)
     both = [*one, *(replace(t, number=2) for t in two)]
     before = stored(SUITE, trajectory=1.0, response=0.9)
-    assert judge(SUITE, criteria, both, before).verdict is Verdict.NOT_MEASURED
+    assert judge(SUITE, criteria, both, before).verdict is Verdict.ERROR
     result = judge(SUITE, criteria, both, before, settings=Settings(max_error_rate=0.5))
-    assert result.verdict is Verdict.INCONCLUSIVE
+    assert (result.verdict, result.cause) == (Verdict.ERROR, CouldNotMeasure(LostDecide(0, 80)))
     assert result.criteria[0].verdict is Verdict.INCONCLUSIVE
 
 
@@ -366,7 +385,7 @@ def test_a_judge_that_is_down_is_no_regression() -> None:
     before = [trial(c.id, n, trajectory=float(n > 1), response=0.9) for c in SUITE for n in range(1, 6)]
     now = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:8]}, trajectory=1.0, response="judge is down")
     result = judge(SUITE, criteria, now, before)
-    assert result.verdict is Verdict.NOT_MEASURED
+    assert result.verdict is Verdict.ERROR
     assert result.cases[0].reasons[0] == "trajectory: scored 0.0"
 
 
@@ -474,13 +493,13 @@ def test_a_case_most_of_whose_trials_crash_is_an_error_however_few_they_are() ->
 
 
 @pytest.mark.parametrize("baseline", [BASELINE, []])
-def test_a_run_that_was_stopped_before_its_first_decision_is_at_most_inconclusive(baseline: list[Trial]) -> None:
+def test_a_run_that_was_stopped_before_its_first_decision_is_an_error(baseline: list[Trial]) -> None:
     two = [trial(c.id, n, trajectory=1.0) for c in SUITE for n in (1, 2)]
     held = replace(TRAJECTORY, threshold=0.5)
     result = judge(
         SUITE, [held], two, baseline, settings=Settings(exact_epochs=5), can_run=True, stopped="the budget is spent"
     )
-    assert result.verdict is Verdict.INCONCLUSIVE
+    assert (result.verdict, exit_code([result], Settings())) == (Verdict.ERROR, ExitCode.NOT_MEASURED)
     assert result.cause == CutShort("the budget is spent", 2, 5)
     whole = judge(SUITE, [held], two, baseline, settings=Settings(exact_epochs=2), stopped="the budget is spent")
     assert whole.verdict is Verdict.PASS
@@ -518,29 +537,24 @@ def test_ratchet_does_not_excuse_a_fall_below_the_threshold() -> None:
     assert result.verdict is Verdict.REGRESSED
 
 
-def test_a_threshold_of_one_is_missed_for_certain_by_one_failure_but_not_by_an_unchanged_agent() -> None:
+def test_a_threshold_of_one_is_missed_by_one_failure_with_and_without_a_baseline() -> None:
     criterion = replace(TRAJECTORY, threshold=1.0)
     one = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
     assert judge(SUITE, [criterion], one).verdict is Verdict.BELOW_THRESHOLD
-    assert judge(SUITE, [criterion], one, BASELINE).verdict is Verdict.INCONCLUSIVE
+    assert judge(SUITE, [criterion], one, BASELINE).verdict is Verdict.BELOW_THRESHOLD
     eight = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:8]}, trajectory=1.0)
     assert by_name(judge(SUITE, [criterion], eight, BASELINE))["trajectory"] is Verdict.REGRESSED
 
 
-def test_strict_is_the_plain_comparison() -> None:
-    criterion = replace(TRAJECTORY, threshold=0.99, strict=True)
+def test_a_narrow_miss_is_a_miss_with_the_error_of_its_mean() -> None:
+    criterion = replace(TRAJECTORY, threshold=0.99)
     one = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
-    result = judge(SUITE, [criterion], one, can_run=True)
-    assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert findings(result, "trajectory") == [MeanMisses(HeldMean(0.975, 0.99, 40))]
-    assert judge(SUITE, [replace(criterion, strict=False)], one).verdict is Verdict.INCONCLUSIVE
-
-
-def test_strict_holds_for_the_threshold_of_a_single_case() -> None:
-    suite = [*cases(5), Case("own", (), thresholds={"response": 0.9})]
-    criterion = replace(RESPONSE, threshold=0.5, strict=True)
-    result = judge(suite, [criterion], once(suite, response=0.8))
-    assert (result.verdict, status(result, "own")) == (Verdict.BELOW_THRESHOLD, CaseStatus.FAILED)
+    result = judge(SUITE, [criterion], one)
+    assert (result.verdict, result.cause) == (Verdict.BELOW_THRESHOLD, CriterionFails("trajectory"))
+    [found] = findings(result, "trajectory")
+    assert isinstance(found, MeanMisses)
+    assert (found.mean, found.trials, found.base_cases) == (HeldMean(0.975, 0.99, 40), 40, False)
+    assert found.error == pytest.approx((40 / 39 * 0.975 * 0.025 / 40) ** 0.5)
 
 
 def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
@@ -624,7 +638,11 @@ def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> Non
     not_comparable = {("case-01", "trajectory"): Incomparable.EDITED}
     now = once(suite, {"brand-new": {"trajectory": 0.0}, "case-01": {"trajectory": 0.0}}, trajectory=1.0)
     result = judge(suite, [TRAJECTORY], now, BASELINE, not_comparable=not_comparable)
-    assert result.verdict is Verdict.PASS
+    assert result.verdict is Verdict.NOT_COMPARED
+    assert result.cause == Incomplete((EditedCasesMiss(("case-01",)),))
+    assert exit_code([result], Settings()) is ExitCode.FAILED
+    fine = once(suite, {"brand-new": {"trajectory": 0.0}}, trajectory=1.0)
+    assert judge(suite, [TRAJECTORY], fine, BASELINE, not_comparable=not_comparable).verdict is Verdict.PASS
     assert result.changes == (
         NewCases(("brand-new",)),
         EditedCases(("case-01",)),
@@ -656,17 +674,17 @@ def test_a_criterion_that_cannot_be_compared_leaves_the_others_compared() -> Non
     not_comparable = {(c.id, "response"): Incomparable.CHANGED for c in SUITE}
     before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
     result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
-    assert (result.verdict, result.doubts) == (Verdict.INCONCLUSIVE, (CriteriaNotCompared(("response",)),))
+    assert (result.verdict, result.cause) == (Verdict.NOT_COMPARED, Incomplete((CriteriaNotCompared(("response",)),)))
     assert result.changes == (CriterionApart("response", ScorerChanged()),)
     rate, trajectory, response = result.criteria
-    assert (rate.not_compared, rate.verdict) == (ComparedWithout(("response",)), Verdict.INCONCLUSIVE)
+    assert (rate.not_compared, rate.verdict) == (ComparedWithout(("response",)), Verdict.NOT_COMPARED)
     assert (trajectory.not_compared, trajectory.verdict) == (None, Verdict.PASS)
-    assert (response.not_compared, response.verdict) == (ScorerChanged(), Verdict.INCONCLUSIVE)
+    assert (response.not_compared, response.verdict) == (ScorerChanged(), Verdict.NOT_COMPARED)
     broken = once(SUITE, trajectory=0.0, response=0.1)
     assert judge(SUITE, criteria, broken, before, not_comparable=not_comparable).verdict is Verdict.REGRESSED
 
 
-def test_a_criterion_that_warns_only_is_not_compared_without_a_doubt_and_without_a_tick() -> None:
+def test_a_criterion_that_warns_only_is_not_compared_and_the_suite_passes() -> None:
     criteria = [TRAJECTORY, replace(RESPONSE, blocking=False)]
     not_comparable = {(c.id, "response"): Incomparable.CHANGED for c in SUITE}
     before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
@@ -686,7 +704,7 @@ def test_a_criterion_is_owed_though_the_cases_it_was_measured_on_are_a_tenth(why
     criteria = [TRAJECTORY, RESPONSE]
     edits = {(case_id, c.name): Incomparable.EDITED for case_id in few for c in criteria} if why == "edited" else {}
     left = SUITE if why == "edited" else SUITE[4:]
-    for extra, verdict in (({}, Verdict.INCONCLUSIVE), ({"blocking": False}, Verdict.PASS)):
+    for extra, verdict in (({}, Verdict.NOT_COMPARED), ({"blocking": False}, Verdict.PASS)):
         criteria = [TRAJECTORY, replace(RESPONSE, **extra)]
         now = once(left, trajectory=1.0, response=0.1)
         result = judge(left, criteria, now, before, not_comparable=edits)
@@ -700,21 +718,23 @@ def test_a_criterion_is_owed_though_the_cases_it_was_measured_on_are_a_tenth(why
 def test_quarantine_keeps_a_broken_case_from_blocking() -> None:
     trials = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
     settings = Settings(quarantine={"case-07": "flaky upstream (ana, until 2030-01-01)"})
-    result = judge(SUITE, [replace(TRAJECTORY, threshold=1.0, strict=True)], trials, BASELINE, settings=settings)
+    result = judge(SUITE, [replace(TRAJECTORY, threshold=1.0)], trials, BASELINE, settings=settings)
     assert result.verdict is Verdict.PASS
     assert (status(result, "case-07"), result.cases[7].quarantine) == (
         CaseStatus.QUARANTINED,
         settings.quarantine["case-07"],
     )
-    everything = Settings(quarantine={c.id: "known" for c in SUITE})
-    assert judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=everything).verdict is Verdict.ERROR
 
 
-def test_with_every_case_in_quarantine_nothing_more_is_asked_for() -> None:
+OWED = pytest.mark.xfail(reason="cases in quarantine are owed nothing, and count as not compared", strict=True)
+
+
+@pytest.mark.parametrize("before", [[], pytest.param(BASELINE, marks=OWED)])
+def test_with_every_case_in_quarantine_nothing_is_measured_and_nothing_more_asked_for(before: list[Trial]) -> None:
     everything = Settings(quarantine={c.id: "known" for c in SUITE})
-    for before in ([], BASELINE):
-        result, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, before, everything)
-        assert (result.verdict, len(trials)) == (Verdict.ERROR, len(SUITE))
+    result, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, before, everything)
+    assert len(trials) == len(SUITE)
+    assert (result.verdict, result.cause) == (Verdict.ERROR, CouldNotMeasure(AllQuarantined()))
 
 
 @pytest.mark.slow
@@ -777,7 +797,7 @@ def test_numbers_read_as_what_they_are() -> None:
     one = [trial(c.id, n, f=float((c.id, n) != ("case-07", 1))) for c in many for n in range(1, 31)]
     binary = Criterion("f", "f", Scale.BINARY, threshold=1.0)
     [found] = findings(judge(many, [binary], one, settings=Settings(exact_epochs=30)), "f")
-    assert isinstance(found, MeanProvenShort) and 0.999 < found.best < 1.0
+    assert isinstance(found, MeanMisses) and 0.9999 < found.mean.value < 1.0
     below = Criterion("sentiment", "custom", Scale.COUNT, threshold=1.0)
     [found] = findings(judge(cases(1), [below], once(cases(1), sentiment=-1.5)), "sentiment")
     assert found.mean == HeldMean(-1.5, 1.0, 1)
@@ -875,7 +895,7 @@ def test_reruns_stored_with_a_baseline_are_no_fair_sample_and_left_out() -> None
 
 def test_the_worst_suite_decides_the_exit_code() -> None:
     good = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0))
-    bad = judge(SUITE, [replace(TRAJECTORY, threshold=1.0, strict=True)], once(SUITE, trajectory=0.0))
+    bad = judge(SUITE, [replace(TRAJECTORY, threshold=1.0)], once(SUITE, trajectory=0.0))
     lost = judge(SUITE, [TRAJECTORY], [])
     assert exit_code([good], Settings()) is ExitCode.PASS
     assert exit_code([good, lost], Settings()) is ExitCode.NOT_MEASURED
@@ -894,7 +914,8 @@ def test_the_verdict_alone_is_that_of_the_whole_result(value: float) -> None:
         known = Situation(SUITE, [held], once(SUITE, trajectory=value), baseline, Settings())
         whole, alone = (next_step(known, can_run=False, verdict_only=only) for only in (False, True))
         assert isinstance(whole, SuiteResult) and isinstance(alone, SuiteResult)
-        assert (alone.verdict, alone.criteria, alone.doubts) == (whole.verdict, whole.criteria, whole.doubts)
+        assert (alone.verdict, type(alone.cause), alone.criteria) == (whole.verdict, type(whole.cause), whole.criteria)
+        assert (alone.below, alone.if_accepted) == (whole.below, whole.if_accepted)
         assert whole.cases and not alone.cases
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gate.decision import More, Settings, Situation, next_step, verdict_on
 from gate.decision.repeats import NONE, repeats
 from gate.model import REPEAT, Case, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
-from gate.model.facts import CacheOrBroken, RepeatsOnce
+from gate.model.facts import CopiesLost, RepeatsOnce
 from tests.properties import examples
 
 OK = Criterion("ok", "ok", Scale.BINARY, threshold=None, pass_threshold=1.0)
@@ -261,12 +261,12 @@ def test_what_may_be_a_cache_or_a_broken_agent_that_was_reworded_is_inconclusive
     assert len(run) <= len(CASES) + 3
     cases = [Case(c, ()) for c in CASES]
     tight = verdict_on(Situation(cases, [OK], run, stored, Settings()), scheduled=True)
-    assert (tight.verdict, tight.doubts) == (Verdict.INCONCLUSIVE, ())
+    assert (tight.verdict, isinstance(tight.cause, CopiesLost)) == (Verdict.INCONCLUSIVE, False)
     assert RepeatsOnce(20, 20, ("c3",)) in tight.warnings
     loose = Situation(cases, [replace(OK, margin=0.5)], run, stored, Settings(pass_rate_margin=0.5))
     wide = verdict_on(loose, scheduled=True)
-    assert (wide.verdict, wide.doubts) == (Verdict.INCONCLUSIVE, (CacheOrBroken(("c3",)),)), "it would have passed"
-    assert RepeatsOnce(20, 20) in wide.warnings
+    assert (wide.verdict, wide.cause) == (Verdict.INCONCLUSIVE, CopiesLost(("c3",))), "it would have passed"
+    assert RepeatsOnce(20, 20, ("c3",)) in wide.warnings
 
 
 def test_a_cache_that_drew_better_and_worse_is_no_doubt() -> None:

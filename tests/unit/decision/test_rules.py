@@ -13,7 +13,7 @@ from gate.decision import Settings, Situation, exit_code, verdict_on
 from gate.decision.comparison import Incomparable, Owed
 from gate.model import Case, Criterion, Scale, Score, SuiteResult, Trial, Verdict, accepted_by
 
-QUICK, THOROUGH = 60, 600
+QUICK, THOROUGH = 25, 600
 """Tables of one property before each commit, and in `make slow`."""
 SETTINGS = Settings(confirm_after=None)
 ROUNDING = 1e-9

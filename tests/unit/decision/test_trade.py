@@ -1,4 +1,4 @@
-"""Trades: what is one, what each policy makes of it, and what recorded agents show."""
+"""Trades: what is one, that it is a loss like any other, and what recorded agents show."""
 
 from __future__ import annotations
 
@@ -15,13 +15,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import CONCURRENT, Settings
-from gate.decision.conclusions import exit_code
+from gate.decision import CONCURRENT, Settings, exit_code
 from gate.decision.trade import most_suspect
 from gate.errors import ExitCode
-from gate.model import Case, CaseResult, CaseStatus, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
+from gate.model import (
+    Case,
+    CaseResult,
+    CaseStatus,
+    Criterion,
+    Scale,
+    Score,
+    Side,
+    SuiteResult,
+    Trial,
+    Verdict,
+    accepted_by,
+)
 from gate.model.facts import CasesBroke, SuiteGotWorse, TradedOff
-from gate.model.findings import CaseTally, GotWorse, TradeAccepted, TradeWarned
+from gate.model.findings import CaseTally
 from gate.reports import labels
 from tests.unit.decision.records import TRAJECTORY, by_name, cases, judge, trial
 
@@ -126,53 +137,21 @@ def test_where_no_case_is_listed_as_worse_those_that_fail_more_often_are_the_mos
     assert most_suspect([parked, failing]) == (CaseTally("b", 4, 5, 5, 5),)
 
 
-def test_warn_says_it_and_does_not_block() -> None:
-    settings = Settings(exact_epochs=5, on_tradeoff="warn", pass_rate_margin=0.2)
-    found = decided(settings=settings)
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert isinstance(found.cause, TradedOff)
-    assert [c.id for c in found.cases if c.status is CaseStatus.BROKEN] == sorted(LOST)
-    assert not any(row.verdict is Verdict.REGRESSED for row in found.criteria)
-    assert any(isinstance(f, TradeWarned) for f in found.criteria[0].findings)
-    assert exit_code([found], Settings(on_inconclusive="block")) is ExitCode.PASS
-
-
-def test_warn_leaves_to_on_inconclusive_what_else_is_open() -> None:
-    settings = Settings(exact_epochs=5, on_tradeoff="warn", pass_rate_margin=0.0)
-    found = decided(settings=settings)
-    assert isinstance(found.cause, TradedOff) and found.cause.waits == ("pass rate",)
-    assert exit_code([found], Settings(on_inconclusive="block")) is ExitCode.FAILED
-    assert exit_code([found], Settings()) is ExitCode.PASS
-
-
-def test_accept_passes_without_a_tick_where_the_rest_is_bounded() -> None:
-    found = decided(settings=Settings(exact_epochs=5, on_tradeoff="accept", pass_rate_margin=0.2))
-    assert found.verdict is Verdict.PASS
-    row = found.criteria[0]
-    assert any(isinstance(f, TradeAccepted) for f in row.findings)
-    assert not labels.is_ticked(row)
-    assert exit_code([found], Settings()) is ExitCode.PASS
-
-
-def test_accept_accepts_the_trade_alone() -> None:
-    """A loss of the mean beyond the margin is not excluded: inconclusive, as without the trade."""
-    found = decided(settings=Settings(exact_epochs=5, on_tradeoff="accept", pass_rate_margin=0.0))
-    assert found.verdict is Verdict.INCONCLUSIVE
-    plain = decided(lost=set(IDS[:6]), gained=set(), settings=Settings(exact_epochs=5, on_tradeoff="accept"))
-    assert plain.verdict is Verdict.REGRESSED
-    assert any(isinstance(f, GotWorse) for f in plain.criteria[0].findings)
-
-
-def test_a_missed_threshold_outranks_an_accepted_trade() -> None:
-    strict = Criterion(
-        "trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.99, strict=True, pass_threshold=1.0
-    )
-    settings = Settings(exact_epochs=5, on_tradeoff="accept", pass_rate_margin=0.2)
+def test_a_missed_threshold_beside_a_trade_is_not_accepted_with_it() -> None:
+    """The base's mean is below the threshold too, and that excuses it only as long as no loss is proven."""
+    held = replace(TRAJECTORY, threshold=0.99)
     before = epochs({c: 0.0 if c in GAINED else 1.0 for c in IDS}, 5)
     now = epochs({c: 0.0 if c in LOST else 1.0 for c in IDS}, 5)
-    found = judge(SUITE, [strict], now, before, settings=settings)
-    assert found.verdict is Verdict.BELOW_THRESHOLD
+    found = judge(SUITE, [held], now, before, settings=Settings(exact_epochs=5))
+    assert (found.verdict, found.if_accepted) == (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
     assert found.trade is not None
+    assert exit_code([accepted_by(found, "wendy")], Settings()) is ExitCode.FAILED
+
+
+def test_a_trade_is_accepted_like_any_loss() -> None:
+    found = decided()
+    assert (found.is_acceptable, found.if_accepted) == (True, Verdict.PASS)
+    assert exit_code([accepted_by(found, "wendy")], Settings()) is ExitCode.PASS
 
 
 # --- recorded agents ------------------------------------------------------------------------------

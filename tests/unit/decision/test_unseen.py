@@ -19,7 +19,6 @@ from gate.model.facts import (
     CallsNotReported,
     CasesUnchecked,
     CriterionNotMeasured,
-    EmptyAnswers,
     OneAnswer,
     ThresholdsHold,
     Uncompared,
@@ -145,7 +144,7 @@ def test_the_weights_of_a_case_count_among_the_parts() -> None:
 
 def test_without_evidence_it_is_not_measured_and_names_the_line_to_add() -> None:
     result = judge(SUITE, [FORBIDS, RESPONSE], once(SUITE, forbidden_tools=1.0, response=1.0))
-    assert result.verdict is Verdict.NOT_MEASURED
+    assert result.verdict is Verdict.ERROR
     assert findings(result, "forbidden_tools") == [CasesNotScored(SUITE[0].id, len(SUITE), len(SUITE), UNSEEN)]
     assert by_name(result)["response"] is not Verdict.NOT_MEASURED
 
@@ -213,7 +212,7 @@ def test_a_case_to_which_nothing_applies_is_unchecked_and_counts_for_nothing() -
 @pytest.mark.parametrize("selected", [False, True])
 def test_a_suite_of_unchecked_cases_measured_nothing(selected: bool) -> None:
     result = judge(SUITE, [MATCH], [unchecked(case.id) for case in SUITE], selected=selected)
-    assert result.verdict is Verdict.NOT_MEASURED
+    assert result.verdict is Verdict.ERROR
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
     assert by_name(result)["response"] is (Verdict.NOT_APPLIED if selected else Verdict.NOT_MEASURED)
     assert {case.status for case in result.cases} == {CaseStatus.UNCHECKED}
@@ -231,7 +230,7 @@ def test_of_a_selection_a_criterion_of_other_cases_is_not_applied_and_decides_no
     trials = [replace(t, scores={**t.scores, "other": Score(None)}) for t in once(SUITE, response=1.0)]
     chosen, whole = (judge(SUITE, [MATCH, other], trials, selected=selected) for selected in (True, False))
     assert (chosen.verdict, by_name(chosen)["other"]) == (Verdict.PASS, Verdict.NOT_APPLIED)
-    assert (whole.verdict, by_name(whole)["other"]) == (Verdict.NOT_MEASURED, Verdict.NOT_MEASURED)
+    assert (whole.verdict, by_name(whole)["other"]) == (Verdict.ERROR, Verdict.NOT_MEASURED)
     failing = once(SUITE, response=0.0)
     failing = [replace(t, scores={**t.scores, "other": Score(None)}) for t in failing]
     assert judge(SUITE, [MATCH, other], failing, selected=True).verdict is not Verdict.PASS
@@ -248,8 +247,6 @@ def answering(*texts: str, digests: bool = False) -> list[Trial]:
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (("",), EmptyAnswers),
-        (("", "a"), EmptyAnswers),
         (("a",), OneAnswer),
         (("a", "b"), None),
         (("", "a", "b"), None),
@@ -259,8 +256,7 @@ def test_answers_that_say_nothing_are_told_under_criteria_of_absence(
     texts: tuple[str, ...], said: type | None, digests: bool
 ) -> None:
     trials = answering(*texts, digests=digests)
-    kinds = (EmptyAnswers, OneAnswer)
-    told = [found for found in judge(SUITE, [PII, MATCH], trials).warnings if isinstance(found, kinds)]
+    told = [found for found in judge(SUITE, [PII, MATCH], trials).warnings if isinstance(found, OneAnswer)]
     assert [type(found) for found in told] == ([said] if said else [])
     assert all(found.criteria == ("pii",) for found in told)
-    assert not [found for found in judge(SUITE, [MATCH], trials).warnings if isinstance(found, kinds)]
+    assert not [found for found in judge(SUITE, [MATCH], trials).warnings if isinstance(found, OneAnswer)]

@@ -18,7 +18,7 @@ def test_what_decides_states_its_direction() -> None:
     stated = {name: strictness_of(Common, name) for name in Common.model_fields}
     assert stated["threshold"] is UP
     assert stated["max"] is stated["margin"] is DOWN
-    assert (stated["blocking"], stated["strict"], stated["ratchet"]) == (ON, ON, OFF)
+    assert (stated["blocking"], stated["ratchet"]) == (ON, OFF)
     assert strictness_of(GateSection, "pass_rate_margin").unset is not None
     assert strictness_of(BaselineSection, "store") is NEVER
 

@@ -1,4 +1,4 @@
-"""The one path from a record to a result: terms, several references, doubts, and what is kept of a trial."""
+"""The one path from a record to a result: terms, several references, gaps, and what is kept of a trial."""
 
 from __future__ import annotations
 
@@ -11,8 +11,19 @@ from msgspec.structs import replace
 from gate.baselines.pairing import Reference
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode, MeasureError
-from gate.model import BaselineInfo, Criterion, Invocation, Scale, Score, SuiteResult, ToolCall, Trial, Verdict
-from gate.model.facts import CasesNotCompared, CriteriaNotCompared, Doubted, RenamedCases, Stated
+from gate.model import (
+    BaselineInfo,
+    Criterion,
+    Invocation,
+    Scale,
+    Score,
+    SuiteResult,
+    ToolCall,
+    Trial,
+    Verdict,
+    accepted_by,
+)
+from gate.model.facts import CriteriaNotCompared, Incomplete, NothingPaired, RenamedCases, Stated
 from gate.model.findings import NoLongerMeasured, ScorerChanged
 from gate.pipeline.verdict import Terms, judge_record, own_terms, result_of, told_by
 from gate.records import Footer, Header, PlannedCase, Record
@@ -64,7 +75,7 @@ def test_a_removed_criterion_is_owed() -> None:
     scored = tuple(replace(t, scores={**t.scores, "tone": Score(1.0)}) for t in base.trials)
     base = Record(replace(base.header, criteria=(CRITERION, other)), scored, None)
     found = judged(record(), base)
-    assert (found.verdict, found.doubts) == (Verdict.INCONCLUSIVE, (CriteriaNotCompared(("tone",)),))
+    assert (found.verdict, found.cause) == (Verdict.NOT_COMPARED, Incomplete((CriteriaNotCompared(("tone",)),)))
     assert found.criteria[-1].not_compared == NoLongerMeasured()
     advisory = replace(base, header=replace(base.header, criteria=(CRITERION, replace(other, blocking=False))))
     assert judged(record(), advisory).verdict is Verdict.PASS
@@ -85,7 +96,7 @@ def test_a_new_version_of_a_metric_is_compared_by_its_previous_one() -> None:
     base, criteria = versioned((OLD,), old=1.0), (NEW, STAND_IN)
     alone = judged(versioned((NEW,), new=0.2), base, terms=Terms((NEW,)))
     assert (alone.verdict, alone.criteria[1].not_compared) == (
-        Verdict.INCONCLUSIVE,
+        Verdict.NOT_COMPARED,
         ScorerChanged(),
     )
     same = judged(versioned(criteria, new=0.2, old=1.0), base, terms=Terms(criteria))
@@ -109,8 +120,7 @@ def test_once_the_baseline_has_the_new_version_the_previous_one_is_owed_no_more(
 def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
     plan = (PlannedCase("only", "before"),)
     found = judged(record(plan=(replace(plan[0], fingerprint="after"),)), record(plan=plan))
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert CasesNotCompared(1, 0, 1) in found.doubts or CasesNotCompared(0, 1, 1) in found.doubts
+    assert (found.verdict, found.cause) == (Verdict.NOT_COMPARED, Incomplete((NothingPaired(1),)))
 
 
 def test_no_suite_is_never_green() -> None:
@@ -125,7 +135,7 @@ TERMS = Terms(
     scheduled=True,
     notes=("a note",),
     changes=("a change",),
-    doubts=("a doubt",),
+    doubts=("a gap",),
     command="gate run",
 )
 
@@ -145,13 +155,33 @@ def test_terms_that_cannot_be_read_are_refused_in_one_line() -> None:
 def test_terms_are_read_by_the_keys_that_format_2_was_first_written_with() -> None:
     """Under other keys a bar, a design or what blocks would be left out of records that exist, and a verdict differ."""
     criterion = {"name": "ok", "metric": "contains", "scale": "binary", "pass_mark": 1.0, "gate_regression": False}
-    settings = {"max_passes": 7, "longest_passes": 9, "exact_passes": 5}
+    settings = {"max_passes": 7, "exact_passes": 5}
     terms = own_terms(replace(record(), footer=Footer(60, 0, 3, terms={"criteria": [criterion], "settings": settings})))
     assert (terms.criteria[0].pass_threshold, terms.criteria[0].blocks_regression) == (1.0, False)
-    assert (terms.settings.max_epochs, terms.settings.max_epochs_to_measure, terms.settings.exact_epochs) == (7, 9, 5)
+    assert (terms.settings.max_epochs, terms.settings.exact_epochs) == (7, 5)
     written = Terms(terms.criteria, terms.settings).plain()
     assert criterion.items() <= written["criteria"][0].items()
     assert settings.items() <= written["settings"].items()
+
+
+def test_keys_that_decide_nothing_any_more_are_left_out_of_terms_those_of_the_base_too() -> None:
+    retired = {"longest_passes": 9, "on_tradeoff": "accept"}
+    plain = Terms((CRITERION,), Settings(alpha=0.05)).plain()
+    old = {
+        **plain,
+        "settings": {**plain["settings"], **retired},
+        "criteria": [{**one, "strict": True} for one in plain["criteria"]],
+    }
+    kept = replace(record(), footer=Footer(60, 0, 3, terms={**old, "base": old}))
+    now = Terms((CRITERION,), Settings(alpha=0.05))
+    assert own_terms(kept) == replace(now, base=now)
+    for place, key in (("settings", "strict"), ("criteria", "on_tradeoff")):
+        held = {
+            **plain,
+            place: {**plain["settings"], key: 1} if place == "settings" else [{**plain["criteria"][0], key: 1}],
+        }
+        with pytest.raises(MeasureError, match=key):
+            own_terms(replace(record(), footer=Footer(60, 0, 3, terms=held)))
 
 
 @pytest.mark.parametrize("where", ["", "settings", "criteria", "base"])
@@ -177,15 +207,13 @@ def test_every_report_shows_what_does_not_hold_yet_and_how_the_record_came_about
     assert Stated("a note") in found.warnings
 
 
-def test_a_doubt_keeps_a_suite_from_passing_and_hides_nothing_worse() -> None:
+def test_what_the_base_holds_besides_and_was_not_compared_is_a_gap_and_hides_nothing_worse() -> None:
     terms = Terms((CRITERION,), doubts=("gone",))
-    doubtful, regressed = judged(record(), record(), terms=terms), judged(record(0.0), record(), terms=terms)
-    assert (doubtful.verdict, doubtful.cause, doubtful.doubts) == (Verdict.INCONCLUSIVE, Doubted(), (Stated("gone"),))
-    assert regressed == judged(record(0.0), record())
-    blocks = Settings(on_inconclusive="block")
-    assert exit_code([doubtful], blocks) is ExitCode.FAILED
-    assert exit_code([replace(doubtful, accepted="wendy")], blocks) is ExitCode.PASS
-    assert exit_code([replace(doubtful, doubts=(), accepted="wendy")], blocks) is ExitCode.FAILED
+    gap, regressed = judged(record(), record(), terms=terms), judged(record(0.0), record(), terms=terms)
+    assert (gap.verdict, gap.cause) == (Verdict.NOT_COMPARED, Incomplete((Stated("gone"),)))
+    assert (regressed.verdict, regressed.cause) == (Verdict.REGRESSED, judged(record(0.0), record()).cause)
+    assert exit_code([gap], Settings()) is ExitCode.FAILED
+    assert exit_code([accepted_by(gap, "wendy")], Settings(on_inconclusive="block")) is ExitCode.PASS
 
 
 def test_against_several_references_the_worst_verdict_stands_and_all_are_shown() -> None:

@@ -95,7 +95,6 @@ criteria = st.builds(
     pass_threshold=st.none() | finite,
     blocking=FLAGS,
     blocks_regression=FLAGS,
-    strict=FLAGS,
     ratchet=FLAGS,
     hard=FLAGS,
     fingerprint=texts,

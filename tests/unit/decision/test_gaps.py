@@ -1,0 +1,144 @@
+"""What the base holds and was not compared: cases that are gone, and edited ones that miss now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from gate.decision import Settings, exit_code
+from gate.decision.cases import edited_and_missing, too_many_gone
+from gate.decision.comparison import Comparison, Incomparable
+from gate.errors import ExitCode
+from gate.model import Criterion, Direction, Scale, Trial, Verdict
+from gate.model.facts import EditedCasesMiss, Incomplete, NothingPaired, TooManyCasesGone
+
+from .records import RESPONSE, TRAJECTORY, cases, judge, once, stored, trial
+
+
+def gone(removed: int, of: int, *, failing: int = 0, quarantined: int = 0) -> TooManyCasesGone | None:
+    """Return what is found if the last of so many cases are removed; some of these failed, or are in quarantine."""
+    suite = cases(of)
+    left, lost = suite[: of - removed], suite[of - removed :]
+    low = {case.id for case in lost[:failing]}
+    before = [trial(case.id, n, trajectory=float(case.id not in low)) for case in suite for n in (1, 2)]
+    aside = Settings(quarantine={case.id: "known" for case in lost[failing : failing + quarantined]})
+    now = once(left, trajectory=1.0)
+    return too_many_gone(Comparison(tuple(left), (TRAJECTORY,), tuple(now), tuple(before), aside))
+
+
+@pytest.mark.parametrize(
+    ("removed", "of", "many"),
+    [(0, 20, False), (1, 3, False), (2, 3, True), (2, 20, False), (3, 20, True), (3, 30, False), (4, 30, True)],
+)
+def test_at_least_two_and_more_than_a_tenth_of_the_cases_that_passed_are_too_many(
+    removed: int, of: int, *, many: bool
+) -> None:
+    found = gone(removed, of)
+    names = tuple(case.id for case in cases(of)[of - removed :])
+    assert found == (TooManyCasesGone(names, of) if many else None)
+
+
+def test_cases_that_failed_at_the_base_are_owed_to_nobody() -> None:
+    assert gone(6, 20, failing=6) is None
+    found = gone(6, 20, failing=3)
+    assert found is not None and (len(found.cases), found.of) == (3, 17)
+
+
+def test_cases_in_quarantine_are_aside() -> None:
+    assert gone(3, 20, quarantined=1) == TooManyCasesGone(("case-18", "case-19"), 19)
+    assert gone(3, 20, quarantined=2) is None
+
+
+def test_half_of_the_suite_removed_is_not_compared_until_somebody_accepts_it() -> None:
+    suite = cases(20)
+    result = judge(suite[:10], [TRAJECTORY], once(suite[:10], trajectory=1.0), stored(suite, trajectory=1.0))
+    assert (result.verdict, exit_code([result], Settings())) == (Verdict.NOT_COMPARED, ExitCode.FAILED)
+    assert isinstance(result.cause, Incomplete)
+    assert (result.is_acceptable, result.if_accepted) == (True, Verdict.PASS)
+
+
+def test_a_suite_of_which_no_case_is_the_bases_compares_nothing() -> None:
+    suite = cases(4)
+    before = stored([replace(case, id=f"old-{case.id}") for case in suite], trajectory=0.0)
+    result = judge(suite, [replace(TRAJECTORY, threshold=0.5)], once(suite, trajectory=1.0), before)
+    assert (result.verdict, result.cause) == (Verdict.NOT_COMPARED, Incomplete((NothingPaired(4),)))
+
+
+# --- edited ---------------------------------------------------------------------------------------
+
+
+def missing(
+    sides: Sequence[tuple[list[float], list[float]]], criterion: Criterion = TRAJECTORY, **settings: object
+) -> EditedCasesMiss | None:
+    """Return what is found of edited cases with these values now and at the base."""
+    suite = cases(len(sides))
+    name = criterion.name
+
+    def made(side: int) -> list[Trial]:
+        return [
+            trial(c.id, n, **{name: v})
+            for c, both in zip(suite, sides, strict=True)
+            for n, v in enumerate(both[side], 1)
+        ]
+
+    apart = {(case.id, name): Incomparable.EDITED for case in suite}
+    options = Settings(**settings)  # type: ignore[arg-type]
+    return edited_and_missing(Comparison(tuple(suite), (criterion,), tuple(made(0)), tuple(made(1)), options, apart))
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "misses"),
+    [
+        ([0.0], [1.0], True),
+        ([0.0, 0.0, 1.0], [1.0, 1.0], True),
+        ([0.0, 1.0], [1.0, 1.0], False),
+        ([1.0], [1.0], False),
+        ([0.0], [0.0], False),
+        ([0.0], [1.0, 0.0, 0.0], False),
+        ([0.0], [1.0, 0.0], True),
+    ],
+)
+def test_an_edited_case_misses_if_most_of_its_trials_do_and_most_passed_before(
+    now: list[float], before: list[float], *, misses: bool
+) -> None:
+    assert missing([(now, before)]) == (EditedCasesMiss(("case-00",)) if misses else None)
+
+
+def test_only_those_that_fell_are_named() -> None:
+    found = missing([([1.0], [1.0]), ([0.0], [1.0]), ([0.0], [0.0])])
+    assert found == EditedCasesMiss(("case-01",))
+
+
+def test_many_edited_cases_that_each_fell_a_little_are_named_together() -> None:
+    """Two thirds of the trials of each still pass: that twenty fell so is no chance."""
+    found = missing([([1.0, 1.0, 0.0], [1.0] * 5)] * 20)
+    assert found is not None and len(found.cases) == 20
+    assert missing([([1.0, 1.0, 0.0], [1.0] * 5)]) is None
+
+
+def test_edited_cases_in_quarantine_are_aside() -> None:
+    assert missing([([0.0], [1.0])], quarantine={"case-00": "known"}) is None
+
+
+@pytest.mark.parametrize(("now", "found"), [(0.5, False), (0.375, True), (0.25, True)])
+def test_a_score_without_a_mark_misses_if_it_fell_by_half_of_its_scale(now: float, *, found: bool) -> None:
+    assert bool(missing([([now], [0.875])], RESPONSE)) is found
+    lower = Criterion("harm", "harm", Scale.UNIT, Direction.LOWER)
+    assert bool(missing([([1 - now], [0.125])], lower)) is found
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_the_failing_cases_get_a_space_in_their_input(value: float) -> None:
+    """Edited and passing is listed and fine; edited and missing is red until somebody accepts it."""
+    suite = cases(20)
+    apart = {(case.id, "trajectory"): Incomparable.EDITED for case in suite[:2]}
+    now = once(suite, {case.id: {"trajectory": value} for case in suite[:2]}, trajectory=1.0)
+    result = judge(suite, [TRAJECTORY], now, stored(suite, trajectory=1.0), not_comparable=apart)
+    if value:
+        assert result.verdict is Verdict.PASS
+    else:
+        assert result.verdict is Verdict.NOT_COMPARED
+        assert result.cause == Incomplete((EditedCasesMiss(("case-00", "case-01")),))
+        assert result.if_accepted is Verdict.PASS

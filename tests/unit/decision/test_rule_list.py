@@ -1,0 +1,231 @@
+"""The list of rules: their order, what each verdict exits with, and what earlier measurements and acceptance make."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from gate.decision import Settings, exit_code
+from gate.decision.comparison import Comparison
+from gate.decision.exits import EXIT_CODES
+from gate.decision.rules import RULES, Table, if_accepted, judge, place, regressed_ago
+from gate.errors import ExitCode
+from gate.model import SuiteResult, Trial, Verdict, worst
+from gate.model.facts import (
+    CouldNotMeasure,
+    CriterionFails,
+    FailuresNotConfirmed,
+    Incomplete,
+    LostDecide,
+    NoCases,
+    NothingDecides,
+    NotShownFixed,
+    Outage,
+    SameAgent,
+    Stated,
+)
+from gate.model.findings import NothingRerun
+
+from .records import TRAJECTORY, cases, once, stored
+from .records import judge as judged
+
+SUITE = cases(20)
+BASELINE = stored(SUITE, trajectory=1.0)
+HELD = replace(TRAJECTORY, threshold=0.8)
+GOOD = once(SUITE, trajectory=1.0)
+ONE_MISSES = once(SUITE, {"case-00": {"trajectory": 0.0}}, trajectory=1.0)
+HALF_MISSES = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:10]}, trajectory=1.0)
+REGRESSED, INCONCLUSIVE, PASS = Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.PASS
+
+
+def test_the_order_of_the_verdicts() -> None:
+    assert [verdict for verdict, _ in RULES] == [
+        Verdict.ERROR,
+        Verdict.REGRESSED,
+        Verdict.REGRESSED,
+        Verdict.BELOW_THRESHOLD,
+        Verdict.NOT_COMPARED,
+        Verdict.ERROR,
+        Verdict.INCONCLUSIVE,
+    ]
+
+
+# --- exit codes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verdict", "warns", "blocks"),
+    [
+        (Verdict.PASS, 0, 0),
+        (Verdict.INCONCLUSIVE, 0, 1),
+        (Verdict.ERROR, 3, 3),
+        (Verdict.NOT_COMPARED, 1, 1),
+        (Verdict.BELOW_THRESHOLD, 1, 1),
+        (Verdict.REGRESSED, 1, 1),
+    ],
+)
+def test_what_each_verdict_exits_with(verdict: Verdict, warns: int, blocks: int) -> None:
+    suite = SuiteResult("s", verdict, CouldNotMeasure(NoCases()), (), ())
+    assert exit_code([suite], Settings()) == warns
+    assert exit_code([suite], Settings(on_inconclusive="block")) == blocks
+
+
+def test_every_verdict_has_an_exit_code() -> None:
+    assert set(EXIT_CODES) == set(Verdict)
+
+
+def test_of_several_suites_the_worst_decides() -> None:
+    suites = {v: SuiteResult("s", v, CouldNotMeasure(NoCases()), (), ()) for v in Verdict}
+    assert exit_code([suites[Verdict.PASS], suites[Verdict.ERROR]], Settings()) is ExitCode.NOT_MEASURED
+    assert exit_code([suites[Verdict.ERROR], suites[Verdict.NOT_COMPARED]], Settings()) is ExitCode.FAILED
+    assert worst([Verdict.ERROR, Verdict.NOT_COMPARED, Verdict.INCONCLUSIVE]) is Verdict.NOT_COMPARED
+    assert worst([Verdict.BELOW_THRESHOLD, Verdict.REGRESSED]) is Verdict.REGRESSED
+
+
+# --- earlier measurements of this change ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("earlier", "ago"),
+    [
+        ((), 0),
+        ((REGRESSED,), 1),
+        ((INCONCLUSIVE, REGRESSED), 2),
+        ((Verdict.ERROR, Verdict.BELOW_THRESHOLD, REGRESSED), 3),
+        ((PASS, REGRESSED), 0),
+        ((REGRESSED, PASS), 1),
+        ((INCONCLUSIVE, PASS, REGRESSED), 0),
+        ((INCONCLUSIVE, Verdict.BELOW_THRESHOLD), 0),
+    ],
+)
+def test_how_long_ago_this_change_was_regressed_without_a_pass_since(earlier: tuple[Verdict, ...], ago: int) -> None:
+    assert regressed_ago(earlier) == ago
+
+
+def noisy() -> list[Trial]:
+    """Return a base that passes half of its trials: one epoch proves nothing against it."""
+    return [replace(t, number=n) for n in (1, 2) for t in once(SUITE, trajectory=float(n == 1))]
+
+
+def test_a_change_that_was_regressed_stays_so_until_it_passes() -> None:
+    known = (SUITE, [TRAJECTORY], once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:12]}, trajectory=1.0), noisy())
+    assert judged(*known).verdict is Verdict.INCONCLUSIVE
+    again = judged(*known, earlier=(REGRESSED,))
+    assert (again.verdict, again.cause) == (Verdict.REGRESSED, NotShownFixed(1))
+    assert exit_code([again], Settings()) is ExitCode.FAILED
+    assert again.is_acceptable
+    twice = judged(*known, earlier=(INCONCLUSIVE, REGRESSED))
+    assert twice.cause == NotShownFixed(2)
+    assert judged(*known, earlier=(PASS, REGRESSED)).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_measurement_that_passes_clears_it() -> None:
+    assert judged(SUITE, [TRAJECTORY], GOOD, BASELINE, earlier=(REGRESSED,)).verdict is Verdict.PASS
+
+
+def test_neither_an_error_nor_a_gap_nor_a_missed_threshold_clears_it() -> None:
+    stopped = judged(
+        SUITE, [TRAJECTORY], GOOD, BASELINE, earlier=(REGRESSED,), settings=Settings(exact_epochs=5), stopped="budget"
+    )
+    gap = judged(SUITE, [TRAJECTORY], GOOD, BASELINE, earlier=(REGRESSED,), gaps=(Stated("a suite is gone"),))
+    held = judged(SUITE, [replace(TRAJECTORY, threshold=1.0)], ONE_MISSES, BASELINE, earlier=(REGRESSED,))
+    for found in (stopped, gap, held):
+        assert (found.verdict, found.cause) == (Verdict.REGRESSED, NotShownFixed(1))
+    assert held.below == ("trajectory",)
+    assert not held.is_acceptable
+
+
+# --- what comes before what -----------------------------------------------------------------------
+
+
+def test_a_proven_loss_comes_before_a_missed_threshold_and_a_gap() -> None:
+    found = judged(SUITE, [HELD], HALF_MISSES, BASELINE, gaps=(Stated("gone"),))
+    assert (found.verdict, found.below) == (Verdict.REGRESSED, ("trajectory",))
+
+
+def test_a_missed_threshold_comes_before_a_gap_and_an_error() -> None:
+    found = judged(SUITE, [HELD], HALF_MISSES, gaps=(Stated("gone"),), stopped="budget")
+    assert (found.verdict, found.cause) == (Verdict.BELOW_THRESHOLD, CriterionFails("trajectory"))
+
+
+def test_a_gap_comes_before_an_error_and_is_not_settled_by_it() -> None:
+    options = {"settings": Settings(exact_epochs=5), "stopped": "budget"}
+    found = judged(SUITE, [TRAJECTORY], GOOD, BASELINE, gaps=(Stated("gone"),), **options)
+    assert (found.verdict, found.cause) == (Verdict.NOT_COMPARED, Incomplete((Stated("gone"),)))
+    assert found.if_accepted is Verdict.ERROR
+
+
+# --- nothing changed ------------------------------------------------------------------------------
+
+
+def test_an_unchanged_agent_is_the_one_of_an_earlier_commit_and_every_threshold_holds_for_it() -> None:
+    same = judged(SUITE, [HELD], GOOD, GOOD, same_as="5ed2264")
+    assert (same.verdict, same.cause) == (Verdict.PASS, SameAgent("5ed2264"))
+    low = judged(SUITE, [replace(HELD, ratchet=False)], HALF_MISSES, HALF_MISSES, same_as="5ed2264")
+    assert (low.verdict, low.below) == (Verdict.BELOW_THRESHOLD, ("trajectory",))
+    gap = judged(SUITE, [HELD], GOOD, GOOD, same_as="5ed2264", gaps=(Stated("gone"),))
+    assert gap.verdict is Verdict.NOT_COMPARED
+
+
+# --- the table itself -----------------------------------------------------------------------------
+
+
+def table(**options: object) -> Table:
+    """Return a table of which nothing but these options decides."""
+    suite = tuple(SUITE)
+    made = Comparison(suite, (HELD,), tuple(GOOD), (), Settings())
+    return Table(made, None, (), **options)  # type: ignore[arg-type]
+
+
+NOT_CONFIRMED = FailuresNotConfirmed(7, NothingRerun())
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict", "cause", "left"),
+    [
+        ({"gaps": (Stated("gone"),)}, Verdict.NOT_COMPARED, Incomplete((Stated("gone"),)), Verdict.PASS),
+        ({"lost": LostDecide(3)}, Verdict.ERROR, CouldNotMeasure(LostDecide(3)), Verdict.ERROR),
+        ({"not_confirmed": NOT_CONFIRMED}, Verdict.ERROR, CouldNotMeasure(NOT_CONFIRMED), Verdict.ERROR),
+        (
+            {"gaps": (Stated("gone"),), "lost": LostDecide(3)},
+            Verdict.NOT_COMPARED,
+            Incomplete((Stated("gone"),)),
+            Verdict.ERROR,
+        ),
+        (
+            {"lost": LostDecide(3), "earlier": (REGRESSED,)},
+            Verdict.REGRESSED,
+            NotShownFixed(1),
+            Verdict.ERROR,
+        ),
+    ],
+)
+def test_what_a_table_says_and_what_is_left_of_it_once_it_is_accepted(
+    options: dict[str, object], verdict: Verdict, cause: object, left: Verdict
+) -> None:
+    made = table(**options)
+    assert judge(made) == (verdict, cause)
+    assert if_accepted(made) is left
+
+
+def test_accepting_leaves_nothing_that_is_only_inconclusive() -> None:
+    made = Table(Comparison(tuple(SUITE), (TRAJECTORY,), tuple(GOOD), (), Settings()), None, ())
+    assert judge(made) == (Verdict.INCONCLUSIVE, NothingDecides())
+    assert if_accepted(made) is Verdict.PASS
+
+
+def test_the_first_rule_that_applies_anywhere_has_the_smallest_place() -> None:
+    """An outage is first and any other error is fifth, though both are errors."""
+    down = CouldNotMeasure(Outage(9, 10, compared=True, error="x"))
+    order = [
+        (Verdict.ERROR, down),
+        (Verdict.REGRESSED, NotShownFixed(1)),
+        (Verdict.BELOW_THRESHOLD, CriterionFails("c")),
+        (Verdict.NOT_COMPARED, Incomplete(())),
+        (Verdict.ERROR, CouldNotMeasure(NoCases())),
+        (Verdict.INCONCLUSIVE, NothingDecides()),
+        (Verdict.PASS, SameAgent("a")),
+    ]
+    places = [place(*one) for one in order]
+    assert places == sorted(set(places))
+    assert places[0] == 0
