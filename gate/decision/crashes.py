@@ -347,7 +347,7 @@ def lost_ids(comparison: Comparison) -> frozenset[int]:
         return frozenset()
     judged = {case.id for case in comparison.judged}
     own = chain.from_iterable(group for case_id, group in comparison.candidate.items() if case_id in judged)
-    return frozenset(id(t) for t in comparison.lost(own) if t.tag != PROBE)
+    return frozenset(id(t) for t in comparison.lost(own) if t.tag != PROBE and not t.excused)
 
 
 def unscored_ids(comparison: Comparison) -> frozenset[int]:

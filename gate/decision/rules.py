@@ -182,8 +182,9 @@ def gaps(table: Table) -> Cause | None:
     names = [r.criterion.name for r in table.blocking if r.not_compared is not None and r.criterion.name != PASS_RATE]
     if names := [name for name in names if name not in silent]:
         found.append(CriteriaNotCompared(tuple(names)))
-    if comparison.baseline and not comparison.paired:
-        found.append(NothingPaired(len(comparison.baseline)))
+    owed = comparison.baseline.keys() - comparison.settings.quarantine.keys()
+    if owed and not comparison.paired:
+        found.append(NothingPaired(len(owed)))
     found += [one for one in (too_many_gone(comparison), edited_and_missing(comparison)) if one is not None]
     found += fell
     return Incomplete(tuple(found)) if found else None

@@ -25,7 +25,7 @@ from gate.decision.replayed import replayed_share
 from gate.decision.rows import outcome_values, rows_of
 from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_threshold
 from gate.decision.tags import by_group, where
-from gate.model import Outcome, Side, SuiteResult, ToolTime, Verdict, tool_times
+from gate.model import PROBE, Outcome, Side, SuiteResult, ToolTime, Verdict, tool_times
 from gate.model.facts import FailuresNotConfirmed, Gap, LostDecide
 from gate.statistics.intervals import mean
 
@@ -78,11 +78,11 @@ def _with_failures_settled(table: Table, of: Callable[[Comparison], Table]) -> T
     if why is None:
         return table
     without = of(excused(comparison))
-    if _blocks(without):
-        return table  # it does not rest on them
+    if _blocks(without):  # it does not rest on them; a loss may, beside a threshold that is missed anyway
+        return without if loss(table) is not None and loss(without) is None else table
     if is_of_provider(comparison, why):
         return without
-    failed = sum(trial.failed for trial in comparison.errors)
+    failed = sum(trial.failed and trial.tag != PROBE for trial in comparison.errors)
     return replace(table, not_confirmed=FailuresNotConfirmed(failed, why))
 
 

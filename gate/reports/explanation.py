@@ -50,16 +50,17 @@ from gate.reports.formatting import (
     with_means,
 )
 from gate.reports.reasons import (
+    CONFIRMED,
     RULED_OUT,
     broken_of,
     fails,
     fails_besides,
-    failures_confirmed,
+    fell_silent,
+    how_far,
     narrow_miss_of,
     never_pass,
     quantile,
     reason,
-    reason_of_verdict,
     stage_text,
     trial_over,
     unconfirmed,
@@ -68,7 +69,7 @@ from gate.reports.reasons import (
 
 FEW_CASES = 10
 DRIFT = "or the provider changed since the baseline was stored: the base was not measured beside it"
-NOT_LOOKED_FOR = "whether the provider changed since the baseline was stored was not looked for: this fails anyway"
+NOT_LOOKED_FOR = "a change of the provider since the baseline was stored was not looked for, as this fails anyway"
 WIDER = (
     "the interval of the change says what these trials show, and the margin is held to it; "
     "what is ruled out counts one failure more than was seen"
@@ -120,17 +121,17 @@ def _cause(suite: SuiteResult) -> str:
         case fact.ShardNotMeasured():
             return f"could not measure shard {cause.shard} of {cause.of}: {_problem(cause.problem)}"
         case fact.AgentFails():
-            return failures_confirmed(cause.p)
+            return CONFIRMED
         case fact.Incomplete():
             return f"not compared with the base: {'; '.join(map(_gap, cause.gaps))}"
         case fact.NotShownFixed():
             ago = "before" if cause.measurements == 1 else f"{cause.measurements} measurements ago"
-            return f"not shown fixed: this change was measured regressed {ago}, and has not passed since"
+            return f"not shown to be fixed: this change was measured as regressed {ago} and has not passed since"
         case fact.SameAgent():
             fell = f", which fell short ({suite.verdict.value.replace('_', ' ')})" if cause.fell_short else ""
             return f"the agent is the one of {cause.commit[:7]}{fell}; nothing was run"
         case fact.NothingPasses():
-            return f"no trial passes: 0 of {cause.trials}; there is no baseline to compare with yet"
+            return f"no trial passes (0 of {cause.trials:,}), and there is no baseline to compare with yet"
         case _:
             text = _compared(suite, cause)
             return text if suite.has_baseline else f"{text}; {_no_baseline(suite)}"
@@ -192,7 +193,7 @@ def _seen(suite: SuiteResult) -> str:
     if rate is None or rate.detectable is None or rate.detectable >= 1:
         return ""
     drop = f"a drop of about {_about(rate.detectable)}"
-    return f"in {count(rate.cases, 'case')} like these a case that breaks is found, and {drop} in four of five runs"
+    return f"in {count(rate.cases, 'case')} like these, one that breaks is found, and {drop} shows in four of five runs"
 
 
 LONG = 3
@@ -241,7 +242,7 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:
             extra = f"; suspected: {listing(cause.suspects)}" if cause.suspects else ""
             return f"not enough evidence on {listing(causes(suite, cause.criteria))}{extra}"
         case fact.CasesNeverPass():
-            return never_pass(cause.cases)
+            return never_pass(cause.cases, tallies=False)
         case fact.CasesBroke():
             return _broke(suite, cause)
         case fact.SuiteGotWorse():
@@ -249,18 +250,20 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:
         case fact.TradedOff():
             return trade(suite, cause)
         case fact.BaselineMoved():
-            fell = f"{listing(causes(suite, cause.criteria))} fell against the stored baseline"
+            named = causes(suite, cause.criteria)
+            verb = "got worse" if any(_is_lower_better(suite, name) for name in named) else "fell"
+            fell = f"{listing(named)} {verb} against the stored baseline"
             what = "its newest runs" if cause.before else "the base commit's agent run now"
             return f"{fell}, but not against {what}: drift or luck, not shown to be this change"
         case fact.CopiesLost():
             fail = "fails" if len(cause.cases) == 1 else "fail"
-            lost = f"{listing(cause.cases)} passed each time and now {fail} each time"
-            why = "repeats are copies of one answer: a cache would look like this, and so would an agent that broke"
-            return f"{lost}, and {why}; a second stored run tells"
+            lost = f"{listing(cause.cases)} passed every time and now {fail} every time"
+            why = "but repeats are copies of one answer: a cache would look like this, and so would an agent that broke"
+            return f"{lost}, {why}"
         case fact.ControlFell():
             fail = "fails" if len(cause.cases) == 1 else "fail"
-            now = f"passed in each stored trial, and now {fail} in each, of the base commit's agent too"
-            return f"{listing(cause.cases)} {now}: the provider moved, or that agent is not what was stored"
+            now = f"passed in every stored trial and now {fail} every time, with the base commit's agent too"
+            return f"{listing(cause.cases)} {now}: the provider changed, or that agent is not the one that was stored"
         case fact.CriterionFails():
             row = _row(suite, cause.criterion)
             return f"{cause.criterion} fails" if row is None else f"{cause.criterion} {fails(row)}"
@@ -320,7 +323,7 @@ def _got_worse(suite: SuiteResult, cause: fact.SuiteGotWorse) -> str:
     named = causes(suite, cause.criteria)
     first = _row(suite, named[0])
     broken = broken_of(first) if first is not None and cause.by_mean else ()
-    suspects = [movement(one) for one in cause.suspects if one.case_id not in broken]
+    suspects = [one.case_id for one in cause.suspects if one.case_id not in broken]
     suspected = listing(suspects or _falls(suite, cause))
     extra = f"; most suspect: {suspected}" if suspected and not where(suite) else ""  # of a tag, single cases are noise
     extra += f"; {NOT_LOOKED_FOR if cause.drift_moot else DRIFT}" if cause.perhaps_drift else ""
@@ -328,7 +331,7 @@ def _got_worse(suite: SuiteResult, cause: fact.SuiteGotWorse) -> str:
     besides = "".join(f"{row.criterion.name}: {fails_besides(row) or reason(row)}; " for row in rows)
     if not cause.by_mean:
         return f"{besides}{listing(named)} got worse in some cases{extra}"
-    said = reason_of_verdict(first) if first is not None else ""
+    said = how_far(first) if first is not None else ""
     return f"{besides}{listing(named)} got worse over the suite: {said}{extra}"
 
 
@@ -349,13 +352,14 @@ def _falls(suite: SuiteResult, cause: fact.SuiteGotWorse) -> list[str]:
 def trade(suite: SuiteResult, found: fact.TradedOff) -> str:
     """Return what was lost and what was gained, each with the trials that prove it."""
     lost, gained = found.lost, found.gained
-    broke = f"{count(len(lost), 'case')} broke" if found.named else "some cases got worse, most suspect"
-    named = listing(one.case_id for one in gained)
-    improved = f"{len(gained)} improved ({named})"
+    worse, better = (listing(one.case_id for one in side) for side in (lost, gained))
+    broke = f"{count(len(lost), 'case')} broke ({worse})"
+    if not found.named:
+        broke = f"some cases got worse (most suspect: {worse})"
+    improved = f"{len(gained)} improved ({better})"
     if not found.gained_named:
-        improved = f"others improved as a group, most clearly {named}"
-    sides = [f"{broke} ({listing(one.case_id for one in lost)})", improved]
-    return f"a trade: {' and '.join(sides)}{_rates(suite)}"
+        improved = f"others improved as a group (most clearly: {better})"
+    return f"a trade: {broke} and {improved}{_rates(suite)}"
 
 
 def _rates(suite: SuiteResult) -> str:
@@ -434,15 +438,16 @@ def _problem(problem: fact.Problem) -> str:
         case fact.FailuresNotConfirmed():
             return f"the agent failed in {count(problem.failed, 'trial')}; {unconfirmed(problem.why)}"
         case fact.UnexplainedFailures():
-            return f"the agent fails in {count(problem.cases, 'case')}, and did not at the baseline"
+            return f"the agent fails in {count(problem.cases, 'case')} in which it did not at the baseline"
         case fact.LostDecide():
             trials = [count(problem.trials, "trial") + " could not be measured"] if problem.trials else []
             answers = [count(problem.unscored, "answer") + " could not be scored"] if problem.unscored else []
-            return f"{' and '.join([*trials, *answers])}, and counted as failed they turn the verdict"
+            return f"{' and '.join([*trials, *answers])}; counted as failures, they would change the verdict"
         case fact.Collapsed():
             every = f"every value of {problem.criterion} is at its worst now ({count(problem.trials, 'trial')})"
-            why = "repeats are copies of one answer" if problem.copies else "there are too few cases to prove it"
-            return f"{every}, and was not at the base; {why}"
+            few = "there are too few cases to prove a loss"
+            why = "repeats are copies of one answer, which proves nothing" if problem.copies else few
+            return f"{every}, and was not at the base, but {why}"
         case fact.TooManyErrors():
             share, most = figures((problem.share, problem.most), Scale.BINARY)
             lost = f"{share} of the trials ended in infrastructure errors"
@@ -483,16 +488,18 @@ def _gap(found: fact.Gap) -> str:
         case fact.Stated():
             return found.text
         case fact.CriteriaNotCompared():
-            return listing(found.criteria)
+            return f"{'criterion' if len(found.criteria) == 1 else 'criteria'} {listing(found.criteria)}"
         case fact.TooManyCasesGone():
-            return f"{len(found.cases)} of {count(found.of, 'case')} that passed there are gone: {listing(found.cases)}"
+            return (
+                f"{len(found.cases)} of {count(found.of, 'case')} that passed there are gone ({listing(found.cases)})"
+            )
         case fact.EditedCasesMiss():
             verb = "was edited and misses" if len(found.cases) == 1 else "were edited and miss"
             return f"{listing(found.cases)} passed there, {verb} now"
         case fact.NothingPaired():
-            return f"none of its {count(found.cases, 'case')} is in the suite"
+            return f"none of the base's {count(found.cases, 'case')} is in the suite"
         case ChecksFellAway():
-            return f"{found.criterion}: {why_apart(found)}"
+            return f"{found.criterion} {fell_silent(found)}"
         case _:
             assert_never(found)
 
@@ -596,7 +603,7 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
 
 
 def _proven_by_failures(outcome: Outcome) -> str:
-    """Nothing is open any more, whatever the comparison alone came to; the headline has the chance."""
+    """Nothing is open any more, whatever the comparison alone came to."""
     proven, look = "regression proven by the failures that came again a while later", outcome.evidence.last_look
     if look is None or outcome.verdict == "REGRESSION":
         return proven
@@ -832,7 +839,8 @@ def _change(found: fact.RuleChange) -> str:
         case fact.NewCriteria():
             return f"new criterion, held to its threshold only: {listing(found.criteria)}"
         case fact.ByBaseRules():
-            return f"judged by the base's own rules; the change's stricter ones would say {found.verdict.value}"
+            other = found.verdict.value.replace("_", " ")
+            return f"judged by the base's own rules; the change's stricter ones would say {other}"
         case _:
             assert_never(found)
 
@@ -934,7 +942,7 @@ def _wording(found: fact.Wording | None) -> str:
     """Return one answer as it is worded now, and as it was if that is known."""
     if found is None:
         return ""
-    return f": {found.case_id} says “{found.now}”" + (f", and said “{found.before}”" if found.before else "")
+    return f': {found.case_id} says "{found.now}"' + (f', and said "{found.before}"' if found.before else "")
 
 
 def _few(found: fact.FewCases | fact.ThinBaseline, *, told: bool) -> str:
@@ -995,10 +1003,11 @@ def _of_answers(found: _OfAnswers) -> str:
             return f"no answer reports a tool call, although answers of the baseline did: {scores}"
         case fact.OneAnswer():
             same = f"all {count(found.answers, 'answer')} to {count(found.cases, 'case')} are the same"
-            return f"{same}, and the same answer always holds {', '.join(found.criteria)}"
+            verb = "holds" if len(found.criteria) == 1 else "hold"
+            return f"{same}: that {', '.join(found.criteria)} {verb} says little"
         case fact.NotAccepted():
             short = f"{listing(found.criteria)} {'miss' if len(found.criteria) > 1 else 'misses'}"
-            what = f"{short} a threshold, a limit or a hard rule, and that nobody can accept"
+            what = f"{short} a threshold, a limit or a hard rule, which nobody can accept"
             return f"the acceptance by {found.by} does not count: {what}"
         case fact.CasesUnchecked():
             one = len(found.cases) == 1

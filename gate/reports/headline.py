@@ -5,8 +5,12 @@ from __future__ import annotations
 from gate.model import SuiteResult, Verdict
 from gate.model.facts import (
     Collapsed,
+    ControlFell,
+    CopiesLost,
     CouldNotMeasure,
     FailuresNotConfirmed,
+    NothingDecides,
+    NothingPasses,
     NotShownFixed,
     Outage,
     ShardMeasured,
@@ -50,7 +54,7 @@ def next_step(suite: SuiteResult) -> str:
         case Verdict.REGRESSED:
             return _of_loss(suite)
         case Verdict.BELOW_THRESHOLD:
-            return "fix it, or change the threshold in a pull request of its own"
+            return _of_threshold(suite)
         case Verdict.NOT_COMPARED:
             return _of_gaps(suite)
         case Verdict.INCONCLUSIVE:
@@ -63,8 +67,14 @@ def _of_loss(suite: SuiteResult) -> str:
     if suite.below:
         return "fix it; a missed threshold cannot be accepted"
     if isinstance(deciding(suite).cause, NotShownFixed):
-        return f"run the job again; a measurement that passes clears it, or accept it {ACCEPTED}"
+        return f"run the job again, since a measurement that passes clears it, or accept it {ACCEPTED}"
     return f"fix {'what was lost' if suite.trade is not None else 'it'}, or accept it {ACCEPTED}"
+
+
+def _of_threshold(suite: SuiteResult) -> str:
+    if isinstance(deciding(suite).cause, NothingPasses):
+        return "fix the agent or the suite"
+    return "fix it, or change the threshold in a pull request of its own"
 
 
 ACCEPTED = "(gate baseline accept, once it is merged)"
@@ -90,7 +100,15 @@ def _of_gaps(suite: SuiteResult) -> str:
 def _of_noise(suite: SuiteResult) -> str:
     """Return what would tell an unchanged agent from a worse one."""
     seen = worse_cases(suite) or failing_cases(suite)
-    told = explanation.to_decide(suite) or "to decide: more cases or trials"
+    match deciding(suite).cause:
+        case NothingDecides():
+            return "set a threshold, or store a baseline (gate baseline save, on the default branch)"
+        case ControlFell():
+            told = "check that the base commit's agent is the one that was stored, then measure the baseline anew"
+        case CopiesLost():
+            told = "clear the cache, or store a second run of the baseline, then run the job again"
+        case _:
+            told = explanation.to_decide(suite) or "to decide: more cases or trials"
     return f"look at the cases below; {told}" if seen else told
 
 

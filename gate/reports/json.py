@@ -1,10 +1,10 @@
 """The JSON report: everything in the result, versioned, with a published schema. Keys keep the model's order.
 
-What people read stands beside what machines read: ``headline``, ``story``, ``changes``, ``warnings``, ``doubt`` and
+What people read stands beside what machines read: ``headline``, ``story``, ``changes``, ``warnings`` and
 ``reason`` are sentences; ``facts`` of a suite and ``findings`` of a criterion say the same as kinds with numbers.
 
-Version 2: the verdict `not_compared`; `doubt` is gone, since the headline and `facts.cause` say it. Keys may be added
-within a version; none is removed or changes its meaning.
+Version 2: the verdict `not_compared`, `if_accepted` and `below`; `doubt`, `trade` and `missed_besides` are gone, since
+`facts.cause` says it. Keys may be added within a version; none is removed or changes its meaning.
 """
 
 from __future__ import annotations

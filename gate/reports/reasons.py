@@ -201,9 +201,10 @@ _Plain = (
 )
 
 
-def never_pass(cases: Sequence[found.CaseTally]) -> str:
+def never_pass(cases: Sequence[found.CaseTally], *, tallies: bool = True) -> str:
     """``1 case that always passed never does now: refund (1/1 → 0/11)``, and why that is no proof."""
-    told = (f"{c.case_id} ({c.passed_before}/{c.trials_before} → {c.passed}/{c.trials})" for c in cases)
+    told = [f"{c.case_id} ({c.passed_before}/{c.trials_before} → {c.passed}/{c.trials})" for c in cases]
+    told = told if tallies else [c.case_id for c in cases]
     verb = "does" if len(cases) == 1 else "do"
     which = f"{count(len(cases), 'case')} that always passed never {verb} now: {listing(told)}"
     return f"{which}; the baseline has too few trials to prove it"
@@ -291,9 +292,11 @@ def _cases(one: found.CasesNotScored) -> str:
     return f"{one.cases} of {one.of} cases" if one.cases > 1 else one.case_id
 
 
+CONFIRMED = "the agent fails where it answered at the baseline, and failed again when asked a while later"
+
+
 def failures_confirmed(p: float) -> str:
-    chance = f" (by chance in {by_chance(p)} of unchanged agents)"
-    return f"the agent fails where it answered at the baseline, also when asked again a while later{chance}"
+    return f"{CONFIRMED} (by chance in {by_chance(p)} of unchanged agents)"
 
 
 # --- thresholds and limits ------------------------------------------------------------------------
@@ -308,14 +311,16 @@ def _of_mean(one: _OfMean, criterion: Criterion) -> list[Phrase]:
             return told
         case found.MeanMisses():
             of_base = (
-                [_told("over the base's own cases; only new cases lift the mean over it")] if one.base_cases else []
+                [_told("these are the base's own cases; only new ones bring the mean to the threshold")]
+                if one.base_cases
+                else []
             )
             return [*told, *of_base, *([_told(narrow)] if (narrow := narrow_miss(one, criterion)) else [])]
         case found.MeanUnsure():
             lost = f"{count(one.lost, 'trial')} could not be measured"
-            return [*told, _told(f"{lost}, and would lift it over the threshold as hits")]
+            return [*told, _told(f"{lost}; at their best, they would bring it to the threshold")]
         case found.OwnThresholdMissed():
-            return [*told, _told(f"and {count(one.more, 'more case')}")] if one.more else told
+            return [*told, _told(_also_missed(one.more))] if one.more else told
         case _:
             assert_never(one)
 
@@ -327,7 +332,7 @@ def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
         (mean.value, mean.threshold, mean.before, new, mean.measured), scale
     )
     if mean.case_id:
-        told = [_told(f"{mean.case_id} is below its own threshold: mean {value}, threshold {least}")]
+        told = [_told(f"{mean.case_id} misses its own threshold: mean {value}, threshold {least}")]
     else:
         fell = f" ({failed_as(mean)})"
         plain = f" (corrected; measured {measured})" if mean.measured is not None else ""
@@ -339,6 +344,10 @@ def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
         cases = f"{count(mean.new_cases, 'case')} without a baseline alone"
         told.append(_told(f"{cases}: {of_new}"))
     return told
+
+
+def _also_missed(more: int) -> str:
+    return f"{count(more, 'more case')} {'misses its own' if more == 1 else 'miss theirs'}"
 
 
 def _open(one: found.QuantileOpen) -> str:
@@ -382,18 +391,18 @@ def narrow_miss(one: found.MeanMisses, criterion: Criterion) -> str:
     sign = -1 if criterion.direction is Direction.HIGHER else 1
     chance = NormalDist().cdf(-distance / one.error)
     value, least = figures((one.mean.value, one.mean.threshold), criterion.scale)
-    often = (
-        f"an agent exactly at {least} shows {value} or {'less' if sign < 0 else 'more'} in {percentage(chance)} of runs"
-    )
+    or_worse = f"{value} or {'less' if sign < 0 else 'more'}"
+    often = f"an agent exactly at {least} shows {or_worse} in {percentage(round(chance, 2))} of runs"
     ways = []
     if distance > 0:
         needed = math.ceil(one.mean.cases * ((CLEAR * one.error / distance) ** 2 - 1))
-        ways = [count(needed, "more case")] if 0 < needed <= 9 * one.mean.cases else []
+        more = count(needed, "more case")
+        ways = [f"{more} would tell the two apart"] if 0 < needed <= 9 * one.mean.cases else []
     with_room = one.mean.value + sign * CLEAR * one.error
     if 0 < with_room < 1 and not criterion.scale.is_relative:
         at = math.floor(20 * with_room) / 20 if sign < 0 else math.ceil(20 * with_room) / 20
         ways += [f"{'lower' if sign < 0 else 'raise'} the threshold to {at:g}"] if 0 < at < 1 else []
-    return f"{often}; to tell them apart: {', or '.join(ways)}" if ways else often
+    return "; ".join(filter(None, (often, ", or ".join(ways))))
 
 
 def trial_over(one: found.TrialBeyond | found.TrialExcused, scale: Scale) -> str:
@@ -442,6 +451,15 @@ def _of_quantile(one: _OfQuantile, scale: Scale) -> list[Phrase]:
 
 
 # --- the comparison with the baseline -------------------------------------------------------------
+
+
+def how_far(row: CriterionResult) -> str:
+    """Return by how much a criterion got worse, without the interval: ``−5 points over 40 cases``."""
+    worse = next((one for one in row.findings if isinstance(one, found.GotWorse)), None)
+    if worse is None:
+        return reason_of_verdict(row)
+    named = f"broken: {', '.join(worse.broken[:SHOWN_BROKEN])}" if worse.broken else ""
+    return "; ".join(filter(None, (_alone(worse.change, row.criterion.scale), of_means(row), named)))
 
 
 def changed(one: Change, scale: Scale) -> str:
@@ -504,10 +522,14 @@ def why_apart(why: Apart) -> str:
         case found.ComparedWithout():
             return f"its trials are compared without {listing(why.criteria)}"
         case found.ChecksFellAway():
-            where = f"{len(why.cases)} of {count(why.of, 'case')} ({listing(why.cases)})"
-            return f"it has nothing to check in {where}, and always had at the baseline"
+            return f"it {fell_silent(why)}"
         case _:
             assert_never(why)
+
+
+def fell_silent(why: found.ChecksFellAway) -> str:
+    where = f"{len(why.cases)} of {count(why.of, 'case')} ({listing(why.cases)})"
+    return f"has nothing to check in {where}, and always had at the baseline"
 
 
 def unconfirmed(why: Unconfirmed) -> str:

@@ -21,7 +21,7 @@ from gate.action.runner import (
 from gate.errors import ExitCode, PublishError
 from gate.hosts.base import Annotate, Annotation, PostComment, SetOutputs, WriteFile, WriteSummary, publish
 from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Location, Result, Scale, SuiteResult, Verdict
-from gate.model.facts import NotShownFixed
+from gate.model.facts import CasesBroke
 from gate.model.findings import HardFailure
 from tests.integration.github.runner_reader import RunnerReader, read_file_commands
 
@@ -142,7 +142,7 @@ def criterion(verdict: Verdict, *, blocking: bool = True, blocks_regression: boo
 def result(
     *cases: CaseResult, criteria: tuple[CriterionResult, ...] = (), exit_code: ExitCode = ExitCode.FAILED
 ) -> Result:
-    suite = SuiteResult("evals", Verdict.REGRESSED, NotShownFixed(1), criteria, cases)
+    suite = SuiteResult("evals", Verdict.REGRESSED, CasesBroke(("refund",)), criteria, cases)
     return Result((suite,), Verdict.REGRESSED, exit_code)
 
 

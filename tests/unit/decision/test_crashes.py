@@ -164,7 +164,6 @@ def test_failures_that_do_not_come_again_leave_it_unmeasured(more: list[Trial], 
     assert not result.is_acceptable
 
 
-@pytest.mark.xfail(reason="the confirmation's own failures are counted with them", strict=True)
 def test_the_failures_that_were_to_be_confirmed_are_told_without_those_of_the_confirmation() -> None:
     result = judge(SUITE, [TRAJECTORY], [*DOWN, *probes(True, base=True)], BASELINE)
     assert isinstance(result.cause, CouldNotMeasure)
@@ -185,10 +184,6 @@ def with_message(message: str, trials: list[Trial]) -> list[Trial]:
     ]
 
 
-PROVIDER = pytest.mark.xfail(reason="the failures that later answers replace are counted as lost trials", strict=True)
-
-
-@PROVIDER
 @pytest.mark.parametrize("message", ["HTTP 429: slow down", "the model is overloaded"])
 def test_of_a_providers_failures_that_are_gone_the_later_answers_count(message: str) -> None:
     trials = with_message(message, [*DOWN, *probes(False)])
@@ -258,10 +253,6 @@ def slow(crashing: int, failing: Collection[str] = ()) -> list[Trial]:
     ]
 
 
-BESIDE = pytest.mark.xfail(reason="unconfirmed failures prove a loss where a limit is missed besides", strict=True)
-
-
-@BESIDE
 @pytest.mark.parametrize("more", [[], probes(False)])
 def test_beside_a_limit_that_fails_anyway_unconfirmed_failures_are_no_regression(more: list[Trial]) -> None:
     more = [replace(t, scores={**t.scores, "latency": score(1.0)}) if t.answered else t for t in more]

@@ -82,9 +82,11 @@ def test_a_failed_agent_is_a_failed_trace() -> None:
     assert found.why == "the agent failed: ValueError: token=[redacted]"
 
 
-@pytest.mark.parametrize(("missing", "passed"), [("output", None), ("input", True), ("calls", True)])
-def test_what_was_not_captured_is_not_measured(missing: str, passed: bool | None) -> None:
-    trace = WatchedTrace("t", (turn(""),), not_captured=frozenset([missing]))
+@pytest.mark.parametrize(
+    ("missing", "text", "passed"), [("output", "", None), ("input", "Here it is", True), ("calls", "Here it is", True)]
+)
+def test_what_was_not_captured_is_not_measured(missing: str, text: str, passed: bool | None) -> None:
+    trace = WatchedTrace("t", (turn(text),), not_captured=frozenset([missing]))
     found = observer(REFUSES).observe_now(trace)
     assert found.passed is passed
     assert (NOT_CAPTURED in found.why) is (passed is None)

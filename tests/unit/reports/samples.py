@@ -20,14 +20,18 @@ from gate.model import (
     ToolCall,
     ToolTime,
     Verdict,
+    worst,
 )
 from gate.model.facts import (
     CasesBroke,
     CouldNotMeasure,
     Course,
+    CriteriaNotCompared,
+    CriterionApart,
     CriterionFails,
     CutShort,
     FewCases,
+    Incomplete,
     LiveCase,
     NewCases,
     NotEnoughEvidence,
@@ -37,6 +41,7 @@ from gate.model.facts import (
     Stated,
     ThinBaseline,
     ThresholdsHold,
+    TooManyCasesGone,
     TooManyErrors,
     Uncompared,
 )
@@ -45,16 +50,20 @@ from gate.model.findings import (
     CasesNotScored,
     Change,
     ChangeAllowed,
+    ComparedWithout,
     GotWorse,
     HardFailure,
     HeldMean,
     LossNotExcluded,
     MeanHolds,
-    MeanProvenShort,
+    MeanMisses,
+    NotCompared,
     NoTrialBeyond,
     QuantileHolds,
+    ScorerChanged,
     ScoresLost,
 )
+from gate.model.results import accepted_by
 
 from .hostile import CORPUS
 
@@ -219,7 +228,7 @@ PASSED = SuiteResult(
 REGRESSED = replace(
     PASSED,
     verdict=Verdict.REGRESSED,
-    cause=CasesBroke(("refund-late-order", "refund-wrong-item")),
+    cause=CasesBroke(("refund-late-order", "refund-wrong-item"), of=40),
     criteria=(
         measured(
             PASS_RATE,
@@ -234,7 +243,7 @@ REGRESSED = replace(
         measured(
             TRAJECTORY,
             Verdict.BELOW_THRESHOLD,
-            (MeanProvenShort(HeldMean(0.81, 0.9, 40), 0.871),),
+            (MeanMisses(HeldMean(0.81, 0.9, 40), 40, 0.031),),
             estimate(0.81, 0.74, 0.871),
             estimate(0.938, 0.91, 0.96, 40, 200),
             estimate(-0.128, -0.19, -0.066),
@@ -265,6 +274,8 @@ REGRESSED = replace(
     errors=1,
     judge_cost_usd=0.101,
     duration=131,
+    below=("tool_trajectory_avg_score",),
+    if_accepted=Verdict.BELOW_THRESHOLD,
 )
 BELOW = replace(
     PASSED,
@@ -272,6 +283,8 @@ BELOW = replace(
     cause=CriterionFails("tool_trajectory_avg_score"),
     criteria=(REGRESSED.criteria[1],),
     cases=(replace(BROKEN[0], status=CaseStatus.FAILED, e_value=None), FLAKY),
+    below=("tool_trajectory_avg_score",),
+    if_accepted=Verdict.BELOW_THRESHOLD,
 )
 INCONCLUSIVE = replace(
     PASSED,
@@ -321,7 +334,38 @@ FAILED = replace(
     ),
     errors=12,
 )
-ACCEPTED = replace(REGRESSED, accepted="ann accepted this on 2026-11-02 with the label gate:accept")
+LOST = replace(
+    REGRESSED,
+    criteria=(REGRESSED.criteria[0], *PASSED.criteria[1:]),
+    below=(),
+    if_accepted=Verdict.PASS,
+)
+"""A loss that somebody may accept: no threshold is missed."""
+ACCEPTED = accepted_by(LOST, "ann accepted this on 2026-11-02 with the label gate:accept")
+TONE = replace(PASS_RATE, name="tone", metric="rubric", scale=Scale.UNIT)
+NOT_COMPARED = replace(
+    PASSED,
+    verdict=Verdict.NOT_COMPARED,
+    cause=Incomplete((CriteriaNotCompared(("tone",)), TooManyCasesGone(("old-1", "old-2", "old-3"), 24))),
+    criteria=(
+        replace(
+            PASSED.criteria[0],
+            verdict=Verdict.NOT_COMPARED,
+            findings=(NotCompared(ComparedWithout(("tone",))), *PASSED.criteria[0].findings),
+            not_compared=ComparedWithout(("tone",)),
+        ),
+        *PASSED.criteria[1:],
+        CriterionResult(
+            TONE,
+            Verdict.NOT_COMPARED,
+            (NotCompared(ScorerChanged()),),
+            estimate(0.9, 0.8, 0.95, 37),
+            not_compared=ScorerChanged(),
+            checked=False,
+        ),
+    ),
+    changes=(RemovedCases(("old-1", "old-2", "old-3")), CriterionApart("tone", ScorerChanged())),
+)
 
 
 def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
@@ -379,6 +423,7 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
         warnings=tuple(map(Stated, texts)),
         commit=pick(4),
         accepted=pick(5),
+        if_accepted=Verdict.BELOW_THRESHOLD,
         tools=tuple(ToolTime(text, 2, 1, 0.5, 0.5) for text in texts),
         replayed=ReplayedShare(9, 1, 8, 8, 8, live=tuple(LiveCase(text, 1, 1, text) for text in texts)),
     )
@@ -392,7 +437,7 @@ def result(*suites: SuiteResult, command: str = COMMAND) -> Result:
         Verdict.NOT_MEASURED: ExitCode.NOT_MEASURED,
         Verdict.ERROR: ExitCode.NOT_MEASURED,
     }
-    verdict = max((s.verdict for s in suites), key=list(Verdict).index, default=Verdict.ERROR)
+    verdict = worst([s.standing for s in suites]) if suites else Verdict.ERROR
     return Result(
         suites,
         verdict,
@@ -408,6 +453,7 @@ RESULTS = {
     "pass": result(PASSED),
     "regressed": result(REGRESSED),
     "below_threshold": result(BELOW),
+    "not_compared": result(NOT_COMPARED),
     "inconclusive": result(INCONCLUSIVE),
     "no_baseline": result(NO_BASELINE),
     "error": result(FAILED),

@@ -26,7 +26,6 @@ from gate.model import (
     Direction,
     Estimate,
     EvidenceSummary,
-    OnTradeoff,
     Outcome,
     Replay,
     Scale,
@@ -48,15 +47,27 @@ from gate.model.findings import (
     FailuresGone,
     GotWorse,
     HeldMean,
-    MeanProvenShort,
+    MeanMisses,
     NoLongerMeasured,
     QuantileExcused,
     ScorerChanged,
 )
-from gate.model.results import CalibratedJudge
+from gate.model.results import CalibratedJudge, accepted_by
 from tests.unit.decision.records import TRAJECTORY, cases, failed_trial, judge, lost_trial, once, stored, trial
 
-from .samples import ACCEPTED, COST, FAILED, INCONCLUSIVE, PASSED, REGRESSED, estimate
+from .samples import (
+    ACCEPTED,
+    BELOW,
+    COST,
+    FAILED,
+    INCONCLUSIVE,
+    NO_BASELINE,
+    NOT_COMPARED,
+    PASSED,
+    REGRESSED,
+    estimate,
+)
+from .samples import LOST as LOST_ALONE
 from .samples import RESPONSE as HELD
 
 RESPONSE = Criterion("response", "response", Scale.UNIT, threshold=0.9)
@@ -86,23 +97,39 @@ CAUSES: list[fact.Cause] = [
     fact.NotEnoughEvidence(("a",), ("b",)),
     fact.CasesBroke(tuple("abcdefg")),
     fact.CasesBroke(("a", "b"), (CaseTally("a", 0, 7, 5, 5), CaseTally("b", 0, 7, 4, 5)), 40),
+    fact.CasesBroke(("a",), (CaseTally("a", 0, 7, 5, 5),), 40),
     fact.SuiteGotWorse(("pass_rate",)),
     fact.SuiteGotWorse(("pass_rate",), suspects=(CaseTally("a", 1, 3, 5, 5),)),
     fact.SuiteGotWorse(("tool_trajectory_avg_score",), by_mean=False, fell=(fact.Fell("a", 0.9, 0.41),)),
-    fact.TradedOff(LOST, GAINED, named=True, gained_named=True, policy="block"),
-    fact.TradedOff(LOST, GAINED, named=False, gained_named=False, policy="warn", waits=("pass rate",)),
+    fact.TradedOff(LOST, GAINED, named=True, gained_named=True),
+    fact.TradedOff(LOST, GAINED, named=False, gained_named=False),
     fact.CriterionFails("tool_trajectory_avg_score"),
     fact.CriterionNotMeasured("latency"),
     fact.CutShort("the budget is spent", 2, 5),
     fact.AgentFails(0.0004),
-    fact.Doubted(),
+    fact.NothingPasses(12),
+    fact.NotShownFixed(1),
+    fact.NotShownFixed(3),
+    fact.SameAgent("0123456789abcdef"),
+    fact.ControlFell(("a",)),
+    fact.ControlFell(("a", "b")),
+    fact.CopiesLost(("a",)),
+    fact.CopiesLost(("a", "b")),
+    fact.Incomplete((fact.CriteriaNotCompared(("tone",)), fact.NothingPaired(12))),
 ]
 PROBLEMS: list[fact.Problem] = [
     fact.NoCases(),
     fact.AllQuarantined(),
     fact.Outage(25, 40, compared=True, error="timeout: 60 s"),
     fact.Outage(40, 40, compared=False, error=""),
-    fact.FailsAllOver(18, 40, 0, 200, 9, 24, "crash: HTTP 500"),
+    fact.FailuresNotConfirmed(3, FailuresGone(24)),
+    fact.FailuresNotConfirmed(1, found.NothingRerun()),
+    fact.UnexplainedFailures(2),
+    fact.LostDecide(8),
+    fact.LostDecide(0, 1),
+    fact.LostDecide(1, 2),
+    fact.Collapsed("rubric", 2, 6, copies=False),
+    fact.Collapsed("rubric", 12, 36, copies=True),
     fact.TooManyErrors(0.1004, 0.1, ""),
     fact.TooManyErrors(0.15, 0.1, ""),
     fact.CasesNotMeasured(("a",), 40, "unreachable: reset"),
@@ -110,17 +137,15 @@ PROBLEMS: list[fact.Problem] = [
     fact.CaseNotRecorded("a", 1, 5, ""),
     fact.CaseMostlyLost("a", 3, 5, ""),
 ]
-DOUBTS: list[fact.Doubt] = [
+GAPS: list[fact.Gap] = [
+    fact.Stated("the suite `evals` is gone"),
     fact.CriteriaNotCompared(("tone",)),
-    fact.CasesNotCompared(1, 2, 10),
-    fact.CasesNotCompared(0, 2, 10),
-    fact.CacheOrBroken(("c3",)),
+    fact.CriteriaNotCompared(("tone", "tools")),
+    fact.TooManyCasesGone(("a", "b", "c"), 24),
+    fact.EditedCasesMiss(("a",)),
+    fact.EditedCasesMiss(("a", "b")),
+    fact.NothingPaired(12),
     ChecksFellAway("claims", ("b", "c"), 10),
-    fact.ControlFell(("a",)),
-    fact.LostDecide(8),
-    fact.LostDecide(0, 1),
-    fact.LostDecide(1, 2),
-    FailuresGone(1),
 ]
 CHANGES: list[fact.RuleChange] = [
     fact.Stated("two"),
@@ -146,6 +171,8 @@ WARNINGS: list[fact.Caution] = [
     fact.ThinBaseline(3, 5, 1, typical=5),
     fact.ThinBaseline(3, 5, 2, typical=5, grows=False),
     fact.QuietRise("latency", 0.6),
+    fact.QuietRise("tool_trajectory_avg_score", -0.1, fact.Wording("a", "It is sunny.", "Sun, probably.")),
+    fact.QuietRise("tool_trajectory_avg_score", -0.1, fact.Wording("a", "", "Sun, probably.")),
     fact.ScoresUnmeasured("latency", 1, 80),
     fact.TrialsLost(1, 80),
     fact.FailuresExcused(12, 12, "crash: boom"),
@@ -163,7 +190,6 @@ WARNINGS: list[fact.Caution] = [
     fact.RepeatsAlike(cached=True),
     fact.CallsNotReported(("tools",)),
     fact.CallsNotReported(("tools", "order")),
-    fact.EmptyAnswers(8, 9, ("pii",)),
     fact.OneAnswer(9, 3, ("pii",)),
     fact.CasesUnchecked(("a",)),
     fact.CasesUnchecked(("a", "b"), were_checked=True),
@@ -180,25 +206,27 @@ FINDINGS: list[tuple[Criterion, AnyFinding]] = [
     (RESPONSE, found.HardFailure("a", 2, "deleted an account")),
     (RESPONSE, found.CasesNotScored("a", 1, 9, "no key")),
     (RESPONSE, found.CasesNotScored("a", 3, 9, "no key")),
-    (RESPONSE, found.NeverAnswered("a", 1, 9, "crash: x")),
     (RESPONSE, found.ScoresLost(80, 120, 0.1, "no key")),
     (RESPONSE, found.AppliesToNone()),
     (RESPONSE, found.AppliesNoMore()),
     (RESPONSE, found.MeanHolds(HeldMean(0.95, 0.9, 1))),
     (RATE, found.MeanHolds(HeldMean(0.5, 0.85, 10))),
     (RESPONSE, found.MeanExcused(HeldMean(0.2, 0.9, 4, before=0.1))),
-    (RESPONSE, found.MeanMisses(MISSED)),
-    (RESPONSE, found.MeanProvenShort(MISSED, 0.4)),
-    (RESPONSE, found.MeanProvenShort(MISSED, 0.89999)),
-    (RESPONSE, found.MeanProvenShort(MISSED, 0.9 - 1e-14)),
-    (RESPONSE, found.MeanMisses(HeldMean(0.7996, 0.8004, 4, before=0.79961))),
+    (RESPONSE, found.MeanMisses(MISSED, 12, None)),
+    (RESPONSE, found.MeanMisses(MISSED, 12, 0.1)),
+    *((RATE, found.MeanMisses(HeldMean(value, 0.8, 15), 45, 0.06)) for value in (0.79, 0.73, 0.7013)),
+    *((LATENCY, found.MeanMisses(HeldMean(value, 3.0, 12), 36, 0.2)) for value in (3.05, 3.3)),
+    (RESPONSE, found.MeanMisses(HeldMean(0.85, 0.9, 12), 36, 0.06, base_cases=True)),
+    (RESPONSE, found.MeanMisses(HeldMean(0.7996, 0.8004, 4, before=0.79961), 4, None)),
     (LATENCY, found.TrialBeyond("a", 3.0004, 3.0, 1)),
     (LATENCY, found.QuantileHolds(0.95, 2.9996, 3.0)),
     (RATE, found.LossNotExcluded(Change(-0.02, -0.10004, 0.06, 40), -0.10004, 0.1)),
-    (RESPONSE, found.MeanProvenShort(HeldMean(0.0, 0.9, 12, before=0.0, new_cases=11), 0.4)),
-    (RESPONSE, found.NoTrialReached(HeldMean(0.1, 0.9, 4, failed=3), 12)),
-    (RESPONSE, found.MeanOpen(MISSED, 12, too_few=False)),
-    (RESPONSE, found.MeanOpen(HeldMean(0.2, 0.9, 1, "own"), 1, too_few=True, more=1)),
+    (RESPONSE, found.MeanMisses(HeldMean(0.0, 0.9, 12, before=0.0, new_cases=11), 12, 0.05)),
+    (RESPONSE, found.MeanMisses(HeldMean(0.1, 0.9, 4, failed=3), 12, None)),
+    (RESPONSE, found.MeanMisses(HeldMean(0.5, 0.9, 4, measured=0.6), 12, None)),
+    (RESPONSE, found.MeanUnsure(MISSED, 8)),
+    (RESPONSE, found.OwnThresholdMissed(HeldMean(0.2, 0.9, 1, "own"), 3)),
+    (RESPONSE, found.OwnThresholdMissed(HeldMean(0.2, 0.9, 1, "own"), 3, more=2)),
     (RESPONSE, found.OwnThresholdsHold(2)),
     (RESPONSE, found.OwnThresholdsHold(3, 1)),
     (RESPONSE, found.OwnThresholdsHold(3, 2)),
@@ -221,14 +249,11 @@ FINDINGS: list[tuple[Criterion, AnyFinding]] = [
     (RATE, found.GotWorse(DROP, ("a", "b"))),
     (RATE, found.NeverPass((found.CaseTally("refund", 0, 11, 1, 1),))),
     (RATE, found.GotWorse(Change(-0.02, -0.06, 0.02, 40), ("a",))),
-    (RATE, found.TradeWarned(Change(0.02, -0.06, 0.1, 40), ("a",))),
-    (RATE, found.TradeAccepted(Change(0.02, -0.06, 0.1, 40))),
     (RATE, found.NotTested(Stage(StageKind.NOTHING))),
     (RATE, found.FailuresConfirmed(0.0004)),
 ]
 UNCONFIRMED: list[found.Unconfirmed] = [
     found.NothingRerun(),
-    found.ConfirmationSpared(),
     found.ConfirmationLost(9, 24),
     found.PerhapsProvider(20, 24, 24, 24, at_base=True),
     found.PerhapsProvider(20, 24, 0, 0, at_base=False),
@@ -317,7 +342,20 @@ def decided(verdict: str, stage: Stage, *, low: float = -0.29, e_value: float = 
     look = LookTest(1, p, 0.005, 500, {"pass rate": MetricTest(p, p, p)})
     evidence = EvidenceSummary(1, 10, {}, (look,), e_value, e_value, 500.0, ("a",), {}, {"pass rate": rate})
     row = replace(INCONCLUSIVE.criteria[0], criterion=replace(INCONCLUSIVE.criteria[0].criterion, name="pass rate"))
-    return replace(INCONCLUSIVE, criteria=(row,), outcome=Outcome(verdict, ("a",), stage, evidence))  # type: ignore[arg-type]
+    outcome = Outcome(verdict, ("a",), stage, evidence)  # type: ignore[arg-type]
+    change = Change(-0.1, low, 0.09, 10)
+    passed, cause = found.ChangeAllowed(change), fact.NoWorse(10, 10, low, fact.Uncompared())
+    open_, worse = replace(INCONCLUSIVE, criteria=(row,)), fact.SuiteGotWorse(("pass rate",))
+    suite = {
+        "PASS": replace(open_, verdict=Verdict.PASS, cause=cause, criteria=(_found(row, passed),)),
+        "REGRESSION": replace(open_, verdict=Verdict.REGRESSED, cause=worse, criteria=(_found(row, GotWorse(change)),)),
+        "INCONCLUSIVE": open_,
+    }[verdict]
+    return replace(suite, outcome=outcome)
+
+
+def _found(row: CriterionResult, finding: AnyFinding) -> CriterionResult:
+    return replace(row, verdict=finding.verdict, findings=(finding,))
 
 
 def with_evidence(suite: SuiteResult, **facts: Any) -> SuiteResult:
@@ -332,10 +370,13 @@ def with_rate(suite: SuiteResult, **facts: Any) -> SuiteResult:
     return with_evidence(suite, metrics={"pass rate": replace(suite.outcome.evidence.metrics["pass rate"], **facts)})
 
 
-def traded(policy: OnTradeoff, *waits: str, verdict: Verdict = Verdict.INCONCLUSIVE) -> SuiteResult:
-    """A suite in which one case improved and another broke."""
-    trade = fact.TradedOff(LOST, GAINED, named=True, gained_named=True, policy=policy, waits=waits)
-    return replace(INCONCLUSIVE, verdict=verdict, cause=trade, trade=trade)
+NARROW = replace(
+    BELOW, criteria=(replace(BELOW.criteria[0], findings=(MeanMisses(HeldMean(0.733, 0.8, 15), 45, 0.06),)),)
+)
+"""A threshold is missed by as much as chance would explain."""
+TRADE = fact.TradedOff(LOST, GAINED, named=True, gained_named=True)
+TRADED = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), cause=TRADE)
+"""A suite in which one case broke and others improved."""
 
 
 MOST = 2
@@ -437,7 +478,7 @@ def _proofs() -> Iterator[tuple[str, SuiteResult]]:
         at_look = decided("REGRESSION", Stage(StageKind.SUITE_LOOK, 1), p=0.0001)
         row = replace(at_look.criteria[0], criterion=replace(at_look.criteria[0].criterion, direction=way))
         yield f"the mean went the wrong way, better is {way.value}", replace(at_look, criteria=(row,))
-    short, fell = MeanProvenShort(HeldMean(0.0, 0.8, 12), 0.448), GotWorse(Change(-1.0, -1.0, -0.88, 12))
+    short, fell = MeanMisses(HeldMean(0.0, 0.8, 12), 12, 0.05), GotWorse(Change(-1.0, -1.0, -0.88, 12))
     held = Criterion("trajectory", "trajectory", Scale.UNIT, threshold=0.8)
     row = CriterionResult(held, Verdict.REGRESSED, (short, fell))
     worse = fact.SuiteGotWorse(("trajectory",), perhaps_drift=True, missed=("trajectory",), drift_moot=True)
@@ -460,7 +501,7 @@ def _proofs() -> Iterator[tuple[str, SuiteResult]]:
     yield "a case fails most times", replace(fails, crashes=CrashFacts(("c3",), 14, 23, 0, 23, "crash: x"))
     rates = replace(REGRESSED.criteria[0], candidate=estimate(0.9, 0.8, 0.95, 42), compared=(0.93, 0.95))
     rates = replace(rates, criterion=replace(rates.criterion, name="pass rate"))
-    whole = replace(traded("block", verdict=Verdict.REGRESSED), criteria=(rates,))
+    whole = replace(TRADED, criteria=(rates,))
     yield "a trade, and cases that are new", whole
     yield (
         "a trade of the same cases",
@@ -553,15 +594,20 @@ def _counted() -> Iterator[tuple[str, SuiteResult]]:
 
 
 def _to_do() -> Iterator[tuple[str, SuiteResult]]:
-    yield "a trade that blocks", traded("block", verdict=Verdict.REGRESSED)
-    yield "a trade that warns", traded("warn")
-    yield "a trade that warns, and something is open", traded("warn", "pass rate")
-    yield "a trade that is accepted, and something is open", traded("accept", "pass rate")
+    end = decided("INCONCLUSIVE", Stage(StageKind.END))
+    yield "a trade", TRADED
+    yield "a trade that was accepted", accepted_by(TRADED, "ann accepted this on 2026-11-02")
     yield (
         "a trade against another reference",
-        replace(INCONCLUSIVE, further=(replace(traded("warn"), reference="anchor"),), decided_by="anchor"),
+        replace(TRADED, cause=PASSED.cause, further=(replace(TRADED, reference="anchor"),), decided_by="anchor"),
     )
-    yield "a regression alone", replace(REGRESSED, criteria=REGRESSED.criteria[:1])
+    yield "a regression alone", replace(LOST_ALONE, criteria=LOST_ALONE.criteria[:1])
+    yield "not shown fixed", replace(LOST_ALONE, cause=fact.NotShownFixed(1))
+    yield "a loss that cannot be accepted", accepted_by(REGRESSED, "ann accepted this on 2026-11-02")
+    yield "a threshold is missed", BELOW
+    yield "a threshold is missed narrowly", NARROW
+    yield "no trial passes", replace(NO_BASELINE, verdict=Verdict.BELOW_THRESHOLD, cause=fact.NothingPasses(3))
+    yield "the same agent", replace(NO_BASELINE, cause=fact.SameAgent("0123456789abcdef"), has_baseline=True)
     yield "a shard", replace(INCONCLUSIVE, cause=fact.ShardMeasured(1, 2, 36, 12))
     yield "not measured", FAILED
     yield (
@@ -569,25 +615,26 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
         replace(FAILED, course=fact.Course(stopped="the budget of 5 minutes is spent")),
     )
     gone = replace(INCONCLUSIVE.criteria[0], not_compared=NoLongerMeasured())
-    doubts: list[tuple[tuple[fact.Doubt, ...], tuple[CriterionResult, ...]]] = [
-        ((fact.CasesNotCompared(10, 2, 24),), ()),
-        ((fact.CasesNotCompared(3, 0, 24),), ()),
-        ((fact.CriteriaNotCompared(("pass_rate",)),), (gone,)),
-        (
-            (fact.CriteriaNotCompared(("pass_rate",)), fact.CasesNotCompared(0, 5, 24)),
-            (replace(gone, not_compared=ScorerChanged()),),
-        ),
-        ((fact.UnexplainedFailures(1), FailuresGone(24)), ()),
-        ((fact.Stated("the suite is gone"),), ()),
-        ((fact.ControlFell(("a",)),), ()),
-        ((fact.CacheOrBroken(("a",)),), ()),
-        ((fact.LostDecide(3),), ()),
-    ]
-    for held, criteria in doubts:
-        yield (
-            ", ".join(type(one).__name__ for one in held),
-            replace(INCONCLUSIVE, cause=fact.Doubted(), doubts=held, criteria=criteria),
-        )
+    yield "not compared: a criterion and cases", NOT_COMPARED
+    for gap, criteria in (
+        (fact.CriteriaNotCompared(("pass_rate",)), (gone,)),
+        (fact.CriteriaNotCompared(("pass_rate",)), (replace(gone, not_compared=ScorerChanged()),)),
+        (fact.NothingPaired(24), ()),
+        (fact.Stated("the suite `evals` is gone"), ()),
+    ):
+        bare = replace(PASSED, verdict=Verdict.NOT_COMPARED, cause=fact.Incomplete((gap,)), criteria=criteria)
+        yield f"not compared: {type(gap).__name__}, {len(criteria)} rows", bare
+    for problem in (
+        fact.UnexplainedFailures(1),
+        fact.FailuresNotConfirmed(3, FailuresGone(24)),
+        fact.LostDecide(3),
+        fact.Collapsed("rubric", 2, 6, copies=False),
+        fact.Collapsed("rubric", 12, 36, copies=True),
+    ):
+        cause = fact.CouldNotMeasure(problem)
+        yield f"could not measure: {type(problem).__name__}", replace(PASSED, verdict=Verdict.ERROR, cause=cause)
+    for noise in (fact.ControlFell(("a",)), fact.CopiesLost(("a",))):
+        yield f"noise: {type(noise).__name__}", replace(end, cause=noise)
     yield "a criterion is gone, and another is open", replace(INCONCLUSIVE, criteria=(*INCONCLUSIVE.criteria, gone))
     dear = found.ChangeAllowed(Change(0.782, 0.448, 1.193, 40))
     cost = CriterionResult(
@@ -607,8 +654,7 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
     two = (found.MeanHolds(MISSED), found.ChangeUnbounded(DROP))
     for name, findings, verdict in (
         ("two findings, one of which decides", two, Verdict.INCONCLUSIVE),
-        ("not compared", (found.NotCompared(ScorerChanged()), GotWorse(DROP)), Verdict.INCONCLUSIVE),
-        ("not confirmed", (found.NotConfirmed(FailuresGone(24)), GotWorse(DROP)), Verdict.INCONCLUSIVE),
+        ("not compared", (found.NotCompared(ScorerChanged()), GotWorse(DROP)), Verdict.NOT_COMPARED),
         ("excused", (found.MeanExcused(HeldMean(0.0, 0.9, 3, before=0.0)),), Verdict.PASS),
         ("failures that count", (found.MeanHolds(HeldMean(0.917, 0.8, 12, failed=1)),), Verdict.PASS),
     ):

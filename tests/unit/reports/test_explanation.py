@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -10,20 +12,20 @@ from msgspec.structs import replace
 from gate.commands.texts.explain import rule_lines
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
+from gate.decision.rows import spent
 from gate.decision.trade import proven_by_mean
-from gate.decision.verdict import spent
-from gate.model import CriterionResult, OnTradeoff, Stage, StageKind, SuiteResult, Verdict
+from gate.model import CriterionResult, Stage, StageKind, SuiteResult, Verdict, accepted_by
 from gate.model import facts as fact
 from gate.model import findings as found
 from gate.model.evidence import RepeatsTest
-from gate.model.findings import CaseTally, NoLongerMeasured
+from gate.model.findings import CaseTally
 from gate.reports import explanation
-from gate.reports.headline import accepting_helps, next_step
+from gate.reports.headline import next_step
 from gate.reports.labels import same_cause
 from gate.reports.reasons import is_excused
 
-from .samples import FAILED, INCONCLUSIVE, PASSED, REGRESSED
-from .situations import LATENCY, RESPONSE, decided, suites, traded, with_evidence
+from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED
+from .situations import LATENCY, NARROW, RESPONSE, decided, suites, with_evidence, with_rate
 
 OPEN = INCONCLUSIVE.criteria[0].criterion
 
@@ -97,42 +99,82 @@ def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
     assert not is_excused(CriterionResult(RESPONSE, Verdict.PASS, (found.OwnThresholdsHold(3),)))
 
 
-GONE = replace(INCONCLUSIVE.criteria[0], not_compared=NoLongerMeasured())
+@pytest.mark.parametrize(
+    ("suite", "can"),
+    [
+        (LOST, True),
+        (REGRESSED, False),  # a threshold is missed, too
+        (replace(LOST, if_accepted=Verdict.BELOW_THRESHOLD), False),  # a mean that was excused is so no more
+        (NOT_COMPARED, True),
+        (replace(NOT_COMPARED, below=("tone",)), False),
+        *((suite, False) for suite in (PASSED, INCONCLUSIVE, FAILED, BELOW)),
+    ],
+)
+def test_a_loss_and_what_was_not_compared_can_be_accepted_unless_a_threshold_is_missed(
+    suite: SuiteResult, can: bool
+) -> None:
+    accepted = accepted_by(suite, "ann")
+    assert suite.is_acceptable is can
+    assert (accepted.accepted, accepted.standing) == (("ann", Verdict.PASS) if can else ("", suite.verdict))
 
 
-def doubted(*doubts: fact.Doubt, criteria: tuple[CriterionResult, ...] = ()) -> SuiteResult:
-    return replace(INCONCLUSIVE, cause=fact.Doubted(), doubts=doubts, criteria=criteria)
+@pytest.mark.parametrize("suite", [REGRESSED, LOST, BELOW, NOT_COMPARED, INCONCLUSIVE, FAILED])
+def test_there_is_something_to_do_about_each_verdict_but_a_pass(suite: SuiteResult) -> None:
+    assert next_step(suite)
+    assert ("accept it" in next_step(suite)) is suite.is_acceptable
+    assert next_step(replace(suite, accepted="ann")) == ""
+
+
+def test_there_is_nothing_to_do_about_a_pass_or_a_shard() -> None:
+    shard = replace(INCONCLUSIVE, cause=fact.ShardMeasured(1, 2, 36, 12))
+    assert (next_step(PASSED), next_step(shard), next_step(ACCEPTED)) == ("", "", "")
+
+
+PROVEN = decided("REGRESSION", Stage(StageKind.CASE_RERUNS))
 
 
 @pytest.mark.parametrize(
-    ("suite", "helps"),
+    ("suite", "told"),
     [
-        (replace(REGRESSED, criteria=REGRESSED.criteria[:1]), True),
-        (REGRESSED, False),  # a threshold is missed, too
-        (PASSED, False),
-        (INCONCLUSIVE, False),
-        (FAILED, False),
-        (doubted(fact.CasesNotCompared(3, 0, 24)), True),
-        (doubted(fact.CriteriaNotCompared(("pass_rate",)), criteria=(GONE,)), True),
-        (doubted(fact.Stated("the suite is gone")), True),
-        (doubted(fact.ControlFell(("a",))), False),
-        (doubted(fact.CacheOrBroken(("a",))), False),
-        (doubted(fact.LostDecide(3)), False),
+        (with_evidence(PROVEN, highest_e_value=1000.0), "fewer than 1 of 1,000 runs"),
+        (with_evidence(PROVEN, highest_e_value=500.0), "fewer than 1 of 500 runs"),
+        (with_evidence(PROVEN, highest_e_value=499.0), ""),  # proves nothing, and nothing else does
+        (decided("REGRESSION", Stage(StageKind.SUITE_LOOK, 1), p=0.004), "fewer than 1 of 200 runs"),
+        (decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14), "14 % of runs"),
+        (replace(PROVEN, outcome=None, cause=fact.AgentFails(0.0004)), "fewer than 1 of 1,000 runs"),
+        (replace(PROVEN, outcome=None, cause=fact.NotShownFixed(1)), ""),
+        (decided("PASS", Stage(StageKind.CERTIFIED, 1)), "a drop of about 31 points"),
+        (with_rate(decided("PASS", Stage(StageKind.CERTIFIED, 1)), detectable=1.0), ""),
+        (replace(decided("PASS", Stage(StageKind.CERTIFIED, 1)), warnings=(fact.ThinBaseline(4, 5, 1),)), "thin"),
+        (NARROW, "in 13 % of runs"),
+        (BELOW, ""),  # by far
+        *((suite, "") for suite in (NO_BASELINE, NOT_COMPARED, FAILED)),
     ],
 )
-def test_accepting_is_offered_where_it_helps(suite: SuiteResult, helps: bool) -> None:
-    assert accepting_helps(suite) is helps
+def test_how_sure_a_verdict_is(suite: SuiteResult, told: str) -> None:
+    said = explanation.how_sure(suite)
+    assert told in said
+    assert bool(said) is bool(told)
+    assert explanation.opening(suite)[:1] == ((said,) if said else ())
 
 
-@pytest.mark.parametrize("policy", ["block", "warn", "accept"])
-def test_there_is_something_to_do_about_a_trade_unless_it_is_accepted(policy: OnTradeoff) -> None:
-    trade = traded(policy, verdict=Verdict.REGRESSED if policy == "block" else Verdict.INCONCLUSIVE)
-    assert (next_step(trade) == "") is (policy == "accept")
-    assert (next_step(PASSED), next_step(replace(PASSED, cause=fact.ShardMeasured(1, 2, 36, 12)))) == ("", "")
+def test_it_is_told_how_sure_the_comparison_is_that_decided() -> None:
+    anchor = replace(with_evidence(PROVEN, highest_e_value=1000.0), reference="anchor")
+    suite = replace(PASSED, verdict=Verdict.REGRESSED, further=(anchor,), decided_by="anchor")
+    assert explanation.how_sure(suite) == explanation.how_sure(anchor) != ""
 
 
-def test_a_proof_that_the_headline_tells_is_not_told_again() -> None:
+PROOF = re.compile(r"\d/\d|e-value|\bp = |ruled out|confidence|[\d.]+ to [−+\d]|\[[−+\d]")
+"""A pooled tally, a statistic or an interval: they stand further down."""
+
+
+def test_what_is_read_first_has_no_statistics() -> None:
+    told = {name: f"{explanation.headline(suite)}\n{explanation.how_sure(suite)}" for name, suite in suites()}
+    assert not {name: text for name, text in told.items() if PROOF.search(text)}
+
+
+def test_a_proof_is_told_below_the_headline_that_names_its_cases() -> None:
     cause = fact.CasesBroke(("a",), (CaseTally("a", 0, 7, 5, 5),), 40)
     suite = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), cause=cause)
-    assert "5/5" in explanation.headline(suite)
+    assert "1 of 40 cases broke: a" in explanation.headline(suite)
     assert not any("5/5" in line for line in explanation.story(suite))

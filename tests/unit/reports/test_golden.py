@@ -30,7 +30,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model import facts as fact
-from gate.model.findings import AnyFinding, Apart, NotCompared, NotConfirmed, Unconfirmed
+from gate.model.findings import AnyFinding, Apart, FailuresGone, NotCompared, Unconfirmed
 from gate.pipeline.history import Histories, Unread
 from gate.reports import console, explanation, headline, html, junit, labels, replayed
 from gate.reports import formatting as figures
@@ -41,7 +41,7 @@ from gate.reports.markdown import Place
 from gate.reports.reasons import reason, stage_text, unconfirmed, why_apart
 
 from . import situations as given
-from .samples import ACCEPTED, BROKEN, PASSED, REGRESSED, RESULTS, result
+from .samples import ACCEPTED, BROKEN, NOT_COMPARED, OK_CASES, PASSED, REGRESSED, RESULTS, result
 from .test_by_tag import TAGGED, composite, group
 from .test_history import CHANGED, DECLINING, FALLEN, FLAT, SHORT
 from .test_lineup import lineup as compared
@@ -60,16 +60,19 @@ def test_the_published_schema() -> None:
     agrees(GOLDEN / "result.schema.json", json.dumps(schema(), indent=2) + "\n")
 
 
+BARE = replace(REGRESSED, cases=OK_CASES)
+"""Without cases whose calls the headline would tell of."""
+
+
 def facts() -> Iterator[str]:
     crashed = replace(PASSED, crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x"))
-    doubts = (fact.Stated("the rules moved"), fact.UnexplainedFailures(2))
     for cause in given.CAUSES:
-        yield told(cause, explanation.headline(replace(REGRESSED, cause=cause, doubts=doubts)))
+        yield told(cause, explanation.headline(replace(BARE, cause=cause)))
     for problem in given.PROBLEMS:
         unmeasured = replace(PASSED, verdict=Verdict.ERROR, cause=fact.CouldNotMeasure(problem), has_baseline=False)
         yield told(problem, explanation.headline(unmeasured))
-    for doubt in given.DOUBTS:
-        yield told(doubt, explanation.doubt(replace(PASSED, doubts=(doubt,))))
+    for gap in given.GAPS:
+        yield told(gap, explanation.headline(replace(NOT_COMPARED, cause=fact.Incomplete((gap,)))))
     for change in given.CHANGES:
         yield told(change, *explanation.changes(replace(PASSED, changes=(change,))))
     for warning in given.WARNINGS:
@@ -147,9 +150,7 @@ def ones() -> Iterator[str]:
     one = replace(PASSED, crashes=crashes, course=course)
     yield told("story", *explanation.story(one))
     for cause in given.ones(fact.Cause):
-        yield told(cause, explanation.headline(replace(one, cause=cause, doubts=(fact.LostDecide(1, 1),))))
-    for doubt in given.ones(fact.Doubt):
-        yield told(doubt, explanation.doubt(replace(one, doubts=(doubt,))))
+        yield told(cause, explanation.headline(replace(one, cause=cause)))
     for change in given.ones(fact.RuleChange):
         yield told(change, *explanation.changes(replace(one, changes=(change,))))
     for warning in given.ones(fact.Caution):
@@ -189,7 +190,7 @@ SAMPLES = {name: found for name, found in RESULTS.items() if name != "hostile"} 
         replace(PASSED, cases=(replace(BROKEN[0], status=CaseStatus.QUARANTINED, quarantine="ann, until 2026-12-01"),))
     ),
     "of no known price": result(replace(PASSED, cost_usd=None, judge_cost_usd=0.1)),
-    "a trade": result(replace(given.traded("warn"), cases=REGRESSED.cases)),
+    "a trade": result(replace(given.TRADED, cases=REGRESSED.cases)),
     "without a commit": result(replace(PASSED, commit=None, baseline=BaselineInfo(None, trials_per_case=5))),
 }
 
@@ -238,11 +239,13 @@ def test_the_words(of: Callable[[], Iterator[str]]) -> None:
         (given.PROBLEMS, fact.Problem, set()),
         (given.CHANGES, fact.RuleChange, set()),
         (given.WARNINGS, fact.Caution, set()),
-        ([one for _, one in given.FINDINGS], AnyFinding, {NotCompared, NotConfirmed}),
+        (given.GAPS, fact.Gap, set()),
+        (given.UNCONFIRMED, Unconfirmed, {FailuresGone}),
+        ([one for _, one in given.FINDINGS], AnyFinding, {NotCompared}),
     ],
 )
 def test_no_kind_is_left_out(given: list[Any], union: Any, but: set[type]) -> None:
-    """The two that keep others from deciding stand in a story each."""
+    """One that keeps others from deciding stands in a story, and failures that are gone beside a problem."""
     assert {type(one) for one in given} == set(get_args(union)) - but
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode
-from gate.model import CaseResult, CaseStatus, Result, Verdict
+from gate.model import CaseResult, CaseStatus, Result, Verdict, accepted_by
 from gate.pipeline.verdict import result_of
 from gate.reports.checks import MOST_SECONDS
 from gate.reports.junit import render
@@ -88,8 +88,7 @@ def test_an_accepted_regression_hides_nothing_else_that_fails() -> None:
     undecided = replace(PASSED, suite_id="other", verdict=Verdict.INCONCLUSIVE, criteria=(), cases=())
     blocked = document(Result((ACCEPTED, undecided), Verdict.REGRESSED, ExitCode.FAILED))
     assert any(test.find("failure") is not None for test in blocked.iter("testcase"))
-    missed = replace(ACCEPTED.criteria[0], verdict=Verdict.BELOW_THRESHOLD)
-    suite = replace(ACCEPTED, criteria=(missed,), cases=())
+    suite = accepted_by(REGRESSED, "ann")
     assert exit_code([suite], Settings()) is ExitCode.FAILED
     below = document(result_of([suite], Settings(), command=""))
     assert any(test.find("failure") is not None for test in below.iter("testcase"))
