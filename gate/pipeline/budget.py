@@ -101,7 +101,7 @@ class RunBudget(Struct):
 
     def lacks(self, runs: int) -> str:
         """Return which budget has no room for so many more runs, at what those so far took; empty if each has."""
-        limits, more = self.limits, runs / max(1, self.runs)
+        limits, more = self.limits, runs / self.runs if self.runs else 0.0
         usd, minutes = self.usd + self.judge.spent_usd, (monotonic() - self.started) / 60
         spent = (
             ("runs", limits.runs, float(self.launched), float(runs)),

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from msgspec import structs
 from msgspec.structs import replace
 
-from gate.baselines.beside import EPOCHS, with_base
+from gate.baselines.beside import EPOCHS, useless, with_base
 from gate.baselines.pairing import Pairing, Reference, pair, reported_before
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
@@ -177,9 +177,8 @@ class SuiteRun:
                         await self._run(part, self._of_base)
             except GateError as error:  # the change is judged by thresholds then
                 self._tell(f"could not be run beside: {error}")
-        lost = [trial.error for trial in self._of_base if trial.error is not None]
-        if lost and len(lost) == len(self._of_base):
-            self._tell(f"answered in none of {count(len(lost), 'trial')} and is not compared with: {lost[-1].message}")
+        if self._of_base and (why := useless(self.journal.header, self._of_base)):
+            self._tell(f"is no yardstick: {why}")
         if self.settings.runs is not None:
             self.settings = replace(self.settings, runs=max(0, self.settings.runs - len(self._of_base)))
         self._pair()
@@ -285,6 +284,7 @@ class SuiteRun:
             stopped=self.session.run_budget.stopped,
             reported=self.reported,
             selected=bool(self.plan.deselected),
+            excuses=not (self._references and self._references[0].beside),
         )
         return wanted(known) if paired is self.pairings[-1] else next_step(known, verdict_only=True)
 

@@ -486,7 +486,7 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
         selected=header.selected,
         gaps=[Stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if is_stored else ()))],
         earlier=terms.earlier,
-        excuses=not (terms.anchored or terms.release) and reference.info.provenance != "unproven",
+        excuses=not (terms.anchored or terms.release or reference.beside) and reference.info.provenance != "unproven",
     )
     found = replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
     if reference.beside and isinstance(found.cause, SuiteGotWorse):  # the base's agent was run now

@@ -766,7 +766,9 @@ def _run_beside(found: fact.BaseRunBeside) -> str:
 def _change(found: fact.RuleChange) -> str:
     match found:
         case fact.BaseRunBeside():
-            return "no baseline is stored yet: `gate baseline save` on the default branch spares runs of the base's agent"
+            return (
+                "no baseline is stored yet: `gate baseline save` on the default branch spares runs of the base's agent"
+            )
         case fact.Stated():
             return found.text
         case fact.AnsweredBy():
