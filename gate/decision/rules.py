@@ -29,6 +29,7 @@ from gate.model.facts import (
     BaselineMoved,
     CasesNeverPass,
     Cause,
+    CopiesLost,
     CouldNotMeasure,
     CriteriaNotCompared,
     CriterionFails,
@@ -71,7 +72,7 @@ class Table(Struct, frozen=True):
     failures_prove: float | None = None
     """The p-value at which agent failures that came again prove a loss by themselves; None if they do not."""
     not_confirmed: FailuresNotConfirmed | None = None
-    """Why a block that would rest on agent failures is not believed. The rows leave those failures out."""
+    """Why a block that rests on agent failures is not believed: then rules 2 and 3 do not apply."""
     lost: LostDecide | None = None
     """Trials that could not be measured, if they could turn the verdict."""
 
@@ -99,6 +100,8 @@ def outage(table: Table) -> Cause | None:
 
 def loss(table: Table) -> Cause | None:
     """A loss is proven against the base."""
+    if table.not_confirmed is not None:
+        return None
     if table.failures_prove is not None:
         return AgentFails(table.failures_prove)
     rows = table.with_verdict(Verdict.REGRESSED)
@@ -128,14 +131,25 @@ def regressed_ago(earlier: tuple[Verdict, ...]) -> int:
 
 def missed_threshold(table: Table) -> Cause | None:
     """Sampling has ended, and a blocking mean, limit or hard rule is on the wrong side."""
+    if table.not_confirmed is not None:
+        return None
     comparison = table.comparison
     for criterion in comparison.criteria:
         if criterion.hard and criterion.blocking and hard_failures(comparison, criterion):
             return CriterionFails(criterion.name)
-    for row in table.blocking:
-        if any(finding.verdict is Verdict.BELOW_THRESHOLD for finding in row.findings):
-            return CriterionFails(row.criterion.name)
-    return _nothing_passes(comparison)
+    missed = below(table)
+    return CriterionFails(missed[0]) if missed else _nothing_passes(comparison)
+
+
+def below(table: Table) -> tuple[str, ...]:
+    """Return the blocking criteria of which a mean, a limit or a hard rule is on the wrong side."""
+    if table.not_confirmed is not None:
+        return ()
+    return tuple(
+        row.criterion.name
+        for row in table.blocking
+        if any(finding.verdict is Verdict.BELOW_THRESHOLD for finding in row.findings)
+    )
 
 
 def _nothing_passes(comparison: Comparison) -> Cause | None:
@@ -206,6 +220,8 @@ def noise(table: Table) -> Cause | None:
     if rows:
         never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
         return CasesNeverPass(never) if never else not_enough_evidence(rows, table.cases)
+    if comparison.repeats.lost and not table.same_as:
+        return CopiesLost(comparison.repeats.lost)
     if (fell := control_fell(comparison)) is not None:
         return fell
     if not comparison.paired and not table.same_as and not _is_held_to_anything(comparison):

@@ -23,7 +23,7 @@ from gate.decision.crashes import (
 from gate.decision.facts import changes, course, warnings
 from gate.decision.replayed import replayed_share
 from gate.decision.rows import outcome_values, rows_of
-from gate.decision.rules import Table, if_accepted, judge, loss, missed_threshold
+from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_threshold
 from gate.decision.tags import by_group, where
 from gate.model import Outcome, Side, SuiteResult, ToolTime, Verdict, tool_times
 from gate.model.facts import FailuresNotConfirmed, Gap, LostDecide
@@ -81,7 +81,7 @@ def _with_failures_settled(table: Table, of: Callable[[Comparison], Table]) -> T
     if is_of_provider(comparison, why):
         return without
     failed = sum(trial.failed for trial in comparison.errors)
-    return replace(without, not_confirmed=FailuresNotConfirmed(failed, why))
+    return replace(table, not_confirmed=FailuresNotConfirmed(failed, why))
 
 
 def _blocks(table: Table) -> bool:
@@ -121,11 +121,7 @@ def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
         crashes=crash_facts(comparison),
         outcome=table.outcome,
         if_accepted=if_accepted(table),
-        below=tuple(
-            row.criterion.name
-            for row in table.blocking
-            if any(finding.verdict is Verdict.BELOW_THRESHOLD for finding in row.findings)
-        ),
+        below=below(table),
     )
     return result if verdict_only else _shown(table, result)
 

@@ -286,6 +286,15 @@ class ControlFell(Fact, frozen=True):
     cases: tuple[str, ...]
 
 
+class CopiesLost(Fact, frozen=True):
+    """Cases that passed each time and now fail each time, of an agent whose repeats within a run are identical.
+
+    A cache that drew worse answers looks like this, and so does a deterministic agent that broke.
+    """
+
+    cases: tuple[str, ...]
+
+
 class TradedOff(Fact, frozen=True):
     """Cases are proven worse and others better, and no mean that is compared fell."""
 
@@ -365,6 +374,7 @@ Cause = (
     | SameAgent
     | Incomplete
     | ControlFell
+    | CopiesLost
     | CutShort
     | AgentFails
 )

@@ -32,6 +32,7 @@ from gate.model import (
 from gate.model import facts as fact
 from gate.model.findings import CasesNotScored, CaseTally, ChecksFellAway, TrialExcused
 from gate.reports import draws
+from gate.reports.behaviour import changed_behaviour
 from gate.reports.by_tag import where
 from gate.reports.formatting import (
     TYPICAL,
@@ -51,8 +52,10 @@ from gate.reports.formatting import (
 from gate.reports.reasons import (
     RULED_OUT,
     broken_of,
+    fails,
     fails_besides,
     failures_confirmed,
+    narrow_miss_of,
     never_pass,
     quantile,
     reason,
@@ -92,7 +95,7 @@ def headline(suite: SuiteResult) -> str:
 
 
 def _headline(suite: SuiteResult) -> str:
-    text = _cause(suite) + _thin(suite)
+    text = _cause(suite)
     if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
         text = f"{text}; {crashes(suite, suite.crashes)}"
     if place := where(suite):
@@ -142,7 +145,55 @@ def opening(suite: SuiteResult) -> tuple[str, ...]:
     """What stands right below the headline, before any figure: what answers now, where the headline does not say so."""
     said = headline(suite)
     found = (one for one in suite.changes if isinstance(one, fact.AnsweredBy) and answered_by(one) not in said)
-    return tuple(map(_change, found))
+    return tuple(filter(None, (how_sure(suite), *map(_change, found))))
+
+
+def how_sure(suite: SuiteResult) -> str:
+    """Return how sure the verdict is, in one sentence; empty if it is no matter of chance."""
+    by = next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), suite)
+    match suite.verdict:
+        case Verdict.REGRESSED:
+            return _of_unchanged(by)
+        case Verdict.PASS:
+            return _seen(by)
+        case Verdict.BELOW_THRESHOLD:
+            row = _row(by, by.cause.criterion) if isinstance(by.cause, fact.CriterionFails) else None
+            return narrow_miss_of(row) if row is not None else ""
+        case Verdict.INCONCLUSIVE if not isinstance(by.cause, fact.BaselineMoved):
+            look = by.outcome.evidence.last_look if by.outcome is not None else None
+            return "" if look is None else f"an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs"
+        case _:
+            return ""
+
+
+RARE = (1_000, 500, 200, 100, 50)
+"""Numbers of runs that a chance is told by."""
+
+
+def _of_unchanged(suite: SuiteResult) -> str:
+    """Return in how few runs an unchanged agent would look like this."""
+    cause, outcome = suite.cause, suite.outcome
+    chances = [cause.p] if isinstance(cause, fact.AgentFails) else []
+    if outcome is not None and outcome.verdict == "REGRESSION":
+        evidence = outcome.evidence
+        chances += [look.p for look in evidence.looks if look.blocks]
+        chances += [test.p for test in evidence.repeats if test.blocks]
+        if evidence.highest_e_value is not None and evidence.highest_e_value >= evidence.e_threshold:
+            chances.append(1 / evidence.highest_e_value)
+    runs = next((n for n in RARE if chances and min(chances) * n <= 1), None)
+    return "" if runs is None else f"an unchanged agent would look like this in fewer than 1 of {runs:,} runs"
+
+
+def _seen(suite: SuiteResult) -> str:
+    """Return what a pass could have seen: of a thin baseline what it cannot, else which drop shows mostly."""
+    if thin := _thin(suite):
+        return thin.removeprefix("; ")
+    outcome = suite.outcome
+    rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
+    if rate is None or rate.detectable is None or rate.detectable >= 1:
+        return ""
+    drop = f"a drop of about {_about(rate.detectable)}"
+    return f"in {count(rate.cases, 'case')} like these a case that breaks is found, and {drop} in four of five runs"
 
 
 LONG = 3
@@ -171,6 +222,7 @@ _Compared = (
     | fact.TradedOff
     | fact.BaselineMoved
     | fact.ControlFell
+    | fact.CopiesLost
     | fact.CriterionFails
     | fact.CriterionNotMeasured
 )
@@ -183,10 +235,7 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:
             cases = of if cause.checked == cause.cases else f"{cause.checked} of {of}"
             return f"every threshold holds over {cases}{_uncompared(cause.uncompared)}"
         case fact.NoWorse():
-            bound = _bound(cause.rate_low, cause.rate_cases)
-            than = "" if suite.reference else " than the baseline"
-            said = f"no worse{than} over {count(cause.cases, 'case')}"
-            return said + bound + _uncompared(cause.uncompared)
+            return f"no loss found over {count(cause.cases, 'case')}{_uncompared(cause.uncompared)}"
         case fact.NothingDecides():
             return "nothing to judge yet: no threshold, and no baseline"
         case fact.NotEnoughEvidence():
@@ -195,7 +244,7 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:
         case fact.CasesNeverPass():
             return never_pass(cause.cases)
         case fact.CasesBroke():
-            return _broke(cause, counted=not _always_fails(suite))
+            return _broke(suite, cause)
         case fact.SuiteGotWorse():
             return _got_worse(suite, cause)
         case fact.TradedOff():
@@ -204,12 +253,18 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:
             fell = f"{listing(causes(suite, cause.criteria))} fell against the stored baseline"
             what = "its newest runs" if cause.before else "the base commit's agent run now"
             return f"{fell}, but not against {what}: drift or luck, not shown to be this change"
+        case fact.CopiesLost():
+            fail = "fails" if len(cause.cases) == 1 else "fail"
+            lost = f"{listing(cause.cases)} passed each time and now {fail} each time"
+            why = "repeats are copies of one answer: a cache would look like this, and so would an agent that broke"
+            return f"{lost}, and {why}; a second stored run tells"
         case fact.ControlFell():
             fail = "fails" if len(cause.cases) == 1 else "fail"
             now = f"passed in each stored trial, and now {fail} in each, of the base commit's agent too"
             return f"{listing(cause.cases)} {now}: the provider moved, or that agent is not what was stored"
         case fact.CriterionFails():
-            return f"{cause.criterion} fails: {_reason_of(suite, cause.criterion)}"
+            row = _row(suite, cause.criterion)
+            return f"{cause.criterion} fails" if row is None else f"{cause.criterion} {fails(row)}"
         case fact.CriterionNotMeasured():
             lost, said = "could not be measured", _reason_of(suite, cause.criterion)
             return f"{cause.criterion} {said if _names_loss(suite, cause.criterion) else f'{lost}: {said}'}"
@@ -253,11 +308,12 @@ def _always_fails(suite: SuiteResult) -> bool:
     return set(cause.cases) == set(found.cases) and found.failed == found.trials
 
 
-def _broke(cause: fact.CasesBroke, *, counted: bool) -> str:
-    """``2 of 10 cases broke, 10/10 → 0/8: a, b``: the trials that prove it, of both sides together."""
+def _broke(suite: SuiteResult, cause: fact.CasesBroke) -> str:
+    """Return what the broken cases have in common: ``the agent no longer calls look_up (2 of 10 cases: a, b)``."""
     of = f"{len(cause.cases)} of {count(cause.of, 'case')}" if cause.of else count(len(cause.cases), "case")
-    counts = f", {pooled(cause.moved)}" if cause.moved and counted else ""
-    return f"{of} broke{counts}: {listing(cause.cases)}"
+    if does := changed_behaviour(suite):
+        return f"the agent {does} ({of}: {listing(cause.cases)})"
+    return f"{of} broke: {listing(cause.cases)}"
 
 
 def _got_worse(suite: SuiteResult, cause: fact.SuiteGotWorse) -> str:
@@ -296,10 +352,10 @@ def trade(suite: SuiteResult, found: fact.TradedOff) -> str:
     lost, gained = found.lost, found.gained
     broke = f"{count(len(lost), 'case')} broke" if found.named else "some cases got worse, most suspect"
     named = listing(one.case_id for one in gained)
-    improved = f"{len(gained)} improved ({pooled(gained)}: {named})"
+    improved = f"{len(gained)} improved ({named})"
     if not found.gained_named:
-        improved = f"others improved as a group, most clearly {named} ({pooled(gained)})"
-    sides = [f"{broke} ({pooled(lost)}: {listing(one.case_id for one in lost)})", improved]
+        improved = f"others improved as a group, most clearly {named}"
+    sides = [f"{broke} ({listing(one.case_id for one in lost)})", improved]
     return f"a trade: {' and '.join(sides)}{_rates(suite)}"
 
 

@@ -341,6 +341,26 @@ def _open(one: found.QuantileOpen) -> str:
     return f"too few to tell: {after}" if one.too_few else f"too close to call after {after}"
 
 
+def fails(row: CriterionResult) -> str:
+    """Return how a criterion fails by itself: ``is 0.73, below its threshold of 0.80 (5 cases)``."""
+    missed = next((one for one in row.findings if isinstance(one, found.MeanMisses)), None)
+    if missed is None:
+        return f"fails: {reason(row)}"
+    mean = missed.mean
+    value, least = figures((mean.value, mean.threshold), row.criterion.scale)
+    side = "below" if row.criterion.direction is Direction.HIGHER else "above"
+    whose = "of the base's own cases " if missed.base_cases else ""
+    fell = f", {failed_as(mean)}" if mean.failed else ""
+    corrected = f", corrected from {figures((mean.measured,), row.criterion.scale)[0]}" if mean.measured else ""
+    return f"{whose}is {value}, {side} its threshold of {least} ({count(mean.cases, 'case')}{fell}{corrected})"
+
+
+def narrow_miss_of(row: CriterionResult) -> str:
+    """Return how narrow a criterion's miss is, if it is narrow; else empty."""
+    missed = next((one for one in row.findings if isinstance(one, found.MeanMisses)), None)
+    return "" if missed is None else narrow_miss(missed, row.criterion)
+
+
 CLEAR = 1.645
 """Standard errors from which on an agent exactly at the threshold shows such a miss in at most 5 % of runs."""
 

@@ -218,6 +218,8 @@ SCORE = "overall_score"
 """The criterion that is EvalView's score."""
 CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "pii"}
 """The criterion that each check stands for."""
+SOURCE_THRESHOLDS = {SCORE: 70.0, CHECKS["hallucination"]: 1.0}
+"""What EvalView holds a test to that states no threshold of its own: its default ``min_score``, and no contradiction."""
 _MODELS: dict[str, type[BaseModel]] = {
     "": EvalViewFile,
     "input": InputModel,
@@ -270,6 +272,9 @@ def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
     if len(parts) < len(weights):  # EvalView's weights would rest on a part that no criterion measures
         found[SCORE] = {"weights": parts}
     found |= {name: {} for name in (SCORE, *case.options, *case.thresholds) if name not in found}
+    for name, threshold in SOURCE_THRESHOLDS.items():
+        if name in found and name not in case.thresholds:
+            found[name] = {"threshold": threshold, **found[name]}
     if file.thresholds.variance is not None:
         found["pass_rate"] = file.thresholds.variance.pass_rate
     return found

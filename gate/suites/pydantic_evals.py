@@ -145,7 +145,7 @@ def _judged(checks: _Checks, given: Mapping[str, Any]) -> bool:
     if given.keys() - {"rubric", "model", "include_input", "include_expected_output"} or not isinstance(rubric, str):
         return False
     checks.rubrics.append(Rubric(rubric, rubric, "FINAL_RESPONSE_QUALITY"))
-    checks.criteria[RUBRICS] = {}
+    checks.criteria[RUBRICS] = {"threshold": 1.0}  # an LLMJudge asserts
     return True
 
 

@@ -13,6 +13,7 @@ from gate.decision import Settings
 
 REPOSITORY = Path(__file__).parents[2]
 STEADY = [[1.0] * 5] * 20
+SLOW = pytest.mark.slow
 
 
 def cell(*, blocked: int = 0, inconclusive: int = 0, passed: int = 0, runs: float = 1.0) -> simulate.Cell:
@@ -71,9 +72,8 @@ def test_targets_are_of_worlds_that_are_simulated() -> None:
     assert set(simulate.TARGETS) <= set(names)
 
 
-@pytest.mark.parametrize(
-    ("name", "found", "said"),
-    [
+def test_what_is_said_of_a_target() -> None:
+    for name, found, said in [
         ("typical, N = 300, unchanged", cell(blocked=10, passed=990), "met"),
         ("typical, N = 300, unchanged", cell(blocked=40, passed=960), "**blocked ≤ 0.02 missed**"),
         ("typical, N = 300, unchanged", cell(blocked=22, passed=978), "blocked ≤ 0.02?"),
@@ -81,10 +81,8 @@ def test_targets_are_of_worlds_that_are_simulated() -> None:
         ("typical, N = 30, unchanged", cell(inconclusive=200, passed=800), "**inconclusive ≤ 0.08 missed**"),
         ("typical, N = 100, unchanged", cell(passed=10, runs=1.7), "**runs ≤ 1.6 missed**"),
         ("typical, N = 300, −5 points", cell(passed=10), ""),
-    ],
-)
-def test_what_is_said_of_a_target(name: str, found: simulate.Cell, said: str) -> None:
-    assert said in simulate.missed(name, found) if said else simulate.missed(name, found) == ""
+    ]:
+        assert said in simulate.missed(name, found) if said else simulate.missed(name, found) == "", (name, found)
 
 
 def test_runs_beyond_a_target_by_chance_are_no_miss() -> None:
@@ -100,11 +98,11 @@ def test_a_seed_gives_the_same_simulated_change_again() -> None:
     assert simulate.play(world, 3).runs_per_case >= 1
 
 
-@pytest.mark.parametrize("metrics", [1, 3, 5, 10])
-def test_a_trial_has_a_value_for_every_metric(metrics: int) -> None:
-    agent = simulate.Agent(simulate.World("x", cases=4, metrics=metrics), Random(1))
-    rows = [row for trials in agent.baseline().values() for row in trials]
-    assert {len(row) for row in rows} == {metrics}
+def test_a_trial_has_a_value_for_every_metric() -> None:
+    for metrics in [1, 3, 5, 10]:
+        agent = simulate.Agent(simulate.World("x", cases=4, metrics=metrics), Random(1))
+        rows = [row for trials in agent.baseline().values() for row in trials]
+        assert {len(row) for row in rows} == {metrics}, metrics
 
 
 def test_a_pass_that_rules_out_a_true_loss_is_counted() -> None:
@@ -167,13 +165,19 @@ def test_luck_and_sessions_are_what_they_say() -> None:
     assert set(rates) == set(assumptions.ids(30)) and all(0 <= p <= 1 for p in rates.values())
     names = [name for name, _, _ in assumptions.rows()]
     assert len(names) == len(set(names))
+
+
+@SLOW
+def test_a_chain_of_changes_loses_what_is_not_blocked() -> None:
     lost, blocked = assumptions.creep(anchored=True, seed=1)
     assert lost == pytest.approx(assumptions.MERGES - blocked, abs=0.01)
 
 
-@pytest.mark.parametrize(("since", "blocked"), [(0, 3), (7, 0)])
-def test_a_drift_that_nights_have_measured_blocks_no_change(since: int, blocked: int) -> None:
-    said = [assumptions.nights(0.15, since, Settings(), seed).verdict for seed in range(3)]
+@pytest.mark.parametrize(
+    ("since", "seeds", "blocked"), [(0, 1, 1), pytest.param(0, 3, 3, marks=SLOW), pytest.param(7, 3, 0, marks=SLOW)]
+)
+def test_a_drift_that_nights_have_measured_blocks_no_change(since: int, seeds: int, blocked: int) -> None:
+    said = [assumptions.nights(0.15, since, Settings(), seed).verdict for seed in range(seeds)]
     assert said.count("REGRESSION") == blocked
 
 
@@ -218,7 +222,7 @@ def test_the_flows_table_tells_crashes_that_were_met_from_those_that_were_not() 
     assert "none met | 0 of 1" in lines
 
 
-@pytest.mark.slow
+@SLOW
 @pytest.mark.parametrize("agent", sorted(flow.AGENTS))
 def test_a_small_flow_runs_from_the_first_push_to_the_verdict(agent: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert flow.main(["--chains", "1", "--cases", "8", "--only", "unchanged", "--agent", agent]) == 0

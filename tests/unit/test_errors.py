@@ -37,9 +37,8 @@ def said(data: Any) -> str:
     return str(first_problem(caught.value, Outer).as_error("here"))
 
 
-@pytest.mark.parametrize(
-    ("data", "line"),
-    [
+def test_the_first_problem_by_the_users_own_keys() -> None:
+    for data, line in [
         ({}, "here: missing key 'name'"),
         ({"name": "x", "nme": 1}, "here: unknown key 'nme' (did you mean 'name'?)"),
         ({"name": "x", "one": {"zzz": 1}}, "here: one: unknown key 'zzz' (known: most_calls)"),
@@ -47,10 +46,8 @@ def said(data: Any) -> str:
         ({"name": "x", "by_name": {"a": {"zzz": 1}}}, "here: by_name.a: unknown key 'zzz' (known: most_calls)"),
         ({"name": "x", "one": {"mostCalls": 0}}, "here: one.mostCalls: Input should be greater than or equal to 1"),
         ({"name": "x", "Section": 1}, "here: unknown key 'Section' (known: by_name, either, many, name, one)"),
-    ],
-)
-def test_the_first_problem_by_the_users_own_keys(data: Any, line: str) -> None:
-    assert said(data) == line
+    ]:
+        assert said(data) == line, (data, line)
 
 
 def test_nobody_else_reads_the_errors_of_a_validation() -> None:
@@ -59,17 +56,14 @@ def test_nobody_else_reads_the_errors_of_a_validation() -> None:
     assert readers == ["errors.py"]
 
 
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
+def test_no_address_is_echoed_with_its_password() -> None:
+    for said, shown in [
         ("no server at http://ana:s3cret@host:8000/x", "no server at http://***@host:8000/x"),
         ("'https://tok3n@host/' and 'git+ssh://a:b@c@host/x'", "'https://***@host/' and 'git+ssh://***@host/x'"),
         ("write to ana@example.org about http://host/@x", "write to ana@example.org about http://host/@x"),
-    ],
-)
-def test_no_address_is_echoed_with_its_password(said: str, shown: str) -> None:
-    assert str(ConfigError(said)) == shown
-    assert str(ConfigError("x", where=said, hint=said)) == f"{shown}: x ({shown})"
+    ]:
+        assert str(ConfigError(said)) == shown, (said, shown)
+        assert str(ConfigError("x", where=said, hint=said)) == f"{shown}: x ({shown})", (said, shown)
 
 
 def test_an_error_lists_a_bounded_number_of_known_words() -> None:

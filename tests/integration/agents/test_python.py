@@ -90,6 +90,7 @@ def says_back(message):
     import json
     return json.loads(message)
 def returns_none(message): pass
+def does(message, case_id): return globals()[case_id](message)
 def returns_an_object(message): return object()
 def returns_nan(message): return {"output": "x", "cost_usd": float("nan")}
 def returns_surrogates(message): return "\\ud800 half"
@@ -160,12 +161,12 @@ def test_parameters_are_filled_by_name(root: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("function", "said"),
-    [("only_positional", "hi"), ("with_default", "hi 0.5"), ("slowly", "hi"), ("returns_a_coroutine", "hi")],
-)
-def test_functions_of_every_shape(root: Path, function: str, said: str) -> None:
-    assert answer(root, function, "hi") == said
+def test_functions_of_every_shape(root: Path) -> None:
+    said = {"with_default": "hi 0.5", "slowly": "hi", "returns_a_coroutine": "hi"}
+    trials = run({"python": "my_agent:does"}, [case(name, "hi") for name in said], root)
+    assert {name: trial.invocations[0].text for name, trial in trials.items()} == said
+    assert answer(root, "only_positional", "hi") == "hi"
+    assert answer(root, "slowly", "hi") == "hi"
 
 
 def test_the_dotted_form_of_adk(root: Path) -> None:
@@ -236,26 +237,24 @@ def test_several_workers_share_the_work(root: Path) -> None:
 # --- failures ---
 
 
-@pytest.mark.parametrize(
-    ("function", "kind", "message"),
-    [
-        ("raises", ErrorKind.CRASH, "KeyError: 'no such order' (my_agent.py:29)"),
-        ("exits", ErrorKind.CRASH, "SystemExit: 7 (my_agent.py:30)"),
-        ("cancels_itself", ErrorKind.CRASH, "CancelledError"),
-        ("rate_limited", ErrorKind.UNREACHABLE, "RuntimeError: slow down"),
-        ("returns_none", ErrorKind.PROTOCOL, "the answer cannot be read"),
-        ("returns_an_object", ErrorKind.PROTOCOL, "returned something of type object, which is not JSON"),
-        ("returns_nan", ErrorKind.PROTOCOL, "not JSON compliant"),
-        ("returns_too_much", ErrorKind.PROTOCOL, "an answer of 50,000,002 bytes, more than 10,000,000"),
-        ("segfaults", ErrorKind.CRASH, "the agent's process was killed by SIGSEGV"),
-    ],
-)
-def test_failures_are_named(root: Path, function: str, kind: ErrorKind, message: str) -> None:
-    trial = one(root, function, retries=0)
-    assert trial.error is not None
-    assert trial.error.kind is kind
-    assert message in trial.error.message
-    assert not trial.invocations
+def test_failures_are_named(root: Path) -> None:
+    named = {
+        "raises": (ErrorKind.CRASH, "KeyError: 'no such order' (my_agent.py:29)"),
+        "exits": (ErrorKind.CRASH, "SystemExit: 7 (my_agent.py:30)"),
+        "cancels_itself": (ErrorKind.CRASH, "CancelledError"),
+        "rate_limited": (ErrorKind.UNREACHABLE, "RuntimeError: slow down"),
+        "returns_none": (ErrorKind.PROTOCOL, "the answer cannot be read"),
+        "returns_an_object": (ErrorKind.PROTOCOL, "returned something of type object, which is not JSON"),
+        "returns_nan": (ErrorKind.PROTOCOL, "not JSON compliant"),
+        "returns_too_much": (ErrorKind.PROTOCOL, "an answer of 50,000,002 bytes, more than 10,000,000"),
+        "segfaults": (ErrorKind.CRASH, "the agent's process was killed by SIGSEGV"),
+    }
+    trials = run({"python": "my_agent:does", "retries": 0, "concurrency": 1}, [case(name) for name in named], root)
+    for name, (kind, message) in named.items():
+        trial = trials[name]
+        assert trial.error is not None
+        assert (trial.error.kind, message in trial.error.message) == (kind, True), trial.error
+        assert not trial.invocations
 
 
 def test_rate_limits_are_tried_again_and_defects_are_not(root: Path) -> None:
@@ -277,58 +276,61 @@ def test_a_process_that_ends_costs_only_the_trial_that_ended_it(root: Path) -> N
     assert trials["c5"].attempts == 1, "what the agent fails at is not tried away"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "{}",
-        "[1]",
-        '{"id": 0, "answer": "forged"}',
-        '{"id": 0, "answer": "forged", "duration": "long"}',
-        '{"id": 0, "answer": "forged", "duration": 1.0}',
-        '{"id": "0", "answer": "forged", "duration": 1.0}',
-        '{"id": 0, "error": 1}',
-        '{"id": 0, "error": {"kind": "odd", "message": "x", "transient": false}}',
-        '{"id": [], "answer": "x", "duration": 1.0}',
-        '{"id": 0, "answer',
-        "[" * 100_000,
-    ],
-    ids=lambda line: line[:50],
+NO_REPLIES = (
+    "{}",
+    "[1]",
+    '{"id": 0, "answer": "forged"}',
+    '{"id": 0, "answer": "forged", "duration": "long"}',
+    '{"id": 0, "answer": "forged", "duration": 1.0}',
+    '{"id": "0", "answer": "forged", "duration": 1.0}',
+    '{"id": 0, "error": 1}',
+    '{"id": 0, "error": {"kind": "odd", "message": "x", "transient": false}}',
+    '{"id": [], "answer": "x", "duration": 1.0}',
+    '{"id": 0, "answer',
+    "[" * 100_000,
 )
-def test_what_is_no_reply_of_the_worker_costs_only_the_trial_that_wrote_it(root: Path, line: str) -> None:
-    cases = [case("forger", line), *(case(f"c{n}", "fine") for n in range(3))]
+
+
+def is_no_reply(trial: Trial) -> bool:
+    assert trial.error is not None
+    return trial.error.kind is ErrorKind.CRASH and "is no reply" in trial.error.message
+
+
+def test_what_is_no_reply_of_the_worker_costs_only_the_trial_that_wrote_it(root: Path) -> None:
+    cases = [case("forger", NO_REPLIES[0]), *(case(f"c{n}", "fine") for n in range(3))]
     trials = run({"python": "my_agent:forges", "retries": 0}, cases, root)
-    error = trials["forger"].error
-    assert error is not None
-    assert error.kind is ErrorKind.CRASH
-    assert "is no reply" in error.message
+    assert is_no_reply(trials["forger"])
     assert [trials[f"c{n}"].invocations[0].text for n in range(3)] == ["alive"] * 3
 
 
-@pytest.mark.parametrize(
-    ("said", "kind", "message"),
-    [
+def test_nothing_that_an_agent_can_write_is_taken_for_a_reply_of_the_worker(root: Path) -> None:
+    cases = [case("fine", "fine"), *(case(line[:100], line) for line in NO_REPLIES)]
+    trials = run({"python": "my_agent:forges", "retries": 0, "concurrency": 1}, cases, root)
+    assert trials.pop("fine").invocations[0].text == "alive"
+    assert [name for name, trial in trials.items() if not is_no_reply(trial)] == []
+    assert len(trials) == len(NO_REPLIES)
+
+
+def test_half_an_answer_is_an_error_and_no_quality(root: Path) -> None:
+    halves: list[tuple[Any, ErrorKind, str]] = [
         ('{"output": "good day to yo', ErrorKind.PROTOCOL, "the answer is not JSON"),
         ('[{"role": "assistant", "con', ErrorKind.PROTOCOL, "the answer is not JSON"),
+        ("{} is an empty object", ErrorKind.PROTOCOL, "the answer is not JSON"),
         ({"output": "", "error": "quota exceeded"}, ErrorKind.LIMIT, "the agent states an error: quota exceeded"),
         ({"output": "x", "error": {"code": 429}}, ErrorKind.LIMIT, 'the agent states an error: {"code": 429}'),
         ({"messages": []}, ErrorKind.PROTOCOL, "there is no message"),
         ({"output": None}, ErrorKind.PROTOCOL, "no tool was called"),
         ([], ErrorKind.PROTOCOL, "there is no message"),
         (None, ErrorKind.PROTOCOL, "must be text or an object"),
-    ],
-    ids=str,
-)
-def test_half_an_answer_is_an_error_and_no_quality(root: Path, said: Any, kind: ErrorKind, message: str) -> None:
-    error = one(root, "says_back", json.dumps(said)).error
-    assert error is not None
-    assert error.kind is kind
-    assert message in error.message
-
-
-@pytest.mark.parametrize("said", ["", '{"city": "Köln"}', "{} is an empty object", {"output": ""}])
-def test_what_is_a_whole_answer_after_all(root: Path, said: Any) -> None:
-    trial = one(root, "says_back", json.dumps(said))
-    assert (trial.error is None) is (said != "{} is an empty object")
+    ]
+    whole = ["", '{"city": "Köln"}', {"output": ""}]
+    asked = [case(str(n), json.dumps(said)) for n, said in enumerate([*(half[0] for half in halves), *whole])]
+    trials = run({"python": "my_agent:says_back", "retries": 0}, asked, root)
+    for n, (said, kind, message) in enumerate(halves):
+        error = trials[str(n)].error
+        assert error is not None, said
+        assert (error.kind, message in error.message) == (kind, True), error
+    assert [trials[str(n)].error for n in range(len(halves), len(asked))] == [None] * len(whole)
 
 
 def test_a_hang_costs_only_the_trial_that_hangs(root: Path) -> None:

@@ -1,5 +1,6 @@
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -25,14 +26,26 @@ DAY = 86_400.0
 BRANCH = "gate-baselines"
 
 
-@pytest.fixture
-def remote(tmp_path: Path) -> Path:
-    return bare(tmp_path / "remotes" / "origin.git")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a remote and of a work tree whose commits are on it: each test has a copy."""
+    folder = tmp_path_factory.mktemp("made")
+    clone_with_history(bare(folder / "remotes" / "origin.git"), folder / "work")
+    return folder
 
 
 @pytest.fixture
-def work(tmp_path: Path, remote: Path) -> Path:
-    return clone_with_history(remote, tmp_path / "work")
+def remote(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made / "remotes", tmp_path / "remotes")
+    return tmp_path / "remotes" / "origin.git"
+
+
+@pytest.fixture
+def work(made: Path, tmp_path: Path, remote: Path) -> Path:
+    shutil.copytree(made / "work", tmp_path / "work")
+    config = tmp_path / "work" / ".git" / "config"
+    config.write_text(config.read_text().replace(str(made), str(tmp_path)))
+    return tmp_path / "work"
 
 
 def settings(work: Path, **changes: object) -> StoreSettings:

@@ -13,7 +13,7 @@ import pytest
 openapi_core = pytest.importorskip("openapi_core", reason="the contract is checked with openapi-core")
 
 from tests.integration.github.fake_github import FakeGitHub  # noqa: E402
-from tests.integration.github.job import as_process  # noqa: E402
+from tests.integration.github.job import BLOCK, as_process  # noqa: E402
 from tests.integration.github.scenarios import World, archive_of  # noqa: E402
 
 FIRST = 90
@@ -72,6 +72,33 @@ def proven(unproven: World, measured: Measured) -> World:
     """A world with a baseline that a job on the default branch measured and uploaded."""
     unproven.upload(FIRST, unproven.tip, "push", measured.archive)
     return unproven
+
+
+def require_proofs(world: World) -> None:
+    """Lets the default branch require proofs, and measures it under that rule."""
+    world.repository.files["gate.yaml"] = BLOCK
+    done = world.measure(91, depth=1)
+    assert done.code == 0, done.log
+
+
+@pytest.fixture(scope="session")
+def measured_strictly(tmp_path_factory: pytest.TempPathFactory, measured: Measured) -> World:
+    """A default branch that requires proofs: what `strict` is a copy of."""
+    with FakeGitHub() as github:
+        world = World(tmp_path_factory.mktemp("strict"), github, as_process, measured.folder)
+        world.upload(FIRST, world.tip, "push", measured.archive)
+        require_proofs(world)
+    assert github.violations == []
+    return world
+
+
+@pytest.fixture
+def strict(tmp_path: Path, fake: FakeGitHub, measured_strictly: World) -> World:
+    """A world whose default branch requires proofs, and has a baseline that is proven."""
+    fake.take_over(measured_strictly.fake)
+    world = World(tmp_path, fake, as_process, measured_strictly.folder / "repository")
+    world.repository.files["gate.yaml"] = BLOCK
+    return world
 
 
 @pytest.fixture

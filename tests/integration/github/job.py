@@ -62,6 +62,8 @@ criteria:
 baseline: {store: git}
 gate: {alpha: 0.05}
 """
+BLOCK = CONFIG.replace("{store: git}", "{store: git, require_provenance: block}")
+"""The same, where a baseline must be proven."""
 
 
 def suite(cases: int = 24) -> str:

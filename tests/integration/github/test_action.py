@@ -92,9 +92,8 @@ def test_why_the_job_failed_is_among_the_ten_errors_that_the_runner_shows(world:
     assert errors[-1][1]["title"] == "and more"
 
 
-@pytest.mark.parametrize("token", ["", "t\u00f6ken", "a\nb"])
-def test_a_token_that_no_request_can_carry_changes_no_verdict(recorded: World, token: str) -> None:
-    done = recorded.pull_request("good", inputs={"token": token, "check_run": "false"})
+def test_a_token_that_no_request_can_carry_changes_no_verdict(recorded: World) -> None:
+    done = recorded.pull_request("good", inputs={"token": "", "check_run": "false"})
     assert done.code == 0, done.log
     assert "unexpected" not in done.log and "Illegal header" not in done.log
     [said] = {
@@ -103,9 +102,8 @@ def test_a_token_that_no_request_can_carry_changes_no_verdict(recorded: World, t
     assert "Authorization cannot be sent: the token is empty, or has characters that no token has" in said
 
 
-@pytest.mark.parametrize("folder", ["/", "../.."])
-def test_a_folder_of_shards_that_has_the_workspace_in_it_is_refused(recorded: World, folder: str) -> None:
-    done = recorded.pull_request("good", inputs={"shards": folder})
+def test_a_folder_of_shards_that_has_the_workspace_in_it_is_refused(recorded: World) -> None:
+    done = recorded.pull_request("good", inputs={"shards": "../.."})
     assert done.code == 2, done.log
     [(_, _, said)] = done.annotations("error")
     assert said.startswith("with: shards: ")
@@ -116,7 +114,6 @@ def test_no_trials_at_all_are_refused(recorded: World) -> None:
     assert done.code == 2, done.log
 
 
-@pytest.mark.slow
 def test_without_a_baseline_a_sound_change_passes_and_says_so(world: World) -> None:
     world.repository.commit("good")
     done = world.pull_request("good")
@@ -125,7 +122,6 @@ def test_without_a_baseline_a_sound_change_passes_and_says_so(world: World) -> N
     assert "baseline" in world.comments()[0]
 
 
-@pytest.mark.slow
 def test_a_missing_baseline_fails_where_asked(world: World) -> None:
     world.repository.commit("good")
     done = world.pull_request("good", inputs={"on_missing_baseline": "fail"})
@@ -133,7 +129,6 @@ def test_a_missing_baseline_fails_where_asked(world: World) -> None:
     assert done.outputs["exit_code"] == "4"
 
 
-@pytest.mark.slow
 def test_inconclusive_warns_or_blocks_as_asked(world: World) -> None:
     world.repository.files["suite.yaml"] = suite(4)
     assert world.push("good").code == 0
@@ -143,7 +138,6 @@ def test_inconclusive_warns_or_blocks_as_asked(world: World) -> None:
     assert (blocked.code, blocked.outputs["verdict"]) == (1, "inconclusive"), blocked.log
 
 
-@pytest.mark.slow
 def test_an_agent_that_is_down_is_not_measured(recorded: World) -> None:
     done = recorded.pull_request("down")
     assert done.code == 3, done.log
@@ -155,10 +149,7 @@ def test_an_agent_that_is_down_is_not_measured(recorded: World) -> None:
     ("inputs", "said"),
     [
         ({"on_inconclusive": "wran"}, "warn"),
-        ({"confg": "gate.yaml"}, "config"),
         ({"config": "gte.yaml"}, "gte.yaml"),
-        ({"trials": "many"}, "auto"),
-        ({"shard": "3/2"}, "3/2"),
     ],
 )
 def test_a_bad_input_says_what_is_meant(world: World, inputs: dict[str, str], said: str) -> None:
@@ -186,7 +177,6 @@ def test_pull_request_target_is_refused(recorded: World) -> None:
     assert recorded.comments() == []
 
 
-@pytest.mark.slow
 def test_a_token_that_only_reads_leaves_the_verdict_and_says_the_line_to_add(recorded: World) -> None:
     done = recorded.pull_request("good", inputs={"token": "reader"})
     assert done.code == 0, done.log
@@ -194,7 +184,6 @@ def test_a_token_that_only_reads_leaves_the_verdict_and_says_the_line_to_add(rec
     assert done.outputs["comment_url"] == ""
 
 
-@pytest.mark.slow
 def test_failing_to_publish_is_the_exit_code_where_asked(recorded: World) -> None:
     done = recorded.pull_request("good", 1, inputs={"token": "reader", "on_publish_error": "fail"})
     assert done.code == 5, done.log
@@ -202,7 +191,6 @@ def test_failing_to_publish_is_the_exit_code_where_asked(recorded: World) -> Non
     assert worse.code == 1, worse.log
 
 
-@pytest.mark.slow
 def test_the_comment_is_updated_by_a_later_run(recorded: World) -> None:
     recorded.pull_request("good")
     pull, step = recorded.fake.pulls[1], recorded.last
@@ -217,13 +205,11 @@ def test_the_comment_is_updated_by_a_later_run(recorded: World) -> None:
     assert len(recorded.comments()) == 1
 
 
-@pytest.mark.slow
 def test_no_comment_where_none_is_wanted(recorded: World) -> None:
     assert recorded.pull_request("good", inputs={"comment": "false"}).code == 0
     assert recorded.comments() == []
 
 
-@pytest.mark.slow
 def test_jobs_of_a_matrix_keep_apart_by_name(world: World) -> None:
     """One configuration, two models: neither overwrites the other's baseline or comment."""
     for name, behaviour in (("small", "bad"), ("large", "good")):
@@ -257,7 +243,6 @@ def test_a_change_cannot_loosen_the_criteria_it_is_judged_by(world: World) -> No
     assert "once it is merged" in comment
 
 
-@pytest.mark.slow
 def test_a_change_can_tighten_the_criteria_it_is_judged_by(world: World) -> None:
     world.repository.commit("bad")
     assert world.pull_request("bad", 1).code == 0
@@ -266,7 +251,6 @@ def test_a_change_can_tighten_the_criteria_it_is_judged_by(world: World) -> None
     assert (done.code, done.outputs["verdict"]) == (1, "below_threshold"), done.log
 
 
-@pytest.mark.slow
 def test_looser_criteria_hold_once_they_are_merged(world: World) -> None:
     before = world.repository.commit("good")
     done = world.push("good", before=before, files={"gate__yaml": CONFIG.replace("threshold: 0.5", "threshold: 0.01")})
@@ -318,7 +302,6 @@ def test_a_writers_label_accepts_a_regression_and_says_who(recorded: World) -> N
     assert done.annotations("error") == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.5, 0.01])
 def test_the_label_accepts_no_missed_threshold_that_a_regression_outranks(recorded: World, threshold: float) -> None:
     """Nor one that the change itself has lowered: the default branch's still is missed."""
@@ -334,7 +317,6 @@ def test_the_label_accepts_no_missed_threshold_that_a_regression_outranks(record
         assert "**Accepted:**" not in told
 
 
-@pytest.mark.slow
 def test_a_readers_label_accepts_nothing(recorded: World) -> None:
     """Nothing but the permission tells their label from one that counts."""
     assert recorded.pull_request("bad").code == 1
@@ -354,7 +336,6 @@ def labelled(world: World, name: str, sender: str, **changes: Any) -> Done:
     )
 
 
-@pytest.mark.slow
 def test_a_push_after_the_label_is_not_accepted(recorded: World) -> None:
     """Also where it came so soon that the job of the label ran on it."""
     assert recorded.pull_request("bad").code == 1
@@ -385,7 +366,6 @@ def merged(world: World, behaviour: str, label_by: str) -> Done:
     return world.step("push", payload, "refs/heads/main", sha)
 
 
-@pytest.mark.slow
 def test_what_was_accepted_on_the_pull_request_is_accepted_on_the_default_branch(recorded: World) -> None:
     done = merged(recorded, "bad", "wendy")
     assert (done.code, done.outputs["verdict"]) == (0, "regressed"), done.log
@@ -394,7 +374,6 @@ def test_what_was_accepted_on_the_pull_request_is_accepted_on_the_default_branch
     assert recorded.pull_request("bad", 8).code == 0, "and what comes after is compared with it"
 
 
-@pytest.mark.slow
 def test_the_merge_queue_is_measured_against_its_base_without_a_comment(recorded: World) -> None:
     done, _ = recorded.queue("bad")
     assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
@@ -402,7 +381,6 @@ def test_the_merge_queue_is_measured_against_its_base_without_a_comment(recorded
     assert recorded.comments() == []
 
 
-@pytest.mark.slow
 def test_what_was_accepted_on_the_pull_request_is_accepted_in_the_queue(recorded: World) -> None:
     recorded.fake.add_pull(2, "e" * 40)
     original = recorded.fake.add_pull
@@ -429,7 +407,6 @@ def release(world: World, tag: str, behaviour: str) -> Done:
     return world.step("push", payload, f"refs/tags/{tag}", sha, depth=0)
 
 
-@pytest.mark.slow
 def test_a_release_is_held_to_the_release_before_it(world: World) -> None:
     first = release(world, "v1", "good")
     assert (first.code, first.outputs["baseline_sha"]) == (0, ""), first.log
@@ -456,7 +433,6 @@ def test_a_fork_is_measured_without_a_comment_and_reported_by_the_trusted_half(r
     assert "regressed" in comment.lower()
 
 
-@pytest.mark.slow
 def test_the_trusted_half_judges_by_the_bases_criteria(recorded: World) -> None:
     """A fork that lowers its threshold passes its own job, and fails the report."""
     loose = CONFIG.replace("threshold: 0.5", "threshold: 0.01").replace("gate: {alpha: 0.05}", "gate: {alpha: 0.0001}")
@@ -466,7 +442,6 @@ def test_the_trusted_half_judges_by_the_bases_criteria(recorded: World) -> None:
     assert reported.outputs["verdict"] in ("below_threshold", "regressed")
 
 
-@pytest.mark.slow
 def test_a_record_measured_by_other_criteria_is_refused(recorded: World) -> None:
     """The base has changed its criteria since; what was measured by the old ones says nothing of the new."""
     recorded.pull_request("bad", fork=True)
@@ -478,17 +453,14 @@ def test_a_record_measured_by_other_criteria_is_refused(recorded: World) -> None
     assert "not measured" in recorded.comments()[0].splitlines()[2]
 
 
-@pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x05\x06" + b"\0" * 18])
-@pytest.mark.slow
-def test_an_artifact_that_is_no_archive_is_refused(recorded: World, content: bytes) -> None:
+def test_an_artifact_that_is_no_archive_is_refused(recorded: World) -> None:
     recorded.pull_request("good", fork=True)
-    reported = report(recorded, content)
+    reported = report(recorded, b"not an archive")
     assert reported.code == 7, reported.log
     assert reported.outputs["exit_code"] == "7"
     assert "not measured" in recorded.comments()[0].splitlines()[2]
 
 
-@pytest.mark.slow
 def test_a_record_that_was_tampered_with_is_refused(recorded: World) -> None:
     recorded.pull_request("bad", fork=True)
     [path] = (recorded.last.workspace / "gate-results").glob("*.jsonl")
@@ -500,7 +472,6 @@ def test_a_record_that_was_tampered_with_is_refused(recorded: World) -> None:
 # --- shards ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_shards_are_measured_apart_and_judged_as_one(recorded: World, tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     parts.mkdir()
@@ -527,7 +498,6 @@ def answer(message):
 """
 
 
-@pytest.mark.slow
 def test_nothing_that_a_case_or_an_agent_says_becomes_more_than_text(world: World) -> None:
     """Hostile ids, inputs, tool names, arguments and responses, through comment, summary, annotations and outputs."""
     texts = [text for text in CORPUS if text.strip()]

@@ -37,7 +37,6 @@ def ledger(world: World) -> str:
     return git(world.repository.remote, "show", f"gate-baselines:{path}")
 
 
-@pytest.mark.slow
 def test_nights_are_measured_against_the_anchor_and_never_against_the_night_before_alone(world: World) -> None:
     assert world.push("good").code == 0
     codes = []
@@ -48,7 +47,6 @@ def test_nights_are_measured_against_the_anchor_and_never_against_the_night_befo
     assert done.outputs["regressions"] != "0"
 
 
-@pytest.mark.slow
 def test_a_night_on_an_unchanged_commit_adds_to_its_record(world: World) -> None:
     assert world.push("good").code == 0
     sha = git(world.repository.remote, "rev-parse", "main")
@@ -60,7 +58,6 @@ def test_a_night_on_an_unchanged_commit_adds_to_its_record(world: World) -> None
     assert header.count(",72]") == 2, "24 cases, 3 trials, two runs"
 
 
-@pytest.mark.slow
 def test_a_push_that_is_no_worse_than_its_own_base_is_held_to_the_anchor_too(world: World) -> None:
     assert world.push("good").code == 0
     assert world.push("bad", before=git(world.repository.remote, "rev-parse", "main"), depth=0).code == 1
@@ -68,7 +65,6 @@ def test_a_push_that_is_no_worse_than_its_own_base_is_held_to_the_anchor_too(wor
     assert (after.code, after.outputs["verdict"]) == (1, "regressed"), after.log
 
 
-@pytest.mark.slow
 def test_the_label_moves_the_anchor(world: World) -> None:
     assert world.push("good").code == 0
     before = git(world.repository.remote, "rev-parse", "main")
@@ -91,7 +87,6 @@ MOVED = Path({moved!r})
 def answer"""
 
 
-@pytest.mark.slow
 def test_the_label_accepts_no_later_loss_of_the_commit(world: World) -> None:
     """A model that drifts on a night after the merge: the record that was accepted is what the night is held to."""
     moved = world.folder / "moved"
@@ -114,7 +109,6 @@ def test_the_label_accepts_no_later_loss_of_the_commit(world: World) -> None:
         assert (done.code, done.outputs["verdict"], done.outputs["baseline_sha"]) == (1, "regressed", sha), done.log
 
 
-@pytest.mark.slow
 def test_a_label_from_long_ago_accepts_nothing_on_the_default_branch(world: World) -> None:
     assert world.push("good").code == 0
     before = git(world.repository.remote, "rev-parse", "main")
@@ -151,7 +145,6 @@ def documented() -> dict[str, Any]:
     return workflow
 
 
-@pytest.mark.slow
 def test_the_documented_workflow_publishes_only_what_the_gate_lets_through(world: World) -> None:
     """Its inputs and its checkout, walked release by release."""
     workflow = documented()
@@ -180,7 +173,6 @@ def test_the_documented_workflow_publishes_only_what_the_gate_lets_through(world
     assert repaired.code == 0 and repaired.outputs["baseline_sha"] == tagged, repaired.log
 
 
-@pytest.mark.slow
 def test_a_rejected_release_that_somebody_accepts_goes_out_when_its_job_is_run_again(world: World) -> None:
     assert world.push("good").code == 0
     assert release(world, "v1.0.0", "good").code == 0

@@ -32,20 +32,20 @@ def with_setup(config: str, command: str) -> str:
     return f"{config}\nsetup: |\n  {command}\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git replace -f $(git rev-parse HEAD^1) HEAD || true",
-        "git update-ref refs/heads/main HEAD; git update-ref refs/remotes/origin/main HEAD",
-        "git config core.worktree /nowhere; git config alias.rev-parse '!false'",
-        "cp loose.yaml gate.yaml",
-    ],
+ATTACKS = (
+    "git replace -f $(git rev-parse HEAD^1) HEAD || true",
+    "git update-ref refs/heads/main HEAD; git update-ref refs/remotes/origin/main HEAD",
+    "cp loose.yaml gate.yaml",
+    "git config core.worktree /nowhere; git config alias.rev-parse '!false'",
 )
-def test_what_setup_does_to_the_repository_changes_no_rule(world: World, tmp_path: Path, command: str) -> None:
-    seen = environment(tmp_path)
-    assert world.push("good", environment=seen).code == 0
+
+
+@pytest.mark.parametrize(
+    "command", [*(pytest.param(one, marks=pytest.mark.slow) for one in ATTACKS), "; ".join(ATTACKS)]
+)
+def test_what_setup_does_to_the_repository_changes_no_rule(recorded: World, tmp_path: Path, command: str) -> None:
     files = {"gate__yaml": with_setup(LOOSE, command), "loose__yaml": LOOSE}
-    done = world.pull_request("awful", environment=seen, files=files)
+    done = recorded.pull_request("awful", environment=environment(tmp_path), files=files)
     assert done.code == 1, done.log
     assert done.outputs["verdict"] in ("regressed", "below_threshold"), done.log
 
@@ -64,9 +64,8 @@ def test_a_check_that_setup_rewrote_at_the_base_is_not_used(world: World, tmp_pa
 
 @pytest.mark.parametrize("store", ["store: git", "store: none", "store: git, branch: elsewhere"])
 @pytest.mark.slow
-def test_a_configuration_that_moved_is_not_a_first_one(world: World, tmp_path: Path, store: str) -> None:
-    assert world.push("good").code == 0
+def test_a_configuration_that_moved_is_not_a_first_one(recorded: World, store: str) -> None:
     files = {"other__yaml": LOOSE.replace("store: git", store)}
-    done = world.pull_request("awful", files=files, inputs={"config": "other.yaml"})
+    done = recorded.pull_request("awful", files=files, inputs={"config": "other.yaml"})
     assert (done.code, done.outputs["verdict"]) == (0, "inconclusive"), done.log
     assert "its rules are unknown" in " ".join(done.log.split())

@@ -83,7 +83,6 @@ def seen(world: World) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in (world.last.root / "home").glob("seen-*.json")]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
 def test_nobody_but_the_gate_sees_what_the_action_signs_in_with(world: World, path_with_uv: str) -> None:
     done = world.push("good", **job(path_with_uv))
@@ -105,7 +104,6 @@ def test_nobody_but_the_gate_sees_what_the_action_signs_in_with(world: World, pa
     assert all(look["environment"]["MY_AGENTS"] == "own" for look in found if look["who"] != "check")
 
 
-@pytest.mark.slow
 def test_a_workflows_own_token_goes_to_an_agent_that_names_it(world: World, path_with_uv: str) -> None:
     world.repository.files["gate.yaml"] = LOOKING.replace('"*"', "GITHUB_TOKEN, INPUT_TOKEN, GIT_CONFIG_VALUE_1")
     done = world.push("good", **job(path_with_uv, GITHUB_TOKEN="the workflow's"))
@@ -126,7 +124,6 @@ def test_an_agents_url_cannot_hold_the_token(world: World) -> None:
     assert "INPUT_TOKEN is the action's own" in done.annotations("error")[0][2]
 
 
-@pytest.mark.slow
 def test_what_a_change_writes_for_later_steps_is_taken_back(world: World, tmp_path: Path, path_with_uv: str) -> None:
     paths = {name: tmp_path / file for name, file in FILES.items()}
     writing = "".join(f"open({str(path)!r}, 'a').write('LD_PRELOAD=/x')\n" for path in paths.values())
@@ -141,7 +138,6 @@ def test_what_a_change_writes_for_later_steps_is_taken_back(world: World, tmp_pa
     assert "a=b" not in done.summary
 
 
-@pytest.mark.slow
 def test_a_setting_of_git_lfs_stops_nothing(world: World) -> None:
     """As a checkout with ``lfs: true`` leaves it, in an image without git-lfs."""
     if shutil.which("git-lfs"):
@@ -209,7 +205,6 @@ def test_a_projects_own_package_gate_and_its_pythonpath_replace_nothing_of_ours(
     assert by and all("guest/worker.py" in command for command in by)
 
 
-@pytest.mark.slow
 def test_what_setup_prints_is_shown_and_never_a_command(world: World, path_with_uv: str) -> None:
     """The runner reads commands out of what a step prints; until the agent has ended it reads none."""
     lines = ["::error::setup speaks", "##[warning]setup speaks", "::add-path::/evil", "::stop-commands::x", "::x::"]

@@ -208,6 +208,13 @@ def test_a_bad_token_says_so(fake: FakeGitHub, time: Time) -> None:
     assert "Bad credentials" in str(problem)
 
 
+@pytest.mark.parametrize("token", ["", "t\u00f6ken", "a\nb", "a "])
+def test_a_token_that_no_request_can_carry_is_a_problem(fake: FakeGitHub, time: Time, token: str) -> None:
+    [problem] = post(fake, time, token=token).problems
+    assert "Authorization cannot be sent" in str(problem)
+    assert fake.calls == []
+
+
 def test_an_answer_of_another_shape_is_a_problem_not_a_crash(fake: FakeGitHub, time: Time) -> None:
     fake.add_pull(1, HEAD)
     fake.fail_once(Answer(200, {"number": 1}, lawless=True), "GET", "/pulls/1")

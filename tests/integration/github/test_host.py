@@ -66,7 +66,6 @@ def test_setup_chooses_neither_git_nor_its_programs_nor_its_remote(world: World,
 
 
 @pytest.mark.parametrize("link", ["gate-results", "gate-results/report.html", ".gate"])
-@pytest.mark.slow
 def test_no_file_of_the_host_is_written_through_a_link(world: World, path_with_uv: str, link: str) -> None:
     code = f"""
 import os, pathlib

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from gate.records import parse_record, record_lines
-from tests.integration.github.conftest import FIRST, Measured
+from tests.integration.github.conftest import FIRST, Measured, require_proofs
 from tests.integration.github.fake_github import FakeGitHub
-from tests.integration.github.job import Done, Step, as_process, git
+from tests.integration.github.job import BLOCK, Done, Step, as_process, git
 from tests.integration.github.scenarios import World
-from tests.integration.github.test_provenance import BLOCK, awful, forge, packed, rewrite, stored, strict, tip, verdict
+from tests.integration.github.test_provenance import awful, forge, packed, rewrite, stored, tip, verdict
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ def company(tmp_path: Path, certificate: Path, measured: Measured) -> Iterator[W
     with FakeGitHub(certificate=certificate) as github:
         world = World(tmp_path, github, trusting, measured.folder)
         world.upload(FIRST, tip(world), "push", measured.archive)
-        strict(world)
+        require_proofs(world)
         yield world
     assert github.violations == []
 
@@ -71,11 +71,10 @@ def test_a_forgery_is_found_on_a_server_of_ones_own(company: World) -> None:
 
 
 @pytest.fixture
-def renamed(proven: World) -> World:
+def renamed(strict: World) -> World:
     """A default branch that requires proofs, has two measured commits, and is called otherwise since."""
-    strict(proven)
-    proven.rename("trunk")
-    return proven
+    strict.rename("trunk")
+    return strict
 
 
 def test_baselines_stay_proven_when_the_default_branch_is_renamed(renamed: World) -> None:
@@ -130,9 +129,25 @@ PARTS = ("support", "sales")
 
 
 @pytest.fixture
-def matrix(tmp_path: Path, fake: FakeGitHub) -> World:
+def matrix(tmp_path: Path, fake: FakeGitHub, measured_in_parts: World) -> World:
     """Two suites that share one decision, each with a job, an artifact and a record; both require proofs."""
-    world = World(tmp_path, fake, as_process)
+    fake.take_over(measured_in_parts.fake)
+    world = World(tmp_path, fake, as_process, measured_in_parts.folder / "repository")
+    world.repository.files = dict(measured_in_parts.repository.files)
+    return world
+
+
+@pytest.fixture(scope="module")
+def measured_in_parts(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """That world, of which each test has a copy."""
+    with FakeGitHub() as github:
+        world = in_parts(World(tmp_path_factory.mktemp("matrix"), github, as_process))
+    assert github.violations == []
+    return world
+
+
+def in_parts(world: World) -> World:
+    """Two commits, with a job for each of the suites."""
     for name in PARTS:
         text = BLOCK.replace("name: support", f"name: {name}").replace("alpha: 0.05", "alpha: 0.05, family: 2")
         world.repository.files[f"{name}.yaml"] = text

@@ -143,7 +143,6 @@ def head_of(world: World) -> str:
     return head[:7]
 
 
-@pytest.mark.slow
 def test_a_green_comment_does_not_outlive_the_commit_it_is_of(world: World) -> None:
     world.pull_request("good")
     passed = head_of(world)
@@ -169,7 +168,6 @@ def test_a_green_comment_does_not_outlive_the_commit_it_is_of(world: World) -> N
     assert "not measured" not in comment
 
 
-@pytest.mark.slow
 def test_a_first_run_without_a_result_says_so_and_the_first_result_takes_its_place(world: World) -> None:
     assert world.pull_request("good", files={"gate__yaml": CONFIG + "sweet: 1\n"}).code == 2
     [comment] = world.comments()
@@ -255,7 +253,6 @@ def test_a_long_comment_below_a_failure_keeps_to_the_limit(fake: FakeGitHub, tim
 
 
 @pytest.mark.parametrize("state", ["moved", "closed"])
-@pytest.mark.slow
 def test_a_superseded_report_is_no_failure(world: World, state: str) -> None:
     world.pull_request("bad", fork=True)
     measured, pull = world.last, world.fake.pulls[1]
@@ -280,7 +277,6 @@ def commands(comment: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("behaviour", "code"), [("bad", 1), ("good", 0)])
-@pytest.mark.slow
 def test_the_command_in_the_comment_gives_the_same_verdict(world: World, behaviour: str, code: int) -> None:
     """With a configuration that does not say where baselines are: then the job keeps them in git."""
     plain = CONFIG.replace("baseline: {store: git}\n", "")

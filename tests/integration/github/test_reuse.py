@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from gate.action.reuse import ASKED, SEARCHED
 from gate.records import read_header, read_record, write_record
-from tests.integration.github.fake_github import WORKFLOW, Answer
-from tests.integration.github.job import AGENT, Done, git
+from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub
+from tests.integration.github.job import AGENT, Done, as_process, git
 from tests.integration.github.scenarios import World
 
 pytestmark = pytest.mark.slow
@@ -16,12 +20,26 @@ pytestmark = pytest.mark.slow
 CASES = 24
 
 
-@pytest.fixture
-def world(recorded: World) -> World:
-    """A sound change on a pull request that was measured."""
-    done = recorded.pull_request("good", 1, files={"agent__py": AGENT + "\n# clearer now\n"})
+@pytest.fixture(scope="module")
+def measured_change(tmp_path_factory: pytest.TempPathFactory, with_baseline: Path) -> World:
+    """A sound change on a pull request that was measured: what `world` is a copy of."""
+    with FakeGitHub() as github:
+        world = World(tmp_path_factory.mktemp("change"), github, as_process, with_baseline)
+        done = world.pull_request("good", 1, files={"agent__py": AGENT + "\n# clearer now\n"})
     assert done.code == 0, done.log
-    return recorded
+    assert github.violations == []
+    return world
+
+
+@pytest.fixture
+def world(tmp_path: Path, fake: FakeGitHub, measured_change: World) -> World:
+    """A sound change on a pull request that was measured."""
+    fake.take_over(measured_change.fake)
+    made = World(tmp_path, fake, as_process, measured_change.folder / "repository", count=measured_change.count)
+    root = measured_change.last.root
+    shutil.copytree(root, tmp_path / root.name, symlinks=True)
+    made.last = dataclasses.replace(measured_change.last, root=tmp_path / root.name)
+    return made
 
 
 def head_of(world: World) -> str:
@@ -52,7 +70,6 @@ def test_a_merge_costs_no_second_run(world: World) -> None:
     assert (later.code, later.outputs["baseline_sha"], later.outputs["baseline_distance"]) == (0, merged, "0")
 
 
-@pytest.mark.slow
 def test_what_the_merge_queue_measured_is_of_the_very_commit(world: World) -> None:
     queued, group = world.queue("good", 2, environment={"GITHUB_RUN_ID": "200"})
     assert queued.code == 0
@@ -69,14 +86,12 @@ def afresh(world: World, done: Done, measured: str) -> None:
     assert baselines(world) == 2, "the merged commit has its own measurement"
 
 
-@pytest.mark.slow
 def test_another_agent_after_the_merge_is_measured(world: World) -> None:
     world.upload(100, head_of(world), "pull_request")
     measured = run_id(world)
     afresh(world, world.merge(files={"agent__py": AGENT.replace("Looks an order up", "Finds an order")}), measured)
 
 
-@pytest.mark.slow
 def test_a_measurement_by_another_file_is_not_taken_over(world: World) -> None:
     """A workflow that the change brings, with a job that leaves what it likes under the name of ours."""
     world.upload(100, head_of(world), "pull_request", path=".github/workflows/mine.yml")
@@ -90,7 +105,6 @@ def test_a_forks_measurement_is_not_taken_over(world: World) -> None:
     afresh(world, world.merge(), measured)
 
 
-@pytest.mark.slow
 def test_a_measurement_by_another_workflow_is_not_taken_over(world: World) -> None:
     """The file that measured is not the one that was merged: nobody reviewed what it did."""
     world.upload(100, head_of(world), "pull_request")
@@ -98,8 +112,7 @@ def test_a_measurement_by_another_workflow_is_not_taken_over(world: World) -> No
     afresh(world, world.merge(files={WORKFLOW.replace(".yml", "__yml"): "on: [push]\n"}), measured)
 
 
-@pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x05\x06" + b"\0" * 18])
-@pytest.mark.slow
+@pytest.mark.parametrize("content", [b"not an archive", b"PK\x05\x06" + b"\0" * 18])
 def test_an_artifact_that_is_no_archive_is_not_taken_over(world: World, content: bytes) -> None:
     measured = run_id(world)
     world.fake.add_run(100, head_of(world), "pull_request")
@@ -109,7 +122,6 @@ def test_an_artifact_that_is_no_archive_is_not_taken_over(world: World, content:
     assert "is not reused" in done.log
 
 
-@pytest.mark.slow
 def test_a_measurement_for_a_pull_request_onto_another_branch_is_not_taken_over(world: World) -> None:
     """The same commit, gated by a workflow of a branch that nobody reviewed, whose job uploaded what it liked."""
     measured, step, pull = run_id(world), world.last, world.fake.pulls[1]
@@ -126,8 +138,7 @@ def test_a_measurement_for_a_pull_request_onto_another_branch_is_not_taken_over(
     afresh(world, world.merge(), measured)
 
 
-@pytest.mark.parametrize("commit", ["../../../../outside", "/tmp/outside", "a\0b", "f" * 40])
-@pytest.mark.slow
+@pytest.mark.parametrize("commit", ["../../../../outside", "a\0b"])
 def test_a_record_does_not_choose_where_it_is_laid(world: World, commit: str) -> None:
     [path] = (world.last.workspace / "gate-results").glob("*.jsonl")
     record = read_record(path)
@@ -140,7 +151,6 @@ def test_a_record_does_not_choose_where_it_is_laid(world: World, commit: str) ->
     assert not list(world.folder.rglob("*outside*"))
 
 
-@pytest.mark.slow
 def test_a_token_that_may_not_look_measures_afresh_and_says_so(world: World) -> None:
     world.upload(100, head_of(world), "pull_request")
     measured = run_id(world)
@@ -168,7 +178,6 @@ def test_a_second_attempt_continues_the_first(world: World) -> None:
 
 
 @pytest.mark.parametrize("fork", [False, True])
-@pytest.mark.slow
 def test_a_second_run_on_the_same_commit_continues_the_first(world: World, fork: bool) -> None:
     """Setting a label or opening the pull request again starts a run; it is no fresh chance."""
     repository = "mallory/agents" if fork else world.fake.repository
@@ -182,11 +191,10 @@ def test_a_second_run_on_the_same_commit_continues_the_first(world: World, fork:
     assert run_id(world) == measured
 
 
-@pytest.mark.parametrize("burst", [3, 9])
-def test_runs_that_left_nothing_hide_no_measurement(world: World, burst: int) -> None:
+def test_runs_that_left_nothing_hide_no_measurement(world: World) -> None:
     """Labels set at once, whose runs were cancelled at once."""
     world.upload(100, head_of(world), "pull_request", conclusion="failure")
-    for number in range(burst):
+    for number in range(9):
         world.fake.add_run(101 + number, head_of(world), "pull_request", conclusion="cancelled")
     measured = run_id(world)
     done = again(world, 1, GITHUB_RUN_ID="200")
@@ -195,7 +203,6 @@ def test_runs_that_left_nothing_hide_no_measurement(world: World, burst: int) ->
     assert run_id(world) == measured
 
 
-@pytest.mark.slow
 def test_a_measurement_below_many_artifacts_of_the_head_is_found_on_the_second_road(world: World) -> None:
     """Of this very merge commit, which only the first road used to place."""
     world.upload(100, head_of(world), "pull_request", conclusion="failure")
@@ -207,7 +214,6 @@ def test_a_measurement_below_many_artifacts_of_the_head_is_found_on_the_second_r
     assert run_id(world) == measured
 
 
-@pytest.mark.slow
 def test_a_schedule_measures_again(world: World) -> None:
     """It asks whether the model drifts, so what was measured of this commit before is no answer."""
     world.upload(100, head_of(world), "pull_request")
@@ -220,7 +226,6 @@ def test_a_schedule_measures_again(world: World) -> None:
     assert run_id(world) != measured
 
 
-@pytest.mark.slow
 def test_an_attempt_that_came_to_no_verdict_is_continued(world: World) -> None:
     """The agent goes down after a few cases; the second attempt runs the others alone."""
     well = world.folder / "well"
@@ -275,7 +280,6 @@ def test_an_empty_commit_is_no_new_chance(world: World, burst: int) -> None:
     assert run_id(world) == measured
 
 
-@pytest.mark.slow
 def test_an_agent_that_comes_back_continues_what_was_measured_of_it(world: World) -> None:
     """Changed and changed back: the newest record is of another agent, the one before it of this one."""
     changed = AGENT + "\n# clearer now\n"
@@ -291,7 +295,6 @@ def test_an_agent_that_comes_back_continues_what_was_measured_of_it(world: World
 
 
 @pytest.mark.parametrize("status", [404, 410])
-@pytest.mark.slow
 def test_an_artifact_that_is_gone_hides_no_other(world: World, status: int) -> None:
     """It expires between the list and its download, or somebody deletes it."""
     world.upload(100, head_of(world), "pull_request", conclusion="failure", head_branch="branch-1")
@@ -304,7 +307,6 @@ def test_an_artifact_that_is_gone_hides_no_other(world: World, status: int) -> N
 
 
 @pytest.mark.parametrize(("path", "status"), [("actions/runs", 403), ("/zip", 403), ("/artifacts", 503)])
-@pytest.mark.slow
 def test_a_look_up_that_failed_is_told_to_the_reader(world: World, path: str, status: int) -> None:
     """On the first attempt, too: nobody knows whether the new head had been measured before."""
     world.upload(100, head_of(world), "pull_request", conclusion="failure", head_branch="branch-1")
@@ -319,12 +321,10 @@ def test_a_look_up_that_failed_is_told_to_the_reader(world: World, path: str, st
         assert "not all earlier measurements of this change could be looked up" in told
 
 
-@pytest.mark.parametrize("body", [{}, [], None])
-@pytest.mark.slow
-def test_an_answer_of_an_unexpected_shape_does_not_prevent_the_run(world: World, body: object) -> None:
+def test_an_answer_of_an_unexpected_shape_does_not_prevent_the_run(world: World) -> None:
     world.upload(100, head_of(world), "pull_request", conclusion="failure", head_branch="branch-1")
     _, merge = push_again(world)
-    world.fake.fail_once(Answer(200, body, lawless=True), path="pulls/1")
+    world.fake.fail_once(Answer(200, [], lawless=True), path="pulls/1")
     done = measure_head(world, merge, 200)
     assert done.code == 0, done.log
     assert "the records of earlier jobs cannot be looked up: GitHub: an answer of the API cannot be read" in done.log
@@ -339,7 +339,6 @@ def test_more_runs_than_are_asked_is_told_to_the_reader(world: World) -> None:
 
 
 @pytest.mark.parametrize("head_branch", ["branch-2", "main"])
-@pytest.mark.slow
 def test_a_run_on_another_branch_is_not_continued(world: World, head_branch: str) -> None:
     world.upload(100, head_of(world), "pull_request", head_branch=head_branch)
     measured, (_, merge) = run_id(world), push_again(world)
@@ -347,7 +346,6 @@ def test_a_run_on_another_branch_is_not_continued(world: World, head_branch: str
     assert run_id(world) != measured
 
 
-@pytest.mark.slow
 def test_a_run_of_another_repositorys_branch_of_the_same_name_is_not_continued(world: World) -> None:
     parts = {"head_branch": "branch-1", "repository": "mallory/agents"}
     world.upload(100, head_of(world), "pull_request", **parts)

@@ -100,7 +100,6 @@ def test_an_edited_check_judges_only_once_it_is_merged(world: World, run_in: str
     assert "its options, scorer or judge changed" in said(merged)
 
 
-@pytest.mark.slow
 def test_a_deleted_check_goes_on_judging(world: World) -> None:
     checked(world, FAIR)
     (world.repository.work / "checks.py").unlink()
@@ -110,7 +109,6 @@ def test_a_deleted_check_goes_on_judging(world: World) -> None:
     assert "custom metric checks:fair: removed once it is merged" in said(done)
 
 
-@pytest.mark.slow
 def test_a_check_that_is_new_counts(recorded: World) -> None:
     criterion = f"{CRITERION}\n  checks:fair: 0.9"
     files = {"gate__yaml": CONFIG.replace(CRITERION, criterion), "checks__py": FAIR}
@@ -131,7 +129,6 @@ def test_a_check_sees_neither_the_gates_environment_nor_its_modules(world: World
     assert "gate.action.main" not in seen["modules"]
 
 
-@pytest.mark.slow
 def test_a_metric_class_is_computed_as_before(world: World) -> None:
     checked(world, CLASS, metric="checks:Calls", run_in="gate")
     done = world.pull_request("awful")
@@ -163,7 +160,6 @@ def built(world: World) -> World:
     return world
 
 
-@pytest.mark.slow
 def test_rules_hold_where_the_bases_suites_cannot_be_read(built: World) -> None:
     config = built.repository.files["gate.yaml"]
     loose = config.replace("threshold: 0.5", "threshold: 0.0").replace("store: git", "store: none")
@@ -174,7 +170,6 @@ def test_rules_hold_where_the_bases_suites_cannot_be_read(built: World) -> None:
     assert "the base commit's suites cannot be read, so thresholds of single cases are" in said(done)
 
 
-@pytest.mark.slow
 def test_nothing_passes_where_the_bases_configuration_cannot_be_read(world: World) -> None:
     world.repository.commit("good", gate__yaml="sweet: true")
     done = world.pull_request("good")
@@ -185,7 +180,6 @@ def test_nothing_passes_where_the_bases_configuration_cannot_be_read(world: Worl
     assert world.pull_request("good", 2, files={"gate__yaml": blocking}).code == 1
 
 
-@pytest.mark.slow
 def test_a_first_configuration_is_held_to_itself(world: World) -> None:
     git(world.repository.work, "commit", "-q", "--allow-empty", "-m", "nothing yet")
     git(world.repository.work, "push", "-q", "origin", "HEAD:refs/heads/main")
@@ -219,7 +213,6 @@ def test_a_regression_is_not_hidden_by_its_cases(recorded: World, cases: str, wh
     assert again.code == 1, again.log
 
 
-@pytest.mark.slow
 def test_a_renamed_suite_is_not_a_fresh_start(recorded: World) -> None:
     renamed = CONFIG.replace("name: support", "name: support2")
     done = recorded.pull_request("bad", files={"gate__yaml": renamed})
@@ -227,14 +220,12 @@ def test_a_renamed_suite_is_not_a_fresh_start(recorded: World) -> None:
     assert "suite 'support' of the base commit no longer exists" in said(done)
 
 
-@pytest.mark.slow
 def test_a_case_or_two_may_go(recorded: World) -> None:
     few = "".join(f"{line}\n" for line in [CASES[0], *CASES[3:]])
     done = recorded.pull_request("good", files={"suite__yaml": few})
     assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
 
 
-@pytest.mark.slow
 def test_a_selection_removes_nothing(recorded: World) -> None:
     smoke = [line.replace("{id", "{tags: [smoke], id") for line in CASES[:13]]
     recorded.repository.files["suite.yaml"] = "".join(f"{line}\n" for line in [*smoke, *CASES[13:]])
@@ -244,7 +235,6 @@ def test_a_selection_removes_nothing(recorded: World) -> None:
     assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
 
 
-@pytest.mark.slow
 def test_a_writers_label_accepts_that_cases_went(recorded: World) -> None:
     blocking = CONFIG.replace("alpha: 0.05", "alpha: 0.05, on_inconclusive: block")
     done = recorded.pull_request("good", files={"suite__yaml": ODD, "gate__yaml": blocking})
@@ -309,7 +299,6 @@ def test_cases_that_fail_cannot_be_left_out_of_the_record(recorded: World) -> No
     assert "12 of 24 cases of the baseline are no longer compared (12 removed)" in said(done)
 
 
-@pytest.mark.slow
 def test_cases_that_fail_cannot_be_left_out_before_there_is_a_baseline(world: World) -> None:
     world.repository.commit("good", gate__yaml=CONFIG.replace("0.5", "0.9"))
     failing = {f"refund-{n}" for n in range(12)}
@@ -318,7 +307,6 @@ def test_cases_that_fail_cannot_be_left_out_before_there_is_a_baseline(world: Wo
     assert "12 of 24 cases of the base branch were not measured" in said(done)
 
 
-@pytest.mark.slow
 def test_thresholds_of_the_record_hold_for_nothing(recorded: World) -> None:
     lowered = {"tool_trajectory_avg_score": 0.0}
     done = forged(recorded, lambda record: with_cases(record, lambda case: replace(case, thresholds=lowered)))
@@ -326,7 +314,6 @@ def test_thresholds_of_the_record_hold_for_nothing(recorded: World) -> None:
     assert "50 % [" in said(done)  # of trials that pass: the record's own marks would have passed all
 
 
-@pytest.mark.slow
 def test_trials_of_a_baseline_that_the_record_brings_are_left_out(recorded: World) -> None:
     def double(record: Record) -> Record:
         own = [t for t in record.trials if t.side is Side.CANDIDATE]
@@ -338,7 +325,6 @@ def test_trials_of_a_baseline_that_the_record_brings_are_left_out(recorded: Worl
     assert "of the baseline's agent" not in said(done)
 
 
-@pytest.mark.slow
 def test_the_base_branch_judges_and_not_the_default_branch(recorded: World) -> None:
     """What is checked out beside the trusted half is the default branch, and the change is not for it."""
     loose = CONFIG.replace("threshold: 0.5", "threshold: 0.0").replace("gate: {alpha: 0.05}", "gate: {alpha: 0.0001}")

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from gate.security.signing import new_key
-from tests.integration.github.job import CONFIG, git
+from tests.integration.github.fake_github import FakeGitHub
+from tests.integration.github.job import CONFIG, as_process, git
 from tests.integration.github.scenarios import World
 from tests.integration.github.workflow import Site, Walked, documented
 
@@ -21,16 +22,29 @@ FETCH = '#!/bin/sh\ncat "$SITE/$1.jsonl"\n'
 MONITORED = CONFIG + "trials: 3\n" + "monitor: {min_samples: 30}\n"
 
 
-@pytest.fixture
-def site(world: World) -> Site:
-    """A repository whose agent was recorded on the default branch, with a key."""
-    private, public = new_key()
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A repository whose agent was recorded on the default branch: what `site` has a copy of."""
     criteria = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}\n"
     config = MONITORED.replace(criteria, criteria + '  not_contains: {values: ["I cannot"]}\n')
-    world.repository.files |= {"gate.yaml": config, "deploy.sh": DEPLOY, "fetch-traces.sh": FETCH, "model.txt": "one\n"}
-    for name in ("deploy.sh", "fetch-traces.sh"):
-        (world.repository.work / name).touch(mode=0o755)
-    assert world.measure(1, before="0" * 40, depth=1).code == 0
+    files = {"gate.yaml": config, "deploy.sh": DEPLOY, "fetch-traces.sh": FETCH, "model.txt": "one\n"}
+    with FakeGitHub() as github:
+        world = World(tmp_path_factory.mktemp("first"), github, as_process)
+        world.repository.files |= files
+        for name in ("deploy.sh", "fetch-traces.sh"):
+            (world.repository.work / name).touch(mode=0o755)
+        assert world.measure(1, before="0" * 40, depth=1).code == 0
+    assert github.violations == []
+    return world
+
+
+@pytest.fixture
+def site(tmp_path: Path, fake: FakeGitHub, first: World) -> Site:
+    """A repository whose agent was recorded on the default branch, with a key."""
+    fake.take_over(first.fake)
+    world = World(tmp_path, fake, as_process, first.folder / "repository")
+    world.repository.files = dict(first.repository.files)
+    private, public = new_key()
     secrets = {"OPENAI_API_KEY": "not used", "GATE_KEY": private.decode(), "TRACES_TOKEN": "not used"}
     return Site(world, secrets, {"GATE_PUBLIC_KEY": public.decode()})
 
@@ -135,22 +149,24 @@ def traces(site: Site, name: str, passed: int, measured: int = 100) -> None:
     (site.folder / f"{name}.jsonl").write_text("".join(rows))
 
 
-@pytest.mark.parametrize(
-    ("canary", "measured", "job", "target"),
-    [(98, 100, "promote", ["v1.0.1", "production"]), (70, 100, "back", ["v1.0.0", "canary"]), (9, 9, "back", None)],
-)
-def test_a_canary_goes_on_or_back(site: Site, canary: int, measured: int, job: str, target: list[str] | None) -> None:
+def test_a_canary_goes_on_or_back(site: Site) -> None:
     release(site, "v1.0.0", "good")
     release(site, "v1.0.1", "good")
     traces(site, "stable", 98)
-    traces(site, "canary", canary, measured)
-    walked = dispatch(site, "how-to/deploy.md", "canary.yml", tag="v1.0.1", stable="v1.0.0")
-    ended = {"promote": "skipped", "back": "skipped", job: "success"}
-    assert {name: walked.jobs[name] for name in ended} == ended, walked.log
-    [(name, fields)] = site.dispatched()
-    assert name == "deploy.yml"
-    assert [fields["tag"], fields["target"]] == (target or ["v1.0.0", "canary"])
-    assert deploy(site, **fields).jobs["deploy"] == "success"
+    for passed, measured, job, target in (
+        (98, 100, "promote", ["v1.0.1", "production"]),
+        (70, 100, "back", ["v1.0.0", "canary"]),
+        (9, 9, "back", ["v1.0.0", "canary"]),
+    ):
+        traces(site, "canary", passed, measured)
+        walked = dispatch(site, "how-to/deploy.md", "canary.yml", tag="v1.0.1", stable="v1.0.0")
+        ended = {"promote": "skipped", "back": "skipped", job: "success"}
+        assert {name: walked.jobs[name] for name in ended} == ended, walked.log
+        name, fields = site.dispatched()[-1]
+        assert name == "deploy.yml"
+        assert [fields["tag"], fields["target"]] == target
+        assert deploy(site, **fields).jobs["deploy"] == "success"
+    assert len(site.dispatched()) == 3
 
 
 def test_a_new_model_is_blocked_while_doubt_is_left(site: Site) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,11 +121,23 @@ def test_a_wait_beyond_reason_is_a_failure_at_once(stub: JudgeStub) -> None:
     assert len(stub.requests) == 1
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 408])
-def test_server_errors_are_retried(stub: JudgeStub, status: int) -> None:
-    stub.script(failure(status), chat(YES))
-    [answers], _ = ask(stub, question())
-    assert answers.failure is None
+def by_question(stub: JudgeStub, *replies: Sequence[Reply]) -> list[Question[Good]]:
+    """A question for each row of replies, which it gets in turn; the last one stays."""
+    left = {f"of row {n}": list(row) for n, row in enumerate(replies)}
+
+    def answer(request: Any) -> Reply:
+        row = left[request.fenced["answer"]]
+        return row.pop(0) if len(row) > 1 else row[0]
+
+    stub.answer = answer
+    return [question(text) for text in left]
+
+
+def test_server_errors_are_retried(stub: JudgeStub) -> None:
+    questions = by_question(stub, *([failure(status), chat(YES)] for status in (500, 502, 503, 408)))
+    found, _ = ask(stub, *questions)
+    assert [answers.failure for answers in found] == [None] * 4
+    assert len(stub.requests) == 8
 
 
 def test_server_that_stays_down_leaves_an_error_and_no_answer(stub: JudgeStub) -> None:
@@ -168,34 +181,30 @@ def test_refused_connection_is_an_error(stub: JudgeStub) -> None:
     assert "judge not reached: APIConnectionError" in (answers.failure or "")
 
 
-@pytest.mark.parametrize("body", ["<html>", "{", "[]", '{"choices": []}', '{"choices": [{"message": 3}]}', ""])
-def test_garbage_instead_of_the_protocol_is_retried_and_then_an_error(stub: JudgeStub, body: str) -> None:
-    stub.script(Reply(body))
-    [answers], _ = ask(stub, question(), retries=1)
-    assert "not an answer of the protocol" in (answers.failure or "")
-    assert len(stub.requests) == 2
+def test_garbage_instead_of_the_protocol_is_retried_and_then_an_error(stub: JudgeStub) -> None:
+    bodies = ("<html>", "{", "[]", '{"choices": []}', '{"choices": [{"message": 3}]}', "")
+    found, _ = ask(stub, *by_question(stub, *([Reply(body)] for body in bodies)), retries=1)
+    assert ["not an answer of the protocol" in (answers.failure or "") for answers in found] == [True] * len(bodies)
+    assert len(stub.requests) == 2 * len(bodies)
 
 
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
+def test_what_cannot_be_read_is_not_guessed(stub: JudgeStub) -> None:
+    problems = (
         (chat('{"reasoning": "fine", "good": tr'), "not of the shape"),
         (chat('{"reasoning": "fine", "good": true}', finish="length"), "cut off"),
         (chat({"score": 10}), "not of the shape"),
         (chat({"reasoning": "fine", "good": "very"}), "not of the shape"),
-        (chat([YES, YES][:1] * 0), "not of the shape"),
+        (chat([]), "not of the shape"),
         (chat(None, refusal="I cannot help with that"), "refused"),
         (chat(None, finish="content_filter"), "refused"),
         (chat(None), "not of the shape"),
         (chat(""), "not of the shape"),
-    ],
-)
-def test_what_cannot_be_read_is_not_guessed(stub: JudgeStub, reply: Reply, problem: str) -> None:
-    stub.script(reply)
-    [answers], judge = ask(stub, question())
-    assert answers.readable == ()
-    assert answers.error is None
-    assert problem in (answers.failure or "")
+    )
+    found, judge = ask(stub, *by_question(stub, *([reply] for reply, _ in problems)))
+    for answers, (reply, problem) in zip(found, problems, strict=True):
+        assert answers.readable == (), reply
+        assert answers.error is None
+        assert problem in (answers.failure or ""), reply
     assert judge.spending.cost_usd == 0.0
 
 

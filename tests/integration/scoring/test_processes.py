@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Folder:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """Recorded by one process, with a check of the user's."""
     made = Folder(tmp_path_factory.mktemp("whole"))
-    write_suite(made.root, criteria=UNHURRIED)
+    write_suite(made.root, cases=15, criteria=UNHURRIED)
     assert made.record("whole").code == 0
     (made.root / "scored-by").unlink()
     made.configure(**TWO)
@@ -46,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 @pytest.fixture
 def unhurried(tmp_path: Path, whole: Folder) -> Folder:
-    """Long enough to be interrupted: three seconds of one core."""
+    """Long enough to be interrupted: 150 trials, of which `held` lets about a hundred pass."""
     shutil.copytree(whole.root, tmp_path, dirs_exist_ok=True)
     return Folder(tmp_path)
 
@@ -126,7 +126,7 @@ def test_stopped_by_a_signal(unhurried: Folder, number: signal.Signals, code: in
     assert run.returncode == code
     assert "Traceback" not in err
     before = unhurried.trials("stopped")
-    assert 20 < len(before) < 300
+    assert 20 < len(before) < 150
     assert unhurried.record("stopped").code == 0
     assert_same(unhurried, "whole", "stopped")
 

@@ -95,7 +95,7 @@ def providing() -> Iterator[Provider]:
     handler = type("Bound", (Handler,), {"provider": provider})
     server = _Server(("127.0.0.1", 0), handler)
     provider.url = f"http://127.0.0.1:{server.server_port}/v1"
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         yield provider

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -36,10 +37,15 @@ def commit(folder: Path, name: str, day: int = 1) -> str:
 
 
 @pytest.fixture
-def origin(tmp_path: Path) -> Path:
+def origin(tmp_path: Path, template: Path) -> Path:
+    """A copy of the template that a test may change."""
+    return Path(shutil.copytree(template, tmp_path / "origin"))
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """main: one, two, three; change from two with a commit of its own; a merge of it into main at refs/pull/1/merge."""
-    folder = tmp_path / "origin"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("template")
     git(folder, "init", "-q", "-b", "main")
     git(folder, "config", "uploadpack.allowAnySHA1InWant", "true")
     commit(folder, "one")

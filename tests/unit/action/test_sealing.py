@@ -17,23 +17,18 @@ TOKEN = "ghs_TheTokenThatWrites"
 
 
 class Victim:
-    """A repository that is sealed, and then at an attacker's mercy."""
+    """A copy of the template that is sealed, and then at an attacker's mercy."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, template: Path) -> None:
         self.folder = folder
-        self.remote = bare(folder / "remotes" / "origin.git")
-        self.root = folder / "root"
-        self.root.mkdir()
+        self.remote = Path(shutil.copytree(template / "origin.git", folder / "remotes" / "origin.git"))
+        self.root = Path(shutil.copytree(template / "root", folder / "root"))
         self.home = folder / "home"
         self.home.mkdir()
         self.marker = folder / "ran"
-        sh(self.root, "init", "-q")
-        sh(self.root, "remote", "add", "origin", self.remote.as_uri())
-        commit(self.root, "* text\n*.txt filter=evil diff=evil merge=evil\n", ".gitattributes")
-        self.base = commit(self.root, "base")
-        self.head = commit(self.root, "head", "notes.txt")
-        sh(self.root, "tag", "v1", self.base)
-        sh(self.root, "push", "-q", "origin", "main")
+        config = self.root / ".git" / "config"
+        config.write_text(config.read_text().replace((template / "origin.git").as_uri(), self.remote.as_uri()))
+        self.base, self.head = sh(self.root, "rev-parse", "HEAD~", "HEAD").split()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -68,9 +63,25 @@ class Victim:
         return self.marker.read_text() if self.marker.exists() else ""
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository of three commits, and the remote that has them."""
+    folder = tmp_path_factory.mktemp("template")
+    remote, root = bare(folder / "origin.git"), folder / "root"
+    root.mkdir()
+    sh(root, "init", "-q")
+    sh(root, "remote", "add", "origin", remote.as_uri())
+    commit(root, "* text\n*.txt filter=evil diff=evil merge=evil\n", ".gitattributes")
+    base = commit(root, "base")
+    commit(root, "head", "notes.txt")
+    sh(root, "tag", "v1", base)
+    sh(root, "push", "-q", "origin", "main")
+    return folder
+
+
 @pytest.fixture
-def victim(tmp_path: Path) -> Victim:
-    return Victim(tmp_path)
+def victim(tmp_path: Path, template: Path) -> Victim:
+    return Victim(tmp_path, template)
 
 
 KEYS = (

@@ -112,7 +112,7 @@ OWN = st.dictionaries(st.sampled_from(CASES), limits(0, 1), max_size=3)
 """Thresholds of single cases."""
 CONFIG = st.fixed_dictionaries({"criteria": CRITERIA, "gate": GATE})
 VALUES = st.lists(st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.0, 3.0]), min_size=1, max_size=7)
-QUIET = settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
+QUIET = settings(deadline=None, max_examples=examples(60, quick=8), suppress_health_check=list(HealthCheck))
 
 
 def write(folder: Path, config: dict[str, Any], own: dict[str, float]) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.config.criteria import ADK_DEFAULTS, Setting, unread_rubrics
@@ -17,6 +17,7 @@ from gate.formats.documents import parse_document_with_lines
 from gate.metrics import load_metric
 from gate.model import Case, Criterion, Rubric, Turn
 from gate.scoring.score import Scorer
+from tests.properties import examples
 from tests.unit.config.build import scorers_of
 
 CASES = (Case("a", (Turn("hello"),)),)
@@ -191,6 +192,7 @@ def test_adks_defaults_parse() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=20), st.recursive(st.none() | st.floats() | st.text(max_size=5), st.lists)))
+@settings(max_examples=examples(100, quick=12))
 def test_any_mapping_parses_or_is_a_config_error(raw: dict[str, Any]) -> None:
     try:
         parse(raw)

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from gate.decision.comparison import _newest
-from gate.model import FULL, Side, Trial
+from gate.decision import Settings
+from gate.decision.comparison import Comparison, to_state
+from gate.model import Case, Score, Trial
+
+from .records import TRAJECTORY
 
 
 @pytest.mark.parametrize(
@@ -25,11 +28,11 @@ from gate.model import FULL, Side, Trial
 def test_the_newest_runs_are_five_trials_and_as_many_more_as_fit_into_seven(
     sizes: Sequence[int], newest: Sequence[int]
 ) -> None:
-    runs = [f"r{n}" for n in range(len(sizes))]
-    trials = [
-        Trial("c", n, 1, FULL, Side.CANDIDATE, run=run)
-        for run, size in zip(runs, sizes, strict=True)
-        for n in range(size)
-    ]
-    assert len(_newest({"c": trials}, runs).get("c", ())) == sum(newest)
-    assert all(trials[at].run in runs[len(runs) - len(newest) :] for at in _newest({"c": trials}, runs).get("c", ()))
+    order = [f"r{n}" for n, size in enumerate(sizes) for _ in range(size)]
+    passed = {TRAJECTORY.name: Score(1.0)}
+    stored = tuple(Trial("c", n, scores=passed, run=run) for n, run in enumerate(order, 1))
+    runs = tuple(dict.fromkeys(order))
+    now = (Trial("c", 1, scores=passed),)
+    made = Comparison((Case("c", ()),), (TRAJECTORY,), now, stored, Settings(), stored_runs=runs)
+    found = to_state(made, seed=1, can_run=False, stopped=False).newest.get("c", ())
+    assert [order[at] for at in found] == order[len(order) - sum(newest) :]

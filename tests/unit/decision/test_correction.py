@@ -113,9 +113,9 @@ def test_a_change_and_its_interval_are_divided_by_the_slope_and_the_test_is_not_
 
 def test_a_drop_that_the_judge_shrinks_below_the_margin_is_not_certified() -> None:
     """Seven points of verdicts are within a margin of ten; of what people would say they are twelve."""
-    suite, before = cases(60), stored(cases(60), 10, clear=1.0)
-    down = {i for i in range(60) if i % 3 == 0}
-    now = [trial(f"case-{i:02d}", k, clear=float(not (i in down and k <= 2))) for i in range(60) for k in range(1, 11)]
+    suite, before = cases(42), stored(cases(42), 10, clear=1.0)
+    down = {i for i in range(42) if i % 3 == 0}
+    now = [trial(f"case-{i:02d}", k, clear=float(not (i in down and k <= 2))) for i in range(42) for k in range(1, 11)]
     plain, corrected = (
         judge(suite, [replace(one, threshold=None)], now, before, settings=Settings(exact_epochs=10))
         for one in (JUDGED, known())

@@ -35,8 +35,6 @@ from gate.model.findings import (
     SlowedDown,
     Unconfirmed,
 )
-from gate.reports.explanation import headline, story
-from gate.reports.reasons import unconfirmed
 from tests.unit.decision.records import (
     FORBIDDEN,
     LATENCY,
@@ -88,7 +86,7 @@ def test_a_block_that_needs_failures_asks_for_a_confirmation_a_minute_later() ->
             break
         for request in more.requests:
             trials = [*trials, *(failed_trial(c, 9, round=more.round, tag=request.tag) for c in request.cases)]
-    assert (more.pause, more.why) == (60.0, "confirm the failures")
+    assert more.pause == 60.0
     (first, *rest) = more.requests
     assert (first.side, first.tag, first.n) == (Side.CANDIDATE, PROBE, 1)
     assert set(first.cases[::2]) == set(CRASHED), "the failing cases"
@@ -215,11 +213,6 @@ def test_beside_a_limit_that_fails_anyway_unconfirmed_failures_are_no_regression
     assert not any(case.status is CaseStatus.BROKEN for case in result.cases)
     step = next_step(Situation(SUITE, [TRAJECTORY, LIMITED], trials, TIMED, Settings()))
     assert isinstance(step, SuiteResult), "nothing is run to confirm what decides nothing"
-    told = " ".join((headline(result), *story(result)))
-    assert "latency fails: case-30 reached 12 s, limit 10 s" in told
-    assert unconfirmed(why) in told
-    assert "no regression while the failures are not confirmed" in told
-    assert "regression proven" not in told
 
 
 def test_where_a_threshold_is_missed_without_the_failures_nothing_is_said_of_their_confirmation() -> None:
@@ -229,7 +222,7 @@ def test_where_a_threshold_is_missed_without_the_failures_nothing_is_said_of_the
         result = judge(SUITE, [replace(held, ratchet=False)], trials, before)
         assert result.verdict is Verdict.BELOW_THRESHOLD
         assert result.cases[0].status is (CaseStatus.NEW if before else CaseStatus.FAILED)
-        assert "confirmed" not in " ".join((headline(result), *story(result)))
+        assert not any(isinstance(found, NotConfirmed) for row in result.criteria for found in row.findings)
 
 
 def test_a_threshold_that_unconfirmed_failures_miss_is_accepted_by_nobody_unseen() -> None:
@@ -257,18 +250,13 @@ def test_cases_that_only_failures_prove_broken_are_not_named_beside_a_regression
     assert result.verdict is Verdict.REGRESSED
     assert isinstance(result.cause, SuiteGotWorse), "the mean of what was answered, no case by name"
     assert not any(case.status is CaseStatus.BROKEN for case in result.cases)
-    told = " ".join((headline(result), *story(result)))
-    assert unconfirmed(ConfirmationSpared()) in told
-    assert "broke" not in told
+    assert NotConfirmed(ConfirmationSpared()) in result.criteria[0].findings
 
 
-def test_a_block_of_failures_alone_that_were_not_confirmed_is_nowhere_called_proven() -> None:
+def test_a_block_of_failures_alone_that_were_not_confirmed_is_none() -> None:
     result = judge(SUITE, [TRAJECTORY], [*slow(2), *RERUN], TIMED)
-    assert result.doubts == (NothingRerun(),)
-    told = " ".join(story(result))
-    assert "2 failing beyond chance (case-00, case-01)" in told
-    assert "no regression while the failures are not confirmed" in told
-    assert "confirmed broken" not in told and "proven" not in told
+    assert (result.verdict, result.doubts) == (Verdict.INCONCLUSIVE, (NothingRerun(),))
+    assert not any(case.status is CaseStatus.BROKEN for case in result.cases)
 
 
 def test_recordings_are_judged_without_a_confirmation() -> None:
@@ -289,7 +277,7 @@ def test_a_block_that_needs_no_failure_is_not_held_up() -> None:
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE).verdict is Verdict.REGRESSED
 
 
-@pytest.mark.parametrize("crash", [5, 16, 99])
+@pytest.mark.parametrize("crash", [5, 99])
 def test_a_broken_case_is_proven_by_its_answers_where_trials_crashed_too(crash: int) -> None:
     suite, trials = cases(50), list[Trial]()
     before = stored(suite, trajectory=1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from types import FrameType
 
 import pytest
@@ -18,7 +19,7 @@ from .records import FORBIDDEN, LATENCY, RESPONSE, TRAJECTORY, cases, failed_tri
 CRITERIA = (replace(TRAJECTORY, threshold=0.5), RESPONSE, FORBIDDEN, LATENCY)
 GOOD = {"trajectory": 1.0, "response": 0.8, "forbidden_tools": 1.0, "latency": 1.0}
 BAD = {"trajectory": 0.0, "response": 0.1, "forbidden_tools": 1.0, "latency": 3.0}
-SMALL, LARGE = 50, 200
+SMALL, LARGE = 20, 80
 
 
 def clean(suite: Sequence[Case]) -> list[Trial]:
@@ -55,9 +56,16 @@ def calls(suite: Sequence[Case], trials: Sequence[Trial], baseline: Sequence[Tri
     return found
 
 
-@pytest.mark.parametrize("with_baseline", [False, True])
-@pytest.mark.parametrize("can_run", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("trials_of", [clean, lost, crashed, worse])
+@pytest.mark.parametrize(
+    ("trials_of", "can_run", "with_baseline"),
+    [
+        (crashed, False, True),
+        *(
+            pytest.param(*chosen, marks=pytest.mark.slow)
+            for chosen in product((clean, lost, crashed, worse), (False, True), (False, True))
+        ),
+    ],
+)
 def test_four_times_the_cases_take_about_four_times_the_calls(trials_of, can_run, with_baseline):  # type: ignore[no-untyped-def]
     counts = []
     for size in (SMALL, LARGE):

@@ -170,19 +170,6 @@ def test_an_exact_design_runs_exactly_so_many_passes() -> None:
     assert len(trials) == 120, "without a baseline too"
 
 
-def test_match_runs_the_baselines_agent_where_it_is_thin() -> None:
-    thin = stored(SUITE, 1, trajectory=1.0)
-
-    def run(case_id: str, side: Side) -> dict[str, float]:
-        return {"trajectory": float(case_id != "case-05" or side is Side.BASELINE)}
-
-    result, trials = follow(SUITE, [TRAJECTORY], run, thin, Settings(rerun="match"))
-    assert result.verdict is Verdict.REGRESSED
-    assert [c.id for c in result.cases if c.status is CaseStatus.BROKEN] == ["case-05"]
-    assert sum(t.side is Side.BASELINE for t in trials) > 3
-    assert result.course.baseline_runs > 0
-
-
 def test_whole_epochs_of_the_baselines_agent_are_baseline_trials_everywhere() -> None:
     thin = stored(SUITE, 1, trajectory=1.0)
     fails = iter(range(10**6))
@@ -194,6 +181,7 @@ def test_whole_epochs_of_the_baselines_agent_are_baseline_trials_everywhere() ->
     beside = [t for t in trials if t.side is Side.BASELINE and t.tag == "full"]
     assert {t.case_id for t in beside} == {case.id for case in SUITE}
     result = judge(SUITE, [TRAJECTORY], trials, thin, can_run=True, settings=Settings(rerun="match"), stopped="x")
+    assert result.course.baseline_runs == len([t for t in trials if t.side is Side.BASELINE])
     epochs = 1 + len(beside) // len(SUITE)
     by_id = Counter(t.case_id for t in trials if t.side is Side.BASELINE)
     assert all(case.baseline_trials == 1 + by_id[case.id] for case in result.cases)
@@ -414,7 +402,7 @@ def test_a_case_without_one_measured_trial_is_an_error_within_the_limit_too() ->
 def test_one_passing_crash_is_run_again_and_takes_its_place(settings: Settings) -> None:
     trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
     more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
-    assert (more.round, more.why, more.again) == (1, "once more what could not be measured", True)
+    assert (more.round, more.again) == (1, True)
     assert [(r.side, r.tag, r.cases, r.n) for r in more.requests] == [(Side.CANDIDATE, "full", ("case-00",), 1)]
     healed = [*trials, replace(trial("case-00", 2, trajectory=1.0), again=True)]
     result = judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings, can_run=True)
@@ -599,15 +587,16 @@ def test_a_quantile_above_its_limit_is_excused_within_the_margin_of_the_baseline
     assert judge(new, [criterion], once(new, latency=3.5), before).verdict is Verdict.BELOW_THRESHOLD
 
 
-def test_an_unchanged_agent_above_its_quantile_limit_is_not_blocked_for_its_noise() -> None:
+@pytest.mark.parametrize("runs", [10, pytest.param(100, marks=pytest.mark.slow)])
+def test_an_unchanged_agent_above_its_quantile_limit_is_not_blocked_for_its_noise(runs: int) -> None:
     rng = Random(11)
     criterion = replace(LATENCY, quantiles=((0.95, 1.0),))
     wrong = 0
-    for _ in range(100):
+    for _ in range(runs):
         now = [trial(c.id, latency=rng.lognormvariate(0, 1)) for c in SUITE]
         before = [trial(c.id, n, latency=rng.lognormvariate(0, 1)) for c in SUITE for n in range(1, 6)]
         wrong += judge(SUITE, [criterion], now, before).verdict is Verdict.BELOW_THRESHOLD
-    assert wrong <= 2
+    assert wrong <= runs / 50
 
 
 def test_a_mean_where_lower_is_better() -> None:

@@ -41,35 +41,46 @@ def blocked(found: Sequence[tuple[Any, float, set[str]]]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("cases", "config"),
+    ("runs", "cases", "config"),
     [
-        (12, None),
-        pytest.param(40, None, marks=pytest.mark.slow),
-        pytest.param(20, Config(rerun="match"), marks=pytest.mark.slow),
-        pytest.param(40, Config(exact_epochs=2), marks=pytest.mark.slow),
+        (20, 12, None),
+        pytest.param(100, 12, None, marks=pytest.mark.slow),
+        pytest.param(100, 40, None, marks=pytest.mark.slow),
+        pytest.param(100, 20, Config(rerun="match"), marks=pytest.mark.slow),
+        pytest.param(100, 40, Config(exact_epochs=2), marks=pytest.mark.slow),
     ],
 )
-def test_an_unchanged_agent_is_blocked_at_most_as_often_as_promised(cases: int, config: Config | None) -> None:
-    found = list(worlds(100, cases, config=config))
+def test_an_unchanged_agent_is_blocked_at_most_as_often_as_promised(
+    runs: int, cases: int, config: Config | None
+) -> None:
+    found = list(worlds(runs, cases, config=config))
     assert wilson(blocked(found), len(found))[0] <= 0.02
     assert sum(runs for _, runs, _ in found) / len(found) <= (2 if config and config.exact_epochs else 2.2)
 
 
-def test_broken_cases_are_found_and_named_at_little_more_than_one_run_a_case() -> None:
-    found = list(worlds(30, 60, broken=3))
-    assert blocked(found) >= 29
+@pytest.mark.parametrize("n", [4, pytest.param(30, marks=pytest.mark.slow)])
+def test_broken_cases_are_found_and_named_at_little_more_than_one_run_a_case(n: int) -> None:
+    found = list(worlds(n, 60, broken=3))
+    assert blocked(found) >= n - 1
     named = [(set(answer.cases), down) for answer, _, down in found]
-    assert sum(len(names & down) for names, down in named) >= 0.6 * 3 * 30
-    assert sum(len(names - down) / max(1, len(names)) for names, down in named) / 30 <= 0.10
-    assert sum(runs for _, runs, _ in found) / 30 <= 1.7
+    assert sum(len(names & down) for names, down in named) >= 0.6 * 3 * n
+    assert sum(len(names - down) / max(1, len(names)) for names, down in named) / n <= 0.10
+    assert sum(runs for _, runs, _ in found) / n <= 1.7
 
 
-def test_one_broken_case_is_found() -> None:
-    assert blocked(list(worlds(25, 60, broken=1))) >= 22
-
-
-def test_a_broad_fall_is_found() -> None:
-    assert blocked(list(worlds(20, 100, drop=0.15))) >= 18
+@pytest.mark.parametrize(
+    ("runs", "cases", "broken", "drop", "least"),
+    [
+        (2, 60, 1, 0.0, 1),
+        (2, 100, 0, 0.15, 1),
+        pytest.param(25, 60, 1, 0.0, 22, marks=pytest.mark.slow),
+        pytest.param(20, 100, 0, 0.15, 18, marks=pytest.mark.slow),
+    ],
+)
+def test_one_broken_case_and_a_broad_fall_are_found(
+    runs: int, cases: int, broken: int, drop: float, least: int
+) -> None:
+    assert blocked(list(worlds(runs, cases, broken=broken, drop=drop))) >= least
 
 
 # --- recorded conversations -----------------------------------------------------------------------

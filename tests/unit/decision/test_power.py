@@ -36,30 +36,33 @@ STEADY_AND_FLAKY = [(5, 5)] * 7 + [(3, 5), (4, 5), (0, 5)]
 
 def test_a_steady_case_has_failures_too_and_one_that_never_passes_has_hardly_any_passes() -> None:
     rng = Random(1)
-    drawn = [seen(STEADY_AND_FLAKY, 3).draw(rng, 30) for _ in range(200)]
+    drawn = [seen(STEADY_AND_FLAKY, 3).draw(rng, 30) for _ in range(60)]
     steady, flaky, never = (fmean(suite[i].rate for suite in drawn) for i in (0, 7, 9))
     assert 0.9 < steady < 0.9999
     assert 0.4 < flaky < 0.8
     assert never < 0.2
 
 
-def test_larger_drops_and_thicker_baselines_are_found_more_often() -> None:
+@pytest.mark.parametrize("runs", [4, pytest.param(16, marks=pytest.mark.slow)])
+def test_larger_drops_and_thicker_baselines_are_found_more_often(runs: int) -> None:
     rates = seen(STEADY_AND_FLAKY)
-    thick, thin = (power_of(rates, Design(10, stored), runs=16, seed=3) for stored in (5, 1))
+    thick, thin = (power_of(rates, Design(10, stored), runs=n, seed=3) for stored, n in ((5, runs), (1, runs // 2)))
     shares = [one.found.share for one in thick.drops]
     assert shares == sorted(shares) and shares[0] < 0.5 < shares[-1]
     assert thick.broken is not None and thin.broken is not None
-    assert thick.broken.share > 0.7 > thin.broken.share
+    assert thick.broken.share > thin.broken.share
     assert fmean(one.found.share for one in thin.drops) < fmean(shares)
     assert thick.blocked.share <= 0.2
     assert thick.finds is None or 0.1 < thick.finds <= 0.5
-    assert thick.runs == 16 * (len(thick.drops) + 2)
+    assert thick.runs == runs * (len(thick.drops) + 2)
+    assert thin == power_of(rates, Design(10, 1), runs=runs // 2, seed=3), "a seed gives the same answer again"
 
 
-def test_cases_that_share_a_fixture_are_the_units_that_a_run_takes_them_for() -> None:
+@pytest.mark.parametrize("runs", [1, pytest.param(24, marks=pytest.mark.slow)])
+def test_cases_that_share_a_fixture_are_the_units_that_a_run_takes_them_for(runs: int) -> None:
     alone = seen([(5, 5), (5, 5), (5, 5), (4, 5)], 5)
     shared = replace(alone, clusters=tuple(f"unit {n // 5}" for n in range(20)))
-    free, held = (power_of(rates, Design(20), runs=24, seed=2) for rates in (alone, shared))
+    free, held = (power_of(rates, Design(20), runs=runs, seed=2) for rates in (alone, shared))
     assert (free.units, held.units) == (20, 4)
     assert held.inconclusive.share > 0.5 > free.inconclusive.share
     larger = shared.draw(Random(1), 23)
@@ -75,11 +78,6 @@ def test_a_records_clusters_are_its_cases() -> None:
     assert rates.units == 2
 
 
-def test_the_same_seed_gives_the_same_answer() -> None:
-    one, other = (power_of(seen(STEADY_AND_FLAKY), Design(10), runs=3) for _ in range(2))
-    assert one == other
-
-
 @pytest.mark.slow
 def test_a_wanted_drop_names_the_cases_that_find_it() -> None:
     found = wanted_designs(seen(STEADY_AND_FLAKY), Design(10), 0.4, runs=10)
@@ -88,8 +86,7 @@ def test_a_wanted_drop_names_the_cases_that_find_it() -> None:
 
 
 def test_nothing_is_known_of_a_suite_without_trials() -> None:
-    power = power_of(Rates(()), Design(10), runs=2)
-    assert not power.known
+    assert not power_of(Rates(()), Design(10), runs=1).known
 
 
 def test_criteria_beside_success_are_drawn_from_trials_that_came_out_alike() -> None:
@@ -107,16 +104,16 @@ def test_criteria_beside_success_are_drawn_from_trials_that_came_out_alike() -> 
 def test_criteria_beside_success_and_a_base_that_is_run_take_part() -> None:
     scored = [trial(f"c{i}", n, trajectory=float(i > 2 or n > 2)) for i in range(12) for n in range(1, 6)]
     rates = rates_of(scored, [TRAJECTORY], {f"c{i}": Case(f"c{i}", ()) for i in range(12)})
-    alone = power_of(replace(rates, scores=None), Design(12), runs=3)
-    beside = power_of(rates, Design(12, config=Config(rerun="match")), runs=3)
+    alone = power_of(replace(rates, scores=None), Design(12), runs=1)
+    beside = power_of(rates, Design(12, config=Config(rerun="match")), runs=1)
     assert (alone.criteria, beside.criteria) == (0, 1)
     assert beside.runs_per_case != alone.runs_per_case
     assert runs_of(Design(100), 7, criteria=2) < runs_of(Design(100), 7)
 
 
 def test_a_suite_that_never_passes_has_nothing_to_break() -> None:
-    power = power_of(seen([(0, 5)] * 10), Design(10), runs=10)
-    assert power.broken is None or power.broken.runs < 10
+    power = power_of(seen([(0, 5)] * 10), Design(10), runs=3)
+    assert power.broken is None or power.broken.runs < 3
 
 
 def test_a_curve_runs_through_the_shares_that_it_is_fitted_to() -> None:

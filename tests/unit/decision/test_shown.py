@@ -139,25 +139,20 @@ def test_a_case_of_which_nothing_passes_is_not_ok(before: float, now: float, sta
     assert [case.status for case in result.cases[:2]] == [status, CaseStatus.OK]
 
 
-@pytest.mark.parametrize(
-    ("target", "stored_trials", "said"),
-    [
+def test_a_thin_baseline_is_measured_by_the_trials_that_are_asked_for() -> None:
+    for target, stored_trials, said in [
         (5, 5, None),
         (5, 2, (5, True)),
         (8, 5, (8, True)),
         (8, 8, None),
         (2, 2, (5, False)),
         (0, 2, (5, False)),
-    ],
-)
-def test_a_thin_baseline_is_measured_by_the_trials_that_are_asked_for(
-    target: int, stored_trials: int, said: tuple[int, bool] | None
-) -> None:
-    before = [trial(c.id, n, round=n, trajectory=1.0) for n in range(1, stored_trials + 1) for c in SUITE]
-    settings = Settings(stored_trials=target)
-    result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), before, settings=settings)
-    found = [(one.wanted, one.grows) for one in result.warnings if isinstance(one, ThinBaseline)]
-    assert found == ([said] if said else [])
+    ]:
+        before = [trial(c.id, n, round=n, trajectory=1.0) for n in range(1, stored_trials + 1) for c in SUITE]
+        settings = Settings(stored_trials=target)
+        result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), before, settings=settings)
+        found = [(one.wanted, one.grows) for one in result.warnings if isinstance(one, ThinBaseline)]
+        assert found == ([said] if said else []), (target, stored_trials)
 
 
 def test_a_drop_is_candidate_minus_baseline() -> None:

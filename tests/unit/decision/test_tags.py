@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from time import process_time
 
 import pytest
 from msgspec.structs import replace
@@ -12,7 +11,6 @@ from msgspec.structs import replace
 from gate.decision.tags import MOST_GROUPS
 from gate.model import Case, Complexity, Direction, GroupKind, GroupResult, Scale, SuiteResult, Trial, Verdict
 from gate.reports.by_tag import rows, where
-from gate.reports.explanation import headline
 from gate.reports.labels import trend_line
 
 from .records import TRAJECTORY, judge, stored, trial
@@ -61,19 +59,19 @@ def test_one_complexity_is_no_group() -> None:
 
 
 def test_a_third_of_a_tag_leads_and_not_a_noisy_case() -> None:
-    cases = suite({"refund": range(100), "smoke": range(50, 700)}, 1200)
-    result = judge(cases, [TRAJECTORY], *broken(cases, range(33), noisy=[600, 601, 900]))
+    cases = suite({"refund": range(60), "smoke": range(30, 250)}, 400)
+    result = judge(cases, [TRAJECTORY], *broken(cases, range(20), noisy=[200, 201, 300]))
     assert result.verdict is Verdict.REGRESSED
-    assert [one.name for one in result.concentrated] == ["refund"]
-    assert headline(result).startswith("tag refund, 100 of 1,200 cases: pass rate 100 % → 67 %, elsewhere ")
+    [named] = result.concentrated
+    assert (named.name, named.cases, named.of) == ("refund", 60, 400)
     (first, *_), left = rows(result)
     assert (first.name, first.is_named, left) == ("refund", True, 0)
 
 
 def test_of_nested_tags_the_one_that_explains_the_loss_is_named() -> None:
-    inner = suite({"payments": range(120), "refund": range(40)}, 400)
-    assert [c.name for c in judge(inner, [TRAJECTORY], *broken(inner, range(16))).concentrated] == ["refund"]
-    outer = judge(inner, [TRAJECTORY], *broken(inner, range(0, 120, 3)))
+    inner = suite({"payments": range(60), "refund": range(20)}, 200)
+    assert [c.name for c in judge(inner, [TRAJECTORY], *broken(inner, range(10))).concentrated] == ["refund"]
+    outer = judge(inner, [TRAJECTORY], *broken(inner, range(0, 60, 3)))
     assert [c.name for c in outer.concentrated] == ["payments"]
 
 
@@ -81,7 +79,6 @@ def test_two_tags_that_broke_are_both_named() -> None:
     cases = suite({"refund": range(40), "billing": range(40, 80), "smoke": range(80, 200)}, 300)
     result = judge(cases, [TRAJECTORY], *broken(cases, [*range(20), *range(40, 60)]))
     assert {one.name for one in result.concentrated} == {"refund", "billing"}
-    assert "also tag " in where(result)
 
 
 def test_equal_groups_are_named_once_and_by_the_tag() -> None:
@@ -100,7 +97,6 @@ def test_breaks_all_over_the_suite_are_told_of_no_tag() -> None:
         result = judge(cases, [TRAJECTORY], *broken(cases, rng.sample(range(120), 20)))
         assert result.verdict is Verdict.REGRESSED
         named += bool(result.concentrated)
-        assert headline(result).startswith("tag ") == bool(result.concentrated)
     assert named <= 4, "at a rate of .05, five of twenty are met once in 400 times"
 
 
@@ -127,7 +123,7 @@ def test_a_metric_that_is_worse_when_higher_counts_rises_as_losses() -> None:
     assert result.verdict is Verdict.REGRESSED
     (one,) = result.concentrated
     assert (one.name, one.criterion) == ("refund", "steps")
-    assert "steps 4.6 → 7.9" in where(result).replace("7.88", "7.9")
+    assert (one.before, one.now) == (pytest.approx(4.6), pytest.approx(7.875, abs=0.1))
 
 
 def test_the_runs_behind_a_baseline_are_a_trend() -> None:
@@ -140,8 +136,7 @@ def test_the_runs_behind_a_baseline_are_a_trend() -> None:
     ]
     found = judge(cases, [TRAJECTORY], now, before)
     assert found.trend == (0.75, 1.0, 0.5), "the run that began first comes first"
-    picture, told = trend_line(found)
-    assert (picture, told) == ("▅█▁", "pass rate 75 % … 100 % in 2 stored runs before, 50 % now")
+    assert trend_line(found)[0] == "▅█▁"
     one = [t for t in before if t.number == 1]
     assert trend_line(judge(cases, [TRAJECTORY], now, one)) == ("", "")
     part = [*one, *(t for t in before if t.number == 2 and t.case_id < "case-0010")]
@@ -150,9 +145,7 @@ def test_the_runs_behind_a_baseline_are_a_trend() -> None:
 
 def test_thousands_of_tags_are_bounded() -> None:
     cases = [Case(f"case-{i}", (), tags=frozenset([f"t{i}", "x" * 5000, f"u{i // 2}"])) for i in range(500)]
-    began = process_time()
     result = judge(cases, [TRAJECTORY], *broken(cases, range(60)))
-    assert process_time() - began < 60
     assert (len(result.groups), result.further_groups) == (MOST_GROUPS, 751 - MOST_GROUPS)
     shown, left = rows(result)
     assert (len(shown), left) == (12, 751 - 12)

@@ -66,7 +66,7 @@ def test_a_new_case_is_held_to_its_own_threshold_beside_a_steady_baseline() -> N
 def test_further_passes_are_asked_for_while_an_own_threshold_is_open() -> None:
     suite = [Case("own", (), thresholds=OWN), *cases(9)]
     more = ask(suite, [HALF], once(suite, {"own": {"response": 0.8}}, response=1.0))
-    assert (more.why, more.runs) == ("a threshold is undecided", 10)
+    assert more.runs == 10
     result, trials = follow(
         suite, [HALF], lambda c, _s: {"response": (0.8 if c == "own" else 1.0)}, settings=Settings(max_epochs=2)
     )
@@ -148,16 +148,17 @@ def test_two_trials_are_too_few_for_none_of_them_reached_it() -> None:
     assert stopped.verdict is Verdict.INCONCLUSIVE
 
 
-def test_an_agent_that_just_meets_its_threshold_is_rarely_called_below() -> None:
-    """At a rate of .8, one case: the extension keeps its error, and five in a thousand is all there is."""
+@pytest.mark.parametrize("runs", [20, pytest.param(300, marks=pytest.mark.slow)])
+def test_an_agent_that_just_meets_its_threshold_is_rarely_called_below(runs: int) -> None:
+    """At a rate of .8, two cases: the extension keeps its error, and five in a thousand is all there is."""
     rng = Random(3)
     criterion = replace(TRAJECTORY, threshold=0.8)
     wrong = sum(
         follow(cases(2), [criterion], lambda _c, _s: {"trajectory": float(rng.random() < 0.8)})[0].verdict
         is Verdict.BELOW_THRESHOLD
-        for _ in range(300)
+        for _ in range(runs)
     )
-    assert wrong <= 5
+    assert wrong <= runs / 60
 
 
 # --- the bound ------------------------------------------------------------------------------------

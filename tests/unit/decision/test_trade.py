@@ -23,7 +23,6 @@ from gate.model import Case, CaseResult, CaseStatus, Criterion, Scale, Score, Si
 from gate.model.facts import CasesBroke, SuiteGotWorse, TradedOff
 from gate.model.findings import CaseTally, GotWorse, TradeAccepted, TradeWarned
 from gate.reports import labels
-from gate.reports.explanation import headline
 from tests.unit.decision.records import TRAJECTORY, by_name, cases, judge, trial
 
 SUITE = cases(40)
@@ -61,10 +60,6 @@ def test_a_change_that_breaks_some_cases_and_improves_more_is_a_trade() -> None:
     assert {one.case_id for one in found.cause.lost} == LOST
     assert {one.case_id for one in found.cause.gained} == GAINED
     assert found.cause.lost[0] == CaseTally("case-00", 0, 5, 5, 5)
-    assert headline(found) == (
-        "a trade: 2 cases broke (10/10 → 0/10: case-00, case-01) and 4 improved "
-        "(0/20 → 20/20: case-10, case-11, case-12, case-13); pass rate 90 % → 95 %"
-    )
     assert exit_code([found], Settings()) is ExitCode.FAILED
 
 
@@ -72,7 +67,6 @@ def test_a_lower_mean_is_no_trade_whatever_single_cases_gained() -> None:
     found = decided(lost=set(IDS[:6]), gained=set(IDS[10:13]))
     assert found.trade is None
     assert isinstance(found.cause, CasesBroke)
-    assert headline(found).startswith("6 of 40 cases broke, 30/30 → 0/30: case-00")
 
 
 def test_broken_cases_alone_are_no_trade() -> None:
@@ -100,12 +94,10 @@ def test_the_most_suspect_cases_are_the_first_that_are_listed_with_the_same_coun
     now = [trial(c, trajectory=0.0 if c in failing else 1.0) for c in IDS]
     base = [trial(c, round=2, tag=CONCURRENT, side=Side.BASELINE, trajectory=0.0 if c == IDS[0] else 1.0) for c in IDS]
     found = judge(SUITE, [TRAJECTORY], [*now, *base], epochs(dict.fromkeys(IDS, 1.0), 5))
-    assert isinstance(found.cause, SuiteGotWorse), headline(found)
+    assert isinstance(found.cause, SuiteGotWorse)
     listed = labels.worse_cases(found)
-    assert IDS[0] not in {case.id for case in listed}
     assert [one.case_id for one in found.cause.suspects] == [case.id for case in listed[:5]] == IDS[1:6]
     assert found.cause.suspects[0] == CaseTally(IDS[1], 0, 1, 6, 6)
-    assert "most suspect: case-01 6/6 → 0/1" in headline(found)
 
 
 def test_the_most_suspect_cases_of_a_criterion_are_those_that_fell_in_it() -> None:
@@ -122,12 +114,10 @@ def test_the_most_suspect_cases_of_a_criterion_are_those_that_fell_in_it() -> No
         for changed, n in ((True, 2), (False, 5))
     )
     found = judge(SUITE, [TRAJECTORY, tone], now, before, settings=Settings(exact_epochs=2))
-    assert isinstance(found.cause, SuiteGotWorse), headline(found)
+    assert isinstance(found.cause, SuiteGotWorse)
     assert found.cause.criteria == ("tone",)
     assert {one.case_id for one in found.cause.fell} < fell
     assert not found.cause.suspects
-    assert "most suspect: case-00 100 % → 0 %" in headline(found)
-    assert failing not in headline(found)
 
 
 def test_where_no_case_is_listed_as_worse_those_that_fail_more_often_are_the_most_suspect() -> None:
@@ -140,7 +130,7 @@ def test_warn_says_it_and_does_not_block() -> None:
     settings = Settings(exact_epochs=5, on_tradeoff="warn", pass_rate_margin=0.2)
     found = decided(settings=settings)
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert headline(found).startswith("a trade, which does not block by itself: 2 cases broke (10/10 → 0/10")
+    assert isinstance(found.cause, TradedOff)
     assert [c.id for c in found.cases if c.status is CaseStatus.BROKEN] == sorted(LOST)
     assert not any(row.verdict is Verdict.REGRESSED for row in found.criteria)
     assert any(isinstance(f, TradeWarned) for f in found.criteria[0].findings)
@@ -151,9 +141,6 @@ def test_warn_leaves_to_on_inconclusive_what_else_is_open() -> None:
     settings = Settings(exact_epochs=5, on_tradeoff="warn", pass_rate_margin=0.0)
     found = decided(settings=settings)
     assert isinstance(found.cause, TradedOff) and found.cause.waits == ("pass rate",)
-    assert headline(found).endswith("; not enough evidence on pass rate besides")
-    blocked = decided(settings=replace(settings, on_inconclusive="block"))
-    assert headline(blocked).endswith("on pass rate besides, which blocks here (`gate.on_inconclusive`)")
     assert exit_code([found], Settings(on_inconclusive="block")) is ExitCode.FAILED
     assert exit_code([found], Settings()) is ExitCode.PASS
 
@@ -161,7 +148,6 @@ def test_warn_leaves_to_on_inconclusive_what_else_is_open() -> None:
 def test_accept_passes_without_a_tick_where_the_rest_is_bounded() -> None:
     found = decided(settings=Settings(exact_epochs=5, on_tradeoff="accept", pass_rate_margin=0.2))
     assert found.verdict is Verdict.PASS
-    assert headline(found).startswith("a trade, which is accepted here: 2 cases broke (10/10 → 0/10")
     row = found.criteria[0]
     assert any(isinstance(f, TradeAccepted) for f in row.findings)
     assert not labels.is_ticked(row)
@@ -177,7 +163,7 @@ def test_accept_accepts_the_trade_alone() -> None:
     assert any(isinstance(f, GotWorse) for f in plain.criteria[0].findings)
 
 
-def test_a_missed_threshold_outranks_an_accepted_trade_and_the_trade_is_said() -> None:
+def test_a_missed_threshold_outranks_an_accepted_trade() -> None:
     strict = Criterion(
         "trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.99, strict=True, pass_threshold=1.0
     )
@@ -186,7 +172,7 @@ def test_a_missed_threshold_outranks_an_accepted_trade_and_the_trade_is_said() -
     now = epochs({c: 0.0 if c in LOST else 1.0 for c in IDS}, 5)
     found = judge(SUITE, [strict], now, before, settings=settings)
     assert found.verdict is Verdict.BELOW_THRESHOLD
-    assert "; a trade, which is accepted here: 2 cases broke" in headline(found)
+    assert found.trade is not None
 
 
 # --- recorded agents ------------------------------------------------------------------------------
@@ -230,7 +216,7 @@ def test_another_agent_that_is_as_good_is_a_trade_or_regressed_with_its_reason()
     as_good = [suite for change, suite in blocked if change > -1e-9]
     assert len(as_good) >= 5
     for suite in as_good:
-        assert isinstance(suite.cause, TradedOff), headline(suite)
+        assert isinstance(suite.cause, TradedOff)
         assert suite.cause.lost and suite.cause.gained
     for _, suite in blocked:
         cause = suite.cause

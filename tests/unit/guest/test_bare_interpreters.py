@@ -31,21 +31,25 @@ def score(actual, expected):
 
 
 def _interpreters() -> list[str]:
-    """One of each minor version: on the path, or where version managers keep them."""
+    """One of each minor version, the oldest first: on the path, or where version managers keep them."""
     places = [Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python"]
     kept = [str(path) for place in places for path in sorted(place.glob("*/bin/python3"))]
     known = [sys.executable, *filter(None, (shutil.which(f"python3.{minor}") for minor in range(OLDEST, 20))), *kept]
-    found: dict[str, str] = {}
+    found: dict[int, str] = {}
     for path in known:
         asked = [path, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
         minor = re.fullmatch(r"3\.(\d+)", said)
         if minor is not None and int(minor[1]) >= OLDEST:
-            found.setdefault(said, path)
-    return list(found.values())
+            found.setdefault(int(minor[1]), path)
+    return [found[number] for number in sorted(found)]
 
 
-INTERPRETERS = _interpreters()
+FOUND = _interpreters()
+INTERPRETERS = [
+    pytest.param(path, marks=[pytest.mark.slow] * (path not in (FOUND[0], sys.executable))) for path in FOUND
+]
+"""Before each commit the oldest and our own."""
 
 
 def start_worker(python: str, folder: Path, **options: Any) -> tuple[subprocess.Popen[bytes], Any]:

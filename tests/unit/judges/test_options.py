@@ -79,15 +79,15 @@ def test_the_fingerprint_is_of_what_decides_an_answer() -> None:
     assert len({base, *(fingerprint(one, KEY) for one in changed)}) == len(changed) + 1
 
 
-@pytest.mark.parametrize("text", ["90s", "1.5m", 90])
-def test_timeouts_are_written_as_elsewhere(text: object) -> None:
-    assert JudgeOptions.model_validate({"timeout": text}).timeout == 90
+def test_timeouts_are_written_as_elsewhere() -> None:
+    for text in ["90s", "1.5m", 90]:
+        assert JudgeOptions.model_validate({"timeout": text}).timeout == 90, text
 
 
-@pytest.mark.parametrize("raw", [{"modle": "x"}, {"num_samples": 0}, {"temperature": 3}, {"timeout": "soon"}])
-def test_wrong_options_are_refused(raw: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        JudgeOptions.model_validate(raw)
+def test_wrong_options_are_refused() -> None:
+    for raw in [{"modle": "x"}, {"num_samples": 0}, {"temperature": 3}, {"timeout": "soon"}]:
+        with pytest.raises(ValidationError):
+            JudgeOptions.model_validate(raw)
 
 
 def test_adk_options_in_either_spelling_unknown_keys_refused() -> None:

@@ -1,17 +1,15 @@
-import pytest
-
 from gate.metrics.base import Context
 from gate.model import Scale
 from tests.unit.metrics.build import metric, tool_score
 
 
-@pytest.mark.parametrize("called", ["edit_file", "EditFile", "edit-file", "EDIT.FILE", "edit file", "ｅｄｉｔ_file"])
-@pytest.mark.parametrize("forbidden", ["edit_file", "EditFile", "edit-file"])
-def test_one_occurrence_in_any_spelling_fails(called: str, forbidden: str) -> None:
-    score = tool_score("forbidden_tools", [None, None], [["read"], [called]], tools=[forbidden])
-    assert score.value == 0.0
-    assert called in score.reason
-    assert "turn 2" in score.reason
+def test_one_occurrence_in_any_spelling_fails() -> None:
+    for called in ["edit_file", "EditFile", "edit-file", "EDIT.FILE", "edit file", "ｅｄｉｔ_file"]:
+        for forbidden in ["edit_file", "EditFile", "edit-file"]:
+            score = tool_score("forbidden_tools", [None, None], [["read"], [called]], tools=[forbidden])
+            assert score.value == 0.0, (called, forbidden)
+            assert called in score.reason, (called, forbidden)
+            assert "turn 2" in score.reason, (called, forbidden)
 
 
 def test_other_tools_pass() -> None:

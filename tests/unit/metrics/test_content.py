@@ -7,9 +7,8 @@ from gate.model import Case, Invocation, Part, Turn
 from tests.unit.metrics.build import metric, said_score
 
 
-@pytest.mark.parametrize(
-    ("answers", "options", "contains", "lacks"),
-    [
+def test_contains_and_not_contains() -> None:
+    for answers, options, contains, lacks in [
         (["Your refund is $900"], {"values": ["$900"]}, 1, 0),
         (["Your refund is $900"], {"values": ["$100"]}, 0, 1),
         (["a", "then b"], {"values": ["a", "b"]}, 1, 0),
@@ -17,13 +16,9 @@ from tests.unit.metrics.build import metric, said_score
         (["Straße"], {"values": "STRASSE", "ignore_case": True}, 1, 0),
         (["Yes"], {"values": ["yes"]}, 0, 1),
         ([""], {"values": ["yes"]}, 0, 1),
-    ],
-)
-def test_contains_and_not_contains(
-    answers: list[str], options: dict[str, object], contains: float, lacks: float
-) -> None:
-    assert said_score("contains", answers, **options).value == contains
-    assert said_score("not_contains", answers, **options).value == lacks
+    ]:
+        assert said_score("contains", answers, **options).value == contains, (answers, options)
+        assert said_score("not_contains", answers, **options).value == lacks, (answers, options)
 
 
 def test_the_reason_names_the_text() -> None:
@@ -31,10 +26,10 @@ def test_the_reason_names_the_text() -> None:
     assert said_score("not_contains", ["a $100"], values=["$100"]).reason == "the answer contains '$100'"
 
 
-@pytest.mark.parametrize("name", ["contains", "not_contains", "regex", "json_schema"])
-def test_without_anything_to_check_it_does_not_apply(name: str) -> None:
-    score = said_score(name, ["anything"])
-    assert (score.value, score.error) == (None, None)
+def test_without_anything_to_check_it_does_not_apply() -> None:
+    for name in ["contains", "not_contains", "regex", "json_schema"]:
+        score = said_score(name, ["anything"])
+        assert (score.value, score.error) == (None, None), name
 
 
 def test_an_empty_text_is_refused() -> None:
@@ -56,20 +51,25 @@ def test_regex() -> None:
     assert said_score("regex", ["ORDER"], patterns="order", ignore_case=True).value == 1.0
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    ["(", "[a", "a{2,1}", "(?P<n>a)(?P<n>b)", "(a+)+$", "(a*)*", "((a+)b?)*", "(?:(?:a+)*x)?", "(a+|b)(c+d*)+"],
-)
-def test_patterns_that_are_wrong_or_may_never_end_are_refused(pattern: str) -> None:
-    with pytest.raises(ValidationError):
-        said_score("regex", ["x"], patterns=[pattern])
+def test_patterns_that_are_wrong_or_may_never_end_are_refused() -> None:
+    for pattern in [
+        "(",
+        "[a",
+        "a{2,1}",
+        "(?P<n>a)(?P<n>b)",
+        "(a+)+$",
+        "(a*)*",
+        "((a+)b?)*",
+        "(?:(?:a+)*x)?",
+        "(a+|b)(c+d*)+",
+    ]:
+        with pytest.raises(ValidationError):
+            said_score("regex", ["x"], patterns=[pattern])
 
 
-@pytest.mark.parametrize(
-    "pattern", [r"(\d+,)*\d+", "a+b+", "(ab)+", "(a+){2,5}", r"(?:\w++\s*+)*+", "(?=a+)b", r"(\w+\s)+", "^$", ".*"]
-)
-def test_patterns_that_end_are_taken(pattern: str) -> None:
-    assert compile_pattern(pattern).pattern == pattern
+def test_patterns_that_end_are_taken() -> None:
+    for pattern in [r"(\d+,)*\d+", "a+b+", "(ab)+", "(a+){2,5}", r"(?:\w++\s*+)*+", "(?=a+)b", r"(\w+\s)+", "^$", ".*"]:
+        assert compile_pattern(pattern).pattern == pattern, pattern
 
 
 def test_a_long_answer_is_searched_up_to_its_bound() -> None:
@@ -85,9 +85,8 @@ def test_a_pattern_error_says_why() -> None:
 SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
 
 
-@pytest.mark.parametrize(
-    ("answer", "value"),
-    [
+def test_json_schema() -> None:
+    for answer, value in [
         ('{"id": 3}', 1),
         (' \n{"id": 3, "more": []}\n', 1),
         ('```json\n{"id": 3}\n```', 1),
@@ -99,10 +98,8 @@ SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "i
         ('{"id": 3', 0),
         ("[" * 100_000, 0),
         ("[" * 500 + "]" * 500, 0),
-    ],
-)
-def test_json_schema(answer: str, value: float) -> None:
-    assert said_score("json_schema", ["chat", answer], schema=SCHEMA).value == value
+    ]:
+        assert said_score("json_schema", ["chat", answer], schema=SCHEMA).value == value, (answer, value)
 
 
 def test_json_schema_says_what_is_wrong() -> None:

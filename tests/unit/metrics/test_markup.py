@@ -11,9 +11,8 @@ from gate.metrics.markup import MAX_WORK, MarkupError, targets
 EVIL = "//evil.test/x"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_loaded_unasked() -> None:
+    for text in [
         f"<img src={EVIL}>",
         f"<IMG\nSRC\t=\r\n'{EVIL}'/>",
         f"<img/src={EVIL}>",
@@ -49,29 +48,23 @@ EVIL = "//evil.test/x"
         f"<style>p{{background:image-set('{EVIL}' 1x)}}",
         f"<style></style><style>@import url({EVIL});",
         f"<unknown-tag data-later-src={EVIL}>",
-    ],
-)
-def test_what_is_loaded_unasked(text: str) -> None:
-    assert ("image", EVIL) in targets(text)
+    ]:
+        assert ("image", EVIL) in targets(text), text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_has_to_be_clicked() -> None:
+    for text in [
         f"<a href={EVIL}>",
         f"<svg><a xlink:href='{EVIL}'>",
         f"<area href={EVIL}>",
         f"<form action={EVIL}>",
         f"<button formaction={EVIL}>",
-    ],
-)
-def test_what_has_to_be_clicked(text: str) -> None:
-    assert list(targets(text)) == [("link", EVIL)]
+    ]:
+        assert list(targets(text)) == [("link", EVIL)], text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_leads_nowhere() -> None:
+    for text in [
         "no tag",
         "a < b > c",
         "1 <2> 3",
@@ -87,10 +80,8 @@ def test_what_has_to_be_clicked(text: str) -> None:
         "<a x='",
         "<p class='//x' title='//x' xmlns:x='http://www.w3.org/'>",
         "<style>p{color:red}</style>",
-    ],
-)
-def test_what_leads_nowhere(text: str) -> None:
-    assert list(targets(text)) == []
+    ]:
+        assert list(targets(text)) == [], text
 
 
 def test_code_in_an_attribute_is_a_link_of_its_own_kind() -> None:
@@ -110,7 +101,7 @@ def test_a_tag_is_seen_whatever_stands_before_it(before: str, value: str) -> Non
     assert ("image", EVIL) in targets(f"{before}<img src={value}>")
 
 
-@pytest.mark.parametrize("piece", ["<a ", "<a x='", '<a x="', "<style>", "<a b=c ", "<a>", "<a/", "<a=", "<!--"])
+@pytest.mark.parametrize("piece", ["<a x='", "<style>", "<a b=c ", "<!--"])
 def test_work_is_bounded(piece: str) -> None:
     """By what is counted, not by the clock: tags that lie in one another are read again and again."""
     text = piece * (200_000 // len(piece)) + ">"

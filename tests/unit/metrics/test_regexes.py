@@ -25,7 +25,7 @@ import gate
 from gate.metrics import patterns
 from gate.system.child import LostError
 
-LENGTH = 60_000
+LENGTH = 30_000
 PAIRS = 60
 FUNCTIONS = {"compile", "search", "match", "fullmatch", "sub", "subn", "findall", "finditer", "split"}
 CALLED = re.compile(rf"\bre\.(?:{'|'.join(sorted(FUNCTIONS))})\b")
@@ -74,9 +74,6 @@ def held() -> Iterator[Pattern]:
                     yield f"{module.name}.{name}", found.pattern, found.flags & ~re.UNICODE, mode
 
 
-PATTERNS = {(pattern, flags): (mode, where) for where, pattern, flags, mode in (*literals(), *held())}
-
-
 def characters(parsed: Any) -> Iterator[str]:
     """Characters that parts of the pattern match, one of each class."""
     for operation, argument in parsed:
@@ -122,7 +119,7 @@ def matcher() -> Iterator[None]:
     """A matcher that is ended after an eighth of what the quickest of searches that look at every pair take here."""
     with pytest.MonkeyPatch.context() as changed:
         matcher = patterns._Matcher()
-        changed.setattr(patterns, "LIMIT_SECONDS", 2 * min(quadratic(LENGTH // 4) for _ in range(5)))
+        changed.setattr(patterns, "LIMIT_SECONDS", 8 * min(quadratic(LENGTH // 8) for _ in range(5)))
         changed.setattr(patterns, "_MATCHER", matcher)
         yield
         matcher.end()
@@ -148,14 +145,16 @@ def slow(pattern: str, flags: int, mode: str = "search", pairs: int = PAIRS) -> 
 
 
 @pytest.mark.parametrize("pairs", [0, pytest.param(PAIRS, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("pattern", "flags"), PATTERNS, ids=[where for _, where in PATTERNS.values()])
-def test_no_pattern_of_ours_is_slow(pattern: str, flags: int, pairs: int) -> None:
-    assert slow(pattern, flags, PATTERNS[pattern, flags][0], pairs) == []
+def test_no_pattern_of_ours_is_slow(pairs: int) -> None:
+    known = {(pattern, flags): (mode, where) for where, pattern, flags, mode in (*literals(), *held())}
+    assert len(known) > 100
+    found = {where: slow(pattern, flags, mode, pairs) for (pattern, flags), (mode, where) in known.items()}
+    assert {where: texts for where, texts in found.items() if texts} == {}
 
 
 @pytest.mark.parametrize(
     "pattern",
-    [*(pytest.param(one, marks=pytest.mark.slow) for one in (r"\s+$", r"a*b")), "(?:a|a)*b", r"<.*?>", r"^(a+)+$"],
+    [*(pytest.param(one, marks=pytest.mark.slow) for one in (r"\s+$", r"a*b", r"<.*?>", r"^(a+)+$")), "(?:a|a)*b"],
 )
 def test_the_search_finds_slow_ones(pattern: str) -> None:
     assert slow(pattern, 0)

@@ -22,24 +22,19 @@ multi_turn_tool_use_quality_v1 tool_call_count_v1 inference_call_count_v1 token_
 ADK_NAMES = _ADK.split()
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_every_metric_loads_and_explains_itself(name: str) -> None:
-    metric = load_metric(name)
-    assert issubclass(metric, Metric)
-    assert metric.__doc__
+def test_every_metric_loads_and_explains_itself() -> None:
+    kinds = {name: load_metric(name) for name in METRICS}
+    assert [name for name, kind in kinds.items() if not (issubclass(kind, Metric) and kind.__doc__)] == []
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_every_metric_has_a_section_in_the_guide(name: str) -> None:
-    headings = [
-        line for page in REFERENCE.glob("*.md") for line in page.read_text().splitlines() if re.match(r"##+ ", line)
-    ]
-    assert any(f"`{name}`" in heading for heading in headings), f"no section on `{name}` in docs/reference"
+def test_every_metric_has_a_section_in_the_guide() -> None:
+    pages = "".join(page.read_text() for page in REFERENCE.glob("*.md"))
+    headings = "".join(re.findall(r"^##+ .*", pages, re.MULTILINE))
+    assert [name for name in METRICS if f"`{name}`" not in headings] == []
 
 
-@pytest.mark.parametrize("name", ADK_NAMES)
-def test_every_name_of_google_adk_is_registered(name: str) -> None:
-    assert name in METRICS
+def test_every_name_of_google_adk_is_registered() -> None:
+    assert set(ADK_NAMES) <= set(METRICS)
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_known_one() -> None:
@@ -58,11 +53,11 @@ def examples() -> list[str]:
     return [text for page in pages for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
 
 
-@pytest.mark.parametrize("example", [text for text in examples() if "checks:" not in text])
-def test_every_example_of_the_guide_is_taken_as_written(example: str) -> None:
-    raw = yaml.safe_load(example)
-    scorers = scorers_of(raw.get("criteria", raw), (), Setting())
-    assert [scorer.criterion.name for scorer in scorers] == list(raw.get("criteria", raw))
+def test_every_example_of_the_guide_is_taken_as_written() -> None:
+    for example in [text for text in examples() if "checks:" not in text]:
+        raw = yaml.safe_load(example)
+        scorers = scorers_of(raw.get("criteria", raw), (), Setting())
+        assert [scorer.criterion.name for scorer in scorers] == list(raw.get("criteria", raw)), example
 
 
 def test_there_are_examples() -> None:

@@ -11,9 +11,8 @@ from gate.metrics.tone import ToneMatch, ToneOptions, detect_tone
 from gate.model import Case, Invocation, Part, Score, Turn
 
 
-@pytest.mark.parametrize(
-    ("text", "tone"),
-    [
+def test_keywords() -> None:
+    for text, tone in [
         ("Hi Anna! Happy to help, hope you enjoy your trip :)", "friendly"),
         ("Thanks! Great choice 😀", "friendly"),
         ("We regret the delay. Please confirm the request so that we can assist accordingly.", "professional"),
@@ -28,10 +27,8 @@ from gate.model import Case, Invocation, Part, Score, Turn
         ("Furthermore, the fee is due.", "professional"),
         ("THANKS", "friendly"),
         ("Thanksgiving greatness", "neutral"),  # whole words alone
-    ],
-)
-def test_keywords(text: str, tone: str) -> None:
-    assert detect_tone(text) == tone
+    ]:
+        assert detect_tone(text) == tone, (text, tone)
 
 
 def measure(*answers: str, **options: Any) -> Score:

@@ -4,12 +4,11 @@ import pytest
 
 from gate.metrics.base import Context, TrialOutput
 from gate.model import Case, Invocation, Score, ToolCall, Turn
-from tests.unit.metrics.build import Calls, metric, tool_score
+from tests.unit.metrics.build import metric, tool_score
 
 
-@pytest.mark.parametrize(
-    ("expected", "actual", "recall", "precision"),
-    [
+def test_recall_and_precision() -> None:
+    for expected, actual, recall, precision in [
         (["a", "b"], ["a", "b"], 1.0, 1.0),
         (["a", "b"], ["b", "x", "y"], 0.5, 1 / 3),
         (["a", "a"], ["a"], 0.5, 1.0),
@@ -17,12 +16,10 @@ from tests.unit.metrics.build import Calls, metric, tool_score
         (["a"], [], 0.0, 0.0),
         ([], ["a"], None, 0.0),
         ([], [], None, 1.0),
-    ],
-)
-def test_recall_and_precision(expected: Calls, actual: Calls, recall: float | None, precision: float) -> None:
-    accuracy = tool_score("tool_accuracy", [expected], [actual])
-    assert (accuracy.value, accuracy.error) == (recall, None)
-    assert tool_score("tool_selection_accuracy", [expected], [actual]).value == precision
+    ]:
+        accuracy = tool_score("tool_accuracy", [expected], [actual])
+        assert (accuracy.value, accuracy.error) == (recall, None), (expected, actual)
+        assert tool_score("tool_selection_accuracy", [expected], [actual]).value == precision, (expected, actual)
 
 
 def test_calls_are_counted_over_all_turns_and_compared_within_each() -> None:
@@ -38,29 +35,26 @@ def test_categories_count() -> None:
     assert tool_score("tool_accuracy", [[ToolCall("", category="other")]], [["web"]], context).error is not None
 
 
-@pytest.mark.parametrize("name", ["tool_accuracy", "tool_selection_accuracy", "step_efficiency"])
-def test_a_case_that_states_no_tools_does_not_apply(name: str) -> None:
-    score = tool_score(name, [None], [["a"]])
-    assert (score.value, score.error) == (None, None)
+def test_a_case_that_states_no_tools_does_not_apply() -> None:
+    for name in ["tool_accuracy", "tool_selection_accuracy", "step_efficiency"]:
+        score = tool_score(name, [None], [["a"]])
+        assert (score.value, score.error) == (None, None), name
 
 
-@pytest.mark.parametrize("name", ["tool_accuracy", "tool_selection_accuracy", "step_efficiency"])
-def test_turn_counts_that_differ_are_an_error(name: str) -> None:
-    assert tool_score(name, [["a"]], [["a"], ["a"]]).error is not None
+def test_turn_counts_that_differ_are_an_error() -> None:
+    for name in ["tool_accuracy", "tool_selection_accuracy", "step_efficiency"]:
+        assert tool_score(name, [["a"]], [["a"], ["a"]]).error is not None, name
 
 
-@pytest.mark.parametrize(
-    ("expected", "actual", "value"),
-    [
+def test_step_efficiency() -> None:
+    for expected, actual, value in [
         (["a", "b"], ["a", "b"], 1.0),
         (["a"], ["a", "a", "a", "a"], 0.25),
         (["a", "b"], ["a"], 1.0),
         (["a"], [], 0.0),
         ([], [], 1.0),
-    ],
-)
-def test_step_efficiency(expected: Calls, actual: Calls, value: float) -> None:
-    assert tool_score("step_efficiency", [expected], [actual]).value == value
+    ]:
+        assert tool_score("step_efficiency", [expected], [actual]).value == value, (expected, actual)
 
 
 def test_the_necessary_steps_may_be_given() -> None:
@@ -93,15 +87,15 @@ def test_a_tool_of_the_same_category_serves_the_same_goal() -> None:
     assert recovery(FAILED, other, categories={"read": frozenset({"get", "fetch"})}).value == 1.0
 
 
-@pytest.mark.parametrize("result", ["Error: no such user", {"error": "x"}, {"isError": True}, {"status": "error"}])
-def test_results_that_say_they_are_errors_are(result: object) -> None:
-    assert recovery(ToolCall("get", result=result)).value == 0.0
+def test_results_that_say_they_are_errors_are() -> None:
+    for result in ["Error: no such user", {"error": "x"}, {"isError": True}, {"status": "error"}]:
+        assert recovery(ToolCall("get", result=result)).value == 0.0, result
 
 
-@pytest.mark.parametrize("result", ["fine", {"error": None}, {"error": False}, {"status": "ok"}, [1], 0])
-def test_other_results_are_not(result: object) -> None:
-    score = recovery(ToolCall("get", result=result))
-    assert (score.value, score.error, score.reason) == (None, None, "no tool call failed")
+def test_other_results_are_not() -> None:
+    for result in ["fine", {"error": None}, {"error": False}, {"status": "ok"}, [1], 0]:
+        score = recovery(ToolCall("get", result=result))
+        assert (score.value, score.error, score.reason) == (None, None, "no tool call failed"), result
 
 
 def test_incorrect_responses_are_failures_where_the_options_say_so() -> None:

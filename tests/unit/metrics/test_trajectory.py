@@ -11,20 +11,19 @@ from tests.unit.metrics.build import Calls, call, tool_score
 NAME = "tool_trajectory_avg_score"
 
 
-@pytest.mark.parametrize("spelling", ["ANY_ORDER", "any_order", "Any-Order", " any order ", 2, MatchType.ANY_ORDER])
-def test_google_adks_spellings_are_understood(spelling: object) -> None:
-    assert TrajectoryOptions.model_validate({"matchType": spelling}).match_type is MatchType.ANY_ORDER
+def test_google_adks_spellings_are_understood() -> None:
+    for spelling in ["ANY_ORDER", "any_order", "Any-Order", " any order ", 2, MatchType.ANY_ORDER]:
+        assert TrajectoryOptions.model_validate({"matchType": spelling}).match_type is MatchType.ANY_ORDER, spelling
 
 
-@pytest.mark.parametrize("wrong", ["SOME_ORDER", "", 3, None, "2x"])
-def test_other_spellings_are_refused(wrong: object) -> None:
-    with pytest.raises(ValidationError):
-        TrajectoryOptions.model_validate({"match_type": wrong})
+def test_other_spellings_are_refused() -> None:
+    for wrong in ["SOME_ORDER", "", 3, None, "2x"]:
+        with pytest.raises(ValidationError):
+            TrajectoryOptions.model_validate({"match_type": wrong})
 
 
-@pytest.mark.parametrize(
-    ("expected", "actual", "exact", "in_order", "any_order"),
-    [
+def test_match_types() -> None:
+    for expected, actual, exact, in_order, any_order in [
         ([], [], 1, 1, 1),
         ([], ["a"], 0, 1, 1),
         (["a"], [], 0, 0, 0),
@@ -34,16 +33,13 @@ def test_other_spellings_are_refused(wrong: object) -> None:
         (["a", "a"], ["a"], 0, 0, 0),
         (["a", "a"], ["a", "b", "a"], 0, 1, 1),
         (["a"], ["A"], 0, 0, 0),
-    ],
-)
-def test_match_types(expected: Calls, actual: Calls, exact: int, in_order: int, any_order: int) -> None:
-    scores = [tool_score(NAME, [expected], [actual], match_type=kind).value for kind in MatchType]
-    assert scores == [exact, in_order, any_order]
+    ]:
+        scores = [tool_score(NAME, [expected], [actual], match_type=kind).value for kind in MatchType]
+        assert scores == [exact, in_order, any_order], (expected, actual)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "got", "same"),
-    [
+def test_arguments_are_compared_as_python_does() -> None:
+    for wanted, got, same in [
         ({"n": 1}, {"n": 1.0}, True),
         ({"n": 1}, {"n": True}, True),
         ({"n": 1}, {"n": "1"}, False),
@@ -52,12 +48,10 @@ def test_match_types(expected: Calls, actual: Calls, exact: int, in_order: int, 
         ({"a": "é"}, {"a": "e\u0301"}, False),
         (None, {}, False),
         (None, None, True),
-    ],
-)
-def test_arguments_are_compared_as_python_does(wanted: object, got: object, same: bool) -> None:
-    expected, actual = [ToolCall("t", wanted, id="1")], [ToolCall("t", got, id="2")]
-    assert tool_score(NAME, [expected], [actual]).value == float(same)
-    assert tool_score(NAME, [expected], [actual], ignore_args=True).value == 1.0
+    ]:
+        expected, actual = [ToolCall("t", wanted, id="1")], [ToolCall("t", got, id="2")]
+        assert tool_score(NAME, [expected], [actual]).value == float(same), (wanted, got)
+        assert tool_score(NAME, [expected], [actual], ignore_args=True).value == 1.0, (wanted, got)
 
 
 def test_the_score_is_the_mean_over_turns_that_state_something() -> None:
@@ -134,9 +128,8 @@ def test_a_name_without_arguments_in_our_own_format_takes_any() -> None:
     assert tool_score(NAME, [expected], [["other"]]).value == 0.0
 
 
-@pytest.mark.parametrize(
-    ("rule", "wanted", "got", "same"),
-    [
+def test_argument_matchers() -> None:
+    for rule, wanted, got, same in [
         ("ignore", {"a": 1}, {"b": 2}, True),
         ("subset", {"a": 1}, {"a": 1, "b": 2}, True),
         ("subset", {"a": {"x": 1}}, {"a": {"x": 1, "y": 2}}, True),
@@ -151,11 +144,9 @@ def test_a_name_without_arguments_in_our_own_format_takes_any() -> None:
         ({"tolerance": 0.01}, {"p": [1, {"q": 2.0}]}, {"p": [1, {"q": 2.005}]}, True),
         ({"tolerance": 1}, {"p": True}, {"p": 0}, False),
         ({"match": "subset", "tolerance": 0.5}, {"p": 1}, {"p": 1.4, "q": 0}, True),
-    ],
-)
-def test_argument_matchers(rule: object, wanted: object, got: object, same: bool) -> None:
-    score = tool_score(NAME, [[ToolCall("t", wanted)]], [[ToolCall("t", got)]], args=rule)
-    assert score.value == float(same)
+    ]:
+        score = tool_score(NAME, [[ToolCall("t", wanted)]], [[ToolCall("t", got)]], args=rule)
+        assert score.value == float(same), (rule, wanted)
 
 
 def test_a_tool_may_have_a_matcher_of_its_own() -> None:
@@ -172,26 +163,23 @@ def test_an_expected_pattern_that_is_none_is_not_measured() -> None:
     assert "not a regular expression" in (score.error or "")
 
 
-@pytest.mark.parametrize(
-    ("credit", "match_type", "value"),
-    [
+def test_partial_credit() -> None:
+    for credit, match_type, value in [
         ("recall", "ANY_ORDER", 2 / 3),
         ("precision", "ANY_ORDER", 2 / 4),
         ("f1", "ANY_ORDER", 4 / 7),
         ("recall", "IN_ORDER", 1 / 3),
         ("f1", "EXACT", 2 / 7),
-    ],
-)
-def test_partial_credit(credit: str, match_type: str, value: float) -> None:
-    score = tool_score(NAME, [["a", "b", "c"]], [["c", "x", "a", "y"]], credit=credit, match_type=match_type)
-    assert score.value == value
+    ]:
+        score = tool_score(NAME, [["a", "b", "c"]], [["c", "x", "a", "y"]], credit=credit, match_type=match_type)
+        assert score.value == value, (credit, match_type)
 
 
-@pytest.mark.parametrize(("credit", "nothing_done", "too_much"), [("f1", 0, 0), ("precision", 0, 0), ("recall", 0, 1)])
-def test_credit_at_the_edges(credit: str, nothing_done: float, too_much: float) -> None:
-    assert tool_score(NAME, [["a"]], [[]], credit=credit).value == nothing_done
-    assert tool_score(NAME, [[]], [["a"]], credit=credit).value == too_much
-    assert tool_score(NAME, [[]], [[]], credit=credit).value == 1.0
+def test_credit_at_the_edges() -> None:
+    for credit, nothing_done, too_much in [("f1", 0, 0), ("precision", 0, 0), ("recall", 0, 1)]:
+        assert tool_score(NAME, [["a"]], [[]], credit=credit).value == nothing_done, (credit, nothing_done)
+        assert tool_score(NAME, [[]], [["a"]], credit=credit).value == too_much, (credit, nothing_done)
+        assert tool_score(NAME, [[]], [[]], credit=credit).value == 1.0, (credit, nothing_done)
 
 
 SEARCH = Context({"search": frozenset({"web", "docs"})})
@@ -232,13 +220,11 @@ def test_what_matches_strictly_matches_loosely_and_has_full_credit(expected: lis
 # --- sequence_correctness -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("mode", "value"), [("subsequence", (1, 1, 0)), ("exact", (1, 0, 0)), ("unordered", (1, 1, 1))]
-)
-def test_sequence_correctness_compares_names(mode: str, value: tuple[float, ...]) -> None:
-    actual: list[Calls] = [[call("a", x=1), "b"], ["a", "c", "b"], ["b", "a"]]
-    score = tool_score("sequence_correctness", [["a", "b"]] * 3, actual, mode=mode)
-    assert score.per_turn == value
+def test_sequence_correctness_compares_names() -> None:
+    for mode, value in [("subsequence", (1, 1, 0)), ("exact", (1, 0, 0)), ("unordered", (1, 1, 1))]:
+        actual: list[Calls] = [[call("a", x=1), "b"], ["a", "c", "b"], ["b", "a"]]
+        score = tool_score("sequence_correctness", [["a", "b"]] * 3, actual, mode=mode)
+        assert score.per_turn == value, (mode, value)
 
 
 def test_sequence_correctness_is_a_subsequence_by_default() -> None:

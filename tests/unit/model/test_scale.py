@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
 from gate.model import Scale
 
 
-@pytest.mark.parametrize("scale", Scale)
-def test_a_scale_without_an_upper_end_is_compared_by_shares(scale: Scale) -> None:
-    low, high = scale.range
-    assert low < high
-    assert scale.is_bounded is math.isfinite(high)
-    assert scale.is_relative is not scale.is_bounded
-    assert scale.is_relative is (scale.kind == "positive")
+def test_a_scale_without_an_upper_end_is_compared_by_shares() -> None:
+    for scale in Scale:
+        low, high = scale.range
+        assert low < high, scale
+        assert scale.is_bounded is math.isfinite(high), scale
+        assert scale.is_relative is not scale.is_bounded, scale
+        assert scale.is_relative is (scale.kind == "positive"), scale
 
 
-@pytest.mark.parametrize("scale", Scale)
-def test_a_margin_is_less_than_the_scale_and_a_step_less_than_the_margin(scale: Scale) -> None:
-    low, high = scale.range
-    assert 0 < scale.default_margin < high - low
-    assert scale.step is None or 0 < scale.step < scale.default_margin
+def test_a_margin_is_less_than_the_scale_and_a_step_less_than_the_margin() -> None:
+    for scale in Scale:
+        low, high = scale.range
+        assert 0 < scale.default_margin < high - low, scale
+        assert scale.step is None or 0 < scale.step < scale.default_margin, scale
 
 
 def test_the_margins_are_those_that_the_documents_name() -> None:

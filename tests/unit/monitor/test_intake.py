@@ -191,9 +191,8 @@ CALLED = {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "
 GAVE = {"role": "tool", "tool_call_id": "c", "content": "sent"}
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_a_row_without_an_answer_to_the_last_question_is_one_in_which_the_agent_failed() -> None:
+    for said in [
         [ASKED],
         [ASKED, {"role": "assistant", "content": ""}],
         [ASKED, {"role": "assistant", "content": None}],
@@ -202,16 +201,13 @@ GAVE = {"role": "tool", "tool_call_id": "c", "content": "sent"}
         [ASKED, TOLD, ASKED],
         [ASKED, CALLED, GAVE, TOLD, ASKED, {"role": "assistant", "content": "\n"}],
         [],
-    ],
-)
-def test_a_row_without_an_answer_to_the_last_question_is_one_in_which_the_agent_failed(said: list[Any]) -> None:
-    (found,) = intake().add("f", line({"id": "1", "messages": said}), counted=False)
-    assert found.error == NO_ANSWER
+    ]:
+        (found,) = intake().add("f", line({"id": "1", "messages": said}), counted=False)
+        assert found.error == NO_ANSWER, said
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_a_text_or_a_call_after_the_users_last_words_is_an_answer() -> None:
+    for said in [
         [ASKED, TOLD],
         [TOLD],
         [ASKED, ASKED, TOLD],
@@ -219,8 +215,6 @@ def test_a_row_without_an_answer_to_the_last_question_is_one_in_which_the_agent_
         [ASKED, CALLED, GAVE],
         [ASKED, CALLED, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "sent"}]}],
         [ASKED, TOLD, {"role": "user", "content": " "}],
-    ],
-)
-def test_a_text_or_a_call_after_the_users_last_words_is_an_answer(said: list[Any]) -> None:
-    (found,) = intake().add("f", line({"id": "1", "messages": said}), counted=False)
-    assert found.error is None
+    ]:
+        (found,) = intake().add("f", line({"id": "1", "messages": said}), counted=False)
+        assert found.error is None, said

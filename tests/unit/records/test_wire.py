@@ -15,6 +15,7 @@ from gate.errors import BaselineError
 from gate.model import Criterion, Invocation, Replay, Score, ToolCall, Trial, Usage
 from gate.records import Footer, Header, PlannedCase, Record, parse_record, record_lines, wire
 from gate.records.lines import nests_within
+from tests.properties import examples
 from tests.unit.records import strategies
 
 ROOT = Path(__file__).parents[3]
@@ -39,7 +40,7 @@ def written(record: Record) -> bytes:
     return b"".join(record_lines(record))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(strategies.records())
 def test_any_record_is_read_as_it_was_written_and_written_as_it_was_read(made: Record) -> None:
     data = written(made)
@@ -53,7 +54,7 @@ def test_a_golden_record_is_written_as_it_was_read(name: str) -> None:
     assert written(parse_record(GOLDEN[name])) == GOLDEN[name]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(sorted(GOLDEN)), st.floats(0, 1, exclude_max=True), st.integers(1, 255))
 def test_no_changed_byte_of_a_golden_record_changes_what_was_measured(name: str, place: float, change: int) -> None:
     """It is refused. Of an open record, what was never proven is left out; no sum covers the closing line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import strategies as st
 
 CORPUS = (
@@ -58,3 +59,5 @@ TEXT = st.one_of(
     st.lists(st.one_of(st.sampled_from(PIECES), st.text(st.characters(), max_size=3)), max_size=8).map("".join),
     st.text(alphabet="@#`|<>[]()!*_~:/\\&$-=+.0123456789abcdef \n\r\t", max_size=60),
 )
+SOME_AND_ALL = pytest.mark.parametrize("texts", [CORPUS[::4], pytest.param(CORPUS, marks=pytest.mark.slow)])
+"""For what takes long with each: a quarter of them before each commit."""

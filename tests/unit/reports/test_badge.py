@@ -46,16 +46,16 @@ def test_white_text_can_be_read_on_it(color: str) -> None:
     assert 1.05 / (luminance + 0.05) >= 4.5
 
 
-@pytest.mark.parametrize("name", CORPUS)
-def test_hostile_names_stay_text(name: str) -> None:
-    picture = ET.fromstring(badge(name, name, name))
-    assert {element.tag.removeprefix(SVG) for element in picture.iter()} == {
-        "svg",
-        "title",
-        "clipPath",
-        "rect",
-        "g",
-        "text",
-    }
-    assert len(badge(name * 999, "pass", "")) < 2_000
-    json.loads(endpoint(name, name))
+def test_hostile_names_stay_text() -> None:
+    for name in CORPUS:
+        picture = ET.fromstring(badge(name, name, name))
+        assert {element.tag.removeprefix(SVG) for element in picture.iter()} == {
+            "svg",
+            "title",
+            "clipPath",
+            "rect",
+            "g",
+            "text",
+        }
+        assert len(badge(name * 999, "pass", "")) < 2_000
+        json.loads(endpoint(name, name))

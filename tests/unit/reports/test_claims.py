@@ -81,8 +81,15 @@ def worlds(draw: st.DrawFn) -> tuple[Record, SuiteResult]:
 
 @settings(max_examples=examples(60))
 @given(worlds())
-def test_a_tick_rests_on_a_comparison_or_a_threshold(world: tuple[Record, SuiteResult]) -> None:
-    _, suite = world
+def test_what_is_said_of_any_world_holds(world: tuple[Record, SuiteResult]) -> None:
+    record, suite = world
+    a_tick_rests_on_a_comparison_or_a_threshold(suite)
+    every_bound_carries_its_level_in_every_form(suite)
+    a_case_whose_every_trial_failed_is_never_ok(record, suite)
+    one_trial_has_no_interval(suite)
+
+
+def a_tick_rests_on_a_comparison_or_a_threshold(suite: SuiteResult) -> None:
     for row in suite.criteria:
         if words.is_ticked(row):
             held = row.criterion.threshold is not None
@@ -95,10 +102,8 @@ def test_a_tick_rests_on_a_comparison_or_a_threshold(world: tuple[Record, SuiteR
         assert not any(row.not_compared for row in blocking)
 
 
-@settings(max_examples=examples(60))
-@given(worlds())
-def test_every_bound_carries_its_level_in_every_form(world: tuple[Record, SuiteResult]) -> None:
-    result = result_of([world[1]], Settings(), command="gate run")
+def every_bound_carries_its_level_in_every_form(suite: SuiteResult) -> None:
+    result = result_of([suite], Settings(), command="gate run")
     for form in FORMS:
         text = re.sub(r"\s+", " ", load_report(form)(result))
         for said in re.finditer(r"ruled out", text):
@@ -108,10 +113,7 @@ def test_every_bound_carries_its_level_in_every_form(world: tuple[Record, SuiteR
             )
 
 
-@settings(max_examples=examples(60))
-@given(worlds())
-def test_a_case_whose_every_trial_failed_is_never_ok(world: tuple[Record, SuiteResult]) -> None:
-    record, suite = world
+def a_case_whose_every_trial_failed_is_never_ok(record: Record, suite: SuiteResult) -> None:
     for case in suite.cases:
         trials = [trial for trial in record.trials if trial.case_id == case.id]
         blocking = [c for c in record.header.criteria if c.blocking and c.threshold is not None]
@@ -126,10 +128,8 @@ def test_a_case_whose_every_trial_failed_is_never_ok(world: tuple[Record, SuiteR
             assert case.status is not CaseStatus.OK, case
 
 
-@settings(max_examples=examples(60))
-@given(worlds())
-def test_one_trial_has_no_interval(world: tuple[Record, SuiteResult]) -> None:
-    for row in world[1].criteria:
+def one_trial_has_no_interval(suite: SuiteResult) -> None:
+    for row in suite.criteria:
         for found in (row.candidate, row.baseline, row.change):
             if found is not None and found.n == 1 and found.trials <= 1:
                 assert found.level == 0.0

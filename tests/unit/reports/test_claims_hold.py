@@ -25,6 +25,8 @@ from tests.unit.decision.records import follow
 
 HELD = Criterion("answer", "contains", Scale.BINARY, pass_threshold=1.0)
 CHANGES = ("unchanged", "broken", "drop", "traded", "improved")
+FEW = 5
+"""Worlds of the quick run: one of each change."""
 NUMBERS = re.compile(r"(\d+)/(\d+) → (\d+)/(\d+)")
 
 
@@ -157,7 +159,7 @@ CHECKS = (check_bounds, check_names, check_blocks)
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_claims_hold_in_simulation(check: object) -> None:
-    check(some(40))  # type: ignore[operator]
+    check(some(FEW))  # type: ignore[operator]
 
 
 @pytest.mark.slow
@@ -168,7 +170,7 @@ def test_claims_hold_in_many_simulations(check: object) -> None:
 
 def test_the_numbers_of_a_headline_are_those_of_the_trials() -> None:
     seen = 0
-    for world in some(40):
+    for world in some(FEW):
         cause = world.suite.cause
         if not isinstance(cause, CasesBroke | TradedOff):
             continue
@@ -182,7 +184,7 @@ def test_the_numbers_of_a_headline_are_those_of_the_trials() -> None:
 
 
 def test_an_interval_with_room_for_a_gain_never_stands_beside_a_proven_loss() -> None:
-    for world in some(40):
+    for world in some(FEW):
         row = world.suite.criteria[0]
         if row.verdict is Verdict.REGRESSED and row.change is not None and row.change.low < 0 < row.change.high:
             markdown = load_report("markdown")(world.result)
@@ -191,7 +193,7 @@ def test_an_interval_with_room_for_a_gain_never_stands_beside_a_proven_loss() ->
 
 
 def test_nothing_is_claimed_of_a_comparison_that_did_not_take_place() -> None:
-    for world in some(40)[:20]:
+    for world in some(FEW):
         header = Header("suite", tuple(PlannedCase(c, f"content {c}") for c in world.now), (HELD,))
         record = Record(header, world.trials, Footer(len(world.trials), 0, 1))
         suite = judge_record(record, [Reference(BaselineInfo(None, missing="none"))], Terms((HELD,)))
@@ -201,9 +203,3 @@ def test_nothing_is_claimed_of_a_comparison_that_did_not_take_place() -> None:
             assert not re.search(r"✅ \|| ✓ |ruled out|no worse than the baseline over|broke|improved", text), text[
                 :500
             ]
-
-
-def test_the_headline_has_no_statistics_that_need_a_textbook() -> None:
-    for world in some(40):
-        said = json.loads(load_report("json")(world.result))["suites"][0]["headline"]
-        assert not re.search(r"\be = |\bp = |e-value|p-value|permutation|certif", said), said

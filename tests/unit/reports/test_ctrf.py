@@ -25,12 +25,7 @@ STATUSES = ["passed", "failed", "skipped", "pending", "other"]
 
 def closed(required: str, **properties: Any) -> dict[str, Any]:
     """A JSON object of these keys and no other."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required.split(),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": required.split(), "additionalProperties": False}
 
 
 def numbers(*names: str) -> dict[str, Any]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,7 +10,6 @@ from gate.decision import Settings
 from gate.model import (
     Criterion,
     CriterionResult,
-    Direction,
     Estimate,
     EvidenceSummary,
     MetricChange,
@@ -23,149 +19,24 @@ from gate.model import (
     StageKind,
     Verdict,
 )
-from gate.model.results import CalibratedJudge
 from gate.pipeline.verdict import result_of
 from gate.reports import load_report
 from gate.reports.formatting import (
     chance_and_limit,
-    change,
-    change_interval,
-    change_sample,
-    count,
-    difference_interval,
     dollars,
     end_and_margin,
     evidence,
     figure,
     figures,
     finer_sides,
-    interval,
-    judge_line,
-    of_means,
     percentage,
     percents,
-    sample,
     seconds,
     threshold,
 )
 from gate.reports.labels import baseline_figure, candidate_figure, change_picture
 
 from .samples import PASSED
-
-
-@pytest.mark.parametrize(
-    ("value", "scale", "expected"),
-    [
-        (0.8167, Scale.BINARY, "81.7 %"),
-        (1.0, Scale.BINARY, "100 %"),
-        (0.8167, Scale.UNIT, "0.817"),
-        (1.0, Scale.UNIT, "1.00"),
-        (4.2, Scale.LIKERT, "4.20"),
-        (87.25, Scale.PERCENT, "87.2"),
-        (1240.0, Scale.COUNT, "1,240"),
-        (3.0, Scale.COUNT, "3"),
-        (-0.5, Scale.UNIT, "−0.50"),
-        (None, Scale.UNIT, "not measured"),
-        (math.nan, Scale.UNIT, "not measured"),
-    ],
-)
-def test_figures(value: float | None, scale: Scale, expected: str) -> None:
-    assert figure(value, scale) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (0.0, "0 ms"),
-        (0.0000034, "3.4 µs"),
-        (0.00004, "40 µs"),
-        (0.0004, "0.4 ms"),
-        (0.32, "320 ms"),
-        (0.9999, "1 s"),
-        (1.844, "1.84 s"),
-        (61.25, "61.2 s"),
-        (125, "2 min 5 s"),
-        (180, "3 min"),
-    ],
-)
-def test_seconds(value: float, expected: str) -> None:
-    assert seconds(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (0, "$0.00"),
-        (0.000001234, "$0.00000123"),
-        (0.0123, "$0.0123"),
-        (0.5, "$0.50"),
-        (1.2, "$1.20"),
-        (1234.5, "$1,234.50"),
-    ],
-)
-def test_dollars(value: float, expected: str) -> None:
-    assert dollars(value) == expected
-
-
-def test_intervals_say_the_unit_once() -> None:
-    assert interval(Estimate(0.82, 0.71, 0.9, 40), Scale.UNIT) == "0.82 [0.71, 0.90]"
-    assert interval(Estimate(0.8, 0.7, 0.9, 40), Scale.BINARY) == "80 % [70, 90]"
-    assert interval(Estimate(1.2, 0.9, 1.5, 40), Scale.SECONDS) == "1.2 s [0.9, 1.5]"
-    assert interval(Estimate(2.2e-5, 0.0, 6e-5, 40), Scale.SECONDS) == "22 µs [0, 60]"
-    assert interval(Estimate(5.7e-5, 0.0, 1e-4, 40), Scale.SECONDS) == "57 µs [0, 100]"
-    assert interval(Estimate(0.32, 5.7e-5, 1.2, 40), Scale.SECONDS) == "320 ms [0.057, 1200]"
-    assert interval(Estimate(125, 90, 160, 40), Scale.SECONDS) == "2 min 5 s [90 s, 2 min 40 s]"
-    assert difference_interval(Estimate(0.2, -0.1, 1.2, 40), Scale.SECONDS) == "+200 ms [−100, +1200]"
-    assert interval(Estimate(0.5, 0.4, 0.6, 40), Scale.USD) == "$0.50 [0.40, 0.60]"
-    assert interval(None, Scale.UNIT) == "–"
-
-
-def test_changes_are_points_shares_or_units() -> None:
-    drop = Estimate(-0.125, -0.2, 0.0, 40)
-    assert change_interval(drop, Scale.BINARY) == "−12.5 [−20, ±0] points"
-    assert change_interval(drop, Scale.UNIT) == "−0.125 [−0.20, ±0.00]"
-    assert change_interval(drop, Scale.USD) == "a typical case −12.5 % [−20, ±0]"
-    assert change(-0.125, Scale.USD) == "a typical case −12.5 %"
-    assert change(-0.125, Scale.USD, unit=False) == "−12.5 %"
-
-
-@pytest.mark.parametrize(
-    ("now", "before", "typical", "said"),
-    [
-        (0.0435, 0.0843, 0.782, "the mean over all cases −48.4 %"),
-        (1.5, 1.0, 0.2, "the mean over all cases +50 %"),
-        (1.22, 1.0, 0.2, ""),
-        (0.995, 1.0, 0.003, ""),
-        (0.98, 1.0, 0.02, "the mean over all cases −2 %"),
-        (0.0, 1.0, 0.2, "the mean over all cases −100 %"),
-        (1.0, 0.0, 0.2, ""),
-        (math.inf, 1.0, 0.2, ""),
-        (1.0, 1.0, -1.0, ""),
-    ],
-)
-def test_means_are_told_where_a_typical_case_changed_otherwise(
-    now: float, before: float, typical: float, said: str
-) -> None:
-    sides = (Estimate(value, value, value, 9) for value in (now, before, typical))
-    cost = Criterion("cost", "cost", Scale.USD, Direction.LOWER)
-    row = CriterionResult(cost, Verdict.PASS, (), *sides, compared=(before, now))
-    assert of_means(row) == said
-    assert of_means(replace(row, criterion=replace(row.criterion, scale=Scale.UNIT))) == ""
-    assert of_means(replace(row, compared=None)) == ""
-
-
-def test_n_and_trials() -> None:
-    assert sample(Estimate(0.5, 0, 1, 40, 40)) == "n = 40"
-    assert sample(Estimate(0.5, 0, 1, 1204, 2400)) == "n = 1,204 (2,400 trials)"
-    assert count(1, "case") == "1 case"
-    assert count(0, "criterion", "criteria") == "0 criteria"
-
-
-def test_demands() -> None:
-    assert threshold(Criterion("a", "a", Scale.UNIT)) == "no worse than the baseline"
-    assert threshold(Criterion("a", "a", Scale.UNIT, threshold=0.9)) == "at least 0.90"
-    slow = Criterion("a", "a", Scale.SECONDS, Direction.LOWER, limit=10, quantiles=((0.95, 3.0),))
-    assert threshold(slow) == "each at most 10 s, p95 at most 3 s"
 
 
 @given(st.floats(), st.sampled_from(Scale), st.booleans())
@@ -242,34 +113,3 @@ def test_a_share_of_some_is_told_as_neither_none_nor_all(share: float) -> None:
         assert float(text.strip("−+ %")) not in (0.0, 100.0), text
     assert (percents(0.0), percents(0.996), percents(0.996 - 0.001), percents(1.0)) == ("0", "99.6", "99.5", "100")
     assert (percents(0.312), percentage(1.0), percentage(0.0)) == ("31", "100 %", "0 %")
-
-
-def test_a_calibrated_judge_is_told_in_a_line() -> None:
-    rate = Estimate(0.9, 0.8, 0.95, 60, 60)
-    now, before = Estimate(0.88, 0.80, 0.94, 40, 40), Estimate(0.84, 0.75, 0.91, 40, 40)
-    known = CalibratedJudge(100, 92, 0.81, rate, rate, now, before, slope=0.8)
-    row = CriterionResult(Criterion("clear", "clarity", Scale.UNIT), Verdict.PASS, change=now, judge=known)
-    agreed = "judge agrees with people on 92 of 100 labels (κ 0.81)"
-    assert judge_line(row) == f"{agreed}; corrected 0.88 [0.80, 0.94], baseline 0.84 [0.75, 0.91]"
-    assert change_sample(row) == "n = 40, corrected"
-    plain = replace(known, candidate=None, baseline=None, kappa=None, slope=1.0)
-    assert judge_line(replace(row, judge=plain)) == f"{agreed.partition(' (')[0]}; not corrected"
-    assert change_sample(replace(row, judge=plain)) == "n = 40"
-    assert judge_line(replace(row, judge=None)) == ""
-
-
-@pytest.mark.parametrize(
-    ("value", "scale", "said"),
-    [
-        (2_999 / 3_000, Scale.BINARY, "99.97 %"),
-        (1 / 3_000, Scale.BINARY, "0.03 %"),
-        (1.0, Scale.BINARY, "100 %"),
-        (0.0, Scale.BINARY, "0 %"),
-        (0.9999, Scale.UNIT, "0.9999"),
-        (1.0, Scale.UNIT, "1.00"),
-        (1 - 1e-12, Scale.UNIT, "1.00"),
-        (0.975, Scale.BINARY, "97.5 %"),
-    ],
-)
-def test_nearly_all_is_not_all(value: float, scale: Scale, said: str) -> None:
-    assert figure(value, scale) == said

@@ -1,92 +1,94 @@
-"""What all reports say in the same words, and none says twice."""
+"""What all reports say, and none says twice: which cases, which criteria, where the details are."""
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from gate.errors import ExitCode
-from gate.model import CaseResult, CaseStatus, CriterionResult, Estimate, Verdict
-from gate.model.facts import TradedOff
-from gate.model.findings import (
-    AnyFinding,
-    CasesNotScored,
-    CaseTally,
-    Change,
-    ChangeAllowed,
-    ChangeUnbounded,
-    GotWorse,
-    HeldMean,
-    MeanExcused,
-    MeanHolds,
-    MeanMisses,
-    MeanOpen,
-    MeanProvenShort,
-    NothingHeld,
-)
-from gate.reports import REPORTS, load_report
+from gate.model import CaseResult, CaseStatus, CriterionResult, Estimate, SuiteResult, Verdict
+from gate.model.facts import LiveCase, ReplayedShare
+from gate.model.findings import Change, ChangeAllowed, HeldMean, MeanExcused, MeanHolds, NothingHeld
+from gate.model.results import CalibratedJudge
+from gate.reports import REPORTS, load_report, replayed
 from gate.reports import labels as words
+from gate.reports.formatting import judge_line, of_means
+from gate.reports.reasons import parts
 
 from .samples import COST, FAILED, PASSED, REGRESSED, RESPONSE, TRAJECTORY, estimate, result
 
 WORDED = [form for form in REPORTS if form not in ("json", "openmetrics")]
 """The forms that are sentences; the others are figures under names."""
+PAGES = ["console", "markdown", "html"]
 
 
-def found(*findings: AnyFinding, verdict: Verdict = Verdict.INCONCLUSIVE) -> CriterionResult:
-    return CriterionResult(RESPONSE, verdict, findings, estimate(0.2, 0.1, 0.3))
+def flat(text: str) -> str:
+    """Without markup and escapes, in one line."""
+    plain = html.unescape(re.sub(r"</?(?:wbr|span)[^>]*>|\\", "", text))
+    return " ".join(plain.replace("\u200b", "").replace("\u2060", "").split())
 
 
-DROP = Change(-0.12, -0.2, -0.04, 12)
-MISSED = HeldMean(0.2, 0.9, 4)
+RATE = Estimate(0.9, 0.8, 0.95, 60, 60)
+EXCUSED = CriterionResult(
+    RESPONSE, Verdict.PASS, (MeanExcused(HeldMean(0.0, 0.9, 3, before=0.0)),), estimate(0.2, 0.1, 0.3)
+)
+COUNTED = CriterionResult(
+    TRAJECTORY, Verdict.PASS, (MeanHolds(HeldMean(0.917, 0.8, 12, failed=1)),), Estimate(1.0, 0.8, 1.0, 11, 11)
+)
+JUDGED = replace(
+    PASSED.criteria[1],
+    judge=CalibratedJudge(100, 92, 0.81, RATE, RATE, Estimate(0.88, 0.8, 0.94, 40, 40), None, slope=0.8),
+)
+CHEAPER = CriterionResult(
+    *(COST, Verdict.PASS, (ChangeAllowed(Change(0.782, 0.448, 1.193, 40)),)),
+    estimate(0.0435, 0.03, 0.06),
+    estimate(0.0843, 0.02, 0.2),
+    estimate(0.782, 0.448, 1.193),
+    compared=(0.0843, 0.0435),
+)
 
 
 @pytest.mark.parametrize(
-    ("finding", "told"),
+    ("row", "told", "forms"),
     [
-        (ChangeAllowed(DROP), []),
-        (ChangeUnbounded(DROP), ["too few trials to bound it"]),
-        (GotWorse(DROP, ("a",)), ["broken: a"]),
-        (MeanProvenShort(MISSED, 0.4), []),
-        (MeanMisses(MISSED), []),
-        (MeanOpen(MISSED, 4, too_few=False), ["too close to call after 4 trials"]),
-        (CasesNotScored("a", 1, 4, "over 4 cases"), ["could not be measured for a: over 4 cases"]),
+        (EXCUSED, parts(EXCUSED)[-1].text.split("; ")[-1], WORDED),
+        (COUNTED, "counted as 0", PAGES),
+        (CHEAPER, of_means(CHEAPER), [*PAGES, "junit"]),
+        (JUDGED, judge_line(JUDGED).partition(";")[0], PAGES),
     ],
 )
-def test_what_the_figures_say_is_left_out(finding: AnyFinding, told: list[str]) -> None:
-    assert words.telling(found(finding)) == told
+def test_every_form_tells_what_its_figures_do_not(row: CriterionResult, told: str, forms: list[str]) -> None:
+    assert told
+    for form in forms:
+        assert told in flat(load_report(form)(result(replace(PASSED, criteria=(row,))))), form
 
 
-EXCUSED = MeanExcused(HeldMean(0.0, 0.9, 3, before=0.0))
+def test_every_form_tells_what_was_replayed() -> None:
+    live = (LiveCase("a", 1, 40, "request 3 differs"),)
+    suite = replace(PASSED, replayed=ReplayedShare(100, 99, 1, 640, 412, 1.25, live))
+    for form in (*PAGES, "junit"):
+        shown = flat(load_report(form)(result(suite)))
+        assert replayed.line(suite).partition(". ")[0] in shown
+        assert replayed.calls(suite).partition(";")[0] in shown
+        assert "request 3 differs" in shown
+        assert replayed.line(suite)[:20] not in flat(load_report(form)(result(PASSED)))
 
 
-def test_a_pass_needs_words_where_the_baseline_excuses_it() -> None:
-    assert words.telling(found(EXCUSED, verdict=Verdict.PASS)) == ["the baseline missed it too (0.00)"]
-    assert words.telling(found(MeanHolds(HeldMean(1.0, 0.9, 3)), verdict=Verdict.PASS)) == []
-
-
-@pytest.mark.parametrize("form", WORDED)
-def test_every_form_says_why_a_missed_threshold_does_not_block(form: str) -> None:
-    excused = found(EXCUSED, verdict=Verdict.PASS)
-    page = " ".join(load_report(form)(result(replace(PASSED, criteria=(excused,)))).split())
-    assert "the baseline missed it too (0.00)" in page
-
-
-FELL = MeanHolds(HeldMean(0.917, 0.8, 12, failed=1))
-
-
-@pytest.mark.parametrize(
-    ("findings", "verdict"), [((FELL,), Verdict.PASS), ((FELL, GotWorse(DROP)), Verdict.REGRESSED)]
-)
-@pytest.mark.parametrize("form", ["console", "markdown", "html"])
-def test_every_page_says_which_failures_a_threshold_counts(
-    form: str, findings: tuple[AnyFinding, ...], verdict: Verdict
-) -> None:
-    row = CriterionResult(TRAJECTORY, verdict, findings, Estimate(1.0, 0.8, 1.0, 11, 11))
-    page = " ".join(load_report(form)(result(replace(PASSED, verdict=verdict, criteria=(row,)))).split())
-    assert "1 trial in which the agent failed counted as 0" in page
+def test_uncommitted_changes_are_no_commit() -> None:
+    assert PASSED.baseline is not None
+    said = words.at_commit("", dirty=True).strip()
+    clean = replace(PASSED, commit="6e132310c331aaaa", baseline=replace(PASSED.baseline, commit="6e132310c331aaaa"))
+    older = replace(clean, baseline=replace(PASSED.baseline, commit="6e132310c331aaaa", dirty=True))
+    assert said
+    for form in PAGES:
+        assert said not in flat(load_report(form)(result(clean)))
+        assert said in flat(load_report(form)(result(replace(clean, dirty=True))))
+        assert said in flat(load_report(form)(result(older)))
+    assert 'name="uncommitted_changes" value="true"' in load_report("junit")(result(replace(clean, dirty=True)))
+    assert "uncommitted_changes" not in load_report("junit")(result(clean))
 
 
 @pytest.mark.parametrize("form", WORDED)
@@ -104,12 +106,12 @@ def test_reasons_that_differ_in_figures_or_a_word_are_said_once() -> None:
     assert words.distinct(calls) == calls
 
 
-@pytest.mark.parametrize("form", WORDED)
-def test_every_form_says_where_the_details_are(form: str) -> None:
-    assert load_report(form)(result(REGRESSED)).count("gate explain gate.jsonl --case refund-late-order") == 1
+def test_every_form_says_once_where_the_details_are() -> None:
+    for form in WORDED:
+        assert load_report(form)(result(REGRESSED)).count("gate explain gate.jsonl --case refund-late-order") == 1
 
 
-def test_details_are_named_only_where_one_record_holds_them() -> None:
+def test_details_are_named_only_where_one_record_holds_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     both = replace(result(PASSED, FAILED), record_paths=("a b.jsonl", "c.jsonl"))
     assert words.explain_line(both, PASSED) == "gate explain 'a b.jsonl' --case small-talk"
     assert words.explain_line(both, both.suites[1]) == "gate explain c.jsonl --case order-status-01"
@@ -117,75 +119,47 @@ def test_details_are_named_only_where_one_record_holds_them() -> None:
     assert words.explain_line(result(replace(PASSED, cases=())), PASSED) == ""
     odd = replace(FAILED, cases=(replace(FAILED.cases[0], id="$(rm -rf x)"),))
     assert words.explain_line(result(odd), odd) == "gate explain gate.jsonl --case ID"
-
-
-def test_a_record_below_the_folder_of_the_run_is_named_from_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.chdir(tmp_path)
-    here = replace(result(FAILED), record_paths=(str(tmp_path / ".gate" / "a.jsonl"),))
-    assert words.explain_line(here, FAILED) == "gate explain .gate/a.jsonl --case order-status-01"
-    elsewhere = replace(result(FAILED), record_paths=("/elsewhere/a.jsonl",))
-    assert words.explain_line(elsewhere, FAILED) == "gate explain /elsewhere/a.jsonl --case order-status-01"
-
-
-@pytest.mark.parametrize(
-    ("case", "told"),
-    [
-        (CaseResult("a", CaseStatus.NEVER_PASSED, trials=2, baseline_trials=5), "never passed"),
-        (CaseResult("a", CaseStatus.OK, trials=2, passed=2), "ok"),
-        (CaseResult("a", CaseStatus.OK), "ok"),
-        (CaseResult("a", CaseStatus.BROKEN, trials=2, baseline_trials=5, baseline_passed=5), "broken"),
-    ],
-)
-def test_a_case_of_which_nothing_passed_is_never_called_ok(case: CaseResult, told: str) -> None:
-    assert words.status(case) == told
-    assert words.status_counts(replace(PASSED, cases=(case,))) == f"1 case: 1 {told}"
+    for path, named in ((str(tmp_path / ".gate" / "a.jsonl"), ".gate/a.jsonl"), ("/else/a.jsonl", "/else/a.jsonl")):
+        told = words.explain_line(replace(result(FAILED), record_paths=(path,)), FAILED)
+        assert told == f"gate explain {named} --case order-status-01"
 
 
 BROKE = CaseResult("a", CaseStatus.BROKEN, trials=4, baseline_passed=5, baseline_trials=5)
 AS_BEFORE = CaseResult("b", CaseStatus.FAILED, trials=1, baseline_trials=5)
 """Below a threshold of its own, as at the baseline."""
 UNMEASURED = CaseResult("c", CaseStatus.ERROR, errors=2, baseline_passed=5, baseline_trials=5)
+NAMED_ALIKE = [
+    ([BROKE],),
+    ([AS_BEFORE], [BROKE, AS_BEFORE]),
+    ([UNMEASURED],),
+    ([BROKE, UNMEASURED], [AS_BEFORE, UNMEASURED]),
+]
 
 
-@pytest.mark.parametrize(
-    ("cases", "said"),
-    [
-        ([BROKE], "Cases that got worse"),
-        ([AS_BEFORE], "Cases that failed"),
-        ([BROKE, AS_BEFORE], "Cases that failed"),
-        ([UNMEASURED], "Cases that could not be measured"),
-        ([BROKE, UNMEASURED], "Cases to look at"),
-        ([AS_BEFORE, UNMEASURED], "Cases to look at"),
-    ],
-)
-@pytest.mark.parametrize("form", ["markdown", "console", "html"])
-def test_a_list_of_cases_is_called_what_holds_of_each(cases: list[CaseResult], said: str, form: str) -> None:
-    assert words.worse_title(cases) == said
-    shown = load_report(form)(result(replace(REGRESSED, cases=tuple(cases))))
-    assert said in shown
-    assert ("got worse" in shown.replace(words.headline(REGRESSED), "")) is (said == "Cases that got worse")
+def test_a_list_of_cases_is_called_what_holds_of_each() -> None:
+    titles = [{words.worse_title(cases) for cases in alike} for alike in NAMED_ALIKE]
+    assert [len(one) for one in titles] == [1] * 4 and len(set.union(*titles)) == 4
+    for alike in NAMED_ALIKE:
+        for form in PAGES:
+            shown = load_report(form)(result(replace(REGRESSED, cases=tuple(alike[0]))))
+            assert words.worse_title(alike[0]) in shown
 
 
-def test_the_exit_line_says_whether_an_open_question_blocks() -> None:
-    assert words.exit_line(ExitCode.PASS, Verdict.INCONCLUSIVE) == (
-        "exit code 0: inconclusive, which does not block here"
-    )
-    assert words.exit_line(ExitCode.FAILED, Verdict.INCONCLUSIVE) == (
-        "exit code 1: inconclusive, which blocks here (`gate.on_inconclusive`)"
-    )
-    assert words.exit_line(ExitCode.FAILED, Verdict.REGRESSED) == "exit code 1: the gate failed"
-
-
-def test_a_gain_in_a_trade_is_not_called_chance() -> None:
-    gained = CaseTally("a", 1, 1, 0, 5)
-    trade = TradedOff((CaseTally("b", 0, 7, 7, 7),), (gained,), named=True, gained_named=False, policy="block")
-    case = CaseResult("a", CaseStatus.OK, passed=1, trials=1, baseline_trials=5, improvement=6.0)
-    assert words.improvement(case, PASSED) == "0/5 → 1/1, perhaps by chance"
-    assert words.improvement(case, replace(PASSED, trade=trade)) == "0/5 → 1/1, not proven alone"
-
-
-def test_a_criterion_that_only_warns_is_not_green_without_a_value() -> None:
-    assert words.shown(CriterionResult(COST, Verdict.PASS)) is Verdict.NOT_MEASURED
+@pytest.mark.parametrize("row", [PASSED.criteria[0], CriterionResult(COST, Verdict.PASS)])
+def test_a_criterion_is_not_green_without_a_value(row: CriterionResult) -> None:
+    assert words.shown(row) is (Verdict.PASS if row.candidate else Verdict.NOT_MEASURED)
     assert words.shown(CriterionResult(COST, Verdict.ERROR)) is Verdict.ERROR
+
+
+def test_a_case_that_met_the_same_world_is_not_said_to_have_passed_again() -> None:
+    same = CaseResult("a", CaseStatus.OK, passed=1, trials=1, same_world=True)
+    assert words.status(same) not in words.STATUSES.values()
+    failed = replace(same, status=CaseStatus.FLAKY)
+    assert words.status(failed) == words.STATUSES[CaseStatus.FLAKY]
+    suite: SuiteResult = replace(PASSED, cases=(same,), replayed=ReplayedShare(100, 84, 21, 640, 412, 1.25, ()))
+    metrics = load_report("openmetrics")
+    assert re.search(r"^gate_cases_same_requests\{.*\} 84$", metrics(result(suite)), re.MULTILINE)
+    assert "same_requests" not in metrics(result(PASSED))
+    assert f'"rawStatus": "{replayed.SAME}"' in load_report("ctrf")(result(suite))
+    assert '"same_world": true' in load_report("json")(result(suite))

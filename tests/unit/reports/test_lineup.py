@@ -15,7 +15,7 @@ from gate.reports.lineup import json as as_json
 from gate.reports.lineup import markdown, text
 
 from .harmless import PARSERS, findings
-from .hostile import CORPUS
+from .hostile import CORPUS, SOME_AND_ALL
 
 COMMIT = "0123456789abcdef"
 CASES = [f"case {n}" for n in range(20)]
@@ -55,17 +55,6 @@ def lineup(
     )
 
 
-def test_the_text_says_means_differences_and_how_to_read_them() -> None:
-    said = text.render(lineup(votes=True, note="read me"))
-    assert said.startswith("3 agents on the same 20 cases\n  A large: 20 trials")
-    assert "B small: 20 trials, 1 failed, commit 0123456789ab, small.jsonl" in said
-    assert re.search(r"B small +\$1\.5\S* \[.*\] +n = 20 +to A: −\$0\.50 \[.*\] +better", said)
-    assert re.search(r"C people +not measured", said)
-    assert "B small against A large: preferred in 20 cases, not in 0, 0 ties; win rate 100 %" in said
-    assert "hold together" in said
-    assert said.endswith("note: read me")
-
-
 def test_letters_stand_where_their_means_are() -> None:
     said = text.render(lineup())
     grid = said.split("pass rate against latency")[1].splitlines()[1:12]
@@ -79,10 +68,6 @@ def test_letters_stand_where_their_means_are() -> None:
 def test_a_terminal_without_utf_8_gets_ascii() -> None:
     for render in (text.render, text.render_line):
         render(lineup("größer", "kleiner"), encoding="ascii").encode("ascii")
-
-
-def test_one_line() -> None:
-    assert "\n" not in text.render_line(lineup())
 
 
 def test_json_has_every_pair_and_vote() -> None:
@@ -104,18 +89,19 @@ def test_a_comment_keeps_to_its_limit() -> None:
     assert len(markdown.render(found)) <= markdown.LIMIT
 
 
-@pytest.mark.parametrize("name", [*CORPUS, "x" * 100_000])
-def test_any_name_stays_text_in_every_form(name: str) -> None:
-    found = lineup(name, "other", criterion=name or "x", note=name, votes=True, reason=name)
-    said = text.render(found)
-    assert all(c == "\n" or c >= " " for c in said)
-    assert not re.search("[\u202a-\u202e\u2066-\u2069\x7f-\x9f]", said)
-    json.loads(as_json.render(found))
-    page = render_html(found)
-    page.encode("utf-8")
-    assert "<img" not in page
-    assert page.count("<script") == render_html(lineup("a", "other", votes=True)).count("<script")
-    assert len(page) < 200_000
+@SOME_AND_ALL
+def test_any_name_stays_text_in_every_form(texts: tuple[str, ...]) -> None:
+    for name in (*texts, "x" * 100_000):
+        found = lineup(name, "other", criterion=name or "x", note=name, votes=True, reason=name)
+        said = text.render(found)
+        assert all(c == "\n" or c >= " " for c in said)
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\x7f-\x9f]", said)
+        json.loads(as_json.render(found))
+        page = render_html(found)
+        page.encode("utf-8")
+        assert "<img" not in page
+        assert page.count("<script") == render_html(lineup("a", "other", votes=True)).count("<script")
+        assert len(page) < 200_000
 
 
 def test_no_line_is_longer_than_the_terminal() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
-from gate.model import CaseStatus, Verdict
-from gate.model.facts import AnsweredBy, CutShort
+from gate.model.facts import CutShort
 from gate.reports.markdown import Place, render, render_suite
 
-from .samples import ACCEPTED, BASELINE, BROKEN, FLAKY, PASSED, REGRESSED, RESULTS, result
+from .samples import ACCEPTED, BROKEN, FLAKY, PASSED, REGRESSED, RESULTS, result
 
 RUN = Place(url="https://host/run/1")
 MANY = replace(
@@ -21,40 +19,6 @@ MANY = replace(
     ),
     cases=tuple(replace(c, id=f"{c.id}-{i}", reasons=("because " * 30,)) for i in range(100) for c in (*BROKEN, FLAKY)),
 )
-
-
-def test_a_reviewer_reads_the_verdict_then_what_got_worse_then_the_rest() -> None:
-    page = render(RESULTS["regressed"])
-    order = [
-        "## ❌ `support`: regressed",
-        "2 cases broke: refund-late-order",
-        "against `4be1c0f`",
-        "$0.56 · 53 runs",
-        "**Next:** fix it; a missed threshold cannot be accepted.",
-        "### What changed in the rules or suite",
-        "**−12.5 [−20, −5] points**",
-        "### Cases that got worse, 3 of 4",
-        "<code>refund-late-order</code>",
-        "- issue_refund(",
-        "<code>refund-wrong-item</code>",
-        "<summary>1 more</summary>",
-        "<summary>How the verdict came about, 1 warning, baseline</summary>",
-        "**Warnings**",
-        "**Cost**",
-        "<summary>Reproduce</summary>",
-        "exit code 1",
-    ]
-    places = [page.index(said) for said in order]
-    assert places == sorted(places)
-
-
-def test_what_answers_now_stands_right_below_the_headline_of_a_pass_too() -> None:
-    suite = replace(PASSED, changes=(AnsweredBy("model", ("m-2",), ("m-1",)), AnsweredBy("system", ("f2",), ("f1",))))
-    lines = render(result(suite)).splitlines()
-    assert lines[2].startswith("no worse than the baseline")
-    assert lines[3].startswith("the provider answered with m-2 where the baseline had m-1")
-    assert lines[4].startswith("the provider's system is f2 where it was f1")
-    assert not any("What changed" in line for line in lines)
 
 
 def test_the_worst_suite_comes_first() -> None:
@@ -86,7 +50,7 @@ def test_passes_go_first_then_detail_and_the_verdict_never() -> None:
 
 
 def test_suites_that_do_not_fit_are_counted() -> None:
-    suites = [replace(MANY, suite_id=f"s{i:03}", cause=CutShort("word " * 100, 1, 2)) for i in range(500)]
+    suites = [replace(MANY, suite_id=f"s{i:03}", cause=CutShort("word " * 100, 1, 2)) for i in range(60)]
     page = render(result(*suites), limit=5_000, place=RUN)
     assert len(page) <= 5_000
     assert "more suites: [the whole report](https://host/run/1)" in page
@@ -119,22 +83,6 @@ def test_who_may_accept_a_regression_is_said_where_someone_may() -> None:
     assert "**Accepted:** ann accepted this" in accepted
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("pass", None),
-        ("no_baseline", None),
-        ("below_threshold", "fix it, or change the threshold"),
-        ("inconclusive", "look at the cases below; to decide"),
-        ("error", "fix what prevented the measurement"),
-    ],
-)
-def test_what_to_do_next(name: str, told: str | None) -> None:
-    page = render(RESULTS[name])
-    assert ("**Next:**" in page) is (told is not None)
-    assert told is None or f"**Next:** {told}" in page
-
-
 def test_one_case_for_each_distinct_reason_and_how_many_more() -> None:
     cases = tuple(
         replace(BROKEN[0], id=f"refund-{n}", reasons=(f"refund_order(order='{n}') is missing",)) for n in range(12)
@@ -148,21 +96,6 @@ def test_one_case_for_each_distinct_reason_and_how_many_more() -> None:
     assert "<summary>13 more</summary>" in mixed
 
 
-def test_without_a_baseline_nothing_got_worse() -> None:
-    failed = replace(BROKEN[0], status=CaseStatus.FAILED, baseline_passed=0, baseline_trials=0, e_value=None)
-    page = render(result(replace(PASSED, verdict=Verdict.BELOW_THRESHOLD, baseline=None, cases=(failed,))))
-    assert "### Cases that failed" in page
-    assert "Cases that got worse" not in page
-
-
-def test_places_and_commits_can_be_copied() -> None:
-    baseline = replace(BASELINE, source="/srv/.gate/baselines/0a1b2c3d4e5f6a7b.jsonl", trials_per_case=1.0)
-    page = render(result(replace(PASSED, baseline=baseline)))
-    assert "`/srv/.gate/baselines/0a1b2c3d4e5f6a7b.jsonl`" in page
-    assert "1 trial per case" in page
-    assert "\u200b" not in page
-
-
 def test_every_line_of_the_command_is_one() -> None:
     command = "gh pr checkout 1 && git fetch origin abc\ngate run --against abc"
     page = render(result(PASSED, command=command))
@@ -171,24 +104,3 @@ def test_every_line_of_the_command_is_one() -> None:
 
 def test_worst_first_whatever_the_order_of_the_cases() -> None:
     assert render(result(replace(REGRESSED, cases=REGRESSED.cases[::-1]))) == render(result(REGRESSED))
-
-
-def test_a_criterion_that_only_warns_says_so() -> None:
-    assert "`cost`<br><sub>no worse than the baseline, warns only</sub>" in render(RESULTS["regressed"])
-
-
-def test_cases_in_error_and_quarantine() -> None:
-    quarantined = replace(BROKEN[0], status=CaseStatus.QUARANTINED)
-    page = render(result(replace(PASSED, verdict=Verdict.PASS, cases=(quarantined,))))
-    assert "Cases that got worse" not in page
-    assert "`refund-late-order` quarantined" in page
-    assert "### Cases that could not be measured" in render(RESULTS["error"])
-    assert "💥 <code>order-status-01</code> no trial measured, 3 errors" in render(RESULTS["error"])
-
-
-def test_what_is_not_reported_costs_no_nothing() -> None:
-    from gate.reports import headline as lead
-
-    unknown = replace(RESULTS["pass"].suites[0], cost_usd=None, judge_cost_usd=0.0)
-    assert "$" not in lead.cost(unknown)
-    assert "for the judge alone" in lead.cost(replace(unknown, judge_cost_usd=0.1))

@@ -81,10 +81,7 @@ def test_text_from_outside_is_no_markup(result: Result) -> None:
         "details",
         "summary",
         "code",
-    } | {
-        "ul",
-        "li",
-    }
+    } | {"ul", "li"}
     assert tags.attributes <= {"class", "style"}
     assert not re.search("[\x00-\x08\x1b\u202e]", text)
     assert len(text) < 100_000

@@ -82,9 +82,9 @@ def test_what_was_not_measured_is_left_out() -> None:
     assert "NaN" not in render(result(unknown))
 
 
-@pytest.mark.parametrize("text", [*CORPUS, "x" * 100_000, '"} 1\ngate_passed 1 #'])
-def test_hostile_names_stay_label_values(text: str) -> None:
-    check(text)
+def test_hostile_names_stay_label_values() -> None:
+    for text in (*CORPUS, "x" * 100_000, '"} 1\ngate_passed 1 #'):
+        check(text)
 
 
 @given(TEXT)

@@ -127,7 +127,7 @@ def test_workflow_commands() -> None:
     assert escape.workflow_data("\ud800") == "?"
 
 
-@pytest.mark.parametrize("text", CORPUS)
-def test_visible_text_keeps_what_is_readable(text: str) -> None:
-    shown = escape.visible(text)
-    assert [c for c in shown if c.isalnum()][:50] == [c for c in escape.visible(shown) if c.isalnum()][:50]
+def test_visible_text_keeps_what_is_readable() -> None:
+    for text in CORPUS:
+        shown = escape.visible(text)
+        assert [c for c in shown if c.isalnum()][:50] == [c for c in escape.visible(shown) if c.isalnum()][:50]

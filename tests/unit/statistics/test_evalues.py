@@ -10,10 +10,10 @@ from scipy import stats
 
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
 
-LARGE = [pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((5, 10), (10, 6), (2, 25))]
+LARGE = [pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((5, 1), (5, 10), (10, 6), (2, 25))]
 
 
-@pytest.mark.parametrize(("kb", "kc"), [(1, 1), (3, 2), (5, 1), *LARGE])
+@pytest.mark.parametrize(("kb", "kc"), [(1, 1), (3, 2), *LARGE])
 def test_expected_case_evidence_is_at_most_one_under_no_worse(kb: int, kc: int) -> None:
     """Exact sums over both binomials, over a grid of rates with p_now ≥ p_before."""
     for i, before in enumerate(grid := [k / 20 for k in range(21)]):

@@ -58,12 +58,13 @@ def test_permutation_p_values_are_those_of_the_whole_enumeration() -> None:
     assert smaller <= result.p <= 2 * smaller, "adjusted for two statistics that lean the same way"
 
 
-def test_over_all_labellings_of_a_suite_at_most_the_level_is_rejected() -> None:
+@pytest.mark.parametrize("of", [3, pytest.param(4, marks=pytest.mark.slow)])
+def test_over_all_labellings_of_a_suite_at_most_the_level_is_rejected(of: int) -> None:
     """The promise itself, without a simulation: every way to label fixed trials, the prior fitted anew in each."""
-    cases = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 0], [1, 1, 1, 1]]
+    cases = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 0], [1, 1, 1, 1]][:of]
     labelled = [[([[v]], [[w] for w in case[:i] + case[i + 1 :]]) for i, v in enumerate(case)] for case in cases]
     found = sorted(joint_permutation(way, 1, seed=str(i)).p for i, way in enumerate(product(*labelled)))
-    assert len(found) == 4**4
+    assert len(found) == 4**of
     for level in (0.02, 0.05, 0.1, 0.2, 0.3):
         assert sum(p <= level for p in found) <= level * len(found) + 2, "two ways may fall on the wrong side by chance"
     assert found[0] < 0.1, "the worst labelling is told from the rest"
@@ -125,17 +126,18 @@ def test_missing_values_leave_the_other_metrics_alone() -> None:
     assert found.metrics[0].p_mean == joint_permutation(full[:4], 2, seed="s").metrics[0].p_mean
 
 
-def test_a_judge_that_is_down_on_one_side_is_no_difference_of_the_agent() -> None:
+@pytest.mark.parametrize("runs", [15, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_judge_that_is_down_on_one_side_is_no_difference_of_the_agent(runs: int) -> None:
     rng = Random(9)
     rejected = 0
-    for run in range(100):
+    for run in range(runs):
         cases = []
         for _ in range(20):
             before = [[float(rng.random() < 0.7), rng.random() if rng.random() < 0.95 else None] for _ in range(5)]
             now = [[float(rng.random() < 0.7), rng.random() if rng.random() < 0.3 else None] for _ in range(2)]
             cases.append((now, before))
         rejected += joint_permutation(cases, 2, seed=str(run)).p <= 0.1
-    assert wilson(rejected, 100, 0.99)[0] <= 0.1
+    assert wilson(rejected, runs, 0.99)[0] <= 0.1
 
 
 @settings(max_examples=examples(25))

@@ -29,10 +29,10 @@ def never_rejected(spent: tuple[float, ...], weights: tuple[float, ...]) -> floa
 @pytest.mark.parametrize(
     ("spent", "weights"),
     [
-        (SPENT, WEIGHTS),
         ((0.02, 0.02), (1.0, 1.0)),
+        pytest.param(SPENT, WEIGHTS, marks=pytest.mark.slow),
         ((0.001, 0.03, 0.002), (0.4, 0.9, 0.3)),
-        ((0.0001, 0.0002, 0.0001), (0.7, 0.7, 0.7)),
+        pytest.param((0.0001, 0.0002, 0.0001), (0.7, 0.7, 0.7), marks=pytest.mark.slow),
     ],
 )
 def test_what_the_looks_reject_adds_up_to_what_they_spend(spent: tuple[float, ...], weights: tuple[float, ...]) -> None:

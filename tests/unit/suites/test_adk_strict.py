@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.config.criteria import Setting
@@ -16,6 +16,7 @@ from gate.config.load import criteria_of
 from gate.errors import ConfigError
 from gate.formats.adk import camel
 from gate.suites import load
+from tests.properties import examples
 from tests.unit.config.build import scorers_of
 
 RUBRIC = {"rubric_id": "r", "rubric_content": {"text_property": "Is short."}, "type": "FINAL_RESPONSE_QUALITY"}
@@ -119,6 +120,7 @@ def test_the_file_itself_loads_in_either_spelling(tmp_path: Path, spelling: Any)
 
 
 @pytest.mark.parametrize("place", REFUSING, ids=lambda place: ".".join(map(str, place)))
+@settings(max_examples=examples(100, quick=6))
 @given(data=st.data())
 def test_an_unknown_key_is_refused(tmp_path_factory: pytest.TempPathFactory, place: Any, data: st.DataObject) -> None:
     document = data.draw(st.sampled_from([copy.deepcopy, in_camel]))(FILE)

@@ -122,6 +122,11 @@ def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) 
 # --- the criteria that the files bring ------------------------------------------------------------
 
 
+def test_a_file_without_a_min_score_is_held_to_the_sources_own(tmp_path: Path) -> None:
+    found = brought(tmp_path, "name: x\ninput: {query: a}").brought
+    assert found["overall_score"] == {"threshold": 70.0}
+
+
 def brought(tmp_path: Path, *texts: str) -> Suite:
     for number, text in enumerate(texts):
         write(tmp_path / f"case{number}.yaml", text)
@@ -145,7 +150,7 @@ def test_a_file_brings_a_criterion_for_everything_that_it_states(tmp_path: Path)
         "not_contains": {},
         "regex": {},
         "json_schema": {},
-        "hallucinations_v1": {},
+        "hallucinations_v1": {"threshold": 1.0},
         "cost": {},
         "latency": {},
     }

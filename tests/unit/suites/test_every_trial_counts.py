@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from gate.model import RecordedTrial, Suite
 from gate.suites import FORMATS, load
 from gate.suites.base import NO_ANSWER
+from tests.properties import examples
 from tests.unit.suites import test_adk_results, test_inspect_logs, test_promptfoo
 from tests.unit.suites.files import TURN, write
 from tests.unit.traces.spans import agent, chat, request, said, text
 
-LIMITS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LIMITS = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Recording = Callable[[list[bool]], tuple[str, Any]]
 """Whether each trial was answered → the name and the content of a file that recorded them."""
 

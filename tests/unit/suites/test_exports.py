@@ -15,6 +15,7 @@ from gate.errors import ConfigError, GateError
 from gate.model import Case, Part, Suite, ToolCall
 from gate.suites import load
 from gate.suites.base import Loss
+from tests.properties import examples
 from tests.unit.suites.files import mutated, write
 
 GOLDEN = {
@@ -159,7 +160,10 @@ def test_rows_that_cannot_be_read_are_refused_with_their_place(tmp_path: Path, r
     assert "rows.json" in str(raised.value)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=examples(300, quick=40),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data())
 def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
     row = data.draw(st.sampled_from(ROWS))

@@ -15,6 +15,7 @@ from gate.formats.eval_archive import read_eval_archive
 from gate.model import Suite, Usage
 from gate.suites import load
 from gate.suites.base import Loss
+from tests.properties import examples
 from tests.unit.suites.files import SHARED, mutated, needs_shared, write
 
 THOUGHT = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "One moment."}]
@@ -152,7 +153,10 @@ def test_what_is_no_whole_log_is_refused(tmp_path: Path, data: Any, why: str) ->
         suite_of(tmp_path, data)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=examples(200, quick=40),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data())
 def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
     with suppress(GateError):

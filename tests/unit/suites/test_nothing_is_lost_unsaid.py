@@ -18,10 +18,11 @@ from gate.errors import ConfigError
 from gate.suites import load
 from gate.suites.base import Loss
 from gate.suites.convert import convert
+from tests.properties import examples
 from tests.unit.suites.files import write
 
 MARK = st.from_regex(r"m[0-9]{4}", fullmatch=True)
-LIMITS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LIMITS = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def marks(value: Any) -> set[str]:

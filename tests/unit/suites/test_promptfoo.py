@@ -19,6 +19,7 @@ from gate.suites.convert import convert
 from gate.suites.promptfoo.assertions import from_text
 from gate.suites.promptfoo.patterns import from_javascript
 from gate.suites.promptfoo.templates import TemplateError, rendered
+from tests.properties import examples
 from tests.unit.suites.files import write
 
 SAMPLES = Path(__file__).parent / "samples" / "promptfoo"
@@ -328,7 +329,7 @@ def _marks(value: Any) -> set[str]:
 
 
 @given(st.lists(_ASSERTION | _SET, max_size=6), st.lists(_ASSERTION, max_size=2))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_check_disappears_unsaid(tmp_path: Path, own: list[Any], inherited: list[Any]) -> None:
     """Every text that is looked for is in the files that `gate import` writes, or in a loss that it lists."""
     losses: list[Loss] = []

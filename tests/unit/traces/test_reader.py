@@ -242,7 +242,7 @@ KEYS = [
 
 
 @given(st.data())
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(400, quick=25))
 def test_values_of_any_shape_are_survived(data: st.DataObject) -> None:
     """A trace in which anything was replaced by anything."""
     document = json.loads(json.dumps(request(*SPANS)))
@@ -301,7 +301,7 @@ def any_span(draw: st.DrawFn) -> Piece:
 
 
 @given(st.lists(any_span(), max_size=8))
-@settings(max_examples=examples(600))
+@settings(max_examples=examples(600, quick=25))
 def test_attributes_of_any_value_are_survived(pieces: list[Piece]) -> None:
     found = conversations_of(pieces)
     assert found == conversations_of(reversed(pieces))

@@ -39,7 +39,7 @@ KEYS = [
 
 
 @given(st.data())
-@settings(max_examples=examples(600))
+@settings(max_examples=examples(600, quick=50))
 def test_what_is_read_at_once_is_what_the_patient_reader_finds(data: st.DataObject) -> None:
     """A request in which anything was replaced, removed or added."""
     document = json.loads(json.dumps(request(*SPANS)))

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
 from gate.world.differences import first_difference
 
 LONG = "word " * 100
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "said"),
-    [
+def test_the_first_place_is_named() -> None:
+    for before, now, said in [
         ({"a": 1}, {"a": 1}, ""),
         ({"a": 1}, {"a": 2}, "a: 1 → 2"),
         ({"a": 1}, {"a": True}, "a: 1 → true"),
@@ -34,10 +29,8 @@ LONG = "word " * 100
         ({"t": [{"name": "f"}]}, {"t": [{"name": "e"}]}, 't[f]: {"name": "f"} → not there'),
         ([{"name": "f"}, {"name": "e"}], [{"name": "e"}, {"name": "f"}], 'the order of : ["f", "e"] → ["e", "f"]'),
         ({"t": [{"name": "f"}, {"name": "f"}]}, {"t": [{"name": "f"}, {"name": "e"}]}, 't[1].name: "f" → "e"'),
-    ],
-)
-def test_the_first_place_is_named(before: Any, now: Any, said: str) -> None:
-    assert first_difference(before, now) == said
+    ]:
+        assert first_difference(before, now) == said, (before, now)
 
 
 def test_long_texts_are_shown_from_where_they_begin_to_differ() -> None:

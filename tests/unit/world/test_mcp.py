@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from gate.world.mcp import listed, tool_changes, tools_in
 from gate.world.outbound import OutboundRequest
 
@@ -23,9 +21,8 @@ def asked(method: str) -> OutboundRequest:
     return OutboundRequest("orders", "mcp", "POST", "", {}, body, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("now", "told"),
-    [
+def test_each_tool_that_changed_is_named_with_its_words() -> None:
+    for now, told in [
         ([FIND, SEND], []),
         ([{**FIND, "description": "Finds any."}, SEND], ['find: description: "Finds an order." → "Finds any."']),
         ([FIND], ["send is no longer offered"]),
@@ -41,11 +38,9 @@ def asked(method: str) -> OutboundRequest:
             ],
         ),
         ([1], ['tools[0]: {"name": "find", "description": "Finds an order.", "inputSchema"… → 1']),
-    ],
-)
-def test_each_tool_that_changed_is_named_with_its_words(now: list[Any], told: list[str]) -> None:
-    found = tool_changes([FIND, SEND], now)
-    assert [one[:60] for one in found] == [one[:60] for one in told]
+    ]:
+        found = tool_changes([FIND, SEND], now)
+        assert [one[:60] for one in found] == [one[:60] for one in told], (now, told)
 
 
 def test_tools_are_read_from_whole_answers_and_from_streams() -> None:
@@ -54,9 +49,9 @@ def test_tools_are_read_from_whole_answers_and_from_streams() -> None:
     assert tools_in(asked("tools/list"), whole) == [FIND]
 
 
-@pytest.mark.parametrize("body", [b"", b"garbage", said({"tools": 1}), said([]), said(None), b'{"error": {"code": 1}}'])
-def test_an_answer_without_a_list_has_no_tools(body: bytes) -> None:
-    assert listed(body) is None
+def test_an_answer_without_a_list_has_no_tools() -> None:
+    for body in [b"", b"garbage", said({"tools": 1}), said([]), said(None), b'{"error": {"code": 1}}']:
+        assert listed(body) is None, body
 
 
 def test_another_question_lists_no_tools() -> None:

@@ -16,9 +16,8 @@ def plain(value: Any, *patterns: str, now: float = NOW) -> Any:
     return Volatile(patterns).plain(value, now)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_the_clock_is_volatile_in_every_common_spelling() -> None:
+    for text in [
         "2026-03-05",
         "2026-03-05T14:29:59.123456+00:00",
         "2026-03-05 14:30 UTC",
@@ -29,15 +28,13 @@ def plain(value: Any, *patterns: str, now: float = NOW) -> Any:
         "2026-03-04",
         f"{NOW:.0f}",
         f"{NOW * 1000:.0f}",
-    ],
-)
-def test_the_clock_is_volatile_in_every_common_spelling(text: str) -> None:
-    assert plain(f"Today is {text}.") == "Today is <now>."
+    ]:
+        assert plain(f"Today is {text}.") == "Today is <now>.", text
 
 
-@pytest.mark.parametrize("text", ["2026-03-08", "2025-03-05", "March 15, 2026", "12026-03-05", "1700000000", "14:30"])
-def test_another_date_is_content(text: str) -> None:
-    assert plain(f"Book it for {text}.") == f"Book it for {text}."
+def test_another_date_is_content() -> None:
+    for text in ["2026-03-08", "2025-03-05", "March 15, 2026", "12026-03-05", "1700000000", "14:30"]:
+        assert plain(f"Book it for {text}.") == f"Book it for {text}.", text
 
 
 def test_the_same_words_are_alike_on_two_days() -> None:

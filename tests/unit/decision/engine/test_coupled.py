@@ -9,7 +9,7 @@ import pytest
 from gate.decision.engine.coupled import compared, paired_difference
 from gate.decision.engine.evidence import gather
 from gate.decision.engine.rule import decide
-from gate.decision.engine.state import CONFIRM, FULL, Config, Continue, Metric, Partner, Round, State
+from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Continue, Metric, Partner, Round, State
 from gate.model import Outcome, Side
 
 PASSED, FAILED = [1.0], [0.0]
@@ -142,7 +142,7 @@ def test_drift_is_looked_for_where_something_went_live_alone() -> None:
     state = suite(stored, worse, links, Config(rerun="match"))
     step = decide(state)
     assert isinstance(step, Continue)
-    assert step.why == "tell the change from a drift"
+    assert {request.tag for request in step.requests} == {CONCURRENT}
     asked = {case for request in step.requests for case in request.cases}
     assert asked
     assert asked <= set(list(stored)[20:])

@@ -71,7 +71,7 @@ def test_the_first_cases_are_the_cases_that_were_steadiest_when_they_were_stored
     assert asked(decide(state(mixed, other, config=MATCH))) == first
 
 
-@pytest.mark.parametrize(("cases", "parts"), [(20, [10, 10]), (30, [10, 10, 10]), (41, [11, 11, 11, 8])])
+@pytest.mark.parametrize(("cases", "parts"), [(20, [10, 10]), (41, [11, 11, 11, 8])])
 def test_a_step_is_of_ten_cases_at_least_and_the_last_of_the_base_alone_has_its_share(
     cases: int, parts: list[int]
 ) -> None:
@@ -240,7 +240,7 @@ def test_the_newest_runs_spare_a_check_only_where_the_drop_is_out_of_sight_again
     assert ended(unaffordable) == ("INCONCLUSIVE", StageKind.MOVED_BEFORE), "nor is it blocked where it cannot be asked"
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 12))])
 def test_the_newest_runs_only_take_blocks_of_the_whole_back(seed: int) -> None:
     rng = Random(seed)
     known = aged(rng.uniform(0.6, 1.0), rng.uniform(0.2, 1.0))

@@ -100,10 +100,15 @@ def test_a_case_is_picked_at_its_first_failure_only() -> None:
     assert repeats.newest == tuple(ids(9)[3:])
 
 
-@pytest.mark.parametrize("rate", [0.8, 0.9, 0.95])
-def test_unchanged_cases_are_blocked_at_most_as_often_as_the_tests_may(rate: float) -> None:
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("rate", "runs"), [(0.9, 100), *(pytest.param(rate, 1500, marks=SLOW) for rate in (0.8, 0.9, 0.95))]
+)
+def test_unchanged_cases_are_blocked_at_most_as_often_as_the_tests_may(rate: float, runs: int) -> None:
     """Two epochs of 20 unchanged cases each, at an alpha that makes misses count: 3 · (.08 + .03) = .33."""
-    rng, alpha, blocked, runs = Random(f"{rate}"), 3.0, 0, 1500
+    rng, alpha, blocked = Random(f"{rate}"), 3.0, 0
     for _ in range(runs):
         stored = {c: sum(rng.random() < rate for _ in range(5)) for c in ids(20)}
         repeats = AskedAgain()
@@ -207,10 +212,12 @@ def test_repeats_that_do_not_tell_or_were_not_asked_alike_leave_it_to_an_epoch_o
     assert {(r.side, r.tag) for r in step.requests} == {(Side.BASELINE, "concurrent")}
 
 
-@pytest.mark.parametrize("rate", [0.5, 0.8, 0.95])
-def test_a_change_that_is_no_worse_than_the_base_is_now_is_seldom_confirmed(rate: float) -> None:
+@pytest.mark.parametrize(
+    ("rate", "runs"), [(0.5, 5), *(pytest.param(rate, 120, marks=SLOW) for rate in (0.5, 0.8, 0.95))]
+)
+def test_a_change_that_is_no_worse_than_the_base_is_now_is_seldom_confirmed(rate: float, runs: int) -> None:
     """Both moved: whatever was stored and made the repeats a proof, those of both sides are of one law."""
-    rng, confirmed, runs = Random(f"{rate}"), 0, 120
+    rng, confirmed = Random(f"{rate}"), 0
     start = state(FLAKY, SCREENED, config=Config(rerun="match"))
     for _ in range(runs):
         asked = [confirm({c: rows(*(rng.random() < rate for _ in range(n))) for c in SIX}) for n in REPEATS]

@@ -38,17 +38,6 @@ def asked(step: Continue | Outcome) -> tuple[Request, ...]:
 # --- screen, confirm, certify ---------------------------------------------------------------------
 
 
-def test_first_asks_for_one_full_pass_of_the_candidate() -> None:
-    assert asked(decide(state(STEADY))) == (Request(Side.CANDIDATE, "full", tuple(STEADY), 1),)
-
-
-def test_a_steady_suite_passes_after_one_trial_of_each_case() -> None:
-    answer = outcome(decide(state(STEADY, full({c: rows(1) for c in STEADY}))))
-    assert (answer.verdict, answer.cases, answer.stage) == ("PASS", (), Stage(StageKind.CERTIFIED, 1))
-    assert answer.evidence.metrics["success"].holds
-    assert answer.evidence.runs == {"candidate": 40, "baseline": 0}
-
-
 def test_a_failing_case_is_rerun_and_nothing_else() -> None:
     screened = full({c: rows(0 if c == "c0003" else 1) for c in STEADY})
     assert asked(decide(state(STEADY, screened))) == (Request(Side.CANDIDATE, "confirm", ("c0003",), 1),)
@@ -135,15 +124,13 @@ def test_a_case_that_would_have_to_be_named_forbids_pass() -> None:
 # --- designs --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "config", [Config(), Config(max_epochs=1), Config(max_epochs=2), Config(max_epochs=7), Config(exact_epochs=5)]
-)
-def test_looks_repeats_and_cases_never_spend_more_than_the_budget(config: Config) -> None:
-    for repeated in (True, False):
-        shares = look_shares(config, repeated=repeated)
-        repeats = sum(REPEATS_SHARES) if repeated and config.exact_epochs is None else 0.0
-        assert sum(shares.values()) + repeats + CASES_SHARE == pytest.approx(0.90)
-        assert list(shares) == ([5] if config.exact_epochs else list(range(1, config.max_epochs + 1)))
+def test_looks_repeats_and_cases_never_spend_more_than_the_budget() -> None:
+    for config in [Config(), Config(max_epochs=1), Config(max_epochs=2), Config(max_epochs=7), Config(exact_epochs=5)]:
+        for repeated in (True, False):
+            shares = look_shares(config, repeated=repeated)
+            repeats = sum(REPEATS_SHARES) if repeated and config.exact_epochs is None else 0.0
+            assert sum(shares.values()) + repeats + CASES_SHARE == pytest.approx(0.90), config
+            assert list(shares) == ([5] if config.exact_epochs else list(range(1, config.max_epochs + 1))), config
 
 
 @pytest.mark.parametrize(("cases", "repeated"), [(49, False), (50, True)])
@@ -326,11 +313,6 @@ def test_nothing_to_pair_is_never_a_pass() -> None:
         outcome(decide(state({"a": rows(1)}, full({"b": rows(1)}), config=Config(can_run=False)))).verdict
         == "INCONCLUSIVE"
     )
-
-
-def test_an_all_failing_suite_that_always_failed_passes() -> None:
-    baseline = {c: rows(0, 0, 0, 0, 0) for c in ids(20)}
-    assert outcome(decide(state(baseline, full({c: rows(0) for c in baseline})))).verdict == "PASS"
 
 
 def test_an_all_failing_suite_that_used_to_pass_is_regressed() -> None:
@@ -529,10 +511,16 @@ def reject_share(cases: Sequence[str], stored: int, alpha: float) -> float:
     return blocked / total
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.3, 0.6])
-def test_over_all_orders_of_the_trials_the_looks_block_at_most_what_they_spend(alpha: float) -> None:
-    """The promise itself, enumerated: three cases, three stored trials, two epochs, two looks."""
-    assert reject_share(["11100", "11000", "11110"], 3, alpha) <= 0.8 * alpha + 0.005, "chance decides a tie at most"
+@pytest.mark.parametrize(
+    ("cases", "alpha"),
+    [
+        (["11100", "11000"], 0.6),
+        *(pytest.param(["11100", "11000", "11110"], alpha, marks=pytest.mark.slow) for alpha in (0.1, 0.3, 0.6)),
+    ],
+)
+def test_over_all_orders_of_the_trials_the_looks_block_at_most_what_they_spend(cases: list[str], alpha: float) -> None:
+    """The promise itself, enumerated: three stored trials a case, two epochs, two looks."""
+    assert reject_share(cases, 3, alpha) <= 0.8 * alpha + 0.005, "chance decides a tie at most"
 
 
 def test_the_second_look_counts_the_first_and_not_twice() -> None:

@@ -58,10 +58,21 @@ CASE = Case("c", (Turn("q"),))
 PERFORMANCE = TrialOutput((Invocation("q", (Part("a"),)),))
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder, and so one process, for what leaves it as it is."""
+    return written(tmp_path_factory.mktemp("metrics"))
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "users_own.py").write_text(CODE)
-    return tmp_path
+def own(tmp_path: Path) -> Path:
+    """A folder whose process nobody has started."""
+    return written(tmp_path)
+
+
+def written(folder: Path) -> Path:
+    (folder / "users_own.py").write_text(CODE)
+    return folder
 
 
 def made(folder: Path, name: str, **options: object) -> Metric[object]:
@@ -81,15 +92,15 @@ def test_it_is_another_process_and_stays_the_same(folder: Path) -> None:
     assert str(folder) not in sys.path
 
 
-def test_an_edited_module_is_imported_anew(folder: Path) -> None:
-    assert score(folder, "pid").value == 0.5
-    (folder / "users_own.py").write_text(CODE.replace("Score(0.5,", "Score(0.75,"))
-    assert score(folder, "pid").value == 0.75
+def test_an_edited_module_is_imported_anew(own: Path) -> None:
+    assert score(own, "pid").value == 0.5
+    (own / "users_own.py").write_text(CODE.replace("Score(0.5,", "Score(0.75,"))
+    assert score(own, "pid").value == 0.75
 
 
-def test_it_sees_what_it_is_given_of_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_sees_what_it_is_given_of_the_environment(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INPUT_TOKEN", "secret")
-    seen = score(folder, "sees").reason
+    seen = score(own, "sees").reason
     assert '"SEEN": "yes"' in seen
     assert "secret" not in seen
 
@@ -102,8 +113,8 @@ def test_what_ends_the_process_costs_one_score(folder: Path) -> None:
         assert pid.score(CASE, PERFORMANCE).value == 0.5
 
 
-def test_what_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hangs = made(folder, "hangs")
+def test_what_hangs_is_ended(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs = made(own, "hangs")
     ask = apart._Child.ask
     monkeypatch.setattr(apart._Child, "ask", lambda *given, **named: ask(*given, **{**named, "seconds": 0.2}))
     assert hangs.score(CASE, PERFORMANCE) == Score(
@@ -111,8 +122,8 @@ def test_what_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
-def test_what_it_prints_is_no_answer(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert score(folder, "prints") == Score(0.25)
+def test_what_it_prints_is_no_answer(own: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert score(own, "prints") == Score(0.25)
     assert capfd.readouterr().out == ""
 
 
@@ -125,18 +136,15 @@ def test_answers_are_bounded_and_plain(folder: Path) -> None:
     assert score(folder, "odd").value == 1.0
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
+def test_what_is_no_score_was_not_measured() -> None:
+    for sent in [
         {"value": "1"},
         {"value": True},
         {"value": float("nan")},
         {"value": 1.0, "per_turn": "x"},
         {"value": 1.0, "per_turn": ["x"]},
-    ],
-)
-def test_what_is_no_score_was_not_measured(sent: dict[str, object]) -> None:
-    assert apart._score(sent) == Score(None, error="the custom metric's process sent what is no score")
+    ]:
+        assert apart._score(sent) == Score(None, error="the custom metric's process sent what is no score"), sent
 
 
 def test_a_class_is_what_it_says_it_is(folder: Path) -> None:

@@ -1,7 +1,5 @@
-import sys
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -41,17 +39,18 @@ CODE = """
 """
 
 
-@pytest.fixture(autouse=True)
-def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="module")
+def user_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One folder, and so one process of custom metrics, for all of them."""
+    tmp_path = tmp_path_factory.mktemp("metrics")
     (tmp_path / "users_checks.py").write_text(textwrap.dedent(CODE))
     (tmp_path / "users_broken.py").write_text("raise RuntimeError('on import')\n")
     (tmp_path / "users_needy.py").write_text("import not_installed_anywhere\n")
     former = "from gate import Metric, Score\n\nclass Short(Metric):\n    pass_mark = 0.5\n"
     (tmp_path / "users_former.py").write_text(former + "    def score(self, case, output): return Score(1.0)\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield
-    for name in ("users_checks", "users_broken", "users_needy", "users_former"):
-        sys.modules.pop(name, None)
+    with pytest.MonkeyPatch.context() as changed:
+        changed.syspath_prepend(str(tmp_path))
+        yield
 
 
 def score(path: str, answer: str = "2.5") -> Score:
@@ -72,9 +71,8 @@ def test_a_class_keeps_what_it_says_of_itself() -> None:
     assert score("users_checks:Refund").value == 2.5
 
 
-@pytest.mark.parametrize(
-    ("path", "error"),
-    [
+def test_whatever_it_does_becomes_an_error_of_the_score() -> None:
+    for path, error in [
         ("users_checks:broken", "the metric raised ZeroDivisionError: division by zero"),
         ("users_checks:nothing", "the custom metric returned None, not a number from 0 to 1"),
         ("users_checks:nan", "the custom metric returned nan, not a number from 0 to 1"),
@@ -83,19 +81,16 @@ def test_a_class_keeps_what_it_says_of_itself() -> None:
         ("users_checks:unknown", "no idea"),
         ("users_checks:empty", "the custom metric returned None, not a number from 0 to 1"),
         ("users_checks:text", "the custom metric returned '1', not a number from 0 to 1"),
-    ],
-)
-def test_whatever_it_does_becomes_an_error_of_the_score(path: str, error: str) -> None:
-    assert score(path) == Score(None, error=error)
+    ]:
+        assert score(path) == Score(None, error=error), (path, error)
 
 
 def test_what_a_class_raises_becomes_an_error_of_the_score() -> None:
     assert "ValueError" in (score("users_checks:Refund", "no number").error or "")
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
+def test_paths_that_lead_nowhere_are_configuration_errors() -> None:
+    for path, message in [
         ("users_checks:missing", "has no 'missing'"),
         ("users_checks:NUMBER", "neither a function"),
         ("users_checks:three", "two arguments"),
@@ -106,8 +101,6 @@ def test_what_a_class_raises_becomes_an_error_of_the_score() -> None:
         ("users_former:Short", "Short.pass_mark is now called pass_threshold"),
         (":x", "names no metric"),
         ("users_checks:", "names no metric"),
-    ],
-)
-def test_paths_that_lead_nowhere_are_configuration_errors(path: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        load_metric(path)
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            load_metric(path)

@@ -32,21 +32,21 @@ def test_the_policy_names_the_style_and_the_script_that_are_there() -> None:
     assert "unsafe" not in page
 
 
-@pytest.mark.parametrize("text", CORPUS)
-def test_data_come_out_as_they_went_in_and_end_no_element(text: str) -> None:
-    page = made(one={text: [text, 1.5, None]})
-    block = re.search('<script type="application/json" id="data-one">(.*?)</script>', page, re.S)
-    assert block is not None
-    assert "<" not in block[1]
-    known = text.encode("utf-8", "replace").decode()
-    assert json.loads(block[1]) == {known: [known, 1.5, None]}
+def test_data_come_out_as_they_went_in_and_end_no_element() -> None:
+    for text in CORPUS:
+        page = made(one={text: [text, 1.5, None]})
+        block = re.search('<script type="application/json" id="data-one">(.*?)</script>', page, re.S)
+        assert block is not None
+        assert "<" not in block[1]
+        known = text.encode("utf-8", "replace").decode()
+        assert json.loads(block[1]) == {known: [known, 1.5, None]}
 
 
-@pytest.mark.parametrize("text", CORPUS)
-def test_a_value_in_a_template_is_text(text: str) -> None:
-    page = environment().from_string('<p title="{{ x }}">{{ x }}{{ x | breakable }}</p>').render(x=text)
-    assert re.fullmatch(r'<p title="[^"<>]*">[^<>]*((<wbr>|<span class="whole">|</span>)[^<>]*)*</p>', page)
-    assert visible(page) == page
+def test_a_value_in_a_template_is_text() -> None:
+    for text in CORPUS:
+        page = environment().from_string('<p title="{{ x }}">{{ x }}{{ x | breakable }}</p>').render(x=text)
+        assert re.fullmatch(r'<p title="[^"<>]*">[^<>]*((<wbr>|<span class="whole">|</span>)[^<>]*)*</p>', page)
+        assert visible(page) == page
 
 
 def test_names_break_after_their_separators() -> None:
