@@ -36,7 +36,7 @@ def useless(header: Header, trials: Sequence[Trial]) -> str:
     for criterion in header.criteria:
         scores = [trial.scores[criterion.name] for trial in answered if criterion.name in trial.scores]
         known = any(score.value is not None for score in scores)
-        error = next((score.error for score in scores if score.error is not None), None)
-        if criterion.blocking and not known and error is not None:
-            return f"{criterion.name} could not be measured there: {error}"
+        lost = next((score.error for score in scores if score.error is not None), None)
+        if criterion.blocking and not known and lost is not None:
+            return f"{criterion.name} could not be measured there: {lost}"
     return ""

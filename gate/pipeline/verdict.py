@@ -490,7 +490,7 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
     )
     found = replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
     if reference.beside and isinstance(found.cause, SuiteGotWorse):  # the base's agent was run now
-        return replace(found, cause=replace(found.cause, perhaps_drift=False))
+        return replace(found, cause=replace(found.cause, perhaps_drift=False, drift_moot=False))
     return found
 
 
