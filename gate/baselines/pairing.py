@@ -25,6 +25,9 @@ class Reference(Struct, frozen=True):
     """Its name in reports, if a suite is compared with several."""
     of_change: bool = False
     """Whether a change is held to it: then a drop that its newest runs show already is not the change's."""
+    beside: bool = False
+    """Whether nothing is stored for it, and a change is judged: trials of the base commit's agent that stand in the
+    change's own record take its place."""
 
 
 def reference_to(records: Sequence[Record], commit: str | None, *, distance: int | None, source: str) -> Reference:

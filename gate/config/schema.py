@@ -56,7 +56,8 @@ class BaselineSection(Section):
     from the next commit on): judge by thresholds alone and say so, or end with exit code 4."""
     rerun: Literal["auto", "never", "match", "concurrent"] = "auto"
     """Whether the base commit's agent is run, too: where it can be (``auto``), always (``match``; a run where it cannot
-    ends with exit code 2) or never. ``concurrent`` is an earlier name of ``match``."""
+    ends with exit code 2) or never. If nothing is stored, it takes the baseline's place. ``concurrent`` is an earlier
+    name of ``match``."""
     against: Annotated[str | None, FREE] = None
     """A commit, branch or tag to measure against. Default: the merge base."""
     pool: int = Field(default=5, ge=1, le=50)

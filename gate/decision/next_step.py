@@ -199,7 +199,7 @@ def _comparison(known: Situation) -> Comparison:
     selected, owed, runs = known.selected, known.owed, tuple(known.stored_runs)
     whole = Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected, owed, runs, known.excuses)
     found = with_outage(whole)
-    if settings.rerun == "match" and base_gone(found):
+    if settings.rerun in ("match", "beside") and base_gone(found):
         return replace(found, settings=replace(settings, rerun="never"))
     return found
 

@@ -63,6 +63,8 @@ from gate.model.suite import (
     Turn,
 )
 from gate.model.trial import (
+    APART,
+    BASE,
     CONFIRM,
     ENDS,
     FULL,
@@ -80,7 +82,9 @@ from gate.model.trial import (
 from gate.model.verdict import SEVERITY, Verdict, worst
 
 __all__ = [
+    "APART",
     "ARGUMENTS",
+    "BASE",
     "CALLS",
     "CONFIRM",
     "ENDS",

@@ -521,8 +521,17 @@ class ByBaseRules(Fact, frozen=True):
     verdict: Verdict
 
 
+class BaseRunBeside(Fact, frozen=True):
+    """No baseline is stored, so the base commit's agent was run beside: the change is compared with it."""
+
+    commit: str
+    without_rules: bool = False
+    """Whether the base has no configuration, so that its agent was held to the change's rules."""
+
+
 RuleChange = (
     AnsweredBy
+    | BaseRunBeside
     | ToolsChanged
     | NewCases
     | EditedCases

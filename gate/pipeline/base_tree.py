@@ -15,7 +15,7 @@ from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import ConfigError, GateError
 from gate.pipeline.session import Session, fingerprint_of_version
-from gate.pipeline.surroundings import definition_differs, surroundings_differ
+from gate.pipeline.surroundings import definition_differs, has_configuration, surroundings_differ
 
 
 class BaseAgent(Protocol):
@@ -25,6 +25,10 @@ class BaseAgent(Protocol):
     """Whether it can be run."""
     spoiled: bool
     """Whether it cannot since it would be the change's agent, or run in what is the change's: whatever is stated."""
+    beside: bool
+    """Whether it is to be run in place of a stored baseline, since there is none."""
+    without_rules: bool
+    """Whether the base commit has no configuration."""
     note: str
     """What a reader should know of why it is not; empty if that is plain."""
 
@@ -52,16 +56,25 @@ def check_base_address(config: Config) -> None:
         raise ConfigError(f"a {kind}: agent has no address", where="agent.base", hint=hint)
 
 
+def stands_in(session: Session, reference: Reference) -> bool:
+    """True if the base commit's agent is wanted in place of a stored baseline, whether or not it can be run."""
+    where, config = session.where, session.config
+    is_change = where.base is not None and where.base != where.head
+    is_wanted = config.agent.is_local and config.file.baseline.rerun != "never" and session.options.shard[1] == 1
+    return is_change and is_wanted and reference.beside and not reference.info.of_itself
+
+
 class BaseTree:
     """The base commit's work tree, made when the schedule first asks for its agent and removed with the run."""
 
     def __init__(self, session: Session, reference: Reference, stack: ExitStack) -> None:
         self._session, self._stack = session, stack
-        self._commit = reference.info.commit
+        self.beside = stands_in(session, reference)
+        self._commit = session.where.base if self.beside else reference.info.commit
         self._root: Path | None = None
         local = session.config.agent.is_local
         sourced = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
-        possible = bool(local and sourced and self._commit and session.git.resolve(self._commit))
+        possible = bool(local and (sourced or self.beside) and self._commit and session.git.resolve(self._commit))
         why = differs = ""
         if possible and session.git.has_only_pointers():
             # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
@@ -70,7 +83,9 @@ class BaseTree:
             differs = surroundings_differ(session.config, session.git, self._commit, session.options.setup)
             why = f"{differs}, and it would meet what this job made for the change's" if differs else ""
         self.possible, self.spoiled = possible and not why, bool(differs)
-        self.note = f"the base commit's agent is not run again: {why}" if why else ""
+        self.beside = self.beside and self.possible
+        self.without_rules = self.beside and not has_configuration(session.config, session.git, self._commit or "")
+        self.note = f"the base commit's agent is not run {'again' if sourced else 'beside'}: {why}" if why else ""
 
     def root(self) -> Path:
         """The configuration's folder as it was at the base commit."""
@@ -90,6 +105,7 @@ class ServedBase:
     def __init__(self, config: Config, options: AgentOptions | None, note: str = "", *, spoiled: bool = False) -> None:
         self._config, self._options = config, options
         self.possible, self.note, self.spoiled = options is not None, note, spoiled
+        self.beside = self.without_rules = False
 
     def root(self) -> Path:
         return self._config.root

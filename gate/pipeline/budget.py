@@ -99,6 +99,19 @@ class RunBudget(Struct):
             return f"the budget of {limits.minutes:g} minutes is spent"
         return ""
 
+    def lacks(self, runs: int) -> str:
+        """Return which budget has no room for so many more runs, at what those so far took; empty if each has."""
+        limits, more = self.limits, runs / self.runs if self.runs else 0.0
+        usd, minutes = self.usd + self.judge.spent_usd, (monotonic() - self.started) / 60
+        spent = (
+            ("runs", limits.runs, float(self.launched), float(runs)),
+            ("usd", limits.usd, usd, usd * more),
+            ("tokens", limits.tokens, float(self.tokens), self.tokens * more),
+            ("judge_calls", limits.judge_calls, float(self.judge.calls), self.judge.calls * more),
+            ("minutes", limits.minutes, minutes, minutes * more),
+        )
+        return next((f"budget.{n} ({most:g})" for n, most, so_far, also in spent if most and so_far + also > most), "")
+
     def affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
         """The jobs that may start, each asked for only when there is room for it."""
         for job in jobs:

@@ -16,9 +16,12 @@ from gate.decision import Settings
 from gate.model import SuiteResult, Verdict
 
 
-def comparisons_of(references: Sequence[Reference], *, rules: int = 1) -> int:
-    """How many comparisons a suite makes; ``rules``: 2 where it is judged by its own and by those of its base."""
-    return rules * sum(bool(reference.records) for reference in references)
+def comparisons_of(references: Sequence[Reference], *, rules: int = 1, beside: bool = False) -> int:
+    """How many comparisons a suite makes; ``rules``: 2 where it is judged by its own and by those of its base.
+
+    ``beside``: the base commit's agent takes the place of a stored baseline.
+    """
+    return rules * (beside + sum(bool(reference.records) for reference in references))
 
 
 def shared(settings: Settings, suites: int, comparisons: int) -> Settings:

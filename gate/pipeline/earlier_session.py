@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from gate.baselines.beside import with_base
 from gate.baselines.pairing import Reference, pair
 from gate.config.resolve import Plan
 from gate.decision import Situation, spoiled
-from gate.model import STORED, Trial
+from gate.model import APART, Trial
 from gate.pipeline.session import Session
 from gate.records import Header
 
@@ -25,13 +26,14 @@ class Spoiled(Struct, frozen=True):
     def among(self, trials: Sequence[Trial]) -> Sequence[Trial]:
         """The trials among these that are to be run again; never recordings, which cannot change."""
         plan, shard = self.plan, self.header.shard
-        trials = [trial for trial in trials if trial.tag != STORED]
+        references = with_base(self.header, trials, self.references)
+        trials = [trial for trial in trials if trial.tag not in APART]
         if not trials or self.session.config.agent_kind == "replay":
             return ()
         own = {case.id for case in self.header.plan if case.shard == shard[0]}
         cases = [case for case in plan.suite.cases if case.id in own]
         found = []
-        for reference in self.references:
+        for reference in references:
             paired = pair(plan.planned, plan.criteria, reference)
             before = paired.trials if shard[1] == 1 else ()  # few cases are no sample of the suite: all have to fail
             apart, settings = paired.not_comparable, self.session.settings

@@ -23,7 +23,7 @@ from gate.decision import Settings
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Criterion, Result, SuiteResult, Trial, Verdict
 from gate.model.facts import Note
-from gate.pipeline.base_tree import base_agent, check_base_address
+from gate.pipeline.base_tree import base_agent, check_base_address, stands_in
 from gate.pipeline.division import after, step_down
 from gate.pipeline.draws import continue_earlier, with_draws
 from gate.pipeline.earlier_session import Spoiled
@@ -141,7 +141,8 @@ def _sharing(session: Session, plans: Sequence[Plan], baselines: Sequence[Refere
     """The session with an error budget that its suites share. A shard decides nothing."""
     if session.options.shard[1] > 1:
         return session
-    settings = job_settings(session.config, session.settings, plans, baselines, session.options.rules)
+    beside = [stands_in(session, found.first) for found in baselines]
+    settings = job_settings(session.config, session.settings, plans, baselines, session.options.rules, beside=beside)
     return replace(session, settings=settings)
 
 
@@ -222,9 +223,10 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
             await run.measure()
             await _check_version(session, journal)
             judge_cost = runner.judge_cost_usd
-        more = filter(None, (unsure, base.note, *runner.notes))
+        more = filter(None, (unsure, base.note, *run.notes, *runner.notes))
         notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *more, *before.notes)
-        terms = replace(_terms(session, plan, run, notes, found, len(journal.resumed)), earlier=before.earlier)
+        terms = _terms(session, plan, run, notes, found, len(journal.resumed))
+        terms = replace(terms, earlier=before.earlier, base_has_no_rules=base.without_rules)
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,

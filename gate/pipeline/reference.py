@@ -309,7 +309,8 @@ def _find_baselines(
             return References((unlike(itself, runs),), (), proven, (), *people)
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
     own, drifted = undrifted(unlike(find_baseline(config, store, suite_id, where, exclude=rejected), runs), store)
-    own = replace(own, of_change=not where.anchored)
+    is_change = not where.anchored and not where.release
+    own = replace(own, of_change=not where.anchored, beside=is_change and not own.records)
     if not own.records and store.latest(suite_id) is None:
         own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
     is_ancestor = own.info.commit in where.ancestors

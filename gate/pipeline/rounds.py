@@ -12,14 +12,15 @@ from itertools import zip_longest
 from msgspec import structs
 from msgspec.structs import replace
 
+from gate.baselines.beside import EPOCHS, useless, with_base
 from gate.baselines.pairing import Pairing, Reference, pair, reported_before
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
 from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step, wanted
 from gate.decision.crashes import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
-from gate.errors import ConfigError, MeasureError
-from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
+from gate.errors import ConfigError, GateError, MeasureError
+from gate.model import APART, BASE, FULL, Side, SuiteResult, Trial, Verdict
 from gate.pipeline.base_tree import BaseAgent
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of
@@ -32,6 +33,7 @@ from gate.pipeline.top_up import kept_epochs
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import outside
 from gate.records import RecordWriter, to_record
+from gate.reports.formatting import count
 
 Slot = tuple[Side, str, str]
 """Side, tag and case of a trial."""
@@ -90,8 +92,16 @@ class SuiteRun:
         self.settings = replace(session.settings, kept_epochs=kept_epochs(session))
         if regressed_ago(tuple(earlier)):  # only a pass clears it, so an open answer is run on
             self.settings = replace(self.settings, max_epochs=MORE_EPOCHS * self.settings.max_epochs)
+        self._base, self._references = base, references
+        self._of_base = [trial for trial in journal.resumed if trial.tag == BASE]
+        """Trials that stand for a stored baseline."""
+        self.notes: tuple[str, ...] = ()
+        """What a reader should know of how the base commit's agent fared in its place."""
+        is_run_now = base.beside or bool(self._of_base and references and references[0].beside)
         if _is_itself(session, references) or base.spoiled:
             self.settings = replace(self.settings, rerun="never")
+        elif is_run_now:
+            self.settings = replace(self.settings, rerun="beside" if base.possible else "never")
         elif session.config.file.baseline.rerun == "auto" and base.possible:
             self.settings = replace(self.settings, rerun="match")
         elif not base.possible and self.settings.rerun != "never":
@@ -101,6 +111,19 @@ class SuiteRun:
                 hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
             )
         check_executor(session.config, plan)
+        self._pair()
+        if runner.world is not None and self.pairings and not session.where.anchored:
+            runner.world.couple(self.pairings[0].trials)  # a baseline is always measured anew
+        self.redactor = redactor_of(session.environment)
+        self.trials: list[Trial] = []
+        """Redacted, and without the messages, which are in the record."""
+        self._earlier = [trial for trial in journal.resumed if trial.tag not in APART]
+        self._numbers = Numbers(journal.resumed)
+
+    def _pair(self) -> None:
+        """Pairs the plan with what it is compared with, as far as that is known by now."""
+        plan, header = self.plan, self.journal.header
+        references = with_base(header, self._of_base, self._references)
         self.pairings = [
             pair(
                 plan.planned,
@@ -110,14 +133,7 @@ class SuiteRun:
             )
             for one in references
         ]
-        if runner.world is not None and self.pairings and not session.where.anchored:
-            runner.world.couple(self.pairings[0].trials)  # a baseline is always measured anew
-        self.reported = any(reported_before(journal.header, one) for one in references)
-        self.redactor = redactor_of(session.environment)
-        self.trials: list[Trial] = []
-        """Redacted, and without the messages, which are in the record."""
-        self._earlier = [trial for trial in journal.resumed if trial.tag != STORED]
-        self._numbers = Numbers(journal.resumed)
+        self.reported = any(reported_before(header, one) for one in references)
 
     async def measure(self) -> None:
         """Everything that is needed for the verdict; for a shard, its cases."""
@@ -130,6 +146,8 @@ class SuiteRun:
 
     async def _follow_schedule(self) -> None:
         """Asks for trials until the verdict is known against each reference, or a regression is proven."""
+        if self._base.beside:
+            await self._run_base()
         for number, paired in enumerate(self.pairings):
             while isinstance(step := self._next(paired, further=number > 0), More):
                 before = len(self.trials)
@@ -138,6 +156,47 @@ class SuiteRun:
                     raise MeasureError(f"a round ({step.why}) produced no trial", hint="please report this bug")
             if step is not None and step.verdict is Verdict.REGRESSED:
                 return
+
+    async def _run_base(self) -> None:
+        """Runs the base commit's agent in place of a stored baseline.
+
+        After the change's first round, which shows that there is something to compare, and what a run takes.
+        """
+        step = self._next(self.pairings[0], further=False)
+        if isinstance(step, More):
+            await self._round(step)
+        budget, config = self.session.run_budget, self.session.config
+        jobs = self._jobs_of_base()
+        if jobs and not budget.stopped and any(trial.answered for trial in self.trials):
+            if lacking := budget.lacks(len(jobs)):
+                self._tell(f"was not run beside: {lacking} has no room for {count(len(jobs), 'run')} of it")
+                return
+            why = "the base commit's agent, as no baseline is stored"
+            self.session.progress.plan(self.plan.suite.id, len(jobs), why)
+            try:
+                for part in in_turn([jobs], config.agent.concurrency):
+                    if part and not is_in_vain(self._of_base):
+                        await self._run(part, self._of_base)
+            except GateError as error:  # the change is judged by thresholds then
+                self._tell(f"could not be run beside: {error}")
+        if self._of_base and (why := useless(self.journal.header, self._of_base)):
+            self._tell(f"is no yardstick: {why}")
+        if self.settings.runs is not None:
+            self.settings = replace(self.settings, runs=max(0, self.settings.runs - len(self._of_base)))
+        self._pair()
+
+    def _tell(self, what: str) -> None:
+        self.notes = (*self.notes, f"no baseline is stored, and the base commit's agent {what}")
+
+    def _jobs_of_base(self) -> list[Job]:
+        """The missing jobs of the base commit's agent, epoch by epoch."""
+        done, found = Counter(trial.case_id for trial in self._of_base), []
+        for epoch in range(EPOCHS):
+            for case in self.plan.suite.cases:
+                if case.id not in self.settings.quarantine and done[case.id] <= epoch:
+                    number = self._numbers.next(case.id, Side.BASELINE)
+                    found.append(Job(case, number, 1, BASE, Side.BASELINE))
+        return found
 
     @property
     def _own(self) -> tuple[str, ...]:
@@ -227,6 +286,7 @@ class SuiteRun:
             stopped=self.session.run_budget.stopped,
             reported=self.reported,
             selected=bool(self.plan.deselected),
+            excuses=not (self._references and self._references[0].beside),
         )
         return wanted(known) if paired is self.pairings[-1] else next_step(known, verdict_only=True)
 
@@ -272,11 +332,11 @@ class SuiteRun:
         await asyncio.sleep(step.pause)
         return True
 
-    async def _run(self, jobs: Sequence[Job]) -> None:
+    async def _run(self, jobs: Sequence[Job], into: list[Trial] | None = None) -> None:
         async for scored in self.runner.run(jobs):
             trial, line = to_record(scored, self.redactor)
             self.journal.extend([(trial, line)])
-            self.trials.append(self.memory.keep(trial))
+            (self.trials if into is None else into).append(self.memory.keep(trial))
             self.session.progress.trial(trial)
 
 
@@ -286,7 +346,7 @@ def is_in_vain(trials: Sequence[Trial]) -> bool:
     In a round that picks cases by their outcomes a failure of the agent is no sign of that.
     """
     asked = [trial for trial in trials if trial.side is Side.BASELINE]
-    silent = [t for t in asked if not t.measured or (t.failed and t.tag in (FULL, CONCURRENT))]
+    silent = [t for t in asked if not t.measured or (t.failed and t.tag in (FULL, CONCURRENT, BASE))]
     return len(asked) >= LEAST_IN_VAIN and len(silent) == len(asked)
 
 

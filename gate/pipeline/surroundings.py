@@ -42,6 +42,14 @@ _MEASURING = ("fields", "format", "tool_categories", "custom_metrics", "judge", 
 """Keys of a configuration that decide how a conversation is held, answered or scored."""
 
 
+def has_configuration(config: Config, git: Git, commit: str) -> bool:
+    """True if the commit has a file where the configuration is, readable or not."""
+    try:
+        return git.show(commit, os.path.relpath(config.path, git.root)) is not None
+    except GateError:
+        return True
+
+
 def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None = None) -> str:
     """What keeps the base commit's agent from being run as it was, a file or a key; empty if nothing does.
 
@@ -50,13 +58,14 @@ def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None
     own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
     measured = [own / config.path.name, *(own / name for name in config.file.suite)]
     installed = _named_by(config.file.setup or "" if setup is None else setup, own)
+    had_job = has_configuration(config, git, commit)  # else no job of the base measured its agent in another way
     for name in git.differing(commit):
         path = PurePosixPath(name)
         if any(map(path.is_relative_to, measured)):
             continue
         near = path.parent.is_relative_to(own) or own.is_relative_to(path.parent)
         is_installed = (near and _INSTALLED.fullmatch(path.name)) or any(map(path.is_relative_to, installed))
-        if is_installed or _JOBS.fullmatch(name):
+        if is_installed or (had_job and _JOBS.fullmatch(name)):
             return f"{one_line(name, MOST_NAMED)} differs"
     return definition_differs(config, git, commit)
 

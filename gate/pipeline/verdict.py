@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from gate import __version__
+from gate.baselines.beside import with_base
 from gate.baselines.pairing import Reference, pair, reported_before
 from gate.baselines.union import trials_of
 from gate.config.base_policy import MOVED, Rules
@@ -29,6 +30,8 @@ from gate.decision.facts import MAX_WORDING_CHARS
 from gate.decision.rules import place
 from gate.errors import GateError, MeasureError
 from gate.model import (
+    APART,
+    BASE,
     FULL,
     STORED,
     BaselineInfo,
@@ -45,7 +48,7 @@ from gate.model import (
     accepted_by,
     worst,
 )
-from gate.model.facts import ByBaseRules, Caution, Note, Stated
+from gate.model.facts import BaseRunBeside, ByBaseRules, Caution, Note, Stated, SuiteGotWorse
 from gate.pipeline.division import at_least, comparisons_of, shared
 from gate.pipeline.reference import References
 from gate.pipeline.spent import spent_on
@@ -132,6 +135,8 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """What the run compared its record with, as `identity` has it; empty: it does not say."""
     whole: bool = False
     """Whether everything that was measured of the commit counts, in one look, whatever it was run for."""
+    base_has_no_rules: bool = False
+    """Whether the base commit has no such configuration, so that its agent is held to the change's rules."""
     taken_up: int = 0
     """Trials of the record that an earlier job had measured."""
     same_as: str = ""
@@ -249,6 +254,7 @@ def told_by(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
         terms,
         notes=notes,
         scheduled=own.scheduled,
+        base_has_no_rules=own.base_has_no_rules,
         taken_up=own.taken_up,
         command=own.command,
         anchored=own.anchored or terms.anchored,
@@ -329,6 +335,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
     references, terms = _same_alone(references, terms)
+    references = with_base(whole.header, whole.trials, references)
     terms = _divided(terms, references)
     found = _against_all(record, references, terms)
     if terms.base is not None:
@@ -342,7 +349,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         **_spent(whole),
     )
     said = replace(said, trend=_trend(said, terms))
-    said = said if terms.whole else with_stored(said, whole)
+    said = said if terms.whole else with_stored(_with_base_runs(said, whole, references, terms), whole)
     said = _at_no_cost(said) if terms.same_as else said
     return replace(said, scope=_scope(record.header)) if record.header.whole else said
 
@@ -392,11 +399,16 @@ def job_settings(
     plans: Sequence[Plan],
     baselines: Sequence[References],
     rules: Rules | None = None,
+    *,
+    beside: Sequence[bool] = (),
 ) -> Settings:
-    """The settings of each suite of a job, whose error budget is divided over what the job compares."""
+    """The settings of each suite of a job, whose error budget is divided over what the job compares.
+
+    ``beside``: of each suite, whether it is compared with the base commit's agent in place of a stored baseline.
+    """
     comparisons = [
-        comparisons_of(found.all, rules=rules_of(terms_of_plan(plan, config, settings, rules=rules)))
-        for plan, found in zip(plans, baselines, strict=True)
+        comparisons_of(found.all, rules=rules_of(terms_of_plan(plan, config, settings, rules=rules)), beside=is_beside)
+        for plan, found, is_beside in zip(plans, baselines, beside or [False] * len(plans), strict=True)
     ]
     return shared(settings, len(plans), sum(comparisons))
 
@@ -480,7 +492,7 @@ NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
 
 
 def _against(record: Record, reference: Reference, terms: Terms, *, reported: bool) -> SuiteResult:
-    header = record.header
+    header, is_stored = record.header, bool(reference.records) and not reference.beside
     paired = pair(header.plan, terms.criteria, reference, deselected=_deselected(header, reference, terms))
     known = Situation(
         cases_of(header, terms.thresholds),
@@ -496,13 +508,16 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,
-        gaps=[Stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if reference.records else ()))],
+        gaps=[Stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if is_stored else ()))],
         earlier=terms.earlier,
-        excuses=not (terms.anchored or terms.release) and reference.info.provenance != "unproven",
+        excuses=not (terms.anchored or terms.release or reference.beside) and reference.info.provenance != "unproven",
         same_as=terms.same_as,
         same_verdict=terms.same_verdict,
     )
-    return replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
+    found = replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
+    if reference.beside and isinstance(found.cause, SuiteGotWorse):  # the base's agent was run now
+        return replace(found, cause=replace(found.cause, perhaps_drift=False, drift_moot=False))
+    return found
 
 
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
@@ -528,10 +543,26 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
 
 
 def judged_part(record: Record) -> Record:
-    """Without the epochs that were run for later changes: they are no part of this record's verdict."""
-    if not any(trial.tag == STORED for trial in record.trials):
+    """Without what was run for later changes, and in place of a baseline: that is no part of what is judged."""
+    if not any(trial.tag in APART for trial in record.trials):
         return record
-    return replace(record, trials=tuple(trial for trial in record.trials if trial.tag != STORED))
+    return replace(record, trials=tuple(trial for trial in record.trials if trial.tag not in APART))
+
+
+def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
+    """Return the suite with what was run in place of a stored baseline, and that it was compared with that."""
+    runs = sum(trial.tag == BASE for trial in record.trials)
+    if not runs:
+        return suite
+    course = suite.course
+    if course is not None:
+        of_base = {name: getattr(course, name) + runs for name in ("runs", "baseline_runs", "baseline_epochs")}
+        course = replace(course, **of_base)
+    suite = replace(suite, course=course, agent_runs=suite.agent_runs + runs)
+    if not (references and references[0].beside and references[0].records):
+        return suite
+    said = BaseRunBeside(record.header.base_commit or "", terms.base_has_no_rules)
+    return replace(suite, changes=(said, *suite.changes))
 
 
 def in_one_look(record: Record) -> Record:

@@ -101,6 +101,8 @@ def _headline(suite: SuiteResult) -> str:
         text = f"{text}; {crashes(suite, suite.crashes)}"
     if place := where(suite):
         text = f"{place}; {text}" if suite.verdict is Verdict.REGRESSED else f"{text}; most of it in {place}"
+    beside = _beside(suite)
+    text = f"{text}; {_run_beside(beside)}" if beside is not None else text
     others = [answered_by(found) for found in suite.changes if isinstance(found, fact.AnsweredBy)]
     if others and suite.verdict in MAY_BE_MOVED:
         text = f"{', and '.join(others)}, which may be why: {text}"
@@ -277,7 +279,7 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:
 def _thin(suite: SuiteResult) -> str:
     """What cannot be proven on a thin baseline, and what will change that."""
     thin = next((one for one in suite.warnings if isinstance(one, fact.ThinBaseline)), None)
-    if thin is None or suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
+    if thin is None or suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE) or _beside(suite) is not None:
         return ""
     compared = suite.outcome.evidence.paired if suite.outcome is not None else len(suite.cases)
     if thin.cases < MANY_THIN * compared:
@@ -814,8 +816,23 @@ def answered_by(found: fact.AnsweredBy) -> str:
     return f"the provider's system is {now} where it was {before} for the baseline"
 
 
+def _beside(suite: SuiteResult) -> fact.BaseRunBeside | None:
+    """Return that the base commit's agent took the place of a stored baseline, if it did."""
+    return next((found for found in suite.changes if isinstance(found, fact.BaseRunBeside)), None)
+
+
+def _run_beside(found: fact.BaseRunBeside) -> str:
+    """Return what took the place of a stored baseline."""
+    rules = " and held to this change's rules, since the base has none" if found.without_rules else ""
+    return f"compared with the agent of {found.commit[:12]}, run beside this change{rules}"
+
+
 def _change(found: fact.RuleChange) -> str:
     match found:
+        case fact.BaseRunBeside():
+            return (
+                "no baseline is stored yet: `gate baseline save` on the default branch spares runs of the base's agent"
+            )
         case fact.Stated():
             return found.text
         case fact.AnsweredBy():

@@ -142,7 +142,7 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
     few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
     if few or proof.replayed:
         return _outcome(evidence, "REGRESSION", evidence.case_proof or proof if config.rerun == "match" else proof)
-    if config.rerun == "never" or (evidence.checks and not answers_now(evidence)):
+    if config.rerun != "match" or (evidence.checks and not answers_now(evidence)):
         return _against_newest(evidence, proof)
     return _checked(evidence, proof)
 

@@ -105,7 +105,7 @@ def _provable(
 
 def _wants_proof(evidence: Evidence, config: Config) -> bool:
     """Whether a proof by the cases themselves would spare a block of the whole suite its check for drift."""
-    return config.rerun != "never" and evidence.case_proof is None
+    return config.rerun == "match" and evidence.case_proof is None
 
 
 def _best_log_e(case: CaseEvidence, waves: Sequence[int], config: Config) -> float:

@@ -16,8 +16,9 @@ CONCURRENT = "concurrent"
 Row = Sequence[float | None]
 """The values of one trial in metric order; None where one was not measured. Metric 0 is the trial's 0/1 success."""
 
-Rerun = Literal["never", "match", "concurrent"]
-"""Whether the baseline's agent can be run (``match``); ``concurrent`` stands in records of earlier versions only."""
+Rerun = Literal["never", "match", "beside", "concurrent"]
+"""Whether the baseline's agent can be run: ``match``, or ``beside`` where its trials are of this very job, so that no
+drift is looked for. ``concurrent`` stands in records of earlier versions only."""
 
 __all__ = [
     "CONCURRENT",

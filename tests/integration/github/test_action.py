@@ -71,12 +71,12 @@ def test_what_the_agent_prints_is_never_a_command(recorded: World) -> None:
     ]
 
 
-def test_below_the_threshold_fails_without_any_baseline(world: World) -> None:
-    done = world.pull_request("awful") if world.repository.commit("good") else None
-    assert done is not None
+def test_a_change_that_breaks_the_suite_fails_without_any_baseline(world: World) -> None:
+    base = world.repository.commit("good")
+    done = world.pull_request("awful")
     assert done.code == 1, done.log
-    assert done.outputs["verdict"] == "below_threshold"
-    assert done.outputs["baseline_sha"] == ""
+    assert done.outputs["verdict"] == "regressed"
+    assert done.outputs["baseline_sha"] == base
 
 
 def test_why_the_job_failed_is_among_the_ten_errors_that_the_runner_shows(world: World) -> None:
@@ -115,11 +115,11 @@ def test_no_trials_at_all_are_refused(recorded: World) -> None:
 
 
 def test_without_a_baseline_a_sound_change_passes_and_says_so(world: World) -> None:
-    world.repository.commit("good")
+    base = world.repository.commit("good")
     done = world.pull_request("good")
     assert done.code == 0, done.log
-    assert done.outputs["baseline_sha"] == ""
-    assert "baseline" in world.comments()[0]
+    assert done.outputs["baseline_sha"] == base
+    assert "run beside this change" in world.comments()[0]
 
 
 def test_a_missing_baseline_fails_where_asked(world: World) -> None:

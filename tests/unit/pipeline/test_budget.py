@@ -39,3 +39,13 @@ def test_a_trial_that_went_live_takes_what_its_replayed_calls_did_not_save() -> 
 def test_an_agent_that_tells_no_cost_is_not_excused_by_a_claim_without_a_source() -> None:
     with pytest.raises(MeasureError):
         charged(trial(Replay("", 3, 0), cost=None))
+
+
+def test_a_budget_has_room_for_further_runs_at_what_those_before_took() -> None:
+    spent = charged(trial(None), trial(None), trial(None), trial(None))  # $2, 440 tokens
+    assert spent.lacks(5) == ""
+    assert spent.lacks(6) == "budget.tokens (1000)"
+    bounded = RunBudget(BudgetSection(runs=10), Budget(), launched=4)
+    assert (bounded.lacks(6), bounded.lacks(7)) == ("", "budget.runs (10)")
+    assert charged(trial(None, cost=9.0)).lacks(1) == "budget.usd (10)"
+    assert charged().lacks(1_000) == "", "nobody knows what a run takes"

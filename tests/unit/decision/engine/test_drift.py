@@ -105,6 +105,13 @@ def test_where_a_test_alone_forbids_a_pass_the_baselines_agent_is_asked_and_may_
     assert alone.requests == (Request(Side.CANDIDATE, "full", tuple(CASES), 1),), "nothing else to ask"
 
 
+def test_of_a_baseline_that_is_of_this_very_job_no_drift_is_looked_for() -> None:
+    asked(decide(state(FLAKY, FELL, config=MATCH)))
+    answer = decide(state(FLAKY, FELL, config=Config(rerun="beside")))
+    assert isinstance(answer, Outcome)
+    assert answer.verdict == "REGRESSION"
+
+
 def test_a_drop_that_shows_against_the_baselines_agent_now_is_blocked() -> None:
     answer = decide(state(FLAKY, FELL, beside(1.0), config=MATCH))
     assert isinstance(answer, Outcome)

@@ -16,7 +16,7 @@ from gate.decision.engine.evidence import ALONE_SHARES, CASES_SHARE, LOOK_SHARES
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.engine.rule import decide
 from gate.decision.engine.schedule import NAMING_WAVES, WAVES
-from gate.decision.engine.state import Config, Continue, Metric, Request, Round, State
+from gate.decision.engine.state import Config, Continue, Metric, Request, Rerun, Round, State
 from gate.model import Direction, Outcome, Side, Stage, StageKind
 from tests.patience import steps
 from tests.properties import examples
@@ -197,16 +197,17 @@ def test_epochs_that_are_run_anyway_come_before_reruns() -> None:
     assert outcome(decide(state(STEADY, steady, config=kept))).verdict == "PASS"
 
 
-def test_match_reruns_the_baseline_where_its_trials_are_fewer() -> None:
+@pytest.mark.parametrize("rerun", ["match", "beside"])
+def test_match_reruns_the_baseline_where_its_trials_are_fewer(rerun: Rerun) -> None:
     thin = {c: rows(1) for c in ids(40)}
     screened = full({c: rows(0 if c == "c0003" else 1) for c in thin})
-    requests = asked(decide(state(thin, screened, config=Config(rerun="match"))))
+    requests = asked(decide(state(thin, screened, config=Config(rerun=rerun))))
     assert requests == (
         Request(Side.CANDIDATE, "confirm", ("c0003",), 1),
         Request(Side.BASELINE, "confirm", ("c0003",), 1),
     )
     rates = dict.fromkeys(thin, 1.0)
-    answer, _ = drive(state(thin, config=Config(rerun="match")), bernoulli(Random(1), rates | {"c0003": 0.0}, rates))
+    answer, _ = drive(state(thin, config=Config(rerun=rerun)), bernoulli(Random(1), rates | {"c0003": 0.0}, rates))
     assert (answer.verdict, answer.cases) == ("REGRESSION", ("c0003",))
 
 

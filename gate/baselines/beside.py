@@ -1,0 +1,42 @@
+"""The base commit's agent in place of a stored baseline: its trials stand in the record that they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from gate.baselines.pairing import Reference, reference_to
+from gate.model import BASE, FULL, Side, Trial
+from gate.records import Header, Record
+
+EPOCHS = 3
+"""Trials of each case that the base commit's agent is run for: with so many a single case that breaks can be proven."""
+SOURCE = "its agent, run beside this change"
+
+
+def with_base(header: Header, trials: Iterable[Trial], references: Sequence[Reference]) -> tuple[Reference, ...]:
+    """Return the references, the first with what the record has of the base's agent, if it may stand in for it."""
+    if not references or not references[0].beside:
+        return tuple(references)
+    own = tuple([replace(trial, tag=FULL, side=Side.CANDIDATE) for trial in trials if trial.tag == BASE])
+    if not own or useless(header, own):
+        return tuple(references)
+    of_base = replace(header, commit=header.base_commit, dirty=False, run_id=f"{header.run_id} base")
+    found = reference_to([Record(of_base, own, None)], header.base_commit, distance=0, source=SOURCE)
+    return (replace(found, beside=True), *references[1:])
+
+
+def useless(header: Header, trials: Sequence[Trial]) -> str:
+    """Return why these trials of the base's agent are no yardstick, as they could not become a baseline; else empty."""
+    answered = [trial for trial in trials if trial.answered]
+    if not answered:
+        error = next((f": {trial.error.message}" for trial in trials if trial.error is not None), "")
+        return f"it answered in none of {len(trials)} trials{error}"
+    for criterion in header.criteria:
+        scores = [trial.scores[criterion.name] for trial in answered if criterion.name in trial.scores]
+        known = any(score.value is not None for score in scores)
+        lost = next((score.error for score in scores if score.error is not None), None)
+        if criterion.blocking and not known and lost is not None:
+            return f"{criterion.name} could not be measured there: {lost}"
+    return ""
