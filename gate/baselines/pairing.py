@@ -66,6 +66,9 @@ class Pairing(Struct, frozen=True):
     owed: Owed = Owed()
     runs: tuple[str, ...] = ()
     """The reference's runs, the oldest first, where their age matters."""
+    excuses: bool = True
+    """Whether what missed a threshold there too may pass here: not by trials that nobody can vouch for, nor by those
+    that were run for this change."""
 
 
 def pair(
@@ -82,7 +85,7 @@ def pair(
     that are ``deselected`` are left out on both sides: they are not removed.
     """
     if not reference.records:
-        return Pairing({}, ())
+        return Pairing({}, (), excuses=False)
     nearest, *earlier = reference.records
     before = _standing_in(criteria, nearest.header.criteria)
     excluded: dict[tuple[str, str], Incomparable] = {}
@@ -102,7 +105,8 @@ def pair(
             trials += _under({old: new for old, new in same.ids.items() if old in same.same}, record)
     renamed = {new: old for old, new in match.ids.items() if old in match.same and old != new}
     runs = _by_age(reference.records) if reference.of_change else ()
-    return Pairing(excluded, tuple(trials), _owed(criteria, before, renamed), runs)
+    excuses = not reference.beside and reference.info.provenance != "unproven"
+    return Pairing(excluded, tuple(trials), _owed(criteria, before, renamed), runs, excuses)
 
 
 def _by_age(records: Sequence[Record]) -> tuple[str, ...]:

@@ -141,8 +141,6 @@ def missed_threshold(table: Table) -> Cause | None:
     for criterion in comparison.criteria:
         if criterion.hard and criterion.blocking and hard_failures(comparison, criterion):
             return CriterionFails(criterion.name)
-    if table.same_verdict == Verdict.BELOW_THRESHOLD:
-        return SameAgent(table.same_as, fell_short=True)
     missed = below(table)
     return CriterionFails(missed[0]) if missed else _nothing_passes(comparison)
 

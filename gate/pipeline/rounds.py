@@ -286,7 +286,7 @@ class SuiteRun:
             stopped=self.session.run_budget.stopped,
             reported=self.reported,
             selected=bool(self.plan.deselected),
-            excuses=not (self._references and self._references[0].beside),
+            excuses=paired.excuses and not (self.session.where.anchored or self.session.where.release),
         )
         return wanted(known) if paired is self.pairings[-1] else next_step(known, verdict_only=True)
 

@@ -143,7 +143,8 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """The commit whose stored trials these are: the agent, the cases and the criteria are the ones that were measured
     there, so that nothing was run and nothing can be lost. Empty: the trials are the record's own."""
     same_verdict: str = ""
-    """What the ledger says of those trials if they fell short and nobody accepted that: then they still do."""
+    """What the ledger says of those trials if they fell short and nobody accepted that. A loss stays one; what is below
+    a threshold is so by itself, since a commit is no excuse for itself."""
     past: tuple[float, ...] = ()
     """Pass rates of the default branch's runs before, the oldest first; shown, and no part of the verdict."""
 
@@ -510,7 +511,7 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
         selected=header.selected,
         gaps=[Stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if is_stored else ()))],
         earlier=terms.earlier,
-        excuses=not (terms.anchored or terms.release or reference.beside) and reference.info.provenance != "unproven",
+        excuses=paired.excuses and not (terms.anchored or terms.release or terms.same_as),
         same_as=terms.same_as,
         same_verdict=terms.same_verdict,
     )

@@ -24,6 +24,10 @@ def answer(message):
 """
 
 
+CALLS = ".gate/calls.txt"
+"""As its value is a part of the agent, the same in each copy of the project."""
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project(tmp_path_factory.mktemp("made"))
@@ -36,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     )
     project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
     commit(project, broken=False)
-    project.store(CALLS=str(calls(project)))
+    project.store(CALLS=CALLS)
     calls(project).unlink()
     return project
 
@@ -52,7 +56,7 @@ def commit(project: Project, *, broken: bool) -> None:
 
 
 def calls(project: Project) -> Path:
-    return project.root / ".gate" / "calls.txt"
+    return project.root / CALLS
 
 
 def asked(project: Project) -> int:
@@ -62,11 +66,11 @@ def asked(project: Project) -> int:
 def test_a_regression_is_not_run_away_from(project: Project) -> None:
     project.git("checkout", "-qb", "change")
     commit(project, broken=True)
-    first = project.gate("run", "-q", CALLS=str(calls(project)))
+    first = project.gate("run", "-q", CALLS=CALLS)
     assert first.code == 1
     after = asked(project)
     assert after > 20
-    again = project.gate("run", "-q", CALLS=str(calls(project)))
+    again = project.gate("run", "-q", CALLS=CALLS)
     assert (again.code, again.out) == (1, first.out)
     assert asked(project) == after, "the agent was asked again"
 
@@ -92,13 +96,13 @@ def test_what_could_not_be_measured_is_run_again_and_nothing_else(project: Proje
 def test_a_new_commit_is_measured_anew(project: Project) -> None:
     project.git("checkout", "-qb", "change")
     commit(project, broken=True)
-    assert project.gate("run", "-q", CALLS=str(calls(project))).code == 1
+    assert project.gate("run", "-q", CALLS=CALLS).code == 1
     before = asked(project)
     project.write("agent.py", AGENT.format(broken=False) + "\n# mended\n")
     project.commit("mended")
-    assert project.gate("run", "-q", CALLS=str(calls(project))).code == 0
+    assert project.gate("run", "-q", CALLS=CALLS).code == 0
     assert asked(project) >= before + 20
     mended = asked(project)
     commit(project, broken=False)
-    assert project.gate("run", "-q", CALLS=str(calls(project))).code == 0
+    assert project.gate("run", "-q", CALLS=CALLS).code == 0
     assert asked(project) == mended, "it is the base's agent again, of which enough is known"
