@@ -315,8 +315,11 @@ def _always_fails(suite: SuiteResult) -> bool:
 def _broke(suite: SuiteResult, cause: fact.CasesBroke) -> str:
     """Return what the broken cases have in common: ``the agent no longer calls look_up (2 of 10 cases: a, b)``."""
     of = f"{len(cause.cases)} of {count(cause.of, 'case')}" if cause.of else count(len(cause.cases), "case")
-    if does := changed_behaviour(suite):
-        return f"the agent {does} ({of}: {listing(cause.cases)})"
+    does, holds = changed_behaviour(suite.cases, cause.cases)
+    if does:
+        broken = len(cause.cases)
+        in_some = f" in {holds} of the {broken} cases that broke" if holds < broken else ""
+        return f"the agent {does}{in_some} ({of}: {listing(cause.cases)})"
     return f"{of} broke: {listing(cause.cases)}"
 
 
