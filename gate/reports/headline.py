@@ -109,7 +109,7 @@ def _of_noise(suite: SuiteResult) -> str:
         case ControlFell():
             told = "check that the base commit's agent is the one that was stored, then measure the baseline anew"
         case BaselineMoved() if not explanation.to_decide(suite):
-            told = "run the job again, which measures both sides anew"
+            told = "run the job again"
         case CopiesLost():
             told = "clear the cache, or store a second run of the baseline, then run the job again"
         case _:
