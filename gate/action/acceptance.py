@@ -11,7 +11,7 @@ from gate.config.settings import settings_of
 from gate.errors import PublishError
 from gate.hosts.events import Mode
 from gate.hosts.github import LabelAcceptance
-from gate.model import Result, accepted_by
+from gate.model import Result, Verdict, accepted_by
 from gate.pipeline.verdict import result_of
 from gate.reports.files import with_problems
 from gate.security.escape import console
@@ -19,8 +19,9 @@ from gate.system.clock import now as utc_now
 
 
 def with_acceptance(step: Step, config: Config, result: Result, number: int | None) -> Result:
-    """The result, its regressions and inconclusive verdicts accepted if somebody who may has set the label."""
-    if not any(suite.is_acceptable or suite.below for suite in result.suites):
+    """The result, its losses and what was not compared accepted if somebody who may has set the label."""
+    missed = (suite.below or suite.if_accepted is Verdict.BELOW_THRESHOLD for suite in result.suites)
+    if not any(suite.is_acceptable for suite in result.suites) and not any(missed):
         return result
     found = acceptance_of(step, number)
     if found is None:

@@ -731,7 +731,10 @@ class CasesUnchecked(Fact, frozen=True):
 
 
 class NotAccepted(Fact, frozen=True):
-    """Someone accepted it, and that does not count: these criteria miss a threshold, a limit or a hard rule."""
+    """Someone accepted it, and that does not count: these criteria miss a threshold, a limit or a hard rule.
+
+    None is named if no trial passes, or if they miss it under other rules alone.
+    """
 
     by: str
     criteria: tuple[str, ...]

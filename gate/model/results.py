@@ -14,7 +14,7 @@ from gate.model.conversation import ToolCall, ToolTime
 from gate.model.criterion import Criterion
 from gate.model.evidence import Outcome
 from gate.model.facts import Cause, Caution, Course, NotAccepted, ReplayedShare, RuleChange, TradedOff
-from gate.model.findings import AnyFinding, Apart
+from gate.model.findings import AnyFinding, Apart, MeanExcused
 from gate.model.groups import Concentration, GroupKind
 from gate.model.suite import Complexity, Location
 from gate.model.verdict import Verdict
@@ -258,7 +258,7 @@ class SuiteResult(Struct, frozen=True):
     """Whether the work tree differed from that commit: what was measured has changes that are in no commit."""
     seed: int = 0
     accepted: str = ""
-    """Who accepted a regression or a doubt and when, where someone did."""
+    """Who accepted a loss, or what was not compared, and when; empty if nobody did."""
     if_accepted: Verdict = Verdict.PASS
     """The verdict that is left once somebody accepts what can be accepted."""
     below: tuple[str, ...] = ()
@@ -310,6 +310,15 @@ class SuiteResult(Struct, frozen=True):
         return can and not self.below and self.if_accepted is not Verdict.BELOW_THRESHOLD
 
     @property
+    def beyond_accepting(self) -> tuple[str, ...]:
+        """The blocking criteria that nobody accepts: those below, and with a loss those excused only without one."""
+        if self.below or self.if_accepted is not Verdict.BELOW_THRESHOLD:
+            return self.below
+        rows = [row for one in (self, *self.further) for row in one.criteria if row.criterion.blocking]
+        names = [row.criterion.name for row in rows if any(isinstance(found, MeanExcused) for found in row.findings)]
+        return tuple(dict.fromkeys(names))
+
+    @property
     def standing(self) -> Verdict:
         """The verdict that counts: what is left of it once it was accepted, if it was."""
         return self.if_accepted if self.accepted else self.verdict
@@ -334,4 +343,6 @@ def accepted_by(suite: SuiteResult, by: str) -> SuiteResult:
     """Return the suite as somebody accepted it. One that nobody may accept stays as it is, and says why."""
     if suite.is_acceptable:
         return replace(suite, accepted=by)
-    return replace(suite, warnings=(*suite.warnings, NotAccepted(by, suite.below))) if suite.below else suite
+    if not suite.below and suite.if_accepted is not Verdict.BELOW_THRESHOLD:
+        return suite
+    return replace(suite, warnings=(*suite.warnings, NotAccepted(by, suite.beyond_accepting)))

@@ -16,6 +16,8 @@ from gate.decision.unseen import without_unseen
 from gate.metrics.base import mean
 from gate.metrics.custom.metric import InAgentMetric
 from gate.model import (
+    CALLS,
+    RESPONSE,
     Case,
     Criterion,
     Direction,
@@ -190,11 +192,17 @@ class Observer:
 
 
 def _trial(conversation: WatchedTrace) -> tuple[Case, Trial]:
-    turns = conversation.invocations[:MOST_TURNS]
+    turns = tuple([_as_captured(turn, conversation.not_captured) for turn in conversation.invocations[:MOST_TURNS]])
     error = None if conversation.error is None else TrialError(ErrorKind.CRASH, conversation.error)
     case = Case(conversation.trace, tuple([Turn(turn.user) for turn in turns]))
     durations = [turn.duration for turn in turns if turn.duration is not None]
     return case, Trial(case.id, 1, invocations=turns, error=error, duration=sum(durations) if durations else None)
+
+
+def _as_captured(turn: Invocation, missing: frozenset[str]) -> Invocation:
+    """Return the turn with its text or its calls as unseen, if it looks silent only because they were not captured."""
+    lost = tuple([part for name, part in (("output", RESPONSE), ("calls", CALLS)) if name in missing])
+    return replace(turn, unseen=(*turn.unseen, *lost)) if lost and turn.is_silent else turn
 
 
 def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Sequence[Scorer]) -> Trial:

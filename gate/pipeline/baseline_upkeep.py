@@ -292,7 +292,7 @@ def accept_baseline(
 def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str]) -> None:
     """Raises `BaselineError` if the record misses a threshold: that nobody can accept."""
     suite, _, _ = _judged(record, record, config, environment)
-    if names := suite.below:
+    if names := suite.beyond_accepting:
         what = f"not accepted: a threshold, a limit or a hard rule is missed: {console(listing(names))}"
         hint = "lower it on the default branch, where people see it, and measure again"
         raise BaselineError(what, where=record.header.suite_id, hint=hint)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from gate.model import CaseResult, CaseStatus, SuiteResult, ToolCall
+from gate.model import CaseResult, ToolCall
 from gate.security.limits import shorten
 
-MOST_CASES = 200
-"""Cases that are looked at."""
 MAX_NAME_CHARS = 60
 Calls = Sequence[Sequence[ToolCall]]
 
 
-def changed_behaviour(suite: SuiteResult) -> str:
-    """Return what most of the broken cases have in common: ``no longer calls look_up_order before refund``.
+def changed_behaviour(cases: Sequence[CaseResult], broken: Collection[str]) -> tuple[str, int]:
+    """Return what most of the broken cases have in common, and of how many of them it holds.
 
-    Empty if nothing of the calls is common to at least half of them.
+    ``no longer calls look_up_order before refund``; empty if nothing of the calls is common to at least half of them.
     """
-    broken = [case for case in suite.cases if case.status in (CaseStatus.BROKEN, CaseStatus.FAILED)][:MOST_CASES]
-    counts = Counter(sentence for case in broken for sentence in _sentences(case))
+    wanted = set(broken)
+    counts = Counter(sentence for case in cases if case.id in wanted for sentence in _sentences(case))
     if not counts:
-        return ""
-    sentence, cases = counts.most_common(1)[0]
-    return sentence if 2 * cases >= len(broken) else ""
+        return "", 0
+    sentence, holds = counts.most_common(1)[0]
+    return (sentence, holds) if 2 * holds >= len(wanted) else ("", 0)
 
 
 def _sentences(case: CaseResult) -> list[str]:
@@ -33,15 +31,23 @@ def _sentences(case: CaseResult) -> list[str]:
     now = _names(case.actual)
     if not before or case.crashes == case.trials:
         return []
-    missing = list((Counter(before) - Counter(now)).keys())
-    added = list((Counter(now) - Counter(before)).keys())
-    if missing and added and len(missing) == len(added) == 1:
+    missing = [name for name in dict.fromkeys(before) if name not in now]
+    added = [name for name in dict.fromkeys(now) if name not in before]
+    if len(missing) == len(added) == 1:
         return [f"calls {_name(added[0])} instead of {_name(missing[0])}"]
     if missing:
         return [f"no longer calls {_name(name)}{_before(name, before, now)}" for name in missing]
     if added:
         return [f"now also calls {_name(name)}" for name in added]
+    often, often_before = Counter(now), Counter(before)
+    if often != often_before:
+        changed = [name for name in often_before if often[name] != often_before[name]]
+        return [f"calls {_name(n)} {_times(often[n])} instead of {_times(often_before[n])}" for n in changed]
     return ["calls its tools in another order"] if before != now else []
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
 def _names(turns: Calls) -> list[str]:

@@ -97,7 +97,7 @@ def unjudged(result: Result) -> ReportItem:
 def _keeps_from_passing(suite: SuiteResult, undecided_fails: bool) -> bool:
     """Whether this suite is why the exit code is not 0."""
     if suite.verdict is Verdict.PASS or _is_accepted(suite, suite.verdict):
-        return _fails(suite)
+        return _fails(suite) or suite.standing in _ERRORS
     return _fails(suite) or suite.verdict is not Verdict.INCONCLUSIVE or undecided_fails
 
 
@@ -111,7 +111,7 @@ def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
 
 def _fails(suite: SuiteResult) -> bool:
     """Whether something of it fails the gate that nobody accepted."""
-    found = [suite.verdict, *(c.verdict for one in (suite, *suite.further) for c in one.criteria if _blocks(c))]
+    found = [suite.standing, *(c.verdict for one in (suite, *suite.further) for c in one.criteria if _blocks(c))]
     return any(verdict in _FAILURES and not _is_accepted(suite, verdict) for verdict in found)
 
 
@@ -132,7 +132,7 @@ def _judged(
     check = replace(check, kind=verdict.value)
     if verdict is Verdict.PASS:
         return check
-    text = f"{words.VERDICTS[verdict]}: {message}"
+    text = message if words.says_verdict(message, verdict) else f"{words.VERDICTS[verdict]}: {message}"
     if _is_accepted(suite, verdict):
         return replace(check, outcome=Outcome.SKIPPED, message=f"{text} (accepted: {suite.accepted})")
     if verdict in _ERRORS and blocking:
@@ -149,6 +149,9 @@ def _verdict(suite: SuiteResult, undecided_fails: bool, explain: str) -> ReportI
     changed = explanation.further_changes(suite)
     told = (headline, *explanation.opening(suite), *met, *explanation.story(suite), *changed, *warnings, *details)
     check = ReportItem("verdict", output=told)
+    if suite.accepted and suite.standing in _ERRORS:
+        text = f"{words.VERDICTS[suite.standing]}: {words.left(suite)} ({words.VERDICTS[suite.verdict]}: {headline})"
+        return replace(check, outcome=Outcome.ERROR, kind=suite.standing.value, message=text)
     return _judged(check, suite, suite.verdict, headline, blocking=True, undecided_fails=undecided_fails)
 
 

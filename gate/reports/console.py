@@ -91,18 +91,17 @@ def render(
         _suite(console, suite, words.explain_line(result, suite), verbose=verbose)
     lines = words.command_lines(result.command)
     _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
-    _line(console, 2, (words.exit_line(result.exit_code, result.verdict), "bold " + _MARKS[result.verdict][1]))
+    _line(console, 2, (words.end_line(result, result.verdict, escape.console), "bold " + _MARKS[result.verdict][1]))
     return encodable("\n".join(line.rstrip() for line in out.getvalue().splitlines()), encoding)
 
 
 def render_line(result: Result, *, encoding: str = "utf-8") -> str:
     """A line for each suite, verdict and headline, and one for the exit code."""
     parts = [
-        f"{escape.console(suite.suite_id, 100)}: {words.VERDICTS[suite.verdict]}: "
-        + escape.console(explanation.headline(suite), 400)
+        f"{escape.console(suite.suite_id, 100)}: {escape.console(words.verdict_line(suite), 400)}"
         for suite in result.suites
     ]
-    return encodable("\n".join([*parts, words.exit_line(result.exit_code, result.verdict)]), encoding)
+    return encodable("\n".join([*parts, words.end_line(result, result.verdict, escape.console)]), encoding)
 
 
 def _suite(console: Console, suite: SuiteResult, explain: str, *, verbose: bool) -> None:

@@ -68,6 +68,7 @@ from gate.reports.reasons import (
 )
 
 FEW_CASES = 10
+NOT_COMPARED = "not compared with the base"
 DRIFT = "or the provider changed since the baseline was stored: the base was not measured beside it"
 NOT_LOOKED_FOR = "a change of the provider since the baseline was stored was not looked for, as this fails anyway"
 WIDER = (
@@ -125,7 +126,7 @@ def _cause(suite: SuiteResult) -> str:
         case fact.AgentFails():
             return CONFIRMED
         case fact.Incomplete():
-            return f"not compared with the base: {'; '.join(map(_gap, cause.gaps))}"
+            return f"{NOT_COMPARED}: {'; '.join(map(_gap, cause.gaps))}"
         case fact.NotShownFixed():
             ago = "before" if cause.measurements == 1 else f"{cause.measurements} measurements ago"
             return f"not shown to be fixed: this change was measured as regressed {ago} and has not passed since"
@@ -161,7 +162,7 @@ def how_sure(suite: SuiteResult) -> str:
         case Verdict.BELOW_THRESHOLD:
             row = _row(by, by.cause.criterion) if isinstance(by.cause, fact.CriterionFails) else None
             return narrow_miss_of(row) if row is not None else ""
-        case Verdict.INCONCLUSIVE if not isinstance(by.cause, fact.BaselineMoved):
+        case Verdict.INCONCLUSIVE if not isinstance(by.cause, fact.BaselineMoved | fact.ControlFell | fact.CopiesLost):
             look = by.outcome.evidence.last_look if by.outcome is not None else None
             return "" if look is None else f"an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs"
         case _:
@@ -315,8 +316,11 @@ def _always_fails(suite: SuiteResult) -> bool:
 def _broke(suite: SuiteResult, cause: fact.CasesBroke) -> str:
     """Return what the broken cases have in common: ``the agent no longer calls look_up (2 of 10 cases: a, b)``."""
     of = f"{len(cause.cases)} of {count(cause.of, 'case')}" if cause.of else count(len(cause.cases), "case")
-    if does := changed_behaviour(suite):
-        return f"the agent {does} ({of}: {listing(cause.cases)})"
+    does, holds = changed_behaviour(suite.cases, cause.cases)
+    if does:
+        broken = len(cause.cases)
+        in_some = f" in {holds} of the {broken} cases that broke" if holds < broken else ""
+        return f"the agent {does}{in_some} ({of}: {listing(cause.cases)})"
     return f"{of} broke: {listing(cause.cases)}"
 
 
@@ -878,6 +882,8 @@ def _warning(found: fact.Caution, suite: SuiteResult) -> str:
             return _of_criterion(found, row) if row is not None else found.criterion
         case fact.FewCases() | fact.ThinBaseline():
             return _few(found, told=bool(_thin(suite)))
+        case fact.NotAccepted():
+            return _not_accepted(found, suite)
         case fact.ProviderMoved():
             return provider_moved(found)
         case fact.Unproven():
@@ -894,6 +900,15 @@ def _warning(found: fact.Caution, suite: SuiteResult) -> str:
             return _unmeasured(found)
         case _:
             return _of_answers(found)
+
+
+def _not_accepted(found: fact.NotAccepted, suite: SuiteResult) -> str:
+    """Return that an acceptance counts for nothing, and why."""
+    short = f"{listing(found.criteria)} {'miss' if len(found.criteria) > 1 else 'misses'}"
+    if not found.criteria:
+        short = "no trial passes, which misses" if isinstance(suite.cause, fact.NothingPasses) else "the suite misses"
+    what = f"{short} a threshold, a limit or a hard rule, which nobody can accept"
+    return f"the acceptance by {found.by} does not count: {what}"
 
 
 def _agent_failed(suite: SuiteResult) -> str:
@@ -995,14 +1010,7 @@ def _unmeasured(found: _Unmeasured) -> str:
             assert_never(found)
 
 
-_OfAnswers = (
-    fact.RepeatsAlike
-    | fact.RepeatsOnce
-    | fact.CallsNotReported
-    | fact.OneAnswer
-    | fact.CasesUnchecked
-    | fact.NotAccepted
-)
+_OfAnswers = fact.RepeatsAlike | fact.RepeatsOnce | fact.CallsNotReported | fact.OneAnswer | fact.CasesUnchecked
 
 
 def _of_answers(found: _OfAnswers) -> str:
@@ -1022,10 +1030,6 @@ def _of_answers(found: _OfAnswers) -> str:
             same = f"all {count(found.answers, 'answer')} to {count(found.cases, 'case')} are the same"
             verb = "holds" if len(found.criteria) == 1 else "hold"
             return f"{same}: that {', '.join(found.criteria)} {verb} says little"
-        case fact.NotAccepted():
-            short = f"{listing(found.criteria)} {'miss' if len(found.criteria) > 1 else 'misses'}"
-            what = f"{short} a threshold, a limit or a hard rule, which nobody can accept"
-            return f"the acceptance by {found.by} does not count: {what}"
         case fact.CasesUnchecked():
             one = len(found.cases) == 1
             if found.were_checked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict
 from gate.model.facts import (
+    BaselineMoved,
     Collapsed,
     ControlFell,
     CopiesLost,
@@ -48,8 +49,10 @@ def runs(suite: SuiteResult) -> list[str]:
 
 def next_step(suite: SuiteResult) -> str:
     """Return what to do about the verdict; empty if that is nothing."""
-    if suite.accepted or suite.verdict is Verdict.PASS or isinstance(suite.cause, ShardMeasured):
+    if suite.standing is Verdict.PASS or isinstance(suite.cause, ShardMeasured):
         return ""  # of a shard the headline says what decides
+    if suite.accepted:
+        return _of_error(suite)
     match suite.verdict:
         case Verdict.REGRESSED:
             return _of_loss(suite)
@@ -64,7 +67,7 @@ def next_step(suite: SuiteResult) -> str:
 
 
 def _of_loss(suite: SuiteResult) -> str:
-    if suite.below:
+    if not suite.is_acceptable:
         return "fix it; a missed threshold cannot be accepted"
     if isinstance(deciding(suite).cause, NotShownFixed):
         return f"run the job again, since a measurement that passes clears it, or accept it {ACCEPTED}"
@@ -105,6 +108,8 @@ def _of_noise(suite: SuiteResult) -> str:
             return "set a threshold, or store a baseline (gate baseline save, on the default branch)"
         case ControlFell():
             told = "check that the base commit's agent is the one that was stored, then measure the baseline anew"
+        case BaselineMoved() if not explanation.to_decide(suite):
+            told = "run the job again"
         case CopiesLost():
             told = "clear the cache, or store a second run of the baseline, then run the job again"
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from gate.model import (
 from gate.model.findings import GotWorse
 from gate.reports import reasons, replayed
 from gate.reports.by_tag import in_named
-from gate.reports.explanation import headline
+from gate.reports.explanation import NOT_COMPARED, headline
 from gate.reports.formatting import (
     allowed,
     change_interval,
@@ -42,7 +42,7 @@ from gate.reports.formatting import (
     with_means,
 )
 from gate.reports.sparkline import interval_picture, sparkline
-from gate.security.escape import console
+from gate.security.escape import console, one_line
 
 VERDICTS = {
     Verdict.NOT_APPLIED: "not applied",
@@ -82,13 +82,33 @@ STATUSES = {
 _PLAIN_ID = re.compile(r"\w[\w.:/@+-]{0,199}")
 
 
-def exit_line(code: ExitCode, verdict: Verdict) -> str:
-    """``exit code 1: the gate failed``; of a verdict short of a pass, whether it blocks where that is configured."""
+def exit_line(code: ExitCode, verdict: Verdict, accepted: str = "") -> str:
+    """``exit code 1: the gate failed``; of a verdict short of a pass, whether it blocks where that is configured.
+
+    ``accepted``: who accepted it, if somebody did.
+    """
     if code is ExitCode.PASS and verdict is not Verdict.PASS:
+        if accepted and verdict is not Verdict.INCONCLUSIVE:
+            return f"exit code 0: {VERDICTS[verdict]}, and accepted by {accepted}"
         return f"exit code 0: {VERDICTS[verdict]}, which does not block here"
     if code is ExitCode.FAILED and verdict is Verdict.INCONCLUSIVE:
         return "exit code 1: inconclusive, which blocks here (`gate.on_inconclusive`)"
     return f"exit code {int(code)}: {EXIT_MEANINGS[code]}"
+
+
+MOST_BY = 100
+"""Characters of who accepted a verdict, in the line of the exit code."""
+
+
+def end_line(result: Result, verdict: Verdict, escape: Callable[[str, int], str] = one_line) -> str:
+    """The exit code, its verdict, and who accepted the suites that have it."""
+    by = dict.fromkeys(suite.accepted for suite in result.suites if suite.verdict is verdict and suite.accepted)
+    return exit_line(result.exit_code, verdict, escape("; ".join(by), MOST_BY))
+
+
+def left(suite: SuiteResult) -> str:
+    """Return what is left of an accepted suite that could not be measured: that, and by whom the rest was accepted."""
+    return f"what was lost is accepted by {suite.accepted}, but not all could be measured"
 
 
 def shown(found: CriterionResult) -> Verdict:
@@ -343,7 +363,14 @@ def deciding(suite: SuiteResult) -> SuiteResult:
 
 def verdict_line(suite: SuiteResult) -> str:
     """The verdict and why, in a line."""
-    return f"{VERDICTS[suite.verdict]}: {headline(suite)}"
+    verdict, text = VERDICTS[suite.verdict], headline(suite)
+    return text if says_verdict(text, suite.verdict) else f"{verdict}: {text}"
+
+
+def says_verdict(text: str, verdict: Verdict) -> bool:
+    """True if a headline or a reason says in words what would be put before it."""
+    said = NOT_COMPARED in text or text.startswith(f"{VERDICTS[verdict]}: ")
+    return verdict is Verdict.NOT_COMPARED and said
 
 
 def further_line(suite: SuiteResult) -> str:

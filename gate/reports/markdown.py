@@ -441,7 +441,7 @@ def _footer(result: Result, verdict: Verdict) -> str:
     lines = "\n".join(escape.one_line(line, 500) for line in words.command_lines(result.command))
     parts = [_fold("Reproduce", escape.markdown_fence(lines, "sh"))] if lines else []
     named = " ".join(["Agent Gate", *([escape.markdown(result.version, 30)] if result.version else [])])
-    return "\n\n".join([*parts, f"<sub>{named} · {words.exit_line(result.exit_code, verdict)}</sub>"]) + "\n"
+    return "\n\n".join([*parts, f"<sub>{named} · {words.end_line(result, verdict, escape.markdown)}</sub>"]) + "\n"
 
 
 def _fold(summary: str, body: str) -> str:

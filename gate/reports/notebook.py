@@ -33,7 +33,7 @@ def fragment(result: Result) -> str:
     parts = [_suite(suite) for suite in result.suites[:_SUITES]]
     parts.append(_more(len(result.suites) - _SUITES, "more suite"))
     parts += [f"<p>{_text(problem)}</p>" for problem in result.problems[:_SUITES]]
-    end = f"<p><strong>{_text(words.exit_line(result.exit_code, result.verdict))}</strong></p>"
+    end = f"<p><strong>{_text(words.end_line(result, result.verdict))}</strong></p>"
     return f'<div class="agent-gate">{"".join(parts)}{end}</div>'
 
 

@@ -366,7 +366,9 @@ def fails(row: CriterionResult) -> str:
     side = "below" if row.criterion.direction is Direction.HIGHER else "above"
     whose = "of the base's own cases " if missed.base_cases else ""
     fell = f", {failed_as(mean)}" if mean.failed else ""
-    corrected = f", corrected from {figures((mean.measured,), row.criterion.scale)[0]}" if mean.measured else ""
+    corrected = ""
+    if mean.measured is not None:
+        corrected = f", corrected from {figures((mean.measured,), row.criterion.scale)[0]}"
     return f"{whose}is {value}, {side} its threshold of {least} ({count(mean.cases, 'case')}{fell}{corrected})"
 
 

@@ -114,7 +114,7 @@ def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
         sign=_SIGNS[TONES[result.verdict]],
         suites=[one.values for one in shown],
         command=words.command_lines(result.command),
-        ends=words.exit_line(result.exit_code, result.verdict),
+        ends=words.end_line(result, result.verdict),
         problems=result.problems,
     )
 

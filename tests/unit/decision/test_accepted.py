@@ -9,6 +9,7 @@ from gate.decision import Settings, exit_code
 from gate.errors import ExitCode
 from gate.model import SuiteResult, Verdict, accepted_by
 from gate.model.facts import CouldNotMeasure, NoCases, NotAccepted
+from gate.model.findings import HeldMean, MeanExcused
 
 from .records import TRAJECTORY, cases, judge, once, stored
 
@@ -87,6 +88,10 @@ def test_a_mean_that_was_below_before_is_excused_only_while_no_loss_is_proven() 
     fell = judge(SUITE, [held], once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[9:]}, trajectory=1.0), before)
     assert (fell.verdict, fell.if_accepted) == (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
     assert not fell.is_acceptable
+    excused = replace(
+        fell, below=(), criteria=(replace(fell.criteria[1], findings=(MeanExcused(HeldMean(0.5, 0.9, 9)),)),)
+    )
+    assert NotAccepted("wendy", ("trajectory",)) in accepted_by(excused, "wendy").warnings
 
 
 def test_what_is_left_of_a_loss_is_an_error_if_nothing_was_measured_besides() -> None:

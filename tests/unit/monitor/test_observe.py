@@ -83,7 +83,8 @@ def test_a_failed_agent_is_a_failed_trace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "text", "passed"), [("output", "", None), ("input", "Here it is", True), ("calls", "Here it is", True)]
+    ("missing", "text", "passed"),
+    [("output", "", None), ("input", "Here it is", True), ("calls", "Here it is", True), ("calls", "", True)],
 )
 def test_what_was_not_captured_is_not_measured(missing: str, text: str, passed: bool | None) -> None:
     trace = WatchedTrace("t", (turn(text),), not_captured=frozenset([missing]))

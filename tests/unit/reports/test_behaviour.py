@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from gate.model import CaseResult, CaseStatus, SuiteResult, ToolCall
 from gate.model.facts import CasesBroke
 from gate.reports import explanation
-from gate.reports.behaviour import MAX_NAME_CHARS, changed_behaviour
+from gate.reports.behaviour import MAX_NAME_CHARS
+from gate.reports.behaviour import changed_behaviour as common
 
 from .hostile import CORPUS
 from .samples import LOST
@@ -24,7 +25,13 @@ def case(before: str, now: str, case_id: str = "a", *, status: CaseStatus = Case
 
 
 def suite(*cases: CaseResult) -> SuiteResult:
-    return replace(LOST, cause=CasesBroke(tuple(one.id for one in cases), of=40), cases=cases)
+    broken = tuple(one.id for one in cases if one.status is CaseStatus.BROKEN)
+    return replace(LOST, cause=CasesBroke(broken, of=40), cases=cases)
+
+
+def changed_behaviour(found: SuiteResult) -> str:
+    assert isinstance(found.cause, CasesBroke)
+    return common(found.cases, found.cause.cases)[0]
 
 
 @pytest.mark.parametrize(
@@ -37,6 +44,9 @@ def suite(*cases: CaseResult) -> SuiteResult:
         ("look_up refund", "look_up escalate", "calls escalate instead of refund"),
         ("look_up", "look_up escalate", "now also calls escalate"),
         ("look_up refund", "refund look_up", "calls its tools in another order"),
+        ("look_up look_up refund", "look_up refund", "calls look_up once instead of twice"),
+        ("look_up refund", "look_up | look_up look_up refund", "calls look_up 3 times instead of once"),
+        ("look_up look_up", "look_up escalate", "now also calls escalate"),
         ("look_up refund", "look_up refund", ""),
         ("", "look_up", ""),
     ],
@@ -50,7 +60,10 @@ def test_one_case(before: str, now: str, told: str) -> None:
 def test_only_what_at_least_half_of_the_broken_cases_share_is_told() -> None:
     one, other = case("look_up refund", "refund", "a"), case("greet", "greet close", "b")
     third, fourth = case("ask", "answer", "c"), case("sum", "sum", "d")
-    assert changed_behaviour(suite(one, replace(one, id="e"), other, fourth)) == "no longer calls look_up before refund"
+    told = "no longer calls look_up before refund"
+    half = suite(one, replace(one, id="e"), other, fourth)
+    assert changed_behaviour(half) == told
+    assert explanation.headline(half) == f"the agent {told} in 2 of the 4 cases that broke (4 of 40 cases: a, e, b, d)"
     assert changed_behaviour(suite(one, other, third)) == ""
     assert explanation.headline(suite(one, other, third)) == "3 of 40 cases broke: a, b, c"
 
@@ -58,6 +71,8 @@ def test_only_what_at_least_half_of_the_broken_cases_share_is_told() -> None:
 def test_cases_that_did_not_break_and_that_never_answered_say_nothing() -> None:
     fine = case("look_up refund", "refund", status=CaseStatus.FLAKY)
     assert changed_behaviour(suite(fine)) == ""
+    failed = [case("look_up refund", "refund", f"f{n}", status=CaseStatus.FAILED) for n in range(3)]
+    assert changed_behaviour(suite(case("greet", "greet close"), *failed)) == "now also calls close"
     assert changed_behaviour(suite(replace(case("look_up", ""), crashes=3))) == ""
 
 

@@ -22,7 +22,7 @@ from gate.model.findings import CaseTally
 from gate.reports import explanation
 from gate.reports.headline import next_step
 from gate.reports.labels import same_cause
-from gate.reports.reasons import is_excused
+from gate.reports.reasons import fails, is_excused
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED
 from .situations import LATENCY, NARROW, RESPONSE, decided, suites, with_evidence, with_rate
@@ -99,12 +99,15 @@ def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
     assert not is_excused(CriterionResult(RESPONSE, Verdict.PASS, (found.OwnThresholdsHold(3),)))
 
 
+EXCUSED = replace(LOST, if_accepted=Verdict.BELOW_THRESHOLD)
+
+
 @pytest.mark.parametrize(
     ("suite", "can"),
     [
         (LOST, True),
         (REGRESSED, False),  # a threshold is missed, too
-        (replace(LOST, if_accepted=Verdict.BELOW_THRESHOLD), False),  # a mean that was excused is so no more
+        (EXCUSED, False),  # a mean that was excused is so no more
         (NOT_COMPARED, True),
         (replace(NOT_COMPARED, below=("tone",)), False),
         *((suite, False) for suite in (PASSED, INCONCLUSIVE, FAILED, BELOW)),
@@ -118,11 +121,12 @@ def test_a_loss_and_what_was_not_compared_can_be_accepted_unless_a_threshold_is_
     assert (accepted.accepted, accepted.standing) == (("ann", Verdict.PASS) if can else ("", suite.verdict))
 
 
-@pytest.mark.parametrize("suite", [REGRESSED, LOST, BELOW, NOT_COMPARED, INCONCLUSIVE, FAILED])
+@pytest.mark.parametrize("suite", [REGRESSED, LOST, EXCUSED, BELOW, NOT_COMPARED, INCONCLUSIVE, FAILED])
 def test_there_is_something_to_do_about_each_verdict_but_a_pass(suite: SuiteResult) -> None:
     assert next_step(suite)
     assert ("accept it" in next_step(suite)) is suite.is_acceptable
-    assert next_step(replace(suite, accepted="ann")) == ""
+    assert next_step(replace(suite, accepted="ann", if_accepted=Verdict.PASS)) == ""
+    assert next_step(replace(suite, accepted="ann", if_accepted=Verdict.ERROR))
 
 
 def test_there_is_nothing_to_do_about_a_pass_or_a_shard() -> None:
@@ -131,6 +135,19 @@ def test_there_is_nothing_to_do_about_a_pass_or_a_shard() -> None:
 
 
 PROVEN = decided("REGRESSION", Stage(StageKind.CASE_RERUNS))
+UNDECIDED = decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14)
+LOOKS_DO_NOT_DECIDE = (fact.ControlFell(("a",)), fact.CopiesLost(("a",)), fact.BaselineMoved(("pass_rate",)))
+
+
+def test_what_fell_against_the_stored_baseline_alone_is_not_decided_by_more_trials() -> None:
+    moved = replace(decided("PASS", Stage(StageKind.END)), verdict=Verdict.INCONCLUSIVE)
+    assert "trials" not in next_step(replace(moved, cause=fact.BaselineMoved(("pass_rate",))))
+
+
+def test_a_mean_of_zero_that_was_measured_is_told() -> None:
+    mean = found.HeldMean(0.1, 0.9, 4, measured=0.0)
+    row = CriterionResult(RESPONSE, Verdict.BELOW_THRESHOLD, (found.MeanMisses(mean, 12, None),))
+    assert "corrected from 0" in fails(row)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +164,7 @@ PROVEN = decided("REGRESSION", Stage(StageKind.CASE_RERUNS))
         (with_rate(decided("PASS", Stage(StageKind.CERTIFIED, 1)), detectable=1.0), ""),
         (replace(decided("PASS", Stage(StageKind.CERTIFIED, 1)), warnings=(fact.ThinBaseline(4, 5, 1),)), "thin"),
         (NARROW, "in 13 % of runs"),
+        *((replace(UNDECIDED, cause=cause), "") for cause in LOOKS_DO_NOT_DECIDE),
         (BELOW, ""),  # by far
         *((suite, "") for suite in (NO_BASELINE, NOT_COMPARED, FAILED)),
     ],

@@ -83,6 +83,14 @@ def test_an_accepted_regression_is_skipped_with_who_accepted_it() -> None:
     assert "ann accepted this" in (suite.find("testcase/skipped").get("message") or "")  # type: ignore[union-attr]
 
 
+def test_an_accepted_regression_that_could_not_be_measured_besides_is_an_error_as_its_exit_code_is() -> None:
+    suite = replace(ACCEPTED, if_accepted=Verdict.ERROR)
+    found = result_of([suite], Settings(), command="")
+    root = document(found)
+    assert (found.exit_code, root.get("failures"), root.get("errors")) == (ExitCode.NOT_MEASURED, "0", "1")
+    assert outcome(root, "verdict") == "error"
+
+
 def test_an_accepted_regression_hides_nothing_else_that_fails() -> None:
     """Neither another suite that blocks while undecided, nor a missed threshold of the suite itself."""
     undecided = replace(PASSED, suite_id="other", verdict=Verdict.INCONCLUSIVE, criteria=(), cases=())

@@ -18,7 +18,7 @@ from gate.reports import labels as words
 from gate.reports.formatting import judge_line, of_means
 from gate.reports.reasons import parts
 
-from .samples import COST, FAILED, PASSED, REGRESSED, RESPONSE, TRAJECTORY, estimate, result
+from .samples import ACCEPTED, COST, FAILED, NOT_COMPARED, PASSED, REGRESSED, RESPONSE, TRAJECTORY, estimate, result
 
 WORDED = [form for form in REPORTS if form not in ("json", "openmetrics")]
 """The forms that are sentences; the others are figures under names."""
@@ -163,3 +163,15 @@ def test_a_case_that_met_the_same_world_is_not_said_to_have_passed_again() -> No
     assert "same_requests" not in metrics(result(PASSED))
     assert f'"rawStatus": "{replayed.SAME}"' in load_report("ctrf")(result(suite))
     assert '"same_world": true' in load_report("json")(result(suite))
+
+
+@pytest.mark.parametrize("form", ["console", "markdown", "html"])
+def test_the_line_of_the_exit_code_says_who_accepted_what_does_not_block(form: str) -> None:
+    said = flat(load_report(form)(replace(result(ACCEPTED), verdict=Verdict.REGRESSED)))
+    assert "exit code 0: regressed, and accepted by ann" in said
+    assert "does not block here" not in said
+
+
+@pytest.mark.parametrize("reference", ["", "anchor"])
+def test_a_line_says_once_that_something_was_not_compared(reference: str) -> None:
+    assert words.verdict_line(replace(NOT_COMPARED, reference=reference)).count("not compared") == 1
