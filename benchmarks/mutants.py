@@ -1,7 +1,7 @@
-"""How many small defects of the package the tests find: a hundred random ones, each put in and tested.
+"""A mutation test: a hundred small random defects of the package, and how many of them the tests find.
 
     python benchmarks/mutants.py [--repository PATH] [--seed 1] [--number 100] [--packages decision,records]
-        [--list] [--json FILE] [--write docs/evidence/mutants.md]
+        [--tests PATH …] [--list] [--json FILE] [--against FILE] [--write docs/evidence/mutants.md]
 
 A mutant is one changed expression inside a function of `gate/`: a comparison turned into its opposite, another
 constant, a condition that is never true, another value that is returned. Packages have mutants in proportion to their
@@ -12,8 +12,9 @@ Left alone is what decides nothing at run time: annotations, defaults, decorator
 All mutants are written into a copy of the checkout at once, as `mutated if __mutant__(5) else original`, and one at a
 time is switched on. First all that `make test` runs is run with none, which tells which tests reach which place. Then
 each mutant meets the tests that reach it until one fails or takes ten times as long as before. What fails without a
-mutant, because it reads the changed files, is left out; a test that fails with one is run without it again. Run it on a
-machine of which nothing else depends: a mutant may delete or stop what it should not.
+mutant, because it reads the changed files, is left out; a test that fails with one is run without it again. All of it
+takes two to three times as long as `make test`. Run it on a machine on which nothing else depends: a mutant may delete
+or stop other things than it should.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ import page
 HERE = Path(__file__).resolve().parents[1]
 SESSION = Path(__file__).resolve().with_name("mutants_session.py")
 TESTED = "not slow and not oracle and not container and not cluster and not browser and not connectors"
-"""What `make test` runs."""
+"""The tests of `make test`."""
 COMPARISON, CONSTANT, BRANCH, RETURN = KINDS = (
     "comparison flipped",
     "constant changed",
@@ -57,7 +58,7 @@ KILLED, SURVIVED, NOT_REACHED = OUTCOMES = ("killed", "survived", "not reached")
 FILES_AT_ONCE = 12
 """How many files of tests are recorded in one process."""
 NONE, RECORD = -1, -2
-"""In place of a mutant's number: no mutant; and none, but what is reached is written down."""
+"""Stand for no mutant in place of a number; with the second, places that are reached are written down."""
 
 
 # --- places ---------------------------------------------------------------------------------------
@@ -65,7 +66,7 @@ NONE, RECORD = -1, -2
 
 @dataclass(frozen=True)
 class Place:
-    """An expression, where it is in the file, and what may be put in its stead."""
+    """An expression, its position in the file, and the expressions that may be put in its stead."""
 
     line: int
     start: int
@@ -120,7 +121,7 @@ EMPTY = {
 
 
 def places(text: str) -> list[Place]:
-    """All places of a module's functions, in the order in which they stand in the file."""
+    """Return all places of a module's functions, in the order of the file."""
     finder = _Finder(text)
     finder.visit(ast.parse(text))
     return sorted(finder.found, key=lambda place: (place.start, place.end, place.kind))
@@ -133,7 +134,7 @@ class _Finder(ast.NodeVisitor):
         for line in text.encode().split(b"\n"):
             self._starts.append(self._starts[-1] + len(line) + 1)
         self._returns: list[str] = []
-        """What each function around says that it returns; empty outside of functions."""
+        """The annotated result of each function around; empty outside of functions."""
 
     def _add(self, node: ast.expr, kind: str, *after: ast.expr | str) -> None:
         before = _text(node)
@@ -257,7 +258,7 @@ def _is_bool(node: ast.expr) -> bool:
 
 
 def _text(node: ast.expr) -> str:
-    """The expression in one line; empty where it cannot be written so."""
+    """Return the expression in one line; empty if it cannot be written so."""
     try:
         text = ast.unparse(ast.fix_missing_locations(node))
         again = ast.parse(text, mode="eval").body
@@ -267,7 +268,7 @@ def _text(node: ast.expr) -> str:
 
 
 def _loaded(node: ast.expr) -> ast.expr:
-    """The same for what is assigned to, which is told from what is read."""
+    """Return the expression as one that is read, if it is one that is assigned to."""
     return ast.parse(f"({ast.unparse(node)})", mode="eval").body if hasattr(node, "ctx") else node
 
 
@@ -275,7 +276,7 @@ def _loaded(node: ast.expr) -> ast.expr:
 
 
 def sources(repository: Path) -> Mapping[str, Mapping[str, str]]:
-    """Package → file → text; the package's own files are those of `gate`."""
+    """Return package → file → text; files that are in no package are those of `gate`."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for path in sorted((repository / "gate").rglob("*.py")):
         file = path.relative_to(repository)
@@ -285,7 +286,7 @@ def sources(repository: Path) -> Mapping[str, Mapping[str, str]]:
 
 
 def shares(lines: Mapping[str, int], number: int) -> Mapping[str, int]:
-    """So many mutants in each package that they are in proportion to its lines."""
+    """Return how many mutants each package has, in proportion to its lines."""
     exact = {name: number * count / sum(lines.values()) for name, count in lines.items()}
     given = {name: int(share) for name, share in exact.items()}
     rest = sorted(exact, key=lambda name: (given[name] - exact[name], name))
@@ -295,7 +296,7 @@ def shares(lines: Mapping[str, int], number: int) -> Mapping[str, int]:
 
 
 def choose(found: Mapping[str, Mapping[str, str]], number: int, seed: int) -> list[Mutant]:
-    """Each kind is as likely as any other, and so is each place of a kind in a package."""
+    """Draw mutants: each kind is as likely as any other, and so is each place of a kind in a package."""
     lines = {package: sum(text.count("\n") for text in files.values()) for package, files in found.items()}
     chosen: list[Mutant] = []
     for package, share in sorted(shares(lines, number).items()):
@@ -356,11 +357,11 @@ def mutant():
     sys.__reached__ = reached
     return sys.__mutant__
 """
-"""What each changed module begins with, also for interpreters that know the standard library of Python 3.8 alone."""
+"""The beginning of each changed module. Some run where there is no more than the standard library of Python 3.8."""
 
 
 def rewritten(text: str, mutants: Iterable[Mutant], switches: Path) -> str:
-    """The module with all of its mutants in it, each of which is on when the switch says so; no line moves."""
+    """Return the module with all of its mutants in it, each of which is on when the switch says so; no line moves."""
     parts: list[tuple[tuple[int, int, int], bytes]] = []
     for mutant in mutants:
         opening = f"(({mutant.after}) if __mutant__({mutant.number}) else ("
@@ -378,7 +379,7 @@ def rewritten(text: str, mutants: Iterable[Mutant], switches: Path) -> str:
 
 
 def _after_the_head(text: str) -> int:
-    """Where the docstring and the imports from `__future__` end, in bytes."""
+    """Return the end of the docstring and of the imports from `__future__`, in bytes."""
     last = None
     for at, node in enumerate(ast.parse(text).body):
         doc = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -392,7 +393,7 @@ def _after_the_head(text: str) -> int:
 
 
 def copy(repository: Path, to: Path, mutants: Sequence[Mutant]) -> None:
-    """Copies the checkout and its environment, whose interpreter imports the copy's package wherever it is started."""
+    """Copy the checkout and its environment, whose interpreter imports the copy's package wherever it is started."""
     git = ["git", "-C", str(repository)]
     subprocess.run(["git", "clone", "--quiet", "--shared", str(repository), str(to)], check=True)
     for name in _names(git, "--deleted"):
@@ -426,7 +427,7 @@ def _names(git: Sequence[str], *options: str) -> list[str]:
 
 
 def copy_environment(repository: Path, to: Path) -> None:
-    """Links of the files of the virtual environment; those that say where it is, or where the package is, are new."""
+    """Link the files of the virtual environment, and write those anew that name its place or the package's."""
     environment = repository / ".venv" if (repository / ".venv").exists() else Path(sys.prefix)
     shutil.copytree(environment, to / ".venv", symlinks=True, copy_function=_link, dirs_exist_ok=True)
     [packages] = (to / ".venv/lib").glob("python*/site-packages")
@@ -458,7 +459,7 @@ def _link(source: str, target: str) -> None:
 
 @dataclass
 class Played:
-    """What came of tests that were run one after the other."""
+    """The outcome of tests that were run one after the other."""
 
     failed: list[int] = field(default_factory=list)
     late: int | None = None
@@ -517,7 +518,7 @@ class Lane:
         (self.switches / name).write_text(str(value))
 
     def play(self, active: int, tests: Sequence[int], limits: Mapping[int, float], *, stop: bool = True) -> Played:
-        """Runs the tests in this order, and no further than to the first that fails if ``stop`` says so."""
+        """Run the tests in this order, up to the first that fails if ``stop`` says so."""
         self.switch("active", active)
         order = {"active": active, "tests": list(tests), "stop": stop}
         (self.switches / "order").write_text(json.dumps(order))
@@ -549,7 +550,7 @@ class Lane:
                 return played
 
     def _told(self, seconds: float) -> Iterator[tuple[str, str]]:
-        """Lines as they come, as long as each comes within these seconds."""
+        """Yield lines as they come, as long as each comes within these seconds."""
         while True:
             while b"\n" not in self._unread:
                 if not select.select([self._answers], [], [], seconds)[0]:
@@ -565,7 +566,7 @@ class Lane:
 
 @dataclass
 class Record:
-    """What is known of the tests when no mutant is on."""
+    """The tests as they are when no mutant is on."""
 
     tests: list[str]
     reached: Mapping[int, set[int]]
@@ -582,7 +583,7 @@ class Record:
         return self.tests[test].partition("::")[0]
 
     def ordered(self, tests: Iterable[int], module: str) -> list[int]:
-        """File by file, those of the file that mirrors the module first, then those that take least."""
+        """Return them file by file: first the file that mirrors the module, then those that take least."""
         by_file: dict[str, list[int]] = defaultdict(list)
         for test in sorted(tests):
             by_file[self.file(test)].append(test)
@@ -596,7 +597,7 @@ class Record:
 
 
 def record(lanes: Sequence[Lane]) -> Record:
-    """Runs all tests once with no mutant, to see which places each reaches."""
+    """Run all tests once with no mutant, to see which places each reaches."""
     tests, users = lanes[0].tests, lanes[0].users
     for lane in lanes[1:]:
         if different := [one for one, other in zip(tests, lane.tests, strict=True) if one != other]:
@@ -634,7 +635,7 @@ def record(lanes: Sequence[Lane]) -> Record:
 
 
 def shared(lanes: Sequence[Lane], jobs: Iterable[Any], run: Any) -> list[Any]:
-    """Runs each job in whichever lane is free; the results are in the order of the jobs."""
+    """Run each job in whichever lane is free; the results are in the order of the jobs."""
     free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
     for lane in lanes:
         free.put(lane)
@@ -655,14 +656,14 @@ class Result:
     mutant: Mutant
     outcome: str
     tests: int = 0
-    """How many tests reach it."""
+    """The number of tests that reach it."""
     by: str = ""
     """The test that found it."""
     seconds: float = 0.0
 
 
 def judge(lane: Lane, mutant: Mutant, known: Record) -> Result:
-    """Puts the mutant in, and runs the tests that reach it until one finds it."""
+    """Switch the mutant on, and run the tests that reach it until one finds it."""
     began = time.monotonic()
     tests = known.ordered(known.reached.get(mutant.number, set()), mutant.file)
     found = _found(lane, mutant.number, tests, known)
@@ -689,7 +690,7 @@ def _found(lane: Lane, number: int, tests: Sequence[int], known: Record) -> str 
 
 
 def _found_from_the_start(lane: Lane, number: int, tests: Sequence[int], known: Record) -> str | None:
-    """The same in a process that has the mutant from its start, for what is worked out when modules are imported."""
+    """Run them in a process that has the mutant from its start, since it is reached while modules are imported."""
     fresh = Lane(lane.folder, lane.asked, number)
     try:
         at = {test: place for place, test in enumerate(fresh.tests)}
@@ -739,8 +740,19 @@ def survivors(results: Sequence[Result]) -> Iterator[str]:
             yield f"| {' | '.join(cells)} | {result.tests} |"
 
 
+def different(results: Sequence[Result], before: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each mutant that met another end before, or was not tried."""
+    names = ("file", "line", "kind", "before", "after")
+    earlier = {tuple(one[name] for name in names): one["outcome"] for one in before}
+    for result in results:
+        mutant = result.mutant
+        was = earlier.get(tuple(getattr(mutant, name) for name in names), "not tried")
+        if was != result.outcome:
+            yield f"{mutant.file}:{mutant.line} {mutant.kind}: {was} before, {result.outcome} now"
+
+
 def _code(text: str) -> str:
-    """An expression in a cell of a table, its middle left out where it is long."""
+    """Return an expression for a cell of a table, without its middle if it is long."""
     shown = text if len(text) <= 90 else f"{text[:45]} … {text[-40:]}"
     fence = "``" if "`" in shown else "`"
     return f"{fence}{shown}{fence}".replace("|", "\\|")
@@ -755,6 +767,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tests", nargs="+", default=(), help="Files and folders of tests; default: all.")
     parser.add_argument("--list", action="store_true", help="Show the mutants, and run nothing.")
     parser.add_argument("--json", type=Path, help="Keep all results here, also while they come.")
+    parser.add_argument("--against", type=Path, help="Say which mutants were found, or not, in an earlier --json.")
     parser.add_argument("--write", type=Path, help="Put the tables between the marks of this page.")
     given = parser.parse_args(argv)
     found = sources(given.repository)
@@ -768,6 +781,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     results = measure(given.repository.resolve(), mutants, given.json, given.tests)
     tables = {"mutants": table(results), "kinds": kinds(results), "survivors": survivors(results)}
     page.publish(tables, given.write)
+    if given.against is not None:
+        page.show(different(results, json.loads(given.against.read_text(encoding="utf-8"))["mutants"]))
     return 0
 
 

@@ -24,7 +24,7 @@ import pytest
 RECORD = -2
 PR_SET_CHILD_SUBREAPER = 36
 HOLDING = {"gate.metrics.custom.isolated", "tests.warm"}
-"""Modules whose caches hold processes: what they keep is not forgotten from test to test."""
+"""Modules whose caches hold processes, and are not cleared between tests."""
 
 
 class Session:
@@ -78,7 +78,7 @@ class Session:
         return True
 
     def _wait(self, child: int) -> int:
-        """Its exit code; what it leaves behind ends with it, as do those that others have left on the way."""
+        """Return the exit code of a fork, and end the processes that it leaves behind."""
         code = 0
         while True:
             with suppress(ChildProcessError):
@@ -123,7 +123,7 @@ class Session:
             os._exit(1)
 
     def _turn(self, active: int) -> None:
-        """What decides which mutant is on, in this process and in modules that it is yet to import."""
+        """Switch a mutant on, in this process and for modules that it is yet to import."""
         self._recording = active == RECORD
         switch: Any = sys.__reached__ if self._recording else active.__eq__  # type: ignore[attr-defined]
         sys.__mutant__ = switch  # type: ignore[attr-defined]
@@ -132,7 +132,7 @@ class Session:
                 module.__mutant__ = switch  # type: ignore[attr-defined]
 
     def _make_room(self, config: pytest.Config) -> None:
-        """A folder for temporary files that is removed once the fork has ended."""
+        """Make a folder for temporary files, which is removed once the fork has ended."""
         folder = self._temporary(os.getpid())
         folder.mkdir(mode=0o700)
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
@@ -140,7 +140,7 @@ class Session:
         del os.environ["PYTEST_DEBUG_TEMPROOT"]
 
     def _forget(self) -> None:
-        """A test that is run alone has no cache of another's."""
+        """Clear caches: a test that is run alone has none of another test's."""
         if not self._caches:
             for name, module in list(sys.modules.items()):
                 if name.split(".")[0] in ("gate", "tests") and name not in HOLDING:
@@ -155,7 +155,7 @@ class Session:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, object, object]:
-        """What a fixture reaches that outlives the test is reached by all tests that use it."""
+        """A place that a fixture of a wider scope reaches is reached by all tests that use the fixture."""
         before = self._now
         if fixturedef.scope != "function":
             self._say_test(_name(fixturedef))

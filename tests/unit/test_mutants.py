@@ -196,3 +196,13 @@ def test_survivors_are_shown_and_the_share_of_the_killed() -> None:
     shown = list(mutants.survivors(results))[2:]
     assert len(shown) == 2
     assert shown[0].startswith(f"| gate/a.py:{chosen[1].line} | {chosen[1].kind} | `{chosen[1].before}` | ")
+
+
+def test_two_states_of_the_tests_are_compared_mutant_by_mutant() -> None:
+    one, two, three = all_of(MODULE)[:3]
+    results = [mutants.Result(one, KILLED), mutants.Result(two, SURVIVED), mutants.Result(three, KILLED)]
+    before = [{**vars(mutant), "outcome": KILLED} for mutant in (one, two)]
+    assert list(mutants.different(results, before)) == [
+        f"gate/a.py:{two.line} {two.kind}: killed before, survived now",
+        f"gate/a.py:{three.line} {three.kind}: not tried before, killed now",
+    ]
