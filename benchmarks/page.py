@@ -132,7 +132,7 @@ def _command() -> str:
     """How this table was made, without where it was written to and what only this machine knows."""
     said, given = [], iter(sys.argv[1:])
     for word in given:
-        if word in ("--write", "--processes", "--data", "--peers", "--section"):
+        if word in ("--write", "--processes", "--data", "--peers", "--section", "--json", "--repository"):
             next(given, None)
         else:
             said.append(word)

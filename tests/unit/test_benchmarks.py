@@ -53,6 +53,9 @@ def test_the_pages_have_a_place_for_every_table() -> None:
     text = (REPOSITORY / "docs/evidence/world.md").read_text(encoding="utf-8")
     for name in ("history", "suites"):
         assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
+    text = (REPOSITORY / "docs/evidence/mutants.md").read_text(encoding="utf-8")
+    for name in ("mutants", "kinds", "survivors"):
+        assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
 
 
 def test_the_loop_that_tells_how_fast_a_machine_is_never_changes(monkeypatch: pytest.MonkeyPatch) -> None:
