@@ -238,7 +238,7 @@ def test_reports_say_which_reference_the_verdict_is_from() -> None:
     assert (both.decided_by, both.further[0].reference) == ("anchor", "anchor")
     result = result_of([both], Settings(), command="")
     second = load_report("markdown")(result).splitlines()[2]
-    assert "anchor" in second and "→ 0/60" in second
+    assert "anchor" in second
     assert "`aaaaaaa`" in second
     assert "bbbbbbb" not in second
     tests = ElementTree.fromstring(load_report("junit")(result).encode()).iter("testcase")
