@@ -55,7 +55,7 @@ DOUBTED = 0.7
 """A suite that nothing proves worse, and that a test alone keeps from PASS, is let go at this share of ``futile``."""
 SUSPECTED = 4.0
 """The baseline's agent is asked from so many times the p-value on from which a look blocks."""
-AGREES, LEANS, AGREES_TWICE = 0.5, 0.05, 0.25
+AGREES, LEANS, AGREES_TWICE = 0.8, 0.05, 0.25
 """The baseline's agent agrees with its record, if the p-value of its having fallen is above this: asked once, or asked
 twice. In between it leans away from its record, and is asked a second time, before that may block."""
 AGREES_IN_PARTS = 0.05

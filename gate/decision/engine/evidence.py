@@ -55,7 +55,7 @@ crashes.
 An unchanged agent is blocked less often, since most such agents pass at the first look."""
 BESIDE = 1.2
 """Looks with the baseline's trials of this job beside the stored ones have so many times the share of alpha. They count
-only where the baseline agrees with its record, which is independent of them and comes about in .78 of unchanged
+only where the baseline agrees with its record, which is independent of them and comes about in .76 of unchanged
 agents: so they add no more to the error than the looks do whose place they take."""
 FALSE_DISCOVERY = 0.10
 ZERO_TRIALS = 11

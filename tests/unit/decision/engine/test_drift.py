@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gate.decision.engine.drift import AGAIN, BOTH, LEVEL, QUARTERS, WHOLE, Check, next_check, parts_of
 from gate.decision.engine.evidence import gather, look_part
 from gate.decision.engine.rule import decide
-from gate.decision.engine.state import Config, Continue, Metric, Request, Round, State
+from gate.decision.engine.state import Config, Continue, Metric, Request, Round, Row, State
 from gate.model import Outcome, Side, Stage, StageKind
 from tests.unit.decision.numbers import bernoulli, drive, full, ids, rows, state
 
@@ -26,6 +26,12 @@ FELL = full({c: rows(float(i % 4 == 0)) for i, c in enumerate(CASES)})
 def beside(passes: float, tag: str = "concurrent", side: Side = Side.BASELINE, cases: Sequence[str] = CASES) -> Round:
     """Trials of which this share passes."""
     return Round(tag, side, {c: rows(float((i % 10) < 10 * passes)) for i, c in enumerate(CASES) if c in cases})
+
+
+def some(passing: int, seed: int) -> dict[str, list[Row]]:
+    """One trial of each case, of which so many pass."""
+    chosen = frozenset(Random(seed).sample(CASES, passing))
+    return {c: rows(float(c in chosen)) for c in CASES}
 
 
 def asked(step: object) -> tuple[str, ...]:
@@ -115,15 +121,15 @@ def test_a_drop_that_shows_against_the_baselines_agent_now_is_blocked() -> None:
 
 
 def test_the_record_counts_while_the_baselines_agent_agrees_with_it() -> None:
-    """From 60 % to 40 %, and 60 % again by the baseline's agent now: one trial of each case would not show it."""
-    fell = full({c: rows(float((i * 7) % 20 < 8)) for i, c in enumerate(CASES)})
-    agreeing = state(FLAKY, fell, beside(0.6), config=MATCH)
-    found = gather(agreeing)
-    assert found.checks[0].test.p > LEVEL * MATCH.alpha * WHOLE[0].share
+    """From 60 % to 40 %, and 60 % by the baseline's agent now, asked twice: those trials alone would not show it."""
+    fell, now = full(some(23, 0)), [Round("concurrent", Side.BASELINE, some(36, seed)) for seed in (100, 200)]
+    agreeing = state(FLAKY, fell, *now, config=MATCH)
+    known = zip(gather(agreeing).checks, (WHOLE[0], AGAIN), strict=True)
+    assert all(found.test.p > LEVEL * MATCH.alpha * step.share for found, step in known)
     answer = decide(agreeing)
     assert isinstance(answer, Outcome)
     assert (answer.verdict, answer.stage) == ("REGRESSION", Stage(StageKind.SUITE_LOOK, 1, confirmed=True))
-    both_fell = decide(replace(agreeing, rounds=(fell, beside(0.4))))
+    both_fell = decide(replace(agreeing, rounds=(fell, Round("concurrent", Side.BASELINE, some(24, 300)))))
     assert isinstance(both_fell, Outcome)
     assert (both_fell.verdict, both_fell.stage.kind) == ("INCONCLUSIVE", StageKind.DRIFTED)
 
