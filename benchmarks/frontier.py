@@ -37,12 +37,13 @@ class Point:
 
 
 ALWAYS = "always: stored trials only"
-CHOSEN = Point("**as it is**", drift.AGREES, drift.LEANS, drift.AGREES_TWICE, evidence.BESIDE)
+CHOSEN = Point(
+    "**p > .9 asked once, > .35 twice: the rule**", drift.AGREES, drift.LEANS, drift.AGREES_TWICE, evidence.BESIDE
+)
 POINTS = (
     Point("never", 2.0, 2.0, 2.0, 1.0),
-    Point("p > .8 asked once, > .5 twice", 0.8, 0.1, 0.5, 1.5),
-    Point("p > .6 asked once, > .25 twice", 0.6, 0.05, 0.25, 1.3),
     CHOSEN,
+    Point("p > .6 asked once, > .25 twice", 0.6, 0.05, 0.25, 1.2),
     Point("p > .2 asked once", 0.2, 0.2, 0.2, 1.2),
     Point(ALWAYS, drift.AGREES, drift.LEANS, drift.AGREES_TWICE, evidence.BESIDE),
 )

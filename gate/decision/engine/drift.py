@@ -38,24 +38,24 @@ class Check(Struct, frozen=True):
 QUARTERS = (
     Check(0, 1, 0.05, 1.1),
     Check(0, 1, 0.10, 0.8),
-    Check(0, 1, 0.05, 0.65),
-    Check(0, 1, 0.25, 0.4),
+    Check(0, 1, 0.05, 0.6),
+    Check(0, 1, 0.25, 0.35),
 )
 """The baseline's agent alone, a quarter of the cases at a time: first those that were steadiest when they were stored.
 The first of them alone lets nothing go."""
-WHOLE = (Check(0, 1, 0.45, 0.4),)
+WHOLE = (Check(0, 1, 0.45, 0.35),)
 """The same at once, in a suite that is too small to be divided."""
-AGAIN = Check(0, 1, 0.10, 0.35)
+AGAIN = Check(0, 1, 0.10, 0.3)
 """The baseline's agent alone in every case once more, where it may agree with its record, or may not."""
 BOTH = Check(1, 1, 0.45, 0.0)
 """Both sides once more, where it fell."""
 LEAST_CLEAR = 0.1
 """Nothing is cleared by a smaller p-value."""
-DOUBTED = 0.7
+DOUBTED = 0.65
 """A suite that nothing proves worse, and that a test alone keeps from PASS, is let go at this share of ``futile``."""
 SUSPECTED = 4.0
 """The baseline's agent is asked from so many times the p-value on from which a look blocks."""
-AGREES, LEANS, AGREES_TWICE = 0.8, 0.05, 0.25
+AGREES, LEANS, AGREES_TWICE = 0.9, 0.05, 0.35
 """The baseline's agent agrees with its record, if the p-value of its having fallen is above this: asked once, or asked
 twice. In between it leans away from its record, and is asked a second time, before that may block."""
 AGREES_IN_PARTS = 0.05

@@ -53,9 +53,9 @@ CASES_SHARE = 0.15
 """Share of alpha for the case e-values, at any time. With looks and repeats 0.90: the rest is for the confirmation of
 crashes.
 An unchanged agent is blocked less often, since most such agents pass at the first look."""
-BESIDE = 1.2
+BESIDE = 1.3
 """Looks with the baseline's trials of this job beside the stored ones have so many times the share of alpha. They count
-only where the baseline agrees with its record, which is independent of them and comes about in .76 of unchanged
+only where the baseline agrees with its record, which is independent of them and comes about in .65 of unchanged
 agents: so they add no more to the error than the looks do whose place they take."""
 FALSE_DISCOVERY = 0.10
 ZERO_TRIALS = 11
