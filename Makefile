@@ -114,6 +114,7 @@ slow: $(VENV)/.tested
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/simulate.py --write docs/evidence/decision.md
+	$(BIN)/python benchmarks/frontier.py --write docs/evidence/decision.md
 	$(BIN)/python benchmarks/assumptions.py --write docs/evidence/decision.md
 	$(BIN)/python benchmarks/recorded.py --write docs/evidence/decision.md
 	$(BIN)/python benchmarks/rules.py --write docs/evidence/decision.md

@@ -276,6 +276,8 @@ class Target:
 FALSE_NAMES, FALSE_BOUNDS = 0.10, 0.05
 FALSE_ALARM = 0.02
 """Every world without drift in which nothing got worse is held to this."""
+DRIFTED = 0.065
+"""Of unchanged agents whose provider moved, where the base can be run: three times alpha, and what chance adds."""
 TARGETS: Mapping[str, Target] = {
     "typical, N = 30, unchanged": Target(FALSE_ALARM, inconclusive_at_most=0.08),
     "typical, N = 100, unchanged": Target(FALSE_ALARM, runs_at_most=1.6),
@@ -290,8 +292,12 @@ TARGETS: Mapping[str, Target] = {
     "typical, N = 100, −10 points": Target(blocked_at_least=0.92),
     "typical, N = 30, −10 points": Target(blocked_at_least=0.60),
     "kb = 15, −5 points": Target(blocked_at_least=0.85),
-    "drift −2 points, base can be run": Target(0.02, runs_at_most=1.5),
-    "drift −4 points, base can be run": Target(0.03, runs_at_most=1.5),
+    "kb = 5, base can be run, 1 case broke": Target(blocked_at_least=0.99, runs_at_most=1.35),
+    "kb = 5, base can be run, −5 points": Target(blocked_at_least=0.60, runs_at_most=3.3),
+    "kb = 5, N = 30, base can be run, −10 points": Target(blocked_at_least=0.60, runs_at_most=3.3),
+    "drift −2 points, base can be run": Target(DRIFTED, runs_at_most=2.0),
+    "drift −4 points, base can be run": Target(DRIFTED, runs_at_most=2.0),
+    "drift −8 points, base can be run": Target(DRIFTED, runs_at_most=2.0),
 }
 
 

@@ -285,5 +285,7 @@ def test_a_first_calibration_corrects_once_it_is_merged(judged: Project, stub: J
     calibrate(judged)
     assert shown(judged)[0]["verdict"] == "pass"
     suite, row = shown(judged, "--rules-from", "main")
-    assert (suite["verdict"], row["judge"]) == ("below_threshold", None), "thirty of forty, where nine of ten are wanted"
+    assert (suite["verdict"], row["judge"]) == ("below_threshold", None), (
+        "thirty of forty, where nine of ten are wanted"
+    )
     assert any("its calibration corrects its scores once it is merged" in line for line in suite["warnings"])

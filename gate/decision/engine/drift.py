@@ -9,7 +9,16 @@ from random import Random
 from msgspec import Struct
 
 from gate.decision.engine.coupled import ComparedTrials
-from gate.decision.engine.evidence import CaseEvidence, Checked, Evidence, blocking_metrics, look_part, test_rows
+from gate.decision.engine.evidence import (
+    Beside,
+    CaseEvidence,
+    Evidence,
+    answers_now,
+    blocking_metrics,
+    live_cases,
+    look_part,
+    test_rows,
+)
 from gate.decision.engine.state import CONCURRENT, Config, Request, Row
 from gate.model import Side
 
@@ -22,49 +31,53 @@ class Check(Struct, frozen=True):
     share: float
     """Of the check's error budget; the shares add up to 1."""
     futile: float
-    """From this p-value on a drop of the candidate alone is out of sight, and no further step is run."""
-    futile_moved: float
-    """The same where the baseline's agent itself is worse than it was when it was stored."""
+    """From this p-value on a drop against the baseline's agent as it is now is out of sight, and no further step is
+    run; not where that agrees with its record."""
 
 
 QUARTERS = (
-    Check(0, 1, 0.05, 1.1, 0.8),
-    Check(0, 1, 0.10, 0.6, 0.4),
-    Check(0, 1, 0.05, 0.5, 0.35),
-    Check(0, 1, 0.30, 0.35, 0.25),
+    Check(0, 1, 0.05, 1.1),
+    Check(0, 1, 0.10, 0.8),
+    Check(0, 1, 0.05, 0.6),
+    Check(0, 1, 0.25, 0.35),
 )
 """The baseline's agent alone, a quarter of the cases at a time: first those that were steadiest when they were stored.
-The first of them alone lets nothing go that is proven."""
-WHOLE = (Check(0, 1, 0.5, 0.35, 0.25),)
+The first of them alone lets nothing go."""
+WHOLE = (Check(0, 1, 0.45, 0.35),)
 """The same at once, in a suite that is too small to be divided."""
-BOTH = (Check(1, 1, 0.25, 0.1, 0.08), Check(1, 1, 0.25, 0.0, 0.0))
-DOUBTED = 0.33
+AGAIN = Check(0, 1, 0.10, 0.3)
+"""The baseline's agent alone in every case once more, where it may agree with its record, or may not."""
+BOTH = Check(1, 1, 0.45, 0.0)
+"""Both sides once more, where it fell."""
+LEAST_CLEAR = 0.1
+"""Nothing is cleared by a smaller p-value."""
+DOUBTED = 0.65
 """A suite that nothing proves worse, and that a test alone keeps from PASS, is let go at this share of ``futile``."""
+SUSPECTED = 4.0
+"""The baseline's agent is asked from so many times the p-value on from which a look blocks."""
+AGREES, LEANS, AGREES_TWICE = 0.9, 0.05, 0.35
+"""The baseline's agent agrees with its record, if the p-value of its having fallen is above this: asked once, or asked
+twice. In between it leans away from its record, and is asked a second time, before that may block."""
+AGREES_IN_PARTS = 0.05
+"""The same of the other statistics: a few cases that fell far, or a fall that steady cases share."""
 REPEATED_SHARE, REPEATED_FUTILE = 0.2, 0.15
 """The same of cases that were asked again and proved a drop together, by repeats of both sides: no trial is added."""
 LEVEL = 2.5
 """In shares of alpha: the most often that the steps of the check confirm a drop of a change which is no worse than the
 baseline's agent is *now*, whatever happened since the baseline was stored. Repeats of both sides have
-``REPEATED_SHARE`` of it beside them, and go on to the steps where they leave it open: 3 alpha together. With nothing
-happened a block has to come through both tests."""
-MOVED = 0.05
-"""From this p-value down the baseline's agent is taken to be worse than it was. It only ends a check early."""
+``REPEATED_SHARE`` of it beside them, and go on to the steps where they leave it open."""
 LEAST_PART = 10
 """Fewer cases do not show whether the baseline's agent is there at all."""
 LEAST_DIVIDED = 20
 """Below this many cases a part of them says little."""
 
 
-def next_check(evidence: Evidence, config: Config, *, alone: bool = False) -> tuple[Request, ...]:
-    """The trials of the next step; empty where none can be run, or is affordable.
-
-    ``alone``: only a step of the baseline's agent alone.
-    """
-    done, steps = len(evidence.checks), steps_of(evidence)
-    if not config.can_run or config.rerun != "match" or done >= len(steps) - (len(BOTH) if alone else 0):
+def next_check(evidence: Evidence, config: Config) -> tuple[Request, ...]:
+    """The trials of the next step; empty where none is needed, can be run, or is affordable."""
+    step = _next_step(evidence)
+    if not config.can_run or config.rerun != "match" or step is None:
         return ()
-    step = steps[done]
-    cases = _live(evidence) if step.candidate else _unasked(evidence)
+    cases = _unasked(evidence) if step not in (AGAIN, BOTH) else live_cases(evidence)
     if not cases:
         return ()
     sides = ((Side.BASELINE, step.baseline), (Side.CANDIDATE, step.candidate))
@@ -73,14 +86,38 @@ def next_check(evidence: Evidence, config: Config, *, alone: bool = False) -> tu
     return requests if affordable else ()
 
 
-def steps_of(evidence: Evidence) -> Sequence[Check]:
-    """All steps of a check of this suite; one of larger parts, as in records of earlier versions, goes on so."""
-    cases = len(_live(evidence))
+def _next_step(evidence: Evidence) -> Check | None:
+    """The step that may tell more: parts of the suite until every case was asked, then all of it."""
+    if not _asked_all(evidence):
+        return parts_of(evidence)[len(evidence.checks)]
+    if not _record_proves(evidence):
+        return None  # only a further epoch of the change could prove a drop
+    if evidence.checks[-1].rounds == 1 and evidence.beside and agrees(evidence.beside[-1], leaning=True):
+        return AGAIN
+    return None if any(found.paired for found in evidence.checks) else BOTH
+
+
+def _asked_all(evidence: Evidence) -> bool:
+    return bool(evidence.checks) and evidence.checks[-1].rounds > 0
+
+
+def _step_of(evidence: Evidence, number: int) -> Check:
+    """The step that this one of the evidence was."""
+    found = evidence.checks[number]
+    if found.paired:
+        return BOTH
+    parts = parts_of(evidence)
+    return parts[number] if number < len(parts) else AGAIN
+
+
+def parts_of(evidence: Evidence) -> Sequence[Check]:
+    """The steps until every case was asked; where those of a record are larger, as by earlier versions, so many."""
+    cases = len(live_cases(evidence))
     if evidence.checks[0].cases >= cases if evidence.checks else not _is_divided(evidence):
-        return (*WHOLE, *BOTH)
+        return WHOLE
     asked_all = (i for i, check in enumerate(evidence.checks[: len(QUARTERS)]) if check.cases >= cases)
     last = next(asked_all, math.ceil(cases / _part(cases)) - 1)
-    return (*QUARTERS[:last], QUARTERS[-1], *BOTH)
+    return (*QUARTERS[:last], QUARTERS[-1])
 
 
 def _part(cases: int) -> int:
@@ -93,19 +130,14 @@ def went_live(evidence: Evidence) -> bool:
     return any(case.live for case in evidence.cases.values())
 
 
-def _live(evidence: Evidence) -> tuple[str, ...]:
-    """The cases that a drift can show in: not everything of them was answered from recordings."""
-    return tuple(case.id for case in evidence.cases.values() if case.live)
-
-
 def _is_divided(evidence: Evidence) -> bool:
-    return len(_live(evidence)) >= LEAST_DIVIDED and not evidence.state.clusters
+    return len(live_cases(evidence)) >= LEAST_DIVIDED and not evidence.state.clusters
 
 
 def _unasked(evidence: Evidence) -> tuple[str, ...]:
     """The cases of a step of the baseline's agent alone: chosen by what was stored, never by what the change did."""
     asked = evidence.fresh.get(Side.BASELINE, {})
-    order = list(_live(evidence))
+    order = list(live_cases(evidence))
     left = [case_id for case_id in order if case_id not in asked]
     if not _is_divided(evidence):
         return tuple(left)
@@ -121,25 +153,56 @@ def _stored_rate(evidence: Evidence, case_id: str) -> float:
     return sum(known) / len(known) if known else 0.0
 
 
-def answers_now(evidence: Evidence) -> bool:
-    """Whether the baseline's agent was measured in this job in most of the cases that it was asked: one that is down
-    says nothing of a drift."""
-    asked = evidence.fresh.get(Side.BASELINE, {})
-    return 2 * sum(bool(case.now) for case in evidence.cases.values() if case.id in asked) > len(asked)
-
-
 def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
     """Whether the drop shows against what the baseline's agent does now; None while that is open.
 
-    ``doubted``: nothing proved one.
+    Where that agent agrees with its record, the record counts beside it. Where it fell, the change has to be worse than
+    it is now.
+
+    ``doubted``: nothing proved a drop.
     """
+    proven = _record_proves(evidence)
+    if proven and any(agrees(known) for known in evidence.beside):
+        return True
     level = LEVEL * evidence.state.config.alpha
-    for check, found in zip(steps_of(evidence), evidence.checks, strict=False):
-        if found.test.p <= level * check.share:
+    for number, found in enumerate(evidence.checks):
+        step = _step_of(evidence, number)
+        if proven and found.test.p <= level * step.share:
             return True
-        if found.test.p >= _futile(check, found) * (DOUBTED if doubted else 1):
+        if found.rounds and evidence.beside and agrees(evidence.beside[-1], leaning=True):
+            continue
+        if found.test.p >= step.futile * (DOUBTED if doubted else 1):
             return False
     return None
+
+
+def suspected(evidence: Evidence) -> bool:
+    """Whether the newest look comes near to a proof."""
+    look = evidence.last_look
+    return look is not None and look.test.p <= SUSPECTED * look.threshold
+
+
+def cleared(evidence: Evidence) -> bool:
+    """Whether what no look proves, but a test suggests, is no matter: the change is not worse than the baseline's agent
+    is now."""
+    known = bool(evidence.checks) and answers_now(evidence) and evidence.checks[-1].test.p >= LEAST_CLEAR
+    return known and confirmed(evidence, doubted=not suspected(evidence)) is False
+
+
+def agrees(known: Beside, *, leaning: bool = False) -> bool:
+    """Whether the baseline's agent does now what it did when it was stored, as far as its trials can tell.
+
+    ``leaning``: or may, and a second trial of each case would tell.
+    """
+    moved, asked_once = known.moved, known.rounds == 1
+    least = LEANS if leaning and asked_once else AGREES if asked_once else AGREES_TWICE
+    parts = (moved.p_concentrated, 1.0 if moved.p_shift is None else moved.p_shift)
+    return moved.p_mean > least and min(parts) > AGREES_IN_PARTS
+
+
+def _record_proves(evidence: Evidence) -> bool:
+    """Whether the change is proven worse than the record, alone or with the baseline's trials of this job beside it."""
+    return evidence.proof is not None or any(known.look.blocks for known in evidence.beside)
 
 
 def repeats_confirmed(evidence: Evidence) -> bool | None:
@@ -177,7 +240,3 @@ def _by_age(case: CaseEvidence, newest: Sequence[int]) -> tuple[list[Row], list[
     places.update(range(case.before_job, len(case.before)))
     new = [row for place, row in enumerate(case.before) if place in places]
     return new, [row for place, row in enumerate(case.before) if place not in places]
-
-
-def _futile(check: Check, found: Checked) -> float:
-    return check.futile_moved if found.moved.p <= MOVED else check.futile

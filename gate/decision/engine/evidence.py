@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from statistics import fmean, variance
 
 from msgspec import Struct, field
@@ -21,6 +22,7 @@ from gate.decision.engine.state import (
     Config,
     Metric,
     Partner,
+    Round,
     Row,
     State,
     margin_of,
@@ -51,10 +53,17 @@ CASES_SHARE = 0.15
 """Share of alpha for the case e-values, at any time. With looks and repeats 0.90: the rest is for the confirmation of
 crashes.
 An unchanged agent is blocked less often, since most such agents pass at the first look."""
+BESIDE = 1.3
+"""Looks with the baseline's trials of this job beside the stored ones have so many times the share of alpha. They count
+only where the baseline agrees with its record, which is independent of them and comes about in .65 of unchanged
+agents: so they add no more to the error than the looks do whose place they take."""
 FALSE_DISCOVERY = 0.10
 ZERO_TRIALS = 11
 """Failing trials in a row, of a case that always passed, that keep a suite from PASS even where its baseline is too
 thin for a proof. One that passes half the time does so once in two thousand."""
+COLLAPSED_FROM, COLLAPSED_P = 0.5, 0.05
+"""A metric of which all values are the worst has collapsed, if the baseline's mean is at least this, or chance alone
+shows so much as seldom as this."""
 TINY_BY_CHANCE = 0.2
 """Of so few cases the interval says nothing. They pass unless chance alone shows as much less often than this."""
 
@@ -85,6 +94,8 @@ class CaseEvidence(Struct):
     looked_before: int = 0
     """How many of ``before`` earlier looks have seen."""
     looked_full: int = 0
+    looked_at: list[int] = field(default_factory=list)
+    """How many of ``full`` each look so far has seen."""
     links: list[Partner | None] = field(default_factory=list)
     """Of each of ``full``, the trial of ``before`` that it was coupled with."""
     coupled: Coupled = Coupled()
@@ -175,10 +186,25 @@ class Checked(Struct, frozen=True):
 
     cases: int
     """In which the baseline's agent was run in this job."""
+    rounds: int
+    """How often it was asked every case of which anything was not replayed."""
+    paired: bool
+    """Whether the step is of both sides."""
     test: JointTest
     """The candidate's trials against those."""
     moved: JointTest
     """Those against the stored ones."""
+
+
+class Beside(Struct, frozen=True):
+    """What the record says once the baseline's agent was asked every case in this job, and so lies beside it."""
+
+    look: Look
+    """The looks so far, with the baseline's trials of this job among those that were there before."""
+    moved: PerMetricTest
+    """Whether the baseline's agent is worse than its record, in the metric in which ``look`` is clearest."""
+    rounds: int
+    """How often the baseline's agent was asked every case."""
 
 
 class Bound(Struct, frozen=True):
@@ -219,6 +245,7 @@ class Evidence(Struct, dict=True):
     weights: list[float] = field(default_factory=list)
     """Of each look, that of what was new in it."""
     spent: list[float] = field(default_factory=list)
+    """Of each look with something new in it, what it may add to the error."""
     repeats: AskedAgain = field(default_factory=AskedAgain)
     """Of the cases that failed in an epoch and are asked again together."""
     repeats_now: float | None = None
@@ -231,11 +258,10 @@ class Evidence(Struct, dict=True):
     """The stage at which the cases' own evidence first proved one."""
     checks: list[Checked] = field(default_factory=list)
     """After each step of a check for drift."""
+    beside: list[Beside] = field(default_factory=list)
+    """After each of those steps, and each later look, from when the baseline's agent was asked every case."""
     fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
     """The trials of checks by side; of a record of ``rerun: concurrent`` they stand alone."""
-    paired_checks: int = 0
-    """Steps of a check that are of both sides."""
-    check_rounds: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
 
     @cached_property
@@ -292,7 +318,7 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
     evidence = _paired(state, orient)
     shares = look_shares(state.config, repeated=_repeats_failing(evidence))
     whole = _one_look(state)
-    for round_ in state.rounds:
+    for round_, following in zip_longest(state.rounds, state.rounds[1:]):
         before = evidence.epochs
         trials = {c: [orient(row) for row in t] for c, t in round_.trials.items()}
         _add(evidence, round_.tag, round_.side, trials, round_.links)
@@ -300,18 +326,25 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
             share = sum(shares.get(j, 0.0) for j in range(before + 1, evidence.epochs + 1))
             if share:
                 _look(evidence, share, known)
+                _look_beside(evidence, known)
             _pick(evidence)
         if round_.tag == CONFIRM:
             if round_.side is Side.CANDIDATE:
                 _repeat(evidence, trials, round_.links)
             elif evidence.repeats_now is None and evidence.proof and evidence.proof.kind is StageKind.REPEATS:
                 evidence.repeats_now = _repeated_now(evidence)
-        if round_.tag == CONCURRENT:
-            _check(evidence, known)
+        if round_.tag == CONCURRENT and not _awaits_candidate(round_, following):
+            _check(evidence, known, paired=round_.side is Side.CANDIDATE)
         _weigh(evidence)
     if whole and evidence.epochs:
         _look(evidence, ONE_LOOK_SHARE, known)
     return evidence
+
+
+def _awaits_candidate(round_: Round, following: Round | None) -> bool:
+    """Whether this is the baseline's half of a step of a check, and the candidate's comes next."""
+    paired = following is not None and following.tag == CONCURRENT and following.side is Side.CANDIDATE
+    return paired and round_.side is Side.BASELINE
 
 
 def _one_look(state: State) -> bool:
@@ -410,9 +443,7 @@ def _add(
 ) -> None:
     evidence.runs[side] += sum(map(len, trials.values()))
     if tag == CONCURRENT:
-        evidence.check_rounds[side] += 1
         fresh = evidence.fresh.setdefault(side, {})
-        evidence.paired_checks += side is Side.BASELINE and any(case_id in fresh for case_id in trials)
         for case_id, rows in trials.items():
             fresh.setdefault(case_id, []).extend(rows)
             if case_id in evidence.cases:
@@ -539,22 +570,24 @@ def _repeated_now(evidence: Evidence) -> float | None:
     return repeats_p(tuple(cases)) if alike else None
 
 
-def _check(evidence: Evidence, known: Looks | None) -> None:
+def _check(evidence: Evidence, known: Looks | None, *, paired: bool) -> None:
     """A test of the candidate against what the baseline's agent does in this job, once a step of the check is complete.
 
     No case was picked for it by what the change did, so with a provider that moved both, or a baseline that was stored
     on a lucky day, every labelling is equally likely. Labels of stored trials stay: they say which cases are steady.
     """
-    if evidence.check_rounds[Side.CANDIDATE] < evidence.paired_checks:
-        return  # the other side of this step is still to come
-    step = evidence.check_rounds[Side.BASELINE]
+    step = len(evidence.checks) + 1
     keys = (-step, Side.BASELINE), (-step, Side.CANDIDATE)
     tests = [known.get(key) for key in keys] if known is not None else [None, None]
     found = tests[0] or _against_now(evidence, step)
     moved = tests[1] or _against_stored(evidence, step)
     if known is not None:
         known.update(zip(keys, (found, moved), strict=True))
-    evidence.checks.append(Checked(sum(bool(c.now) for c in evidence.cases.values()), found, moved))
+    asked = evidence.fresh.get(Side.BASELINE, {})
+    rounds = min((len(asked.get(case_id, ())) for case_id in live_cases(evidence)), default=0)
+    cases = sum(bool(case.now) for case in evidence.cases.values())
+    evidence.checks.append(Checked(cases, rounds, paired, found, moved))
+    _look_beside(evidence, known)
 
 
 def _against_now(evidence: Evidence, step: int) -> JointTest:
@@ -578,6 +611,63 @@ def _against_stored(evidence: Evidence, step: int) -> JointTest:
     return test_rows(pairs, blocking_metrics(evidence), seed, evidence.state.config.alpha, evidence.units)
 
 
+def live_cases(evidence: Evidence) -> tuple[str, ...]:
+    """The cases that a drift can show in: not everything of them was answered from recordings."""
+    return tuple(case.id for case in evidence.cases.values() if case.live)
+
+
+def answers_now(evidence: Evidence) -> bool:
+    """Whether the baseline's agent was measured in this job in most of the cases that it was asked: one that is down
+    says nothing of a drift."""
+    asked = evidence.fresh.get(Side.BASELINE, {})
+    return 2 * sum(bool(case.now) for case in evidence.cases.values() if case.id in asked) > len(asked)
+
+
+def _look_beside(evidence: Evidence, known: Looks | None) -> None:
+    """The looks anew, with the baseline's trials of this job beside the stored ones; once it was asked every case.
+
+    If nothing changed and nothing moved, the order of stored trials and those of this job says nothing of whether the
+    candidate's are worse than both. So these looks are independent of the test whether the baseline moved.
+    """
+    rounds = evidence.checks[-1].rounds if evidence.checks else 0
+    if not rounds or not evidence.looks or not answers_now(evidence):
+        return
+    cases = list(evidence.cases.values())
+    before = [[*case.before[: case.before_job], *case.now] for case in cases]
+    parts: list[LookPart] = []
+    weights: list[float] = []
+    spent: list[float] = []
+    for j, look in enumerate(evidence.looks):
+        start, end = [case.looked_at[j - 1] if j else 0 for case in cases], [case.looked_at[j] for case in cases]
+        sizes = [(e - s, len(rows), s) for s, e, rows in zip(start, end, before, strict=True)]
+        pairs = [
+            compared(case.full[:e], case.links[:e], s, rows)
+            for case, s, e, rows in zip(cases, start, end, before, strict=True)
+        ]
+        weight, blocking = _weight(sizes), _comparable(evidence, pairs)
+        if not weight or not blocking:
+            continue
+        weights.append(weight)
+        spent.append(look.spent * BESIDE)
+        level = nominal_level(tuple(spent), tuple(weights))
+        key = (-1000 * rounds - j, Side.CANDIDATE)
+        test = known.get(key) if known is not None else None
+        if test is None:
+            test = test_rows(pairs, blocking, f"{evidence.state.seed}:beside {rounds} {j}", level, evidence.units)
+        if known is not None:
+            known[key] = test
+        tested = (evidence.state.metrics[m].name for m in blocking)
+        parts.append(LookPart(weight, dict(zip(tested, test.metrics, strict=True)), test))
+    names = evidence.looks[-1].names
+    moved = evidence.checks[-1].moved.metrics
+    if not parts or len(moved) != len(names):
+        return
+    test = _combined(parts, names)
+    clearest = min(range(len(names)), key=lambda m: test.metrics[m].p_adjusted)
+    look = Look(evidence.epochs, names, test, level, spent[-1])
+    evidence.beside.append(Beside(look, moved[clearest], rounds))
+
+
 class NewTrials(Struct, frozen=True):
     """What one side has run since the last look."""
 
@@ -597,6 +687,7 @@ def _new_parts(evidence: Evidence) -> list[NewTrials]:
     found = [_new_baseline(evidence), _new_candidate(evidence)]
     for case in evidence.cases.values():
         case.looked_before, case.looked_full = len(case.before), len(case.full)
+        case.looked_at.append(case.looked_full)
     return [part for part in found if part.weight > 0 and part.blocking]
 
 
@@ -731,6 +822,34 @@ def _weigh(evidence: Evidence) -> None:
         kind = StageKind.CASE_RERUNS if evidence.waves else StageKind.CASES_AT_PASS
         evidence.case_proof = Stage(kind, 0 if evidence.waves else evidence.epochs)
         evidence.proof = evidence.proof or evidence.case_proof
+
+
+# --- collapse -------------------------------------------------------------------------------------
+
+
+def collapsed(evidence: Evidence) -> tuple[str, ...]:
+    """The blocking metrics from 0 to 1 of which every value of the candidate's epochs is the worst, where the
+    baseline's were not: no suite passes with one, however few its cases are."""
+    return tuple(
+        metric.name
+        for m, metric in enumerate(evidence.state.metrics)
+        if metric.blocks_regression and metric.kind != "positive" and _has_collapsed(evidence, m)
+    )
+
+
+def _has_collapsed(evidence: Evidence, m: int) -> bool:
+    worst = 0.0 if evidence.state.metrics[m].direction is Direction.HIGHER else -1.0
+    pairs = [
+        ([v for row in case.full if (v := row[m]) is not None], [v for row in case.before if (v := row[m]) is not None])
+        for case in evidence.cases.values()
+    ]
+    now, before = ([value for pair in pairs for value in pair[side]] for side in (0, 1))
+    if not now or not before or max(now) > worst:
+        return False
+    counts = [
+        (0, len(here), sum(value > worst for value in there), len(there)) for here, there in pairs if here and there
+    ]
+    return fmean(before) - worst >= COLLAPSED_FROM or stratified_fisher_less(counts) <= COLLAPSED_P
 
 
 # --- the certificate ------------------------------------------------------------------------------

@@ -8,8 +8,16 @@ from typing import Literal
 from msgspec.structs import replace
 
 from gate.decision.engine.coupled import ComparedTrials
-from gate.decision.engine.drift import answers_now, confirmed, moved_before, next_check, repeats_confirmed, went_live
-from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
+from gate.decision.engine.drift import (
+    cleared,
+    confirmed,
+    moved_before,
+    next_check,
+    repeats_confirmed,
+    suspected,
+    went_live,
+)
+from gate.decision.engine.evidence import Evidence, Looks, answers_now, blocking_metrics, collapsed, gather, test_rows
 from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_naming, next_pass, next_wave
 from gate.decision.engine.state import Continue, Round, Row, State
 from gate.decision.engine.summary import summary
@@ -50,6 +58,8 @@ def decide(state: State, known: Looks | None = None) -> Step:
         if naming and not evidence.fresh:
             return Continue(naming, "name the broken cases")
         return _against_now(evidence, evidence.proof)
+    if evidence.checks and confirmed(evidence):
+        return _proven_beside(evidence)
     if not _screened(evidence):
         requests = next_pass(evidence, config)
         return (
@@ -61,7 +71,7 @@ def decide(state: State, known: Looks | None = None) -> Step:
         return Continue(wave, "confirm")
     if _certified(evidence, final=False):
         return _passed(evidence)
-    if _doubtful(evidence) and (check := next_check(evidence, config, alone=True)):
+    if _doubtful(evidence) and (check := next_check(evidence, config)):
         return Continue(check, "tell the change from a drift")
     if more := next_pass(evidence, config):
         return Continue(more, "another pass")
@@ -91,12 +101,13 @@ def _screened(evidence: Evidence) -> bool:
 def _certified(evidence: Evidence, *, final: bool) -> bool:
     """Whether every blocking metric's loss is bounded, no test suggests a drop, and no case has to be named.
 
-    What a test suggests is no matter where the change is not worse than the baseline's agent is now.
+    What a test suggests is no matter where the change is not worse than the baseline's agent is now. Where a metric
+    collapsed, nothing is certified: few cases prove little, and a pass would hide all that there is to lose.
     """
     look = evidence.last_look
-    if look is None or not _bounded(evidence):
+    if look is None or not _bounded(evidence) or collapsed(evidence):
         return False
-    if evidence.checks and confirmed(evidence, doubted=True) is False:
+    if cleared(evidence):
         return True
     if final:
         return look.test.p > FINAL_P
@@ -112,13 +123,14 @@ def _bounded(evidence: Evidence) -> bool:
 
 
 def _doubtful(evidence: Evidence) -> bool:
-    """Whether a test alone stands in the way of PASS, and a look at the baseline's agent now may clear it.
+    """Whether a drop is suspected, or a test alone stands in the way of PASS, and the baseline's agent now may tell.
 
-    That costs half an epoch or one, where another epoch of the change would leave a drift in doubt.
+    That costs an epoch at most, where another epoch of the change would leave a drift in doubt.
     """
     state = evidence.state
     open_ = evidence.last_look is not None and state.config.exact_epochs is None and not state.frozen
-    return open_ and _bounded(evidence) and confirmed(evidence, doubted=True) is None
+    near = suspected(evidence)
+    return open_ and (near or _bounded(evidence)) and confirmed(evidence, doubted=not near) is None
 
 
 def _passed(evidence: Evidence) -> Outcome:
@@ -161,6 +173,13 @@ def _checked(evidence: Evidence, proof: Stage) -> Step:
     if found:
         return _outcome(evidence, "REGRESSION", replace(proof, confirmed=True))
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
+
+
+def _proven_beside(evidence: Evidence) -> Outcome:
+    """What no look at the record alone proves, and a look with the baseline's trials of this job beside it does."""
+    look = next(known.look for known in evidence.beside if known.look.blocks)
+    evidence.looks[-1] = look
+    return _outcome(evidence, "REGRESSION", Stage(StageKind.SUITE_LOOK, look.epochs, confirmed=True))
 
 
 def _against_newest(evidence: Evidence, proof: Stage) -> Outcome:

@@ -8,10 +8,10 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.engine.drift import BOTH, QUARTERS, WHOLE, Check, next_check, steps_of
+from gate.decision.engine.drift import AGAIN, BOTH, LEVEL, QUARTERS, WHOLE, Check, next_check, parts_of
 from gate.decision.engine.evidence import gather, look_part
 from gate.decision.engine.rule import decide
-from gate.decision.engine.state import Config, Continue, Metric, Request, Round, State
+from gate.decision.engine.state import Config, Continue, Metric, Request, Round, Row, State
 from gate.model import Outcome, Side, Stage, StageKind
 from tests.unit.decision.numbers import bernoulli, drive, full, ids, rows, state
 
@@ -26,6 +26,12 @@ FELL = full({c: rows(float(i % 4 == 0)) for i, c in enumerate(CASES)})
 def beside(passes: float, tag: str = "concurrent", side: Side = Side.BASELINE, cases: Sequence[str] = CASES) -> Round:
     """Trials of which this share passes."""
     return Round(tag, side, {c: rows(float((i % 10) < 10 * passes)) for i, c in enumerate(CASES) if c in cases})
+
+
+def some(passing: int, seed: int) -> dict[str, list[Row]]:
+    """One trial of each case, of which so many pass."""
+    chosen = frozenset(Random(seed).sample(CASES, passing))
+    return {c: rows(float(c in chosen)) for c in CASES}
 
 
 def asked(step: object) -> tuple[str, ...]:
@@ -77,11 +83,11 @@ def test_a_step_is_of_ten_cases_at_least_and_the_last_of_the_base_alone_has_its_
 ) -> None:
     few, rounds = CASES[:cases], []
     start = state({c: FLAKY[c] for c in few}, full({c: rows(0.0) for c in few}), config=MATCH)
-    while step := next_check(found := gather(replace(start, rounds=(*start.rounds, *rounds))), MATCH, alone=True):
+    while len(step := next_check(found := gather(replace(start, rounds=(*start.rounds, *rounds))), MATCH)) == 1:
         rounds.append(Round("concurrent", Side.BASELINE, {c: rows(0.0) for c in step[0].cases}))
     assert [len(r.trials) for r in rounds] == parts
-    assert len(steps_of(found)) == len(parts) + len(BOTH)
-    assert steps_of(found)[len(parts) - 1] == QUARTERS[-1]
+    assert len(parts_of(found)) == len(parts)
+    assert parts_of(found)[-1] == QUARTERS[-1]
 
 
 def test_a_small_suite_is_asked_whole() -> None:
@@ -96,7 +102,9 @@ def test_where_a_test_alone_forbids_a_pass_the_baselines_agent_is_asked_and_may_
     fell = full({c: rows(float(i % 20 < 5)) for i, c in enumerate(CASES)})
     start = State(wide, {c: rows(1, 0, 1, 0, 0) for c in CASES}, (fell,), MATCH)
     first = asked(decide(start))
-    alike = replace(start, rounds=(fell, beside(0.2, cases=first)))
+    alike = replace(
+        start, rounds=(fell, beside(0.1, cases=first), beside(0.1, cases=[c for c in CASES if c not in first]))
+    )
     answer = decide(alike)
     assert isinstance(answer, Outcome)
     assert (answer.verdict, answer.stage.kind) == ("PASS", StageKind.CERTIFIED)
@@ -117,6 +125,46 @@ def test_a_drop_that_shows_against_the_baselines_agent_now_is_blocked() -> None:
     assert isinstance(answer, Outcome)
     assert (answer.verdict, answer.stage) == ("REGRESSION", Stage(StageKind.SUITE_LOOK, 1, confirmed=True))
     assert not answer.stage.drift_open
+
+
+def test_the_record_counts_while_the_baselines_agent_agrees_with_it() -> None:
+    """From 60 % to 40 %, and 60 % by the baseline's agent now, asked twice: those trials alone would not show it."""
+    fell, now = full(some(23, 0)), [Round("concurrent", Side.BASELINE, some(36, seed)) for seed in (100, 200)]
+    agreeing = state(FLAKY, fell, *now, config=MATCH)
+    known = zip(gather(agreeing).checks, (WHOLE[0], AGAIN), strict=True)
+    assert all(found.test.p > LEVEL * MATCH.alpha * step.share for found, step in known)
+    answer = decide(agreeing)
+    assert isinstance(answer, Outcome)
+    assert (answer.verdict, answer.stage) == ("REGRESSION", Stage(StageKind.SUITE_LOOK, 1, confirmed=True))
+    both_fell = decide(replace(agreeing, rounds=(fell, Round("concurrent", Side.BASELINE, some(24, 300)))))
+    assert isinstance(both_fell, Outcome)
+    assert (both_fell.verdict, both_fell.stage.kind) == ("INCONCLUSIVE", StageKind.DRIFTED)
+
+
+def test_where_the_base_may_agree_it_is_asked_once_more_before_its_record_counts() -> None:
+    fell = full({c: rows(float((i * 7) % 20 < 8)) for i, c in enumerate(CASES)})
+    leaning = state(FLAKY, fell, beside(0.5), config=MATCH)
+    assert asked(decide(leaning)) == tuple(CASES)
+    agrees_now = decide(replace(leaning, rounds=(*leaning.rounds, beside(0.7))))
+    assert isinstance(agrees_now, Outcome)
+    assert agrees_now.verdict == "REGRESSION"
+    step = decide(replace(leaning, rounds=(*leaning.rounds, beside(0.3))))
+    assert not isinstance(step, Outcome) or step.verdict == "INCONCLUSIVE"
+
+
+def test_a_baselines_agent_that_is_down_never_agrees_with_its_record() -> None:
+    silent = Round("concurrent", Side.BASELINE, {c: [[None]] for c in CASES})
+    assert gather(state(FLAKY, FELL, silent, config=MATCH)).beside == []
+
+
+def test_a_look_with_the_bases_trials_beside_the_record_may_prove_what_the_record_alone_does_not() -> None:
+    fell = full({c: rows(float((i * 7) % 60 < 25)) for i, c in enumerate(CASES)})
+    alone = state(FLAKY, fell, config=MATCH)
+    assert gather(alone).proof is None
+    answer = decide(replace(alone, rounds=(fell, beside(1.0))))
+    assert isinstance(answer, Outcome)
+    assert (answer.verdict, answer.stage) == ("REGRESSION", Stage(StageKind.SUITE_LOOK, 1, confirmed=True))
+    assert answer.evidence.looks[-1].blocks, "and the evidence shows which look it was"
 
 
 def test_a_drop_that_both_sides_share_is_no_regression() -> None:
@@ -194,10 +242,8 @@ def test_however_far_the_provider_moved_unchanged_agents_are_rarely_blocked() ->
 
 @pytest.mark.parametrize("alone", [QUARTERS, WHOLE])
 def test_the_shares_of_the_checks_are_a_whole(alone: Sequence[Check]) -> None:
-    steps = (*alone, *BOTH)
-    assert sum(check.share for check in steps) == pytest.approx(1.0)
-    assert (steps[-1].futile, steps[-1].futile_moved) == (0.0, 0.0), "the last one leaves nothing open"
-    assert all(check.futile_moved <= check.futile for check in steps)
+    assert sum(check.share for check in (*alone, AGAIN, BOTH)) == pytest.approx(1.0)
+    assert BOTH.futile == 0.0, "the last one leaves nothing open"
 
 
 # --- what is stored of the newest runs --------------------------------------------------------------

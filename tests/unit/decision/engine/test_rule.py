@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision.engine.evidence import ALONE_SHARES, CASES_SHARE, LOOK_SHARES, gather, look_shares
+from gate.decision.engine.evidence import ALONE_SHARES, CASES_SHARE, LOOK_SHARES, collapsed, gather, look_shares
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.engine.rule import decide
 from gate.decision.engine.schedule import NAMING_WAVES, WAVES
-from gate.decision.engine.state import Config, Continue, Metric, Request, Rerun, Round, State
+from gate.decision.engine.state import Config, Continue, Metric, Request, Rerun, Round, Row, State
 from gate.model import Direction, Outcome, Side, Stage, StageKind
 from tests.patience import steps
 from tests.properties import examples
@@ -320,6 +320,49 @@ def test_an_all_failing_suite_that_used_to_pass_is_regressed() -> None:
     answer, requests = drive(state(STEADY), lambda _side, _case: [0.0])
     assert (answer.verdict, answer.stage, answer.cases) == ("REGRESSION", Stage(StageKind.SUITE_LOOK, 1), ())
     assert len(requests) == 1, "nothing is spent on naming what is broken as a whole"
+
+
+@pytest.mark.parametrize("cases", [1, 2])
+@pytest.mark.parametrize("config", [Config(), Config(rerun="match"), Config(exact_epochs=3), Config(can_run=False)])
+def test_a_collapse_of_few_cases_with_an_agent_that_repeats_itself_never_passes(cases: int, config: Config) -> None:
+    """Success is not asked for; a criterion beside it fell from all to nothing, and no rerun says anything new."""
+    metrics = (SUCCESS, Metric("trajectory", "bounded", margin=0.1))
+    before: dict[str, list[Row]] = {c: [[1.0, 1.0]] for c in ids(cases)}
+    fallen = full({c: [[1.0, 0.0]] for c in before})
+    known = replace(state(before, fallen, config=config, metrics=metrics), frozen=True)
+    step = decide(known)
+    assert isinstance(step, Continue) or step.verdict == "INCONCLUSIVE"
+    for more in ([[1.0, 0.0]], [[None, None]]):
+        rounds = [full(dict.fromkeys(before, more)) for _ in range(2)]
+        assert outcome(decide(replace(known, rounds=(fallen, *rounds)))).verdict != "PASS"
+    assert collapsed(gather(known)) == ("trajectory",)
+
+
+@pytest.mark.parametrize("cases", [1, 2, 5])
+def test_a_collapse_is_run_on_until_it_is_proven(cases: int) -> None:
+    answer, _ = drive(state({c: rows(1, 1, 1, 1, 1) for c in ids(cases)}), lambda _side, _case: [0.0])
+    assert answer.verdict == "REGRESSION"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "metric", "found"),
+    [
+        ((1, 1, 0), (0,), SUCCESS, True),
+        ((0, 0, 0), (0,), SUCCESS, False),  # it never passed
+        ((0, 0, 1), (0,), SUCCESS, False),  # rarely, and one trial says little
+        ((0, 1, 0, 1, 0), (0,) * 16, SUCCESS, True),  # rarely, but that is no chance
+        ((1, 1, 1), (0, 1), SUCCESS, False),
+        ((0.9, 0.8), (0.0,), Metric("rouge", "bounded"), True),
+        ((0, 0), (1,), Metric("forbidden", "binary", Direction.LOWER), True),
+        ((9, 9), (0,), Metric("steps", "positive"), False),
+        ((1, 1), (0,), Metric("shown", "binary", blocks_regression=False), False),
+    ],
+)
+def test_a_metric_collapses_where_every_value_is_the_worst_and_the_bases_were_not(
+    before: Sequence[float], now: Sequence[float], metric: Metric, *, found: bool
+) -> None:
+    known = state({"only": rows(*before)}, full({"only": rows(*now)}), metrics=(metric,))
+    assert bool(collapsed(gather(known))) is found
 
 
 def test_one_case_alone_can_break_and_pass() -> None:
