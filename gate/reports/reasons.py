@@ -397,9 +397,9 @@ def narrow_miss(one: found.MeanMisses, criterion: Criterion) -> str:
     often = f"an agent exactly at {least} shows {or_worse} in {percentage(round(chance, 2))} of runs"
     ways = []
     if distance > 0:
-        needed = math.ceil(one.mean.cases * ((CLEAR * one.error / distance) ** 2 - 1))
-        more = count(needed, "more case")
-        ways = [f"{more} would tell the two apart"] if 0 < needed <= 9 * one.mean.cases else []
+        needed = one.mean.cases * ((CLEAR * one.error / distance) ** 2 - 1)
+        if 0 < needed <= 9 * one.mean.cases:
+            ways = [f"{count(math.ceil(needed), 'more case')} would tell the two apart"]
     with_room = one.mean.value + sign * CLEAR * one.error
     if 0 < with_room < 1 and not criterion.scale.is_relative:
         at = math.floor(20 * with_room) / 20 if sign < 0 else math.ceil(20 * with_room) / 20

@@ -70,7 +70,6 @@ def test_a_collapse_is_run_on_until_it_is_proven_or_cannot_be(n: int, kept: int,
     assert len(trials) > n
 
 
-@pytest.mark.xfail(reason="a suite of one case at its worst in one trial is not run again", strict=True)
 def test_a_collapse_from_three_in_five_is_run_on_too() -> None:
     suite = cases(1)
     before = [trial(suite[0].id, number, trajectory=float(number % 2)) for number in range(1, 6)]
@@ -122,12 +121,11 @@ def test_what_is_a_collapse(options: dict[str, object], now: list[float], before
     assert seen == (Collapsed("trajectory", 1, len(now), False) if found else None)
 
 
-ONE_TRIAL = pytest.mark.xfail(reason="a suite of one case at its worst in one trial is not run again", strict=True)
 MANY = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    ("n", "runs"), [(1, 4), (2, 4), pytest.param(1, 60, marks=[MANY, ONE_TRIAL]), pytest.param(2, 60, marks=MANY)]
+    ("n", "runs"), [(1, 4), (2, 4), pytest.param(1, 60, marks=MANY), pytest.param(2, 60, marks=MANY)]
 )
 def test_an_unchanged_agent_passes(n: int, runs: int) -> None:
     assert verdicts([1.0] * n, runs=1) == verdicts([0.0] * n, runs=1) == {Verdict.PASS: 1}

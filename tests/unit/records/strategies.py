@@ -101,6 +101,7 @@ criteria = st.builds(
     stands_for=texts,
     reads_tools=FLAGS,
     absence=FLAGS,
+    lexical=FLAGS,
     parts=some(texts),
     calibration=st.none() | calibrations,
 )

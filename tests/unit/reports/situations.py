@@ -149,6 +149,8 @@ GAPS: list[fact.Gap] = [
 ]
 CHANGES: list[fact.RuleChange] = [
     fact.Stated("two"),
+    fact.BaseRunBeside("0123456789ab"),
+    fact.BaseRunBeside("0123456789ab", without_rules=True),
     fact.NewCases(("a",)),
     fact.AnsweredBy("model", ("m-2",), ("m-1",)),
     fact.ToolsChanged(("orders",), ("orders: find is new",)),
@@ -198,6 +200,7 @@ WARNINGS: list[fact.Caution] = [
 ]
 FINDINGS: list[tuple[Criterion, AnyFinding]] = [
     (RESPONSE, found.NothingHeld()),
+    (RESPONSE, found.SameTrials()),
     (RESPONSE, found.NotApplied()),
     (RATE, found.NothingChecked()),
     (RESPONSE, found.NoTrialMeasured()),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate.metrics.base import Metric, NoOptions, TrialOutput
 from gate.metrics.weighted import WeightedOptions, WeightedScore
-from gate.model import Case, Criterion, Invocation, Scale, Score, Trial, Turn
+from gate.model import Case, Criterion, Invocation, Part, Scale, Score, Trial, Turn
 from gate.scoring.score import Scorer, score_recorded
 
 CASE = Case("c", (Turn("go"),))
@@ -30,7 +30,11 @@ class Fixed(Metric[Any]):
 
 def scored(value: float | None, scale: Scale, *more: Scorer, hard: bool = False) -> dict[str, Score]:
     own = Scorer(Criterion("own", "m:own", scale, hard=hard), Fixed(value), {})
-    return dict(score_recorded((own, *more), CASE, Trial("c", 1, invocations=(Invocation("go"),))).scores)
+    return dict(
+        score_recorded(
+            (own, *more), CASE, Trial("c", 1, invocations=(Invocation("go", response=(Part("gone"),)),))
+        ).scores
+    )
 
 
 @pytest.mark.parametrize("hard", [False, True])
