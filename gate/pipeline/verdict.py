@@ -143,8 +143,7 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """The commit whose stored trials these are: the agent, the cases and the criteria are the ones that were measured
     there, so that nothing was run and nothing can be lost. Empty: the trials are the record's own."""
     same_verdict: str = ""
-    """What the ledger says of those trials if they fell short and nobody accepted that. A loss stays one; what is below
-    a threshold is so by itself, since a commit is no excuse for itself."""
+    """What the ledger says of those trials if they fell short and nobody accepted that: then they still do."""
     past: tuple[float, ...] = ()
     """Pass rates of the default branch's runs before, the oldest first; shown, and no part of the verdict."""
 
@@ -495,6 +494,7 @@ NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
 def _against(record: Record, reference: Reference, terms: Terms, *, reported: bool) -> SuiteResult:
     header, is_stored = record.header, bool(reference.records) and not reference.beside
     paired = pair(header.plan, terms.criteria, reference, deselected=_deselected(header, reference, terms))
+    fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
     known = Situation(
         cases_of(header, terms.thresholds),
         terms.criteria,
@@ -511,7 +511,7 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
         selected=header.selected,
         gaps=[Stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if is_stored else ()))],
         earlier=terms.earlier,
-        excuses=paired.excuses and not (terms.anchored or terms.release or terms.same_as),
+        excuses=paired.excuses and not (terms.anchored or terms.release or fell_below),
         same_as=terms.same_as,
         same_verdict=terms.same_verdict,
     )

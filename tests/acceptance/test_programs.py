@@ -22,10 +22,12 @@ SMALLEST = {
     "crashes": (["--runs", "1", "--only", "nothing fails"], ROW.format("nothing fails")),
     "dependent": (["--runs", "1", "--only", "deterministic, unchanged"], ROW.format("deterministic, unchanged")),
     "flow": (["--chains", "1", "--cases", "4", "--only", "unchanged"], ROW.format("unchanged")),
+    "frontier": (["--runs", "1", "--only", "never"], ROW.format("never")),
     "history": (["--runs", "1", "--only", "12 runs"], ROW.format("12 runs")),
     "html_report": (["--cases", "10", "--rounds", "1"], ROW.format("size of the page")),
     "libraries": (["dependencies"], r"^dependencies +click: import \d+ ms"),
     "monitor": (["rule", "--runs", "1"], ROW.format("95% → 40%")),
+    "mutants": (["--list", "--number", "2"], r"^ +1 gate/.*$"),
     "power": (
         ["--runs", "1", "--records", "2", "--simulations", "1", "--only", "typical, N = 20"],
         ROW.format("typical, N = 20"),

@@ -185,7 +185,7 @@ class Checked(Struct, frozen=True):
     """A step of a check for drift."""
 
     cases: int
-    """In which the baseline's agent was run in this job."""
+    """In which the check has run the baseline's agent so far."""
     rounds: int
     """How often it was asked every case of which anything was not replayed."""
     paired: bool
@@ -585,8 +585,7 @@ def _check(evidence: Evidence, known: Looks | None, *, paired: bool) -> None:
         known.update(zip(keys, (found, moved), strict=True))
     asked = evidence.fresh.get(Side.BASELINE, {})
     rounds = min((len(asked.get(case_id, ())) for case_id in live_cases(evidence)), default=0)
-    cases = sum(bool(case.now) for case in evidence.cases.values())
-    evidence.checks.append(Checked(cases, rounds, paired, found, moved))
+    evidence.checks.append(Checked(len(asked), rounds, paired, found, moved))
     _look_beside(evidence, known)
 
 
