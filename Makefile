@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 # Files in their order, not those with the most tests first: a few long tests at the end would keep one core waiting.
-PARALLEL := -n $$(( 2 * $$(nproc) )) --dist loadfile --no-loadscope-reorder
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 ELSEWHERE := not oracle and not container and not cluster and not browser and not connectors
 
 # What is large is installed by uv: environments share one cache, and hold links to it instead of copies.
