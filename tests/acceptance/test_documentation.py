@@ -140,10 +140,12 @@ def unknown(line: str) -> str:
             option = word.partition("=")[0]
             if option.rstrip(",.])") not in known | {"--help", "-h", "--version", "--debug"}:
                 return option
-        elif isinstance(command, click.Group) and re.fullmatch(r"[a-z]+", word):
-            found = command.get_command(click.Context(command), word)
+        elif isinstance(command, click.Group) and (name := re.fullmatch(r"([a-z]+)(,?)", word)):
+            found = command.get_command(click.Context(command), name[1])
             if found is None:
                 return word
+            if name[2]:  # the sentence around it goes on
+                break
             command = found
     return ""
 
