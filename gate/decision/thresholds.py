@@ -228,11 +228,14 @@ def _excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: 
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> int:
-    """Return the number of trials of epochs that have no score of the criterion because it could not be measured."""
+    """Return the number of trials of epochs that have no score of the criterion because it could not be measured.
+
+    A case that was to be run, and was not, is one.
+    """
     found = 0
     for case in comparison.judged:
         trials = [trial for trial in comparison.candidate.get(case.id, ()) if trial.tag == FULL]
-        found += len(comparison.lost(trials))
+        found += len(comparison.lost(trials)) if trials else 1
         scores = [trial.scores.get(criterion.name, NONE) for trial in trials if trial.answered]
         found += sum(score.value is None and bool(score.error) for score in scores)
     return found

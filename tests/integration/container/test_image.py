@@ -69,11 +69,11 @@ def test_a_regression_fails_with_annotations(recorded: World) -> None:
     assert not [command for command in done.annotations() if "agent speaks" in command[2]]
 
 
-def test_below_the_threshold_without_a_baseline(world: World) -> None:
-    world.repository.commit("good")
+def test_a_first_change_is_compared_with_the_agent_of_its_base_commit(world: World) -> None:
+    base = world.repository.commit("good")
     done = world.pull_request("awful")
-    assert (done.code, done.outputs["verdict"]) == (1, "below_threshold"), done.log
-    assert done.outputs["baseline_sha"] == ""
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+    assert done.outputs["baseline_sha"] == base
 
 
 def test_inconclusive(world: World) -> None:

@@ -235,6 +235,13 @@ def test_an_unchanged_agent_five_points_above_its_threshold_seldom_misses_it() -
     assert 0.005 * runs <= missed <= 0.045 * runs
 
 
+@pytest.mark.parametrize(("rest", "verdict"), [(2, Verdict.ERROR), (1, Verdict.BELOW_THRESHOLD)])
+def test_cases_that_were_not_run_may_still_hold_the_threshold(rest: int, verdict: Verdict) -> None:
+    suite = cases(2 + rest)
+    result = judge(suite, [HALF], once(suite[:2], {}, response=0.0), stopped="the budget is spent")
+    assert result.verdict is verdict
+
+
 # --- of single cases ------------------------------------------------------------------------------
 
 
