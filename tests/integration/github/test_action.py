@@ -237,7 +237,7 @@ def test_a_change_cannot_loosen_the_criteria_it_is_judged_by(world: World) -> No
         f"  - {{case: refund-{n}, owner: mallory, reason: trust me, expires: 2099-01-01}}\n" for n in range(24)
     )
     done = world.pull_request("awful", files={"gate__yaml": loose})
-    assert (done.code, done.outputs["verdict"]) == (1, "below_threshold"), done.log
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
     [comment] = world.comments()
     assert "threshold: 0.5 → 0.01" in comment
     assert "once it is merged" in comment

@@ -178,7 +178,7 @@ def test_a_removed_baseline_lets_nothing_pass(world: World) -> None:
     path, _ = stored(world)
     rewrite(world, {path: None})
     done = world.pull_request("good")
-    assert done.outputs["verdict"] == "inconclusive", done.log
+    assert done.outputs["verdict"] == "not_compared", done.log
     assert "its record was proven, and is gone from the store" in done.summary
 
 
@@ -365,7 +365,7 @@ def test_a_link_in_the_place_of_a_record_is_no_record(world: World) -> None:
     git(clone, "commit", "-q", "-m", "a link")
     git(clone, "push", "-q", "origin", BRANCH)
     done = world.pull_request("good")
-    assert done.outputs["verdict"] == "inconclusive", done.log
+    assert done.outputs["verdict"] == "not_compared", done.log
     assert "its record was proven, and is gone from the store" in done.summary
 
 
@@ -385,7 +385,7 @@ def test_where_github_does_not_answer_nothing_passes(world: World) -> None:
     for _ in range(40):
         world.fake.fail_once(Answer(500, {"message": "down"}), "GET", "/actions/")
     done = world.pull_request("good")
-    assert done.outputs["verdict"] == "inconclusive", done.log
+    assert done.outputs["verdict"] == "not_compared", done.log
     assert "GitHub could not be asked" in done.summary
 
 
@@ -394,7 +394,7 @@ def test_an_answer_of_another_shape_lets_nothing_pass(world: World, content: byt
     for _ in range(40):
         world.fake.fail_once(Answer(200, content=content, lawless=True), "GET", "/actions/runs")
     done = world.pull_request("good")
-    assert done.outputs["verdict"] == "inconclusive", done.log
+    assert done.outputs["verdict"] == "not_compared", done.log
     assert "GitHub could not be asked" in done.summary
 
 
@@ -564,7 +564,7 @@ def test_a_limit_of_requests_that_somebody_used_up_is_no_lack_of_a_permission(wo
     for _ in range(40):
         world.fake.fail_once(Answer(403, {"message": "API rate limit exceeded"}, spent), "GET", "/actions/")
     done = world.pull_request("awful")
-    assert done.outputs["verdict"] == "inconclusive", done.log
+    assert done.outputs["verdict"] == "below_threshold", done.log
     assert "GitHub could not be asked" in done.summary
 
 
@@ -655,5 +655,5 @@ def test_an_anchor_that_somebody_removed_lets_no_release_pass(world: World) -> N
     assert released != first
     rewrite(world, {name: None for name in names if released in name})
     second = tagged(world, "v1.0.1", 113)
-    assert second.outputs["verdict"] == "inconclusive", second.log
+    assert second.outputs["verdict"] == "not_compared", second.log
     assert "is gone from the store" in second.summary
