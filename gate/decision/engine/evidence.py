@@ -338,6 +338,7 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
         _weigh(evidence)
     if whole and evidence.epochs:
         _look(evidence, ONE_LOOK_SHARE, known)
+        _look_beside(evidence, known)
     return evidence
 
 
