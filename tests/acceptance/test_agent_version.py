@@ -353,9 +353,9 @@ def test_a_base_that_dies_in_the_middle_excuses_no_drop(project: Project, served
     project.git("checkout", "-q", "-b", "change")
     project.commit("change")
     served.answer = lambda number: (200, "Done." if number % 7 else "no idea")
-    base.answer = lambda number: (200, "Done.") if number <= 30 else (500, "down")
+    base.answer = lambda number: (200, "Done.") if number <= 10 else (500, "down")
     code, found = project.result("run", "-q", BASE_URL=base.url)
     suite = suite_of(found)
-    assert base.asked > 30, "the first check left it open"
+    assert base.asked > 10, "the first check left it open"
     assert (code, suite["verdict"]) == (1, "regressed"), suite["headline"]
     assert base.asked <= 30 + 16
