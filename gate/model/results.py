@@ -319,6 +319,11 @@ class SuiteResult(Struct, frozen=True):
         return tuple(dict.fromkeys(names))
 
     @property
+    def deciding(self) -> SuiteResult:
+        """The comparison that verdict and headline are from: the suite itself, or one of its further ones."""
+        return next((one for one in self.further if self.decided_by and one.reference == self.decided_by), self)
+
+    @property
     def standing(self) -> Verdict:
         """The verdict that counts: what is left of it once it was accepted, if it was."""
         return self.if_accepted if self.accepted else self.verdict

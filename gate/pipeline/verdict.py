@@ -452,8 +452,7 @@ def _against_all(record: Record, references: Sequence[Reference], terms: Terms) 
 
 def _place(suite: SuiteResult) -> int:
     """Return the place of the rule that decided the suite, against whichever reference."""
-    by = next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), suite)
-    return place(by.verdict, by.cause)
+    return place(suite.deciding.verdict, suite.deciding.cause)
 
 
 def _together(shown: SuiteResult, others: Sequence[SuiteResult]) -> SuiteResult:

@@ -90,8 +90,7 @@ MOST_POINTS = 50.0
 
 def headline(suite: SuiteResult) -> str:
     """One line: what happened."""
-    decided_by = next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), None)
-    text = headline(decided_by) if decided_by is not None else _headline(suite)
+    text = _headline(suite) if suite.deciding is suite else headline(suite.deciding)
     told = "; ".join(filter(None, (text, suite.expired, suite.scope)))
     return f"{before}: {told}" if (before := draws.in_headline(suite)) else told
 
@@ -153,7 +152,7 @@ def opening(suite: SuiteResult) -> tuple[str, ...]:
 
 def how_sure(suite: SuiteResult) -> str:
     """Return how sure the verdict is, in one sentence; empty if it is no matter of chance."""
-    by = next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), suite)
+    by = suite.deciding
     match suite.verdict:
         case Verdict.REGRESSED:
             return _of_unchanged(by)

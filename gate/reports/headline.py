@@ -20,7 +20,7 @@ from gate.model.facts import (
 from gate.model.findings import ScorerChanged
 from gate.reports import explanation
 from gate.reports.formatting import count, dollars
-from gate.reports.labels import basis, deciding, failing_cases, worse_cases
+from gate.reports.labels import basis, failing_cases, worse_cases
 
 TO_MEASURE = "fix what prevented the measurement, then run the job again"
 
@@ -69,13 +69,13 @@ def next_step(suite: SuiteResult) -> str:
 def _of_loss(suite: SuiteResult) -> str:
     if not suite.is_acceptable:
         return "fix it; a missed threshold cannot be accepted"
-    if isinstance(deciding(suite).cause, NotShownFixed):
+    if isinstance(suite.deciding.cause, NotShownFixed):
         return f"run the job again, since a measurement that passes clears it, or accept it {ACCEPTED}"
     return f"fix {'what was lost' if suite.trade is not None else 'it'}, or accept it {ACCEPTED}"
 
 
 def _of_threshold(suite: SuiteResult) -> str:
-    if isinstance(deciding(suite).cause, NothingPasses):
+    if isinstance(suite.deciding.cause, NothingPasses):
         return "fix the agent or the suite"
     return "fix it, or change the threshold in a pull request of its own"
 
@@ -90,7 +90,7 @@ LOOK_AT_ERRORS = (
 
 def _of_gaps(suite: SuiteResult) -> str:
     """Return what would let everything be compared again; more trials would not."""
-    decided = deciding(suite)
+    decided = suite.deciding
     rescore = any(isinstance(row.not_compared, ScorerChanged) for row in decided.criteria if row.criterion.blocking)
     ways = ["bring it back"]
     if rescore:
@@ -103,7 +103,7 @@ def _of_gaps(suite: SuiteResult) -> str:
 def _of_noise(suite: SuiteResult) -> str:
     """Return what would tell an unchanged agent from a worse one."""
     seen = worse_cases(suite) or failing_cases(suite)
-    match deciding(suite).cause:
+    match suite.deciding.cause:
         case NothingDecides():
             return "set a threshold, or store a baseline (gate baseline save, on the default branch)"
         case ControlFell():

@@ -356,11 +356,6 @@ def command_lines(command: str) -> tuple[str, ...]:
     return tuple(line for line in command.split("\n") if line.strip())[:5]
 
 
-def deciding(suite: SuiteResult) -> SuiteResult:
-    """The comparison that verdict and headline are from: the suite itself, or one of its further ones."""
-    return next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), suite)
-
-
 def verdict_line(suite: SuiteResult) -> str:
     """The verdict and why, in a line."""
     verdict, text = VERDICTS[suite.verdict], headline(suite)

@@ -149,7 +149,7 @@ def _heading(suite: SuiteResult, place: Place) -> str:
 
 def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
     """What happened, what it cost, and what to do: a line each."""
-    compared = words.deciding(suite).baseline
+    compared = suite.deciding.baseline
     against = ""
     if compared is not None and compared.commit:
         against = f", against {words.at_commit(escape.markdown_code(compared.commit[:7]), dirty=compared.dirty)}"
