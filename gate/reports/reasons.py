@@ -380,6 +380,8 @@ def narrow_miss_of(row: CriterionResult) -> str:
 
 CLEAR = 1.645
 """Standard errors from which on an agent exactly at the threshold shows such a miss in at most 5 % of runs."""
+MOST_MORE = 9
+"""Times the cases that there are, up to which more of them are proposed."""
 
 
 def narrow_miss(one: found.MeanMisses, criterion: Criterion) -> str:
@@ -397,9 +399,10 @@ def narrow_miss(one: found.MeanMisses, criterion: Criterion) -> str:
     often = f"an agent exactly at {least} shows {or_worse} in {percentage(round(chance, 2))} of runs"
     ways = []
     if distance > 0:
-        needed = one.mean.cases * ((CLEAR * one.error / distance) ** 2 - 1)
-        if 0 < needed <= 9 * one.mean.cases:
-            ways = [f"{count(math.ceil(needed), 'more case')} would tell the two apart"]
+        ratio = CLEAR * one.error / distance  # above 1, and of a tiny distance as large as floats go
+        if ratio <= math.sqrt(1 + MOST_MORE):
+            needed = math.ceil(one.mean.cases * (ratio**2 - 1))
+            ways = [f"{count(needed, 'more case')} would tell the two apart"]
     with_room = one.mean.value + sign * CLEAR * one.error
     if 0 < with_room < 1 and not criterion.scale.is_relative:
         at = math.floor(20 * with_room) / 20 if sign < 0 else math.ceil(20 * with_room) / 20

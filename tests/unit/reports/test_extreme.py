@@ -15,9 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.model import Result, SuiteResult
+from gate.model import Criterion, Result, Scale, SuiteResult
+from gate.model.findings import HeldMean, MeanMisses
 from gate.reports import REPORTS, load_report
 from gate.reports.markdown import render_suite
+from gate.reports.reasons import narrow_miss
 from tests.properties import examples
 
 from .samples import PASSED, RESULTS, hostile, result
@@ -77,3 +79,9 @@ def test_sums_that_overflow_are_no_reason_to_write_nothing(form: str) -> None:
     found = result(dear, replace(dear, suite_id="other", cost_usd=1.7e308))
     read(form, found)
     render_suite(dear, found)
+
+
+@pytest.mark.parametrize("distance", [1e-300, 1e-12])
+def test_a_mean_a_hair_below_its_threshold_asks_for_no_number_of_cases(distance: float) -> None:
+    missed = MeanMisses(HeldMean(-distance, 0.0, 10), 30, 1e150)
+    assert "more case" not in narrow_miss(missed, Criterion("c", "m", Scale.UNIT))
