@@ -1,4 +1,4 @@
-"""What a verdict rests on: which criterion or cases are at fault, and by which figures."""
+"""The causes of verdicts: which criterion or cases are at fault, and by which figures."""
 
 from __future__ import annotations
 
@@ -65,11 +65,7 @@ def got_worse(
             return CasesBroke(broken)
         return CasesBroke(broken, moved(outcome.evidence, broken), outcome.evidence.paired)
     found = _whole_got_worse(at_fault, cases, outcome)
-    missed = tuple(
-        row.criterion.name
-        for row in rows
-        if row.criterion.blocking and any(f.verdict is Verdict.BELOW_THRESHOLD for f in row.findings)
-    )
+    missed = tuple(row.criterion.name for row in rows if row.criterion.blocking and row.is_below)
     moot = bool(missed) and found.perhaps_drift and comparison.settings.rerun != "never"
     return replace(found, missed=missed, drift_moot=moot)
 

@@ -149,11 +149,7 @@ def below(table: Table) -> tuple[str, ...]:
     """Return the blocking criteria of which a mean, a limit or a hard rule is on the wrong side."""
     if table.not_confirmed is not None:
         return ()
-    return tuple(
-        row.criterion.name
-        for row in table.blocking
-        if any(finding.verdict is Verdict.BELOW_THRESHOLD for finding in row.findings)
-    )
+    return tuple(row.criterion.name for row in table.blocking if row.is_below)
 
 
 def _nothing_passes(comparison: Comparison) -> Cause | None:

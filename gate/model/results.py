@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,6 +18,9 @@ from gate.model.findings import AnyFinding, Apart, MeanExcused
 from gate.model.groups import Concentration, GroupKind
 from gate.model.suite import Complexity, Location
 from gate.model.verdict import Verdict
+
+F = TypeVar("F")
+"""A kind of finding."""
 
 
 class Estimate(Struct, frozen=True):
@@ -88,6 +91,15 @@ class CriterionResult(Struct, frozen=True):
     """Whether a comparison, a threshold or a limit judged it; without one it gets no tick either."""
     compared: tuple[float, float] | None = None
     """The baseline's mean and the candidate's over the cases that both have; the estimates are over all of each."""
+
+    @property
+    def is_below(self) -> bool:
+        """True if a mean, a limit or a hard rule of it is on the wrong side, whatever its verdict."""
+        return any(finding.verdict is Verdict.BELOW_THRESHOLD for finding in self.findings)
+
+    def finding(self, kind: type[F]) -> F | None:
+        """Return the first finding of a kind; None if there is none."""
+        return next((one for one in self.findings if isinstance(one, kind)), None)
 
 
 class GroupResult(Struct, frozen=True):

@@ -61,7 +61,8 @@ def reason_of_verdict(row: CriterionResult) -> str:
 
 def broken_of(row: CriterionResult) -> tuple[str, ...]:
     """The broken cases that a reason names."""
-    return next((one.broken[:SHOWN_BROKEN] for one in row.findings if isinstance(one, found.GotWorse)), ())
+    worse = row.finding(found.GotWorse)
+    return () if worse is None else worse.broken[:SHOWN_BROKEN]
 
 
 def fails_besides(row: CriterionResult) -> str:
@@ -358,7 +359,7 @@ def _open(one: found.QuantileOpen) -> str:
 
 def fails(row: CriterionResult) -> str:
     """Return how a criterion fails by itself: ``is 0.73, below its threshold of 0.80 (5 cases)``."""
-    missed = next((one for one in row.findings if isinstance(one, found.MeanMisses)), None)
+    missed = row.finding(found.MeanMisses)
     if missed is None:
         return f"fails: {reason(row)}"
     mean = missed.mean
@@ -374,7 +375,7 @@ def fails(row: CriterionResult) -> str:
 
 def narrow_miss_of(row: CriterionResult) -> str:
     """Return how narrow a criterion's miss is, if it is narrow; else empty."""
-    missed = next((one for one in row.findings if isinstance(one, found.MeanMisses)), None)
+    missed = row.finding(found.MeanMisses)
     return "" if missed is None else narrow_miss(missed, row.criterion)
 
 
@@ -460,7 +461,7 @@ def _of_quantile(one: _OfQuantile, scale: Scale) -> list[Phrase]:
 
 def how_far(row: CriterionResult) -> str:
     """Return by how much a criterion got worse, without the interval: ``−5 points over 40 cases``."""
-    worse = next((one for one in row.findings if isinstance(one, found.GotWorse)), None)
+    worse = row.finding(found.GotWorse)
     if worse is None:
         return reason_of_verdict(row)
     named = f"broken: {', '.join(worse.broken[:SHOWN_BROKEN])}" if worse.broken else ""
