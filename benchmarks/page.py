@@ -139,6 +139,12 @@ def _command() -> str:
     return shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *said])
 
 
+def head(first: str, columns: Sequence[str]) -> Iterator[str]:
+    """Return the two lines that a Markdown table begins with."""
+    yield f"| {first} | " + " | ".join(columns) + " |"
+    yield "|---|" + "---|" * len(columns)
+
+
 def share(count: int, n: int, digits: int = 3) -> str:
     """A count as a share with Wilson's 95 % interval."""
     if not n:

@@ -124,8 +124,7 @@ PEER_WORLDS = (
 
 def peer_table(pool: ProcessPoolExecutor, runs: int, seed: int, only: str) -> Iterator[str]:
     names = [world.name.split(", ")[-1] for world in PEER_WORLDS]
-    yield "| rule, trials a case | " + " | ".join(names) + " |"
-    yield "|---|" + "---|" * len(names)
+    yield from page.head("rule, trials a case", names)
     for rule, (_, k) in PEERS.items():
         if only in rule:
             cells = [simulate(pool, partial(play_peer, rule, world), runs, seed) for world in PEER_WORLDS]
@@ -147,8 +146,7 @@ INSTALLED_TRIALS = 3
 def installed_table(pool: ProcessPoolExecutor, runs: int, seed: int, folder: Path) -> Iterator[str]:
     """The gates themselves on the worlds of the rules above, ours beside them on the same draws of suite and change."""
     names = [world.name.split(", ")[-1] for world in PEER_WORLDS]
-    yield "| gate | " + " | ".join(names) + " |"
-    yield "|---|" + "---|" * len(names)
+    yield from page.head("gate", names)
     cells = [simulate(pool, partial(play, world), runs, seed) for world in PEER_WORLDS]
     yield "| Agent Gate, runs as it needs | " + " | ".join(map(blocked, cells)) + " |"
     asked = [[outcomes(world, s, INSTALLED_TRIALS) for s in range(seed, seed + runs)] for world in PEER_WORLDS]

@@ -67,8 +67,7 @@ def is_missed(found: Sequence[Row], agents: int, trials: int) -> bool:
 
 def table(runs: int, agents: int, seed: int) -> Iterator[str]:
     names = [name for name, _, _ in WORLDS]
-    yield "| cases, trials | " + " | ".join(names) + " |"
-    yield "|---|" + "---|" * len(WORLDS)
+    yield from page.head("cases, trials", names)
     for cases in CASES:
         for trials in TRIALS:
             cells = []

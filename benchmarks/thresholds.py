@@ -1,4 +1,4 @@
-"""How often an unchanged agent misses a threshold, and what sampling on while the answer is open costs.
+"""Shares of unchanged agents that miss a threshold, and the epochs that sampling on while it is open costs.
 
     python benchmarks/thresholds.py [--runs 1000] [--write docs/evidence/thresholds.md]
 
@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 from statistics import fmean
+
+import page
 
 from gate.decision.comparison import Comparison, Settings
 from gate.decision.thresholds import may_turn, quiet_threshold
@@ -50,12 +52,8 @@ def measured(rates: Sequence[float], threshold: float, rng: Random) -> tuple[boo
 
 
 def by_room(runs: int, seed: int) -> Iterator[str]:
-    yield (
-        f"| cases ({runs} runs a cell) | "
-        + " | ".join("at the mean" if room == 0 else f"{100 * room:.0f} points below" for room in ROOM)
-        + " |"
-    )
-    yield "|---|" + "---|" * len(ROOM)
+    columns = ["at the mean" if room == 0 else f"{100 * room:.0f} points below" for room in ROOM]
+    yield from page.head(f"cases ({runs} runs a cell)", columns)
     for cases in CASES:
         cells = []
         for room in ROOM:
@@ -70,12 +68,8 @@ def by_room(runs: int, seed: int) -> Iterator[str]:
 
 
 def proposed(runs: int, seed: int) -> Iterator[str]:
-    yield (
-        f"| cases ({runs} runs a cell) | "
-        + " | ".join(f"proposed from {epochs} {'epoch' if epochs == 1 else 'epochs'}" for epochs in STORED)
-        + " |"
-    )
-    yield "|---|" + "---|" * len(STORED)
+    columns = [f"proposed from {epochs} {'epoch' if epochs == 1 else 'epochs'}" for epochs in STORED]
+    yield from page.head(f"cases ({runs} runs a cell)", columns)
     for cases in CASES:
         cells = []
         for epochs in STORED:
@@ -97,8 +91,6 @@ def _shown(k: int, n: int) -> str:
 
 
 def main() -> None:
-    import page  # beside this program, which a test imports from elsewhere
-
     given = page.parser(__doc__, seed=1, runs=1000).parse_args()
     sections = {"room": by_room(given.runs, given.seed), "proposed": proposed(given.runs, given.seed)}
     page.publish(sections, given.write)

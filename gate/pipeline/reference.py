@@ -349,10 +349,10 @@ def suites_left_out(
     names = [suite_id for suite_id in before if suite_key(suite_id) in gone]
     if not names:
         return ""
-    return f"the {'suite' if len(names) == 1 else 'suites'} {listing(map(one_line_of, names))}, renamed or removed"
+    return f"the {'suite' if len(names) == 1 else 'suites'} {listing(map(_shown, names))}, renamed or removed"
 
 
-def one_line_of(name: str) -> str:
+def _shown(name: str) -> str:
     """Return a name from outside as a line can hold it."""
     return shorten(one_line(name, 200), 60)
 

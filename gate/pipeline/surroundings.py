@@ -45,7 +45,7 @@ _MEASURING = ("fields", "format", "tool_categories", "custom_metrics", "judge", 
 def has_configuration(config: Config, git: Git, commit: str) -> bool:
     """True if the commit has a file where the configuration is, readable or not."""
     try:
-        return git.show(commit, os.path.relpath(config.path, git.root)) is not None
+        return _stored(config, git, commit) is not None
     except GateError:
         return True
 
@@ -75,7 +75,7 @@ def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[s
 
     ``but``: options of the agent's kind that are replaced for the base.
     """
-    before, now = _read(lambda: git.show(commit, os.path.relpath(config.path, git.root))), _read(config.path.read_bytes)
+    before, now = _before_and_now(config, git, commit)
     if before is None or now is None:  # no such file, or one that nobody can read: the commit is taken at its word
         return ""
     if before.get("setup") != now.get("setup"):
@@ -88,10 +88,20 @@ def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[s
 def measures_alike(config: Config, git: Git, commit: str) -> bool:
     """True if the configuration at the commit holds and scores conversations as this one does, as far as fingerprints
     of the agent, the cases and the criteria do not say it."""
-    before, now = _read(lambda: git.show(commit, os.path.relpath(config.path, git.root))), _read(config.path.read_bytes)
+    before, now = _before_and_now(config, git, commit)
     if before is None or now is None:
         return False
     return all(before.get(key) == now.get(key) for key in _MEASURING)
+
+
+def _before_and_now(config: Config, git: Git, commit: str) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+    """Return the configuration as written at the commit and as written now; None for one that nobody can read."""
+    return _read(lambda: _stored(config, git, commit)), _read(config.path.read_bytes)
+
+
+def _stored(config: Config, git: Git, commit: str) -> bytes | None:
+    """Return the configuration's file as it is at the commit; None if there is none."""
+    return git.show(commit, os.path.relpath(config.path, git.root))
 
 
 def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
