@@ -1,4 +1,4 @@
-"""What is found of changes and blocked of drift, by how readily the record counts beside the base's agent now.
+"""Shares of changes found and of drift blocked, by how readily the record counts beside the base's agent now.
 
     python benchmarks/frontier.py [--runs 400] [--only TEXT] [--write docs/evidence/decision.md]
 
@@ -33,7 +33,7 @@ class Point:
     leans: float
     agrees_twice: float
     beside: float
-    """What the looks beside the base have of the share of alpha of those whose place they take."""
+    """Part of a look's share of alpha that the look beside the base, which takes its place, has."""
 
 
 ALWAYS = "always: stored trials only"

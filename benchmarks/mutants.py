@@ -56,7 +56,7 @@ COMPARISON, CONSTANT, BRANCH, RETURN = KINDS = (
 )
 KILLED, SURVIVED, NOT_REACHED = OUTCOMES = ("killed", "survived", "not reached")
 FILES_AT_ONCE = 12
-"""How many files of tests are recorded in one process."""
+"""Number of files of tests that are recorded in one process."""
 NONE, RECORD = -1, -2
 """Stand for no mutant in place of a number; with the second, places that are reached are written down."""
 

@@ -277,7 +277,7 @@ FALSE_NAMES, FALSE_BOUNDS = 0.10, 0.05
 FALSE_ALARM = 0.02
 """Every world without drift in which nothing got worse is held to this."""
 DRIFTED = 0.065
-"""Of unchanged agents whose provider moved, where the base can be run: three times alpha, and what chance adds."""
+"""Most unchanged agents, as a share, that may be blocked after the provider moved: 3 · alpha, and what chance adds."""
 TARGETS: Mapping[str, Target] = {
     "typical, N = 30, unchanged": Target(FALSE_ALARM, inconclusive_at_most=0.08),
     "typical, N = 100, unchanged": Target(FALSE_ALARM, runs_at_most=1.6),

@@ -26,7 +26,7 @@ class Reference(Struct, frozen=True):
     of_change: bool = False
     """Whether a change is held to it: then a drop that its newest runs show already is not the change's."""
     beside: bool = False
-    """Whether nothing is stored for it, and a change is judged: trials of the base commit's agent that stand in the
+    """True if nothing is stored for it, and a change is judged: trials of the base commit's agent that stand in the
     change's own record take its place."""
 
 
@@ -67,7 +67,7 @@ class Pairing(Struct, frozen=True):
     runs: tuple[str, ...] = ()
     """The reference's runs, the oldest first, where their age matters."""
     excuses: bool = True
-    """Whether what missed a threshold there too may pass here: not by trials that nobody can vouch for, nor by those
+    """True if what missed a threshold there too may pass here: not by trials that nobody can vouch for, nor by those
     that were run for this change."""
 
 

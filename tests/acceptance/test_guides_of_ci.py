@@ -287,8 +287,9 @@ def test_in_ci_a_folder_that_goes_with_the_clone_is_said_to(project: Project) ->
 def test_in_ci_a_committed_folder_stays_the_store(project: Project) -> None:
     main = project.commit("main", gate__yaml=ALL_DEFAULTS)
     project.job(["gate run -q", "gate baseline save"], main, CI="")
-    subprocess.run(["cp", "-r", f"{project.folder}/job-1/.gate", f"{project.folder}/work/"], check=True)
-    subprocess.run(["rm", "-r", f"{project.folder}/work/.gate/records"], check=True)
+    kept = project.folder / "work" / ".gate"
+    shutil.copytree(project.folder / "job-1" / ".gate", kept, dirs_exist_ok=True)
+    shutil.rmtree(kept / "records")
     second = project.commit("main")
     _, said = project.job(["gate run -q", "gate baseline save"], second, CI="true")
     assert "saved" in said and ".gate/baselines" in said and "gone" not in said

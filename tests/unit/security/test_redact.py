@@ -38,7 +38,7 @@ INNOCENT = (
     "the bearer of this letter and its authorization",
     "task-force-of-many-words-in-a-row-without-an-end",
     "sk-learn-is-the-name-of-a-well-known-library",
-    "PWD=/home/runner/work/project/project",
+    "PWD=/builds/some-group/project/project",
     "https://example.com:8443/path?page=2&keyword=shoes",
     "order A-1001 from 2024-05-01T12:30:45Z, card ending 4242",
     "a monkey: business",
