@@ -179,7 +179,8 @@ def gaps(table: Table) -> Cause | None:
     if names := [name for name in names if name not in silent]:
         found.append(CriteriaNotCompared(tuple(names)))
     owed = comparison.baseline.keys() - comparison.settings.quarantine.keys()
-    if owed and not comparison.paired:
+    held = [case.id for case in comparison.judged if case.id in owed and comparison.comparable(case.id)]
+    if owed and not held:
         found.append(NothingPaired(len(owed)))
     found += [one for one in (too_many_gone(comparison), edited_and_missing(comparison)) if one is not None]
     found += fell

@@ -132,6 +132,8 @@ def _cause(suite: SuiteResult) -> str:
         case fact.SameAgent():
             fell = f", which fell short ({suite.verdict.value.replace('_', ' ')})" if cause.fell_short else ""
             return f"the agent is the one of {cause.commit[:7]}{fell}; nothing was run"
+        case fact.NothingDecides():
+            return "nothing to judge yet: no threshold, and no baseline"
         case fact.NothingPasses():
             return f"no trial passes (0 of {cause.trials:,}), and there is no baseline to compare with yet"
         case _:
@@ -216,7 +218,6 @@ def _no_baseline(suite: SuiteResult) -> str:
 _Compared = (
     fact.ThresholdsHold
     | fact.NoWorse
-    | fact.NothingDecides
     | fact.NotEnoughEvidence
     | fact.CasesNeverPass
     | fact.CasesBroke
@@ -238,8 +239,6 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:
             return f"every threshold holds over {cases}{_uncompared(cause.uncompared)}"
         case fact.NoWorse():
             return f"no loss found over {count(cause.cases, 'case')}{_uncompared(cause.uncompared)}"
-        case fact.NothingDecides():
-            return "nothing to judge yet: no threshold, and no baseline"
         case fact.NotEnoughEvidence():
             extra = f"; suspected: {listing(cause.suspects)}" if cause.suspects else ""
             return f"not enough evidence on {listing(causes(suite, cause.criteria))}{extra}"

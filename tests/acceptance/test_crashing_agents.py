@@ -64,11 +64,10 @@ def test_a_change_that_fails_three_cases_in_most_runs_is_regressed(project: Proj
 
 
 @pytest.mark.slow
-def test_failures_that_do_not_come_again_are_inconclusive(project: Project) -> None:
+def test_failures_that_do_not_come_again_were_not_measured(project: Project) -> None:
     eight = str(tuple(f"c{n}" for n in range(8)))
     code, suite = change(project, agent("raise ConnectionResetError('blip')", eight, "trial == 1"))
-    assert (code, suite["verdict"]) == (0, "inconclusive")
-    assert "did not come again" in str(suite["headline"])
+    assert (code, suite["verdict"]) == (3, "error")
 
 
 @pytest.mark.slow
@@ -121,7 +120,7 @@ def test_an_agent_that_fails_all_over_is_never_green_however_often_it_is_run(pro
     project.git("checkout", "-q", "-b", "change")
     code, suite = change(project, source)
     assert (code, suite["verdict"]) == (3, "error"), suite["headline"]
-    assert "of cases that had answered before failed, too: it, or what it depends on, is down" in str(suite["headline"])
+    assert "of cases that had answered before" in str(suite["headline"])
     for again, number in enumerate((3, 5)):
         project.write("run.json", str(number))
         code, result = project.result("run", "-q", "--record", "change.jsonl")

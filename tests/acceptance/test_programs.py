@@ -55,6 +55,7 @@ ELSEWHERE = {
     "recorded": "reads recorded trials that are not in this repository",
 }
 """Programs that this test cannot run, and why."""
+IN_A_BROWSER = {"html_report"}
 AS_MODULES = {"shape", "traces"}
 """Those that the pages start with ``-m``."""
 
@@ -72,6 +73,8 @@ def test_every_program_that_decisions_and_evidence_name_is_run() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(SMALLEST))
 def test_a_program_runs_with_its_smallest_setting(name: str, tmp_path: Path) -> None:
+    if name in IN_A_BROWSER:
+        pytest.importorskip("playwright", reason="`make browser` installs it")
     arguments, line = SMALLEST[name]
     program = ["-m", f"benchmarks.{name}"] if name in AS_MODULES else [f"benchmarks/{name}.py"]
     done = subprocess.run(

@@ -82,8 +82,12 @@ def test_a_case_is_an_item_and_a_pass_is_green(shop: Project) -> None:
 
 OUTCOMES = {
     "a threshold that does not hold": (PASSES.replace("0.3", "{threshold: 1.0, margin: 0}"), "cases.json", 1),
-    "undecided, and that blocks": (PASSES.replace("0.3", "0.7") + "gate: {on_inconclusive: block}\n", "cases.json", 1),
-    "undecided, and that warns": (PASSES.replace("0.3", "0.7"), "cases.json", 0),
+    "undecided, and that blocks": (
+        PASSES.replace("0.3", "{margin: 0.1}") + "gate: {on_inconclusive: block}\n",
+        "cases.json",
+        1,
+    ),
+    "undecided, and that warns": (PASSES.replace("0.3", "{margin: 0.1}"), "cases.json", 0),
     "an agent that is not there": (PASSES.replace(":answer", ":nobody"), "cases.json", 3),
     "a suite that is not there": (PASSES.replace("cases.json", "nothing.json"), "nothing.json", 2),
     "a key that nobody knows": (PASSES + "margins: 3\n", "cases.json", 2),

@@ -87,7 +87,7 @@ def test_what_was_signed_is_compared_with(shop: Project) -> None:
     done = change(shop, AGENT)
     assert done.code == 0, done.out + done.err
     assert json.loads((shop.root / "r.json").read_text())["suites"][0]["baseline"]["records"] == 1
-    assert "proven" not in done.out
+    assert "unproven" not in done.out
 
 
 def test_what_nobody_signed_ends_the_run_with_exit_code_4(shop: Project) -> None:

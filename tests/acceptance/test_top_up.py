@@ -355,4 +355,4 @@ def test_a_history_in_which_nothing_was_ever_stored_is_said_in_the_headline(proj
 def test_a_selection_by_the_command_line_is_no_baseline_and_leaves_nothing(project: Project, served: Served) -> None:
     set_up(project, http(served))
     project.gate("run", "-q", "--case", "case-1")
-    assert served.asked == 1
+    assert served.asked < 6, "one case of six, by as many trials as its threshold takes"

@@ -48,7 +48,7 @@ def test_an_agent_that_returns_text_only_is_not_measured_on_calls(project: Proje
     set_up(project, answering(project, '"Deleted " + message'), criteria)
     project.write("evals/cases.json", cases)
     code, result = project.result("run")
-    assert (code, result["verdict"], verdicts(result)[metric]) == (3, "not_measured", "not_measured")
+    assert (code, result["verdict"], verdicts(result)[metric]) == (3, "error", "not_measured")
     assert "reports_calls: true" in project.gate("run").out.replace("\n  ", " ").replace("\n", " ")
 
 
@@ -141,7 +141,7 @@ def test_a_stream_that_tells_of_no_calls_passes_nothing(project: Project, media:
     with serving(media, lines) as url:
         set_up(project, {"http": url, "retries": 0}, {**FORBIDDEN, "not_contains": {"values": ["secret"]}})
         code, result = project.result("run")
-    assert (code, result["verdict"] in ("error", "not_measured")) == (3, True)
+    assert (code, result["verdict"]) == (3, "error")
     told = "several of its events are answers" if "json" in media else "no answer shows that this agent reports"
     assert told in str(result["suites"][0])
 
@@ -154,14 +154,15 @@ def test_a_banner_before_the_answer_is_refused(project: Project) -> None:
     )
     set_up(project, {"command": [sys.executable, "agent.py"], "retries": 0}, FORBIDDEN)
     code, result = project.result("run")
-    assert (code, result["verdict"] in ("error", "not_measured")) == (3, True)
+    assert (code, result["verdict"]) == (3, "error")
     assert "print the JSON alone" in str(result["suites"][0])
 
 
-def test_empty_answers_under_criteria_of_absence_are_said(project: Project) -> None:
+def test_empty_answers_are_failures_of_the_agent_under_criteria_of_absence_too(project: Project) -> None:
     set_up(project, answering(project, '""'), {"pii": {}, "not_contains": {"values": ["secret"]}})
-    _, result = project.result("run")
-    assert any("3 of 3 answers are empty" in line for line in result["suites"][0]["warnings"])
+    code, result = project.result("run")
+    assert (code, result["verdict"]) == (3, "error")
+    assert "neither text nor tool calls" in result["suites"][0]["headline"]
 
 
 # --- nothing to check, and selections -------------------------------------------------------------
@@ -205,4 +206,4 @@ def test_a_criterion_of_cases_that_are_not_selected_is_not_applied(project: Proj
 def test_a_selection_to_which_no_blocking_criterion_applies_measured_nothing(project: Project) -> None:
     stating(project)
     code, result = project.result("run", "--tag", "free")
-    assert (code, result["verdict"]) == (3, "not_measured")
+    assert (code, result["verdict"]) == (3, "error")

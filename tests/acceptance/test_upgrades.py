@@ -71,8 +71,8 @@ def test_a_judge_upgrade_is_compared_once_the_kept_record_is_scored_again(judged
 
         configure(judged, stub, "judge-2")
         code, found = judged.result("run", "--trials", "5")
-        assert (code, found["verdict"]) == (0, "inconclusive")
-        assert found["suites"][0]["headline"] == "not compared with the baseline: final_response_match_v2"
+        assert (code, found["verdict"]) == (1, "not_compared")
+        assert "final_response_match_v2" in found["suites"][0]["headline"]
         assert "✅" not in judged.gate("run", "--trials", "5", "--markdown", "/dev/stdout", "-q").out
 
         *rescore, last = upgrade

@@ -107,7 +107,7 @@ def test_a_baseline_that_the_default_branch_measured_is_compared_with_and_nothin
     done = world.pull_request("good")
     assert verdict(done) == (0, "pass"), done.log
     assert done.outputs["baseline_sha"] == tip(world)
-    assert "proven" not in done.log + done.summary
+    assert "unproven" not in done.log + done.summary
 
 
 def test_an_unproven_baseline_is_called_so_in_every_report(unproven: World) -> None:
@@ -350,7 +350,7 @@ def test_what_is_hostile_in_an_archive_proves_nothing_and_hides_nothing(unproven
     git(unproven.repository.work, "checkout", "-q", "main")
     done = unproven.pull_request("good", 2)
     assert verdict(done) == (0, "pass"), done.log
-    assert "proven" not in done.summary
+    assert "unproven" not in done.summary
 
 
 def test_a_link_in_the_place_of_a_record_is_no_record(world: World) -> None:
@@ -429,7 +429,7 @@ def test_a_proof_outlives_the_artifact_that_it_comes_from(world: World) -> None:
     later = world.step("pull_request", payload, "refs/pull/3/merge", head, depth=0)
     assert verdict(later) == (0, "pass"), later.log
     assert later.outputs["baseline_sha"] == first
-    assert "proven" not in later.summary
+    assert "unproven" not in later.summary
 
 
 def test_of_two_jobs_at_once_neither_proof_is_lost(world: World) -> None:

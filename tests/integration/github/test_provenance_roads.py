@@ -45,7 +45,7 @@ def test_a_server_of_ones_own_proves_baselines(company: World) -> None:
     done = company.pull_request("good")
     assert verdict(done) == (0, "pass"), done.log
     assert done.outputs["baseline_sha"] == tip(company)
-    assert "proven" not in done.log + done.summary
+    assert "unproven" not in done.log + done.summary
     assert company.fake.downloads, "nothing was fetched from the store of artifacts"
     assert {call.headers.get("authorization") for call in company.fake.calls} == {"Bearer good"}
 
@@ -81,7 +81,7 @@ def test_baselines_stay_proven_when_the_default_branch_is_renamed(renamed: World
     done = renamed.pull_request("good")
     assert verdict(done) == (0, "pass"), done.log
     assert done.outputs["baseline_sha"] == tip(renamed)
-    assert "proven" not in done.log + done.summary
+    assert "unproven" not in done.log + done.summary
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["rewritten", "removed"])
@@ -193,7 +193,7 @@ def test_each_part_of_a_matrix_has_its_own_proof(matrix: World) -> None:
     for done in change(matrix, "good").values():
         assert verdict(done) == (0, "pass"), done.log
         assert done.outputs["baseline_sha"] == matrix.tip
-        assert "proven" not in done.log + done.summary
+        assert "unproven" not in done.log + done.summary
 
 
 def test_a_forgery_of_one_part_ends_that_job_and_no_other(matrix: World) -> None:

@@ -377,6 +377,7 @@ def test_a_suite_that_a_job_did_not_measure_hides_none_that_it_did(recorded: Wor
     """A job that was stopped between two suites leaves one record; a suite that a later commit adds has none."""
     world = recorded
     world.repository.files |= with_suites(world, "a", "b")
+    assert world.push("good").code == 1, "the suite that was there is gone"
     assert world.push("good").code == 0
     assert world.pull_request("good", 1, files={"agent__py": AGENT + "\n# clearer now\n"}).code == 0
     left = world.last.workspace / "gate-results"

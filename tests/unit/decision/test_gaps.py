@@ -14,7 +14,7 @@ from gate.errors import ExitCode
 from gate.model import Criterion, Direction, Scale, Trial, Verdict
 from gate.model.facts import EditedCasesMiss, Incomplete, NothingPaired, TooManyCasesGone
 
-from .records import RESPONSE, TRAJECTORY, cases, judge, once, stored, trial
+from .records import FORBIDDEN, RESPONSE, TRAJECTORY, cases, judge, once, stored, trial
 
 
 def gone(removed: int, of: int, *, failing: int = 0, quarantined: int = 0) -> TooManyCasesGone | None:
@@ -64,6 +64,15 @@ def test_a_suite_of_which_no_case_is_the_bases_compares_nothing() -> None:
     before = stored([replace(case, id=f"old-{case.id}") for case in suite], trajectory=0.0)
     result = judge(suite, [replace(TRAJECTORY, threshold=0.5)], once(suite, trajectory=1.0), before)
     assert (result.verdict, result.cause) == (Verdict.NOT_COMPARED, Incomplete((NothingPaired(4),)))
+
+
+def test_hard_rules_alone_are_no_statistics_and_leave_nothing_uncompared() -> None:
+    suite = cases(4)
+    now, before = once(suite, forbidden_tools=1.0), stored(suite, forbidden_tools=1.0)
+    assert judge(suite, [FORBIDDEN], now, before).verdict is Verdict.PASS
+    changed = {(case.id, FORBIDDEN.name): Incomparable.CHANGED for case in suite}
+    result = judge(suite, [FORBIDDEN], now, before, not_comparable=changed)
+    assert result.verdict is Verdict.NOT_COMPARED
 
 
 # --- edited ---------------------------------------------------------------------------------------
