@@ -17,7 +17,9 @@ OF_A_JOB = ("CI_", "GITHUB_", "GITLAB_", "RUNNER_", "ACTIONS_", "INPUT_")
 """What the names of the variables start with in which CI systems describe a job."""
 
 for name, number in (("quick", QUICK), ("thorough", THOROUGH)):  # no deadlines: a busy machine is no defect of the code
-    settings.register_profile(name, max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile(
+        name, max_examples=number, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.load_profile("quick")
 
 # Once Python's readline is imported, every process that is started without an environment of its own is told the width

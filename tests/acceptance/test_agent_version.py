@@ -67,6 +67,7 @@ def test_a_version_comes_from_a_program(project: Project, served: Served) -> Non
     assert served.asked == asked, "the same version on the same commit: its record is continued"
 
 
+@pytest.mark.slow
 def test_a_version_comes_from_a_header(project: Project, served: Served) -> None:
     served.version = "7"
     set_up(project, versioned(served, {"header": "X-Version"}))
@@ -94,6 +95,7 @@ def test_a_version_that_changes_during_the_run_is_no_measurement(project: Projec
     assert project.gate("baseline", "save").code != 0, "there is nothing to store"
 
 
+@pytest.mark.slow
 def test_answers_of_another_version_than_is_told_are_no_measurement(project: Project, served: Served) -> None:
     """Who is asked for the version may be another than who answers: half a deployment, or what stands before it."""
     served.version, served.answered = "7", "8"
@@ -320,6 +322,7 @@ def test_without_an_address_the_change_is_compared_with_what_is_stored(
     assert any("BASE_URL is not set" in line for line in suite_of(found)["warnings"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", first_of([500, 503, 404]))
 def test_a_base_that_is_down_excuses_no_drop(project: Project, served: Served, base: Served, status: int) -> None:
     """Next to a base that fails everything no change is worse."""

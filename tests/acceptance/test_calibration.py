@@ -247,6 +247,7 @@ def shown(project: Project, *arguments: str) -> tuple[dict[str, Any], dict[str, 
     return suite, suite["criteria"][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", first_of(["flatters", "deletes", "moves"]))
 def test_a_change_cannot_loosen_by_a_calibration_of_its_own(judged: Project, stub: JudgeStub, change: str) -> None:
     configure(judged, stub, threshold=0.7)

@@ -58,7 +58,7 @@ def answer(case_id):
     misbehave(int(case_id.partition("-")[2]))
     return {"output": "done", "tool_calls": []}
 """
-LIMITS = "timeout: 10s, concurrency: 8, retries: 0"
+LIMITS = "timeout: 4s, concurrency: 8, retries: 0"
 AGENTS = {
     "command": f"{{command: [{sys.executable}, -S, agent.py], {LIMITS}, env: [{MARK}]}}",
     "python": f"{{python: 'agent:answer', workers: 2, {LIMITS}, env: [{MARK}]}}",
@@ -74,7 +74,7 @@ def chaos(request: pytest.FixtureRequest, project: Project) -> Project:
     project.write(
         "gate.yaml",
         f"suite: suite.json\nagent: {AGENTS[request.param]}\nbaseline: {{store: none}}\ntrials: 1\n"
-        "criteria: {tool_trajectory_avg_score: 0.9}\ngate: {max_error_rate: 0.9}\n",
+        "criteria: {tool_trajectory_avg_score: 0.9}\ngate: {max_error_rate: 0.9, confirm_after: 200ms}\n",
     )
     return project
 
@@ -132,6 +132,7 @@ def test_every_trial_is_there_and_no_process_is_left(chaos: Project) -> None:
         assert (error is not None) == (number in (3, 21) or number % 9 in (1, 2, 8)), trial
 
 
+@pytest.mark.slow
 def test_stopped_in_the_middle_it_leaves_nothing(chaos: Project) -> None:
     record, mark = chaos.root / "record.jsonl", uuid4().hex
     run = subprocess.Popen(

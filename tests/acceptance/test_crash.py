@@ -39,6 +39,7 @@ suite: suite.json
 agent: {command: [PYTHON, -S, -E, agent.py], concurrency: 4, sources: [agent.py]}
 criteria: {tool_trajectory_avg_score: {match_type: IN_ORDER, threshold: 0.5}}
 baseline: {store: none}
+gate: {confirm_after: 200ms}
 trials: 2
 """
 
@@ -161,9 +162,9 @@ def test_killed_at_random_moments(project: Project, uninterrupted: tuple[int, ob
 
 
 @pytest.mark.slow
-def test_killed_fifty_times(project: Project, uninterrupted: tuple[int, object]) -> None:
+def test_killed_twenty_times(project: Project, uninterrupted: tuple[int, object]) -> None:
     rng = random.Random(8)
-    for repeat in range(10):
+    for repeat in range(4):
         kill_and_resume(project, uninterrupted, (rng.uniform(0.05, 1.6) for _ in range(5)), f"killed-{repeat}")
 
 
@@ -269,7 +270,7 @@ def test_no_room_for_a_report_keeps_the_verdict_in_the_record(project: Project) 
 
 @pytest.mark.slow
 def test_the_agent_dies_half_way(project: Project) -> None:
-    """Nobody knows whose fault it was: the run could not measure, and a run of an agent that lives again starts anew."""
+    """Nobody knows whose fault it was, so nothing was measured; a run of an agent that lives again starts anew."""
     gone = "import os, sys\nif os.path.exists('die') and len(open('ran.log').readlines()) > 30: sys.exit(9)\n"
     project.write("agent.py", gone + AGENT)
     project.write("ran.log", "")

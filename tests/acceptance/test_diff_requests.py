@@ -24,6 +24,7 @@ def newest(project: Project) -> Path:
     return max((project.root / ".gate").glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
 
 
+@pytest.mark.slow
 def test_a_run_says_what_stayed_the_same_and_what_differed_first(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     project.store(trials=3, OPENAI_BASE_URL=provider.url)

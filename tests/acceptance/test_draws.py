@@ -57,6 +57,7 @@ def run_id(project: Project) -> tuple[str, dict[str, Any]]:
     return read_header(Path(path)).run_id, found["suites"][0]
 
 
+@pytest.mark.slow
 def test_an_empty_commit_and_an_amended_one_continue_what_was_measured(change: Project) -> None:
     change.write("agent.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
     change.commit("worse")

@@ -238,9 +238,13 @@ ALL_DEFAULTS = CONFIG.replace("baseline: {store: git}\n", "")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [one if one == "circleci" else pytest.param(one, marks=pytest.mark.slow) for one in RECIPES]
+    ("name", "kind"),
+    [
+        ("circleci", "python"),
+        pytest.param("circleci", "http", marks=pytest.mark.slow),
+        *(pytest.param(one, "python", marks=pytest.mark.slow) for one in RECIPES if one != "circleci"),
+    ],
 )
-@pytest.mark.parametrize("kind", ["python", pytest.param("http", marks=pytest.mark.slow)])
 def test_after_three_merges_a_change_has_enough_to_be_compared_with(
     project: Project, served: Served, name: str, kind: str
 ) -> None:

@@ -53,6 +53,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return made
 
 
+@pytest.mark.slow
 def test_without_arguments_it_reads_the_branch_of_the_baselines(project: Project) -> None:
     ran = project.gate("history")
     assert (ran.code, ran.err) == (0, "")

@@ -112,6 +112,7 @@ def configured(project: Project, channel: Channel, **changes: Any) -> None:
     project.write("questions.csv", QUESTIONS)
 
 
+@pytest.mark.slow
 def test_a_package_adds_one_of_each_kind(project: Project, site: Path, channel: Channel) -> None:
     configured(project, channel)
     seen = {"PYTHONPATH": str(site), "CHAT_TOKEN": "secret-of-the-channel"}

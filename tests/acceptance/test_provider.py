@@ -48,6 +48,7 @@ def prepared(project: Project, agent: dict[str, object], **keys: object) -> None
 # --- what answers now -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "now", "said"),
     first_of(

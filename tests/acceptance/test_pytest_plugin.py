@@ -185,6 +185,7 @@ def test_xdist_spreads_the_tests_and_the_gate_runs_once(shop: Project) -> None:
     assert "a part: 1 of 3 cases" in ran.out
 
 
+@pytest.mark.slow
 def test_without_the_option_nothing_of_the_gate_is_imported(shop: Project) -> None:
     code = "import sys\n\ndef test_own():\n    found = {m for m in sys.modules if m.split('.')[0] == 'gate'}\n"
     code += "    assert found == {'gate', 'gate.pytest_plugin', 'gate.pytest_plugin.plugin'}\n"

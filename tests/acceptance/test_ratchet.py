@@ -143,6 +143,7 @@ def test_criteria_that_stand_in_no_file_are_proposed_and_not_written(shop: Proje
 @pytest.mark.slow
 def test_a_record_that_does_not_pass_raises_nothing(shop: Project) -> None:
     shop.write("agent.py", (shop.root / "agent.py").read_text().replace("said =", "assert number >= 6\n    said ="))
+    shop.write("gate.yaml", CONFIG + "gate: {confirm_after: 100ms}\n")
     assert shop.gate("run", "-q", "--record", "bad.jsonl").code != 0
     told = shop.gate("ratchet", "bad.jsonl", "--write")
     assert told.code == 0

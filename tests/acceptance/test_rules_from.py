@@ -136,6 +136,7 @@ def forge(record: Path, commit: str, to: Path) -> None:
     write_record(to, replace(read, header=replace(read.header, commit=commit)))
 
 
+@pytest.mark.slow
 def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Project, made: Project) -> None:
     """A change that makes its yardstick worse, as it gets worse itself."""
     first, own, worse = measured(project, made)

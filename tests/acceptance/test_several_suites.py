@@ -63,6 +63,7 @@ def judged(project: Project, *broken: str) -> tuple[int, dict[str, dict[str, Any
     return code, dict(zip(names, found["suites"], strict=True)), dict(zip(names, divided, strict=True))
 
 
+@pytest.mark.slow
 def test_a_suite_that_half_of_alpha_proves_is_named_beside_a_proven_one_and_not_alone(change: Project) -> None:
     """Two cases fail once each against eleven passes: chance does that to 1 of 144, which lies between the looks' part
     of a third of alpha and that of a half."""

@@ -138,6 +138,7 @@ def test_the_first_run_on_the_default_branch_leaves_five_trials_a_case(project: 
     assert "5.0 trials a case" in shown.out and f"({5 * CASES} trials)" in shown.out
 
 
+@pytest.mark.slow
 def test_a_later_change_is_compared_with_all_of_them(project: Project, served: Served) -> None:
     set_up(project, http(served))
     project.gate("run", "-q")
@@ -244,6 +245,7 @@ def test_nothing_is_stored_of_what_fell_short(project: Project, served: Served) 
     assert served.asked == suite_of(found)["agent_runs"]
 
 
+@pytest.mark.slow
 def test_an_outage_on_the_way_changes_no_verdict_and_spoils_no_baseline(project: Project, served: Served) -> None:
     set_up(project, {"http": served.url, "retries": 0, "concurrency": 1})
     served.answer = lambda number: (200, "Done.") if number <= 3 * CASES else (500, "down")

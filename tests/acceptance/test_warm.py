@@ -79,6 +79,7 @@ def answer(message):
 """
 
 
+@pytest.mark.slow
 def test_an_agent_sees_what_it_sees_in_a_fresh_process(tmp_path: Path) -> None:
     seen = []
     for cold in (False, True):

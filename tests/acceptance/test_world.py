@@ -187,6 +187,7 @@ def test_an_agent_that_makes_do_without_its_model_does_not_pass(project: Project
     assert run(project, provider, code=3)
 
 
+@pytest.mark.slow
 def test_a_recording_that_somebody_else_wrote_is_not_used(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     project.store(trials=1, OPENAI_BASE_URL=provider.url)

@@ -205,6 +205,7 @@ class Served(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_an_agent_that_the_gate_does_not_start_is_replayed_by_a_fixed_port_and_a_header(
     project: Project, provider: Provider
 ) -> None:

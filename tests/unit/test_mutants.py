@@ -117,6 +117,10 @@ def test_the_choice_depends_on_the_seed_and_the_sources_alone() -> None:
 def test_packages_have_mutants_in_proportion_to_their_lines() -> None:
     assert mutants.shares({"a": 50, "b": 30, "c": 20}, 10) == {"a": 5, "b": 3, "c": 2}
     assert mutants.shares({"a": 1, "b": 1, "c": 1}, 4) == {"a": 2, "b": 1, "c": 1}
+
+
+@pytest.mark.slow
+def test_mutants_of_every_kind_are_chosen_from_the_product() -> None:
     found = mutants.sources(REPOSITORY)
     chosen = mutants.choose(found, 100, 1)
     assert len(chosen) == 100

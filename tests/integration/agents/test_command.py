@@ -137,6 +137,7 @@ def test_failures_are_named(root: Path, what: str, kind: ErrorKind, message: str
     assert len(trial.error.message) < 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["hangs", "stubborn"])
 def test_a_command_that_hangs_is_ended(root: Path, what: str) -> None:
     trial = once(root, what, hung=hanging(root))
@@ -154,6 +155,7 @@ def test_a_flood_of_errors_is_drained(root: Path) -> None:
     assert once(root, "floods").invocations[0].text == "heard"
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind(root: Path) -> None:
     once(root, "text")
     before = open_files()
@@ -173,6 +175,7 @@ def test_commands_run_side_by_side(root: Path) -> None:
     assert [trial.error for trial in trials.values()] == [None] * 8
 
 
+@pytest.mark.slow
 def test_duration_is_the_process_alone(root: Path) -> None:
     """All of it, and not the waiting for what it left behind, which may hold its output open."""
     slow = once(root, "slow")

@@ -185,6 +185,7 @@ def test_a_hang_is_a_timeout_and_hurts_nobody_else() -> None:
     assert [(name, t.error.kind) for name, t in trials.items() if t.error] == [("c2", ErrorKind.TIMEOUT)]
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_down_ends_the_run() -> None:
     with pytest.raises(MeasureError, match=r"first 16 trials: unreachable: 127\.0\.0\.1:9: Connection refused"):
         run({"http": "http://127.0.0.1:9/"}, [case(f"c{n}") for n in range(1000)], Path())

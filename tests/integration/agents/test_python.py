@@ -266,6 +266,7 @@ def test_a_lone_surrogate_does_no_harm(root: Path) -> None:
     answer(root, "returns_surrogates").encode("utf-8")
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_costs_only_the_trial_that_ended_it(root: Path) -> None:
     cases = [case(f"c{n}", "poison" if n == 5 else "water") for n in range(20)]
     trials = run({"python": "my_agent:dies_of_poison", "retries": 1}, cases, root)
@@ -350,6 +351,7 @@ def test_an_async_hang_is_cancelled_without_ending_the_process(root: Path, monke
     assert len({trial.invocations[0].text for name, trial in trials.items() if name != "c0"}) == 1
 
 
+@pytest.mark.slow
 def test_an_async_function_that_refuses_to_stop_is_ended(root: Path) -> None:
     trial = one(root, "never_listens", hung=hanging(root))
     assert trial.error is not None

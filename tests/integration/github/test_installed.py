@@ -14,6 +14,7 @@ LINK = "import site; open(site.getsitepackages()[0] + '/impl.pth', 'w').write('$
 """As `pip install -e .` leaves it, without downloading what builds a package."""
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("uv")
 def test_a_loss_of_what_setup_installed_is_not_drift(world: World) -> None:
     place = {"PATH": os.environ["PATH"]}

@@ -229,6 +229,7 @@ def run_gate(folder: Path, environment: dict[str, str]) -> subprocess.CompletedP
     return warm.run(["-m", "gate", "run", "--comment", "--quiet"], cwd=folder, environment=places | environment)
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_note_of_its_pipeline(gitlab: FakeGitLab, tmp_path: Path) -> None:
     done = run_gate(tmp_path, environment(gitlab))
     assert done.returncode == 0, done.stderr

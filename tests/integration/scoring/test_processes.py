@@ -111,9 +111,8 @@ def test_a_check_that_no_worker_can_import_is_a_configuration_error(tmp_path: Pa
     assert "cannot be imported: RuntimeError: not twice" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_stopped_by_a_signal(unhurried: Folder, number: signal.Signals, code: int) -> None:
     with held(unhurried):
         run = unhurried.start("--quiet", "--record", "stopped.jsonl")
@@ -131,6 +130,7 @@ def test_stopped_by_a_signal(unhurried: Folder, number: signal.Signals, code: in
     assert_same(unhurried, "whole", "stopped")
 
 
+@pytest.mark.slow
 def test_nobody_outlives_a_gate_that_is_killed(unhurried: Folder) -> None:
     with held(unhurried):
         run = unhurried.start("--quiet", "--record", "shot.jsonl")

@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any
 
 import httpx
+import pytest
 
 from gate.model import Side, Trial
 from gate.security.redact import Redactor
@@ -370,6 +371,7 @@ async def test_requests_are_kept_without_the_secrets_in_them_and_replayed_all_th
     assert later.replay is not None and later.replay.whole
 
 
+@pytest.mark.slow
 @asynchronous
 async def test_beyond_its_bound_nothing_is_recorded_and_that_is_said(tmp_path: Path) -> None:
     with providing() as provider:

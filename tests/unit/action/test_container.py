@@ -161,6 +161,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_server_that_setup_starts_in_the_background_outlives_it(tmp_path: Path, uv_without_seed: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     said: list[str] = []

@@ -173,6 +173,7 @@ def test_an_exact_design_runs_exactly_so_many_passes() -> None:
     assert len(trials) == 120, "without a baseline too"
 
 
+@pytest.mark.slow
 def test_a_thin_baseline_is_filled_up_and_then_asked_in_parts_whether_it_drifted() -> None:
     """The trials that fill it up are no step of the check."""
     rng = Random(2)
@@ -186,6 +187,7 @@ def test_a_thin_baseline_is_filled_up_and_then_asked_in_parts_whether_it_drifted
     assert result.verdict is not Verdict.REGRESSED
 
 
+@pytest.mark.slow
 def test_whole_epochs_of_the_baselines_agent_are_baseline_trials_everywhere() -> None:
     thin = stored(SUITE, 1, trajectory=1.0)
     rng = Random(2)

@@ -158,7 +158,7 @@ def job(folder: Path, suites: int, seed: int, *, rates: dict[int, float] | None 
 @pytest.mark.slow
 @pytest.mark.parametrize("suites", [1, 2, 5])
 def test_an_unchanged_agent_blocks_no_more_jobs_however_many_suites(tmp_path: Path, suites: int) -> None:
-    jobs = examples(100)
+    jobs = examples(40)
     blocked = sum(job(tmp_path / str(n), suites, 1000 * suites + n).verdict is Verdict.REGRESSED for n in range(jobs))
     assert binomial_at_least(blocked, jobs, ALPHA) > 0.001, f"{blocked} of {jobs}"
 

@@ -58,6 +58,7 @@ trials = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(trials, st.sets(st.sampled_from(VALUES)))
 @settings(max_examples=examples(400))
 def test_what_is_redacted_quickly_is_what_is_redacted_text_by_text(trial: Trial, secrets: set[str]) -> None:

@@ -218,6 +218,7 @@ def is_writing(call: ast.Call) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_nobody_else_writes_files() -> None:
     """A second path would be one that follows links."""
     top = Path(gate.__file__).parent

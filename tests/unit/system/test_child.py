@@ -161,6 +161,7 @@ def test_it_answers_one_question_after_another() -> None:
         assert [dialogue.ask(b"%d\n" % number, 60) for number in range(3)] == [b"0", b"1", b"2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "lost"),
     [

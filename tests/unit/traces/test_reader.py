@@ -301,7 +301,7 @@ def any_span(draw: st.DrawFn) -> Piece:
 
 
 @given(st.lists(any_span(), max_size=8))
-@settings(max_examples=examples(600, quick=25))
+@settings(max_examples=examples(200, quick=25))
 def test_attributes_of_any_value_are_survived(pieces: list[Piece]) -> None:
     found = conversations_of(pieces)
     assert found == conversations_of(reversed(pieces))

@@ -211,6 +211,7 @@ def test_a_port_that_is_taken_is_one_line() -> None:
         received(lambda _: asyncio.sleep(0), port=taken.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_a_call_that_stands_alone_is_not_taken_for_the_whole_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an agent's span nothing says which call was the last: what comes shortly after is still of the turn."""
     monkeypatch.setattr(receiver, "QUIET_SECONDS", 3.0)  # a busy machine may deliver late

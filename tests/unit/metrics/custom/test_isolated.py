@@ -113,6 +113,7 @@ def test_what_ends_the_process_costs_one_score(folder: Path) -> None:
         assert pid.score(CASE, PERFORMANCE).value == 0.5
 
 
+@pytest.mark.slow
 def test_what_hangs_is_ended(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hangs = made(own, "hangs")
     ask = apart._Child.ask
