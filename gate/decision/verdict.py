@@ -83,7 +83,8 @@ def _with_failures_settled(table: Table, of: Callable[[Comparison], Table]) -> T
     if is_of_provider(comparison, why):
         return without
     failed = sum(trial.failed and trial.tag != PROBE for trial in comparison.errors)
-    return replace(table, not_confirmed=FailuresNotConfirmed(failed, why))
+    # A row that fails because of them would deny the verdict.
+    return replace(table, rows=without.rows, not_confirmed=FailuresNotConfirmed(failed, why))
 
 
 def _blocks(table: Table) -> bool:
