@@ -18,7 +18,7 @@ from gate.model import (
     SuiteResult,
     Verdict,
 )
-from gate.model.findings import CaseTally
+from gate.model.finding import CaseTally
 from gate.reports import by_tag, draws, explanation, replayed
 from gate.reports import headline as lead
 from gate.reports import labels as words
@@ -35,6 +35,7 @@ from gate.reports.formatting import (
 )
 from gate.reports.reasons import counted_failures, fails_besides
 from gate.reports.trajectory_diff import answer_diff, differences
+from gate.reports.words import pooled
 from gate.security import escape
 
 LIMIT = 60_000
@@ -300,10 +301,11 @@ def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
         blocks.append(_fold(title, "\n\n".join(filter(None, [_case_list(further), _answers(further[:_WORST])]))))
     improved = words.improved_cases(suite)
     if suite.trade is not None:
-        gained = f"{count(len(suite.trade.gained), 'case')} improved"
-        title = gained if suite.trade.gained_named else "Cases that improved most clearly"
-        blocks.append(f"### {title}\n\n{_moves(suite.trade.gained)}")
-        improved = tuple(c for c in improved if c.id not in {one.case_id for one in suite.trade.gained})
+        gained: Sequence[CaseTally] = suite.trade["gained"]
+        number = f"{count(len(gained), 'case')} improved"
+        title = number if suite.trade["gained_named"] else "Cases that improved most clearly"
+        blocks.append(f"### {title}\n\n{_moves(gained)}")
+        improved = tuple(c for c in improved if c.id not in {one.case_id for one in gained})
     if improved and left_out < NO_PASSES:
         blocks.append(
             _fold(
@@ -322,7 +324,7 @@ def _better(cases: Sequence[CaseResult], suite: SuiteResult) -> str:
 
 
 def _moves(cases: Sequence[CaseTally]) -> str:
-    lines = [f"- {escape.markdown_code(c.case_id, 120) or '(no id)'} {explanation.pooled([c])}" for c in cases[:_MANY]]
+    lines = [f"- {escape.markdown_code(c.case_id, 120) or '(no id)'} {pooled([c])}" for c in cases[:_MANY]]
     return "\n".join([*lines, f"- … and {len(cases) - _MANY:,} more"] if len(cases) > _MANY else lines)
 
 
