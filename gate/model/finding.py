@@ -17,122 +17,27 @@ from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "scorer_changed",
-    "cases_gone",
-    "no_longer_measured",
-    "compared_without",
-    "checks_fell_away",
-    "nothing_rerun",
-    "confirmation_lost",
-    "failures_gone",
-    "perhaps_provider",
-    "slowed_down",
-    "nothing_held",
-    "not_applied",
-    "same_trials",
-    "nothing_checked",
-    "no_trial_measured",
-    "never_failed",
-    "hard_failure",
-    "cases_not_scored",
-    "scores_lost",
-    "applies_to_none",
-    "applies_no_more",
-    "mean_holds",
-    "mean_excused",
-    "mean_misses",
-    "mean_unsure",
-    "own_threshold_missed",
-    "own_thresholds_hold",
-    "no_trial_beyond",
-    "trial_beyond",
-    "trial_excused",
-    "quantile_holds",
-    "quantile_excused",
-    "quantile_risen",
-    "quantile_over",
-    "quantile_open",
-    "change_allowed",
-    "suggests_drop",
-    "never_pass",
-    "drifted",
-    "change_unbounded",
-    "loss_not_excluded",
-    "got_worse",
-    "not_tested",
-    "failures_confirmed",
-    "not_compared",
-    "no_cases",
-    "all_quarantined",
-    "outage",
-    "failures_not_confirmed",
-    "unexplained_failures",
-    "lost_decide",
-    "collapsed",
-    "too_many_errors",
-    "cases_not_measured",
-    "case_not_recorded",
-    "case_mostly_lost",
-    "cases_not_run",
-    "stated",
-    "criteria_not_compared",
-    "too_many_cases_gone",
-    "edited_cases_miss",
-    "nothing_paired",
-    "could_not_measure",
-    "shard_measured",
-    "shard_not_measured",
-    "thresholds_hold",
-    "no_worse",
-    "nothing_decides",
-    "not_enough_evidence",
-    "cases_never_pass",
-    "cases_broke",
-    "suite_got_worse",
-    "traded_off",
-    "baseline_moved",
-    "criterion_fails",
-    "criterion_not_measured",
-    "nothing_passes",
-    "not_shown_fixed",
-    "same_agent",
-    "incomplete",
-    "control_fell",
-    "copies_lost",
-    "cut_short",
-    "agent_fails",
-    "answered_by",
-    "base_run_beside",
-    "tools_changed",
-    "new_cases",
-    "edited_cases",
-    "renamed_cases",
-    "removed_cases",
-    "criterion_apart",
-    "removed_criteria",
-    "new_criteria",
-    "by_base_rules",
-    "agent_failures",
-    "threshold_excused",
-    "limit_excused",
-    "few_cases",
-    "thin_baseline",
-    "quiet_rise",
-    "scores_unmeasured",
-    "trials_lost",
-    "failures_excused",
-    "base_gone",
-    "provider_moved",
-    "unproven",
-    "measured_before",
-    "attempts_repeated",
-    "repeats_alike",
-    "repeats_once",
-    "calls_not_reported",
-    "one_answer",
-    "cases_unchecked",
-    "not_accepted",
-]
+    "scorer_changed", "cases_gone", "no_longer_measured", "compared_without", "checks_fell_away", "nothing_rerun",
+    "confirmation_lost", "failures_gone", "perhaps_provider", "slowed_down", "nothing_held", "not_applied",
+    "same_trials", "nothing_checked", "no_trial_measured", "never_failed", "hard_failure", "cases_not_scored",
+    "scores_lost", "applies_to_none", "applies_no_more", "mean_holds", "mean_excused", "mean_misses", "mean_unsure",
+    "own_threshold_missed", "own_thresholds_hold", "no_trial_beyond", "trial_beyond", "trial_excused",
+    "quantile_holds", "quantile_excused", "quantile_risen", "quantile_over", "quantile_open", "change_allowed",
+    "suggests_drop", "never_pass", "drifted", "change_unbounded", "loss_not_excluded", "got_worse", "not_tested",
+    "failures_confirmed", "not_compared", "no_cases", "all_quarantined", "outage", "failures_not_confirmed",
+    "unexplained_failures", "lost_decide", "collapsed", "too_many_errors", "cases_not_measured",
+    "case_not_recorded", "case_mostly_lost", "cases_not_run", "stated", "criteria_not_compared",
+    "too_many_cases_gone", "edited_cases_miss", "nothing_paired", "could_not_measure", "shard_measured",
+    "shard_not_measured", "thresholds_hold", "no_worse", "nothing_decides", "not_enough_evidence",
+    "cases_never_pass", "cases_broke", "suite_got_worse", "traded_off", "baseline_moved", "criterion_fails",
+    "criterion_not_measured", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete", "control_fell",
+    "copies_lost", "cut_short", "agent_fails", "answered_by", "base_run_beside", "tools_changed", "new_cases",
+    "edited_cases", "renamed_cases", "removed_cases", "criterion_apart", "removed_criteria", "new_criteria",
+    "by_base_rules", "agent_failures", "threshold_excused", "limit_excused", "few_cases", "thin_baseline",
+    "quiet_rise", "scores_unmeasured", "trials_lost", "failures_excused", "base_gone", "provider_moved", "unproven",
+    "measured_before", "attempts_repeated", "repeats_alike", "repeats_once", "calls_not_reported", "one_answer",
+    "cases_unchecked", "not_accepted",
+]  # fmt: skip
 
 
 class Finding(Struct, frozen=True):
@@ -287,15 +192,14 @@ class Kind(Struct, frozen=True):
     """What a kind of finding means, and which data it has."""
 
     about: str
-    fields: Mapping[str, Field]
-    verdict: Verdict
-    settles: bool
+    fields: Mapping[str, Field] = {}
+    verdict: Verdict = Verdict.PASS
+    settles: bool = False
 
 
-def kind(about: str, verdict: Verdict = Verdict.PASS, /, *, settles: bool = False, **fields: Any) -> Kind:
-    """Return a kind; each field is given as its type, or as a `Field`."""
-    full = {name: field if isinstance(field, Field) else Field(field) for name, field in fields.items()}
-    return Kind(about, full, verdict, settles)
+def fields(**given: Any) -> dict[str, Field]:
+    """Return the fields of a kind, each given as its type, or as a `Field`."""
+    return {name: field if isinstance(field, Field) else Field(field) for name, field in given.items()}
 
 
 FLAG = Field(bool, False)
@@ -303,456 +207,433 @@ NAMES = tuple[str, ...]
 TALLIES = tuple[CaseTally, ...]
 
 APART: Mapping[KindName, Kind] = {
-    "scorer_changed": kind("The criterion's options, scorer or judge changed."),
-    "cases_gone": kind("No case on which the baseline measured it is compared.", cases=int),
-    "no_longer_measured": kind("The baseline's criterion is not one of this record's."),
-    "compared_without": kind(
-        "Of the pass rate: these blocking criteria say nothing in its comparison.", criteria=NAMES
+    "scorer_changed": Kind("The criterion's options, scorer or judge changed."),
+    "cases_gone": Kind("No case on which the baseline measured it is compared.", fields(cases=int)),
+    "no_longer_measured": Kind("The baseline's criterion is not one of this record's."),
+    "compared_without": Kind(
+        "Of the pass rate: these blocking criteria say nothing in its comparison.", fields(criteria=NAMES)
     ),
-    "checks_fell_away": kind(
+    "checks_fell_away": Kind(
         "A blocking criterion has nothing to check in cases in which it always had at the baseline.",
-        criterion=str,
-        cases=NAMES,
-        of=int,
+        fields(criterion=str, cases=NAMES, of=int),
     ),
 }
 """Why what the baseline measured of a criterion is not compared."""
 
 UNCONFIRMED: Mapping[KindName, Kind] = {
-    "nothing_rerun": kind("Nothing could be run again a while later."),
-    "confirmation_lost": kind("Too many of the confirming trials were lost to infrastructure.", lost=int, trials=int),
-    "failures_gone": kind("The failing cases answered a while later.", trials=int),
-    # other_trials: of the base commit's agent, run now, or of cases that had answered; 0: nothing was run beside.
-    "perhaps_provider": kind(
-        "The failures came again, and what is compared with them fails too often to tell the agent from its provider.",
-        failed=int,
-        trials=int,
-        other_failed=int,
-        other_trials=int,
-        at_base=bool,
+    "nothing_rerun": Kind("Nothing could be run again a while later."),
+    "confirmation_lost": Kind(
+        "Too many of the confirming trials were lost to infrastructure.", fields(lost=int, trials=int)
     ),
-    "slowed_down": kind(
-        "Answers took longer than the latency margin allows: seconds now and at the baseline.", now=float, before=float
+    "failures_gone": Kind("The failing cases answered a while later.", fields(trials=int)),
+    # other_trials: of the base commit's agent, run now, or of cases that had answered; 0: nothing was run beside.
+    "perhaps_provider": Kind(
+        "The failures came again, and what is compared with them fails too often to tell the agent from its provider.",
+        fields(failed=int, trials=int, other_failed=int, other_trials=int, at_base=bool),
+    ),
+    "slowed_down": Kind(
+        "Answers took longer than the latency margin allows: seconds now and at the baseline.",
+        fields(now=float, before=float),
     ),
 }
 """Why a block that needs failures of the agent was not confirmed."""
 
 OF_CRITERION: Mapping[KindName, Kind] = {
-    "nothing_held": kind(
+    "nothing_held": Kind(
         "Nothing was held against the criterion: no threshold, no comparison. No tick stands beside it."
     ),
-    "not_applied": kind("It applies to none of the selected cases.", Verdict.NOT_APPLIED),
-    "same_trials": kind("The trials are the stored ones themselves, so nothing of the criterion can be lost."),
-    "nothing_checked": kind(
-        "Of the pass rate: no blocking criterion applies to any of the cases.", Verdict.NOT_MEASURED
+    "not_applied": Kind("It applies to none of the selected cases.", verdict=Verdict.NOT_APPLIED),
+    "same_trials": Kind("The trials are the stored ones themselves, so nothing of the criterion can be lost."),
+    "nothing_checked": Kind(
+        "Of the pass rate: no blocking criterion applies to any of the cases.", verdict=Verdict.NOT_MEASURED
     ),
-    "no_trial_measured": kind("", Verdict.NOT_MEASURED),
-    "never_failed": kind("A hard rule that no trial broke."),
+    "no_trial_measured": Kind("", verdict=Verdict.NOT_MEASURED),
+    "never_failed": Kind("A hard rule that no trial broke."),
     # reason: the metric's own; empty where it gave none.
-    "hard_failure": kind(
-        "A hard rule that a trial broke.", Verdict.BELOW_THRESHOLD, settles=True, case_id=str, more=int, reason=str
+    "hard_failure": Kind(
+        "A hard rule that a trial broke.",
+        fields(case_id=str, more=int, reason=str),
+        verdict=Verdict.BELOW_THRESHOLD,
+        settles=True,
     ),
-    "cases_not_scored": kind(
+    "cases_not_scored": Kind(
         "Cases that were answered, and of which no trial has a score.",
-        Verdict.NOT_MEASURED,
-        case_id=str,
-        cases=int,
-        of=int,
-        error=str,
+        fields(case_id=str, cases=int, of=int, error=str),
+        verdict=Verdict.NOT_MEASURED,
     ),
-    "scores_lost": kind(
-        "Too many scores that ended in an error.", Verdict.NOT_MEASURED, lost=int, of=int, most=float, error=str
+    "scores_lost": Kind(
+        "Too many scores that ended in an error.",
+        fields(lost=int, of=int, most=float, error=str),
+        verdict=Verdict.NOT_MEASURED,
     ),
-    "applies_to_none": kind("No case states what the criterion compares with.", Verdict.NOT_MEASURED),
-    "applies_no_more": kind("It went with the cases that it applied to.", Verdict.NOT_COMPARED),
-    "mean_holds": kind("", mean=HeldMean),
-    "mean_excused": kind("It misses its threshold as the baseline did: below, as before.", mean=HeldMean),
+    "applies_to_none": Kind("No case states what the criterion compares with.", verdict=Verdict.NOT_MEASURED),
+    "applies_no_more": Kind("It went with the cases that it applied to.", verdict=Verdict.NOT_COMPARED),
+    "mean_holds": Kind("", fields(mean=HeldMean)),
+    "mean_excused": Kind("It misses its threshold as the baseline did: below, as before.", fields(mean=HeldMean)),
     # error: standard error of the mean over epochs of an unchanged agent; None if it is not known.
     # base_cases: true if the mean is over the base's cases alone: new cases lift it over the threshold.
-    "mean_misses": kind(
+    "mean_misses": Kind(
         "The mean is on the wrong side of the suite's threshold.",
-        Verdict.BELOW_THRESHOLD,
-        mean=HeldMean,
-        trials=int,
-        error=float | None,
-        base_cases=FLAG,
+        fields(mean=HeldMean, trials=int, error=float | None, base_cases=FLAG),
+        verdict=Verdict.BELOW_THRESHOLD,
     ),
-    "mean_unsure": kind(
+    "mean_unsure": Kind(
         "The mean misses its threshold, and would not if every trial that could not be measured were a hit.",
-        Verdict.NOT_MEASURED,
-        mean=HeldMean,
-        lost=int,
+        fields(mean=HeldMean, lost=int),
+        verdict=Verdict.NOT_MEASURED,
     ),
-    "own_threshold_missed": kind(
+    "own_threshold_missed": Kind(
         "A case misses a threshold of its own, beyond chance or in every one of at least three trials.",
-        Verdict.BELOW_THRESHOLD,
+        fields(mean=HeldMean, trials=int, more=Field(int, 0)),
+        verdict=Verdict.BELOW_THRESHOLD,
         settles=True,
-        mean=HeldMean,
-        trials=int,
-        more=Field(int, 0),
     ),
     # excused: those of them that miss theirs, as they did at the baseline.
     # short: those of them that are below theirs, but not beyond chance.
-    "own_thresholds_hold": kind(
+    "own_thresholds_hold": Kind(
         "No case with a threshold of its own misses it beyond chance, unless it did at the baseline.",
-        cases=int,
-        excused=Field(int, 0),
-        short=Field(int, 0),
+        fields(cases=int, excused=Field(int, 0), short=Field(int, 0)),
     ),
-    "no_trial_beyond": kind("No trial is above the most that a single one may reach."),
+    "no_trial_beyond": Kind("No trial is above the most that a single one may reach."),
     # trials: all that are above their limits; this is the highest.
-    "trial_beyond": kind("", Verdict.BELOW_THRESHOLD, settles=True, case_id=str, value=float, limit=float, trials=int),
-    "trial_excused": kind("The baseline was above the limit too.", case_id=str, value=float, limit=float),
-    "quantile_holds": kind("", q=float, value=float, limit=float),
-    "quantile_excused": kind("The baseline was above the limit too.", q=float, value=float, limit=float),
-    "quantile_risen": kind(
+    "trial_beyond": Kind(
+        "", fields(case_id=str, value=float, limit=float, trials=int), verdict=Verdict.BELOW_THRESHOLD, settles=True
+    ),
+    "trial_excused": Kind("The baseline was above the limit too.", fields(case_id=str, value=float, limit=float)),
+    "quantile_holds": Kind("", fields(q=float, value=float, limit=float)),
+    "quantile_excused": Kind("The baseline was above the limit too.", fields(q=float, value=float, limit=float)),
+    "quantile_risen": Kind(
         "Above its limit as at the baseline, and beyond the margin of that.",
-        Verdict.BELOW_THRESHOLD,
+        fields(q=float, value=float, limit=float, before=float),
+        verdict=Verdict.BELOW_THRESHOLD,
         settles=True,
-        q=float,
-        value=float,
-        limit=float,
-        before=float,
     ),
-    "quantile_over": kind(
+    "quantile_over": Kind(
         "More trials are above the limit than chance explains.",
-        Verdict.BELOW_THRESHOLD,
+        fields(q=float, value=float, limit=float, over=int, trials=int),
+        verdict=Verdict.BELOW_THRESHOLD,
         settles=True,
-        q=float,
-        value=float,
-        limit=float,
-        over=int,
-        trials=int,
     ),
-    "quantile_open": kind("", Verdict.INCONCLUSIVE, q=float, value=float, limit=float, trials=int, too_few=bool),
-    "change_allowed": kind(
-        "No reason to block: within its margin, not proven, or of a metric that only warns.", change=Change
+    "quantile_open": Kind(
+        "", fields(q=float, value=float, limit=float, trials=int, too_few=bool), verdict=Verdict.INCONCLUSIVE
     ),
-    "suggests_drop": kind("Within its margin, but one test suggests a drop.", Verdict.INCONCLUSIVE, change=Change),
-    "never_pass": kind(
+    "change_allowed": Kind(
+        "No reason to block: within its margin, not proven, or of a metric that only warns.", fields(change=Change)
+    ),
+    "suggests_drop": Kind(
+        "Within its margin, but one test suggests a drop.", fields(change=Change), verdict=Verdict.INCONCLUSIVE
+    ),
+    "never_pass": Kind(
         "Cases that passed in each baseline trial and fail in each of many now, with a baseline too thin to prove it.",
-        Verdict.INCONCLUSIVE,
-        cases=TALLIES,
+        fields(cases=TALLIES),
+        verdict=Verdict.INCONCLUSIVE,
     ),
     # before: true if it is no worse than in the newest of the stored runs; what the agent does now was not asked.
-    "drifted": kind(
+    "drifted": Kind(
         "Worse than the stored baseline, and no worse than what the baseline's agent does now.",
-        Verdict.INCONCLUSIVE,
-        change=Change,
-        before=FLAG,
+        fields(change=Change, before=FLAG),
+        verdict=Verdict.INCONCLUSIVE,
     ),
-    "change_unbounded": kind("Too few trials to bound the change.", Verdict.INCONCLUSIVE, change=Change),
-    "loss_not_excluded": kind(
-        "The interval reaches beyond the margin.", Verdict.INCONCLUSIVE, change=Change, worst=float, margin=float
+    "change_unbounded": Kind(
+        "Too few trials to bound the change.", fields(change=Change), verdict=Verdict.INCONCLUSIVE
     ),
-    "got_worse": kind(
-        "Proven worse than the baseline.", Verdict.REGRESSED, settles=True, change=Change, broken=Field(NAMES, ())
+    "loss_not_excluded": Kind(
+        "The interval reaches beyond the margin.",
+        fields(change=Change, worst=float, margin=float),
+        verdict=Verdict.INCONCLUSIVE,
     ),
-    "not_tested": kind(
+    "got_worse": Kind(
+        "Proven worse than the baseline.",
+        fields(change=Change, broken=Field(NAMES, ())),
+        verdict=Verdict.REGRESSED,
+        settles=True,
+    ),
+    "not_tested": Kind(
         "Of the pass rate: the engine ended undecided, and nothing of it could be compared.",
-        Verdict.INCONCLUSIVE,
-        stage=Stage,
+        fields(stage=Stage),
+        verdict=Verdict.INCONCLUSIVE,
     ),
-    "failures_confirmed": kind(
+    "failures_confirmed": Kind(
         "The agent fails where it answered at the baseline, also when asked again a while later.",
-        Verdict.REGRESSED,
-        p=float,
+        fields(p=float),
+        verdict=Verdict.REGRESSED,
     ),
-    "not_compared": kind(
+    "not_compared": Kind(
         "What follows was found, but what the baseline measured of it is not compared.",
-        Verdict.NOT_COMPARED,
-        why=Nested(tuple(APART)),
+        fields(why=Nested(tuple(APART))),
+        verdict=Verdict.NOT_COMPARED,
     ),
 }
 """What was found of a criterion; its verdict is the worst of them."""
 
 PROBLEMS: Mapping[KindName, Kind] = {
-    "no_cases": kind("Nothing is there to judge."),
-    "all_quarantined": kind("Every case is in quarantine."),
+    "no_cases": Kind("Nothing is there to judge."),
+    "all_quarantined": Kind("Every case is in quarantine."),
     # error: the commonest error, with its kind.
-    "outage": kind(
+    "outage": Kind(
         "Most of what answered at the baseline now fails alike; without a baseline, every case fails.",
-        cases=int,
-        of=int,
-        compared=bool,
-        error=str,
+        fields(cases=int, of=int, compared=bool, error=str),
     ),
     # failed: trials in which the agent failed, without those of the confirmation.
-    "failures_not_confirmed": kind(
+    "failures_not_confirmed": Kind(
         "A block would rest on failures of the agent, and asking those cases again did not confirm them.",
-        failed=int,
-        why=Nested(tuple(UNCONFIRMED)),
+        fields(failed=int, why=Nested(tuple(UNCONFIRMED))),
     ),
-    "unexplained_failures": kind(
-        "The agent fails in cases in which it never did at the baseline, and was not cleared since.", cases=int
+    "unexplained_failures": Kind(
+        "The agent fails in cases in which it never did at the baseline, and was not cleared since.", fields(cases=int)
     ),
     # unscored: answers of which a blocking criterion's score could not be computed; those of the baseline are counted
     # as failed likewise.
-    "lost_decide": kind(
-        "Counted as failed, the trials that could not be measured turn the verdict.", trials=int, unscored=Field(int, 0)
+    "lost_decide": Kind(
+        "Counted as failed, the trials that could not be measured turn the verdict.",
+        fields(trials=int, unscored=Field(int, 0)),
     ),
-    "collapsed": kind(
+    "collapsed": Kind(
         "Every value of a blocking criterion is at its worst, where the baseline's were not, and nothing proves a "
         "loss. The suite is too small, or its repeats are copies of one answer, as with a cache or a deterministic "
         "agent.",
-        criterion=str,
-        cases=int,
-        trials=int,
-        copies=bool,
+        fields(criterion=str, cases=int, trials=int, copies=bool),
     ),
-    "too_many_errors": kind("More trials ended in infrastructure errors than may.", share=float, most=float, error=str),
-    "cases_not_measured": kind("Cases of which no trial could be measured.", cases=NAMES, of=int, error=str),
-    "case_not_recorded": kind(
+    "too_many_errors": Kind(
+        "More trials ended in infrastructure errors than may.", fields(share=float, most=float, error=str)
+    ),
+    "cases_not_measured": Kind("Cases of which no trial could be measured.", fields(cases=NAMES, of=int, error=str)),
+    "case_not_recorded": Kind(
         "A case that asked for what its recording does not hold, where nothing may go out in its place. "
         "It was the change that asked for it, so what was lost is no sample of what would have been.",
-        case_id=str,
-        lost=int,
-        trials=int,
-        error=str,
+        fields(case_id=str, lost=int, trials=int, error=str),
     ),
-    "case_mostly_lost": kind(
-        "A case of which most trials ended in infrastructure errors.", case_id=str, lost=int, trials=int, error=str
+    "case_mostly_lost": Kind(
+        "A case of which most trials ended in infrastructure errors.",
+        fields(case_id=str, lost=int, trials=int, error=str),
     ),
-    "cases_not_run": kind("Of a shard: cases of its own that were not run.", cases=NAMES, of=int),
+    "cases_not_run": Kind("Of a shard: cases of its own that were not run.", fields(cases=NAMES, of=int)),
 }
 """Why a suite could not be measured."""
 
 GAPS: Mapping[KindName, Kind] = {
-    "stated": kind(
+    "stated": Kind(
         "What a run's terms state in words of their own: of configuration, plan or rules. Kept so in the record.",
-        text=str,
+        fields(text=str),
     ),
-    "criteria_not_compared": kind(
-        "What the baseline measured of these blocking criteria is not compared.", criteria=NAMES
+    "criteria_not_compared": Kind(
+        "What the baseline measured of these blocking criteria is not compared.", fields(criteria=NAMES)
     ),
-    "too_many_cases_gone": kind(
+    "too_many_cases_gone": Kind(
         "More than a tenth of the cases that passed at the base, and at least two of them, are no longer in the suite.",
-        cases=NAMES,
-        of=int,
+        fields(cases=NAMES, of=int),
     ),
-    "edited_cases_miss": kind("Cases whose content was edited, that passed at the base and miss now.", cases=NAMES),
-    "nothing_paired": kind("The base holds cases, and none of them is compared.", cases=int),
+    "edited_cases_miss": Kind(
+        "Cases whose content was edited, that passed at the base and miss now.", fields(cases=NAMES)
+    ),
+    "nothing_paired": Kind("The base holds cases, and none of them is compared.", fields(cases=int)),
     "checks_fell_away": APART["checks_fell_away"],
 }
 """What the base holds and was not compared."""
 
 CAUSES: Mapping[KindName, Kind] = {
-    "could_not_measure": kind("", problem=Nested(tuple(PROBLEMS))),
-    "shard_measured": kind(
-        "A shard knows its own cases alone, and decides nothing.", shard=int, of=int, trials=int, cases=int
+    "could_not_measure": Kind("", fields(problem=Nested(tuple(PROBLEMS)))),
+    "shard_measured": Kind(
+        "A shard knows its own cases alone, and decides nothing.", fields(shard=int, of=int, trials=int, cases=int)
     ),
-    "shard_not_measured": kind("", shard=int, of=int, problem=Nested(tuple(PROBLEMS))),
-    "thresholds_hold": kind(
-        "Nothing is paired with a baseline, and every threshold holds.", checked=int, cases=int, uncompared=Uncompared
+    "shard_not_measured": Kind("", fields(shard=int, of=int, problem=Nested(tuple(PROBLEMS)))),
+    "thresholds_hold": Kind(
+        "Nothing is paired with a baseline, and every threshold holds.",
+        fields(checked=int, cases=int, uncompared=Uncompared),
     ),
     # rate_low: the bad end of that interval, 0–1; None: it is not bounded.
-    "no_worse": kind(
-        "No worse than the baseline.", cases=int, rate_cases=int, rate_low=float | None, uncompared=Uncompared
+    "no_worse": Kind(
+        "No worse than the baseline.", fields(cases=int, rate_cases=int, rate_low=float | None, uncompared=Uncompared)
     ),
-    "nothing_decides": kind("Nothing but a baseline could fail the suite, and there is none."),
-    "not_enough_evidence": kind("", criteria=NAMES, suspects=NAMES),
-    "cases_never_pass": kind(
+    "nothing_decides": Kind("Nothing but a baseline could fail the suite, and there is none."),
+    "not_enough_evidence": Kind("", fields(criteria=NAMES, suspects=NAMES)),
+    "cases_never_pass": Kind(
         "They passed in each baseline trial and fail in each of many now, with a baseline too thin to prove it.",
-        cases=TALLIES,
+        fields(cases=TALLIES),
     ),
-    "cases_broke": kind("", cases=NAMES, moved=Field(TALLIES, ()), of=Field(int, 0)),
+    "cases_broke": Kind("", fields(cases=NAMES, moved=Field(TALLIES, ()), of=Field(int, 0))),
     # by_mean: true if a lower mean proves it; else large drops of a few cases do.
     # perhaps_drift: true if only stored trials prove it, so that a provider that changed since looks the same.
     # suspects: of the pass rate: the cases with the most evidence against them, the strongest first.
     # fell: of another criterion: the cases whose score of it fell most. It is the first that has no part among them.
     # missed: blocking criteria that fail whatever the baseline did.
     # drift_moot: true if a base that can be run was not asked about a drift, since these fail anyway.
-    "suite_got_worse": kind(
+    "suite_got_worse": Kind(
         "No case can be named; the first criterion's own findings say how far.",
-        criteria=NAMES,
-        by_mean=Field(bool, True),
-        perhaps_drift=FLAG,
-        suspects=Field(TALLIES, ()),
-        fell=Field(tuple[Fell, ...], ()),
-        missed=Field(NAMES, ()),
-        drift_moot=FLAG,
+        fields(
+            criteria=NAMES,
+            by_mean=Field(bool, True),
+            perhaps_drift=FLAG,
+            suspects=Field(TALLIES, ()),
+            fell=Field(tuple[Fell, ...], ()),
+            missed=Field(NAMES, ()),
+            drift_moot=FLAG,
+        ),
     ),
     # named: true if the lost cases are named, at a false discovery rate of at most 10 %; else they are the most
     # suspect ones of a loss that is proven.
-    "traded_off": kind(
+    "traded_off": Kind(
         "Cases are proven worse and others better, and no mean that is compared fell.",
-        lost=TALLIES,
-        gained=TALLIES,
-        named=bool,
-        gained_named=bool,
+        fields(lost=TALLIES, gained=TALLIES, named=bool, gained_named=bool),
     ),
     # before: true if they are no worse than in the newest of the stored runs; what the agent does now was not asked.
-    "baseline_moved": kind(
+    "baseline_moved": Kind(
         "These got worse against the stored baseline, and are no worse than what the baseline's agent does now.",
-        criteria=NAMES,
-        before=FLAG,
+        fields(criteria=NAMES, before=FLAG),
     ),
-    "criterion_fails": kind("", criterion=str),
-    "criterion_not_measured": kind("", criterion=str),
-    "nothing_passes": kind("There is no baseline, and no trial passes.", trials=int),
+    "criterion_fails": Kind("", fields(criterion=str)),
+    "criterion_not_measured": Kind("", fields(criterion=str)),
+    "nothing_passes": Kind("There is no baseline, and no trial passes.", fields(trials=int)),
     # measurements: how many measurements ago that was; 1: the one before.
-    "not_shown_fixed": kind(
+    "not_shown_fixed": Kind(
         "An earlier measurement of this change was regressed, and none since has passed, this one included.",
-        measurements=int,
+        fields(measurements=int),
     ),
     # fell_short: true if they fell short when they were stored, which nobody accepted: that decides.
-    "same_agent": kind(
+    "same_agent": Kind(
         "The agent is the one of an earlier commit, whose stored trials are this commit's: nothing was run.",
-        commit=str,
-        fell_short=FLAG,
+        fields(commit=str, fell_short=FLAG),
     ),
-    "incomplete": kind("Something that the base holds was not compared.", gaps=Nested(tuple(GAPS), many=True)),
-    "control_fell": kind(
+    "incomplete": Kind("Something that the base holds was not compared.", fields(gaps=Nested(tuple(GAPS), many=True))),
+    "control_fell": Kind(
         "Cases that passed in each stored trial, and fail in each trial now: the change's, and the base commit's "
         "agent's. Then that agent is no control: the provider moved, or it is not what was stored.",
-        cases=NAMES,
+        fields(cases=NAMES),
     ),
-    "copies_lost": kind(
+    "copies_lost": Kind(
         "Cases that passed each time and now fail each time, of an agent whose repeats within a run are identical. "
         "A cache that drew worse answers looks like this, and so does a deterministic agent that broke.",
-        cases=NAMES,
+        fields(cases=NAMES),
     ),
-    "cut_short": kind("The run was stopped before the first decision could be taken.", why=str, epochs=int, wanted=int),
-    "agent_fails": kind(
-        "The confirmation alone proves that the agent fails where it answered at the baseline.", p=float
+    "cut_short": Kind(
+        "The run was stopped before the first decision could be taken.", fields(why=str, epochs=int, wanted=int)
+    ),
+    "agent_fails": Kind(
+        "The confirmation alone proves that the agent fails where it answered at the baseline.", fields(p=float)
     ),
 }
 """What the verdict on a suite rests on."""
 
 CHANGES: Mapping[KindName, Kind] = {
-    "answered_by": kind(
+    "answered_by": Kind(
         "Another model, or another system of the provider, answers than at the baseline.",
-        what=Literal["model", "system"],
-        now=NAMES,
-        before=NAMES,
+        fields(what=Literal["model", "system"], now=NAMES, before=NAMES),
     ),
     # without_rules: true if the base has no configuration, so that its agent was held to the change's rules.
-    "base_run_beside": kind(
+    "base_run_beside": Kind(
         "No baseline is stored, so the base commit's agent was run beside: the change is compared with it.",
-        commit=str,
-        without_rules=FLAG,
+        fields(commit=str, without_rules=FLAG),
     ),
     # changes: which tool of which server, and which words of it; empty where the recordings are not there to say so.
-    "tools_changed": kind(
+    "tools_changed": Kind(
         "MCP servers describe their tools otherwise than they did at the baseline.",
-        servers=NAMES,
-        changes=Field(NAMES, ()),
+        fields(servers=NAMES, changes=Field(NAMES, ())),
     ),
-    "new_cases": kind("", cases=NAMES),
-    "edited_cases": kind("", cases=NAMES),
-    "renamed_cases": kind("", cases=tuple[tuple[str, str], ...]),
-    "removed_cases": kind("", cases=NAMES),
-    "criterion_apart": kind(
-        "What the baseline measured of a criterion is not compared.", criterion=str, why=Nested(tuple(APART))
+    "new_cases": Kind("", fields(cases=NAMES)),
+    "edited_cases": Kind("", fields(cases=NAMES)),
+    "renamed_cases": Kind("", fields(cases=tuple[tuple[str, str], ...])),
+    "removed_cases": Kind("", fields(cases=NAMES)),
+    "criterion_apart": Kind(
+        "What the baseline measured of a criterion is not compared.", fields(criterion=str, why=Nested(tuple(APART)))
     ),
-    "removed_criteria": kind("", criteria=NAMES),
-    "new_criteria": kind("", criteria=NAMES),
-    "by_base_rules": kind(
+    "removed_criteria": Kind("", fields(criteria=NAMES)),
+    "new_criteria": Kind("", fields(criteria=NAMES)),
+    "by_base_rules": Kind(
         "Judged by the base's own rules; under the change's stricter ones it would have had this verdict.",
-        verdict=Verdict,
+        fields(verdict=Verdict),
     ),
     "stated": GAPS["stated"],
 }
 """What changed in the suite and its criteria."""
 
 WARNINGS: Mapping[KindName, Kind] = {
-    "agent_failures": kind("The agent failed in trials: the suite's ``crashes`` say how often."),
-    "threshold_excused": kind(
+    "agent_failures": Kind("The agent failed in trials: the suite's ``crashes`` say how often."),
+    "threshold_excused": Kind(
         "A mean that misses its threshold as the baseline's did.",
-        criterion=str,
-        value=float,
-        before=float,
-        threshold=float,
+        fields(criterion=str, value=float, before=float, threshold=float),
     ),
-    "limit_excused": kind(
-        "A limit that the baseline broke too.", criterion=str, found=Nested(("trial_excused", "quantile_excused"))
+    "limit_excused": Kind(
+        "A limit that the baseline broke too.",
+        fields(criterion=str, found=Nested(("trial_excused", "quantile_excused"))),
     ),
     # blind: so few that the margin of the pass rate is most of it.
-    "few_cases": kind("", cases=int, blind=bool),
+    "few_cases": Kind("", fields(cases=int, blind=bool)),
     # wanted: what `baseline.trials` asks for, and at least what the promise needs.
     # blind: true if a single case that breaks outright could not be proven with so many.
     # drop: the drop of the pass rate, 0–1, that one look finds four times in five; about. None: not known.
     # grows: true if runs on the default branch store more; else `baseline.trials` asks for no more.
-    "thin_baseline": kind(
+    "thin_baseline": Kind(
         "",
-        cases=int,
-        wanted=int,
-        least=int,
-        typical=Field(int, 0),
-        blind=FLAG,
-        drop=Field(float | None, None),
-        grows=Field(bool, True),
+        fields(
+            cases=int,
+            wanted=int,
+            least=int,
+            typical=Field(int, 0),
+            blind=FLAG,
+            drop=Field(float | None, None),
+            grows=Field(bool, True),
+        ),
     ),
     # wording: of a criterion of word overlap: the case that lost most.
-    "quiet_rise": kind(
+    "quiet_rise": Kind(
         "A criterion that does not block got worse, beyond its margin and beyond noise.",
-        criterion=str,
-        change=float,
-        wording=Field(Wording | None, None),
+        fields(criterion=str, change=float, wording=Field(Wording | None, None)),
     ),
-    "scores_unmeasured": kind("", criterion=str, lost=int, of=int),
-    "trials_lost": kind("Trials that ended in infrastructure errors and left no score.", lost=int, of=int),
-    "failures_excused": kind(
+    "scores_unmeasured": Kind("", fields(criterion=str, lost=int, of=int)),
+    "trials_lost": Kind("Trials that ended in infrastructure errors and left no score.", fields(lost=int, of=int)),
+    "failures_excused": Kind(
         "Trials in which the agent failed and that do not count, since it was down.",
-        failed=int,
-        of=int,
-        error=str,
-        at_base=FLAG,
+        fields(failed=int, of=int, error=str, at_base=FLAG),
     ),
-    "base_gone": kind("The base commit's agent did not answer, and was asked no more.", trials=int, error=str),
+    "base_gone": Kind("The base commit's agent did not answer, and was asked no more.", fields(trials=int, error=str)),
     # since: unix time of the first run after it.
     # change: in the metric's unit; of the pass rate 0–1.
     # baseline_is_older: true if the baseline that is compared with was measured before it.
-    "provider_moved": kind(
+    "provider_moved": Kind(
         "Since when the stored runs of one agent score otherwise, so that its provider changed.",
-        since=float,
-        commit=str | None,
-        metric=str,
-        scale=Scale,
-        change=float,
-        p=float,
-        runs=int,
-        baseline_is_older=FLAG,
+        fields(
+            since=float,
+            commit=str | None,
+            metric=str,
+            scale=Scale,
+            change=float,
+            p=float,
+            runs=int,
+            baseline_is_older=FLAG,
+        ),
     ),
     # compared: commits of which such a record is compared with all the same.
     # told: what was left out or is doubtful, each with why.
     # why: why the compared ones are not proven, where that is known.
-    "unproven": kind(
+    "unproven": Kind(
         "Baselines of which nothing shows which job measured them, or runs of them.",
-        compared=Field(NAMES, ()),
-        told=Field(tuple[tuple[str, str], ...], ()),
-        why=Field(str, ""),
+        fields(compared=Field(NAMES, ()), told=Field(tuple[tuple[str, str], ...], ()), why=Field(str, "")),
     ),
     # verdicts: what the newest of them come to as they are judged now, the newest first.
     # fingerprinted: true if the agent has a fingerprint; then theirs is another one.
-    "measured_before": kind(
+    "measured_before": Kind(
         "Earlier measurements of the same change that this one does not continue.",
-        verdicts=tuple[Verdict, ...],
-        total=int,
-        fingerprinted=bool,
+        fields(verdicts=tuple[Verdict, ...], total=int, fingerprinted=bool),
     ),
-    "attempts_repeated": kind("Attempts that were repeated after an infrastructure error.", attempts=int),
+    "attempts_repeated": Kind("Attempts that were repeated after an infrastructure error.", fields(attempts=int)),
     # cached: five times faster, too: a response cache answers.
-    "repeats_alike": kind("Repeated trials give identical answers.", cached=bool),
+    "repeats_alike": Kind("Repeated trials give identical answers.", fields(cached=bool)),
     # of: cases that were asked more than once in a run.
     # lost: cases that passed each time and now fail each time, where that may be a cache or a break.
-    "repeats_once": kind(
+    "repeats_once": Kind(
         "Repeats within a run give one answer, and no other run gives it: they count as one trial.",
-        cases=int,
-        of=int,
-        lost=Field(NAMES, ()),
+        fields(cases=int, of=int, lost=Field(NAMES, ())),
     ),
-    "calls_not_reported": kind("Only the baseline shows that tool calls are reported.", criteria=NAMES),
-    "one_answer": kind(
-        "All answers are the same, and criteria of absence hold for it.", answers=int, cases=int, criteria=NAMES
+    "calls_not_reported": Kind("Only the baseline shows that tool calls are reported.", fields(criteria=NAMES)),
+    "one_answer": Kind(
+        "All answers are the same, and criteria of absence hold for it.", fields(answers=int, cases=int, criteria=NAMES)
     ),
     # were_checked: at the baseline one applied to their answers: what is checked depends on what is said.
-    "cases_unchecked": kind("No blocking criterion applies to these cases.", cases=NAMES, were_checked=FLAG),
-    "not_accepted": kind(
+    "cases_unchecked": Kind("No blocking criterion applies to these cases.", fields(cases=NAMES, were_checked=FLAG)),
+    "not_accepted": Kind(
         "Someone accepted it, and that does not count: these criteria miss a threshold, a limit or a hard rule. "
         "None is named if no trial passes, or if they miss it under other rules alone.",
-        by=str,
-        criteria=NAMES,
+        fields(by=str, criteria=NAMES),
     ),
     "stated": GAPS["stated"],
 }
