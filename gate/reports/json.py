@@ -22,7 +22,8 @@ from gate.decision.engine.evidence_json import report, stage_name
 from gate.model import Criterion, CriterionResult, Result, SuiteResult
 from gate.model.course import Course
 from gate.model.finding import CAUSES, CHANGES, KINDS, OF_CRITERION, WARNINGS, Finding, KindName, Nested
-from gate.reports import explanation, reasons
+from gate.reports import reasons
+from gate.reports.view import View
 from gate.security.limits import MAX_NESTING
 
 VERSION = 2
@@ -83,11 +84,12 @@ def _worded(value: Struct) -> dict[str, Any]:
     """The keys that replace facts, with their values."""
     match value:
         case SuiteResult():
+            view = View(value)
             return {
-                "headline": explanation.headline(value),
-                "story": explanation.story(value),
-                "changes": explanation.changes(value),
-                "warnings": explanation.warnings(value),
+                "headline": view.headline,
+                "story": view.whole_story,
+                "changes": view.all_changes,
+                "warnings": view.warnings,
                 "evidence": _evidence(value),
                 "facts": _facts(value),
             }
