@@ -95,7 +95,7 @@ class Finding(Struct, frozen=True):
     @property
     def settles(self) -> bool:
         """True if it is final: no further trial can change it."""
-        return KINDS[self.kind].settles
+        return self.kind in SETTLING
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -189,452 +189,321 @@ class Field(Struct, frozen=True):
 
 
 class Kind(Struct, frozen=True):
-    """What a kind of finding means, and which data it has."""
+    """What a kind of finding means, the verdict that it gives a criterion, and its fields."""
 
     about: str
-    fields: Mapping[str, Field] = {}
-    verdict: Verdict = Verdict.PASS
-    settles: bool = False
+    verdict: Verdict
+    fields: Mapping[str, Field]
 
 
-def fields(**given: Any) -> dict[str, Field]:
-    """Return the fields of a kind, each given as its type, or as a `Field`."""
-    return {name: field if isinstance(field, Field) else Field(field) for name, field in given.items()}
+def kind(about: str, verdict: Verdict = Verdict.PASS, /, **fields: Any) -> Kind:
+    """Return a kind; each field is given as its type, or as a `Field`."""
+    full = {name: field if isinstance(field, Field) else Field(field) for name, field in fields.items()}
+    return Kind(about, verdict, full)
 
 
-FLAG = Field(bool, False)
 NAMES = tuple[str, ...]
 TALLIES = tuple[CaseTally, ...]
+PAIRS = tuple[tuple[str, str], ...]
+FLAG = Field(bool, False)
+NUMBER = Field(int, 0)
+NO_NAMES = Field(NAMES, ())
+NO_TALLIES = Field(TALLIES, ())
+
+OPEN = Verdict.INCONCLUSIVE
+BELOW = Verdict.BELOW_THRESHOLD
+UNMEASURED = Verdict.NOT_MEASURED
 
 APART: Mapping[KindName, Kind] = {
-    "scorer_changed": Kind("The criterion's options, scorer or judge changed."),
-    "cases_gone": Kind("No case on which the baseline measured it is compared.", fields(cases=int)),
-    "no_longer_measured": Kind("The baseline's criterion is not one of this record's."),
-    "compared_without": Kind(
-        "Of the pass rate: these blocking criteria say nothing in its comparison.", fields(criteria=NAMES)
-    ),
-    "checks_fell_away": Kind(
-        "A blocking criterion has nothing to check in cases in which it always had at the baseline.",
-        fields(criterion=str, cases=NAMES, of=int),
-    ),
+    "scorer_changed": kind("Its options, scorer or judge changed."),
+    "cases_gone": kind("None of the cases on which the baseline measured it is compared.", cases=int),
+    "no_longer_measured": kind("It is no longer measured."),
+    "compared_without": kind("The pass rate is compared without these blocking criteria.", criteria=NAMES),
+    # ``of``: cases in which it applied at the baseline
+    "checks_fell_away": kind("It has nothing to check where it always had.", criterion=str, cases=NAMES, of=int),
 }
 """Why what the baseline measured of a criterion is not compared."""
 
 UNCONFIRMED: Mapping[KindName, Kind] = {
-    "nothing_rerun": Kind("Nothing could be run again a while later."),
-    "confirmation_lost": Kind(
-        "Too many of the confirming trials were lost to infrastructure.", fields(lost=int, trials=int)
+    "nothing_rerun": kind("Nothing could be run again a while later."),
+    "confirmation_lost": kind("Too many confirming trials were lost to infrastructure.", lost=int, trials=int),
+    "failures_gone": kind("The failing cases answered a while later.", trials=int),
+    # ``other``: of the base commit's agent, run now, or of cases that had answered; 0 if nothing was run beside
+    "perhaps_provider": kind(
+        "The failures came again, but the provider may be at fault.",
+        failed=int,
+        trials=int,
+        other_failed=int,
+        other_trials=int,
+        at_base=bool,
     ),
-    "failures_gone": Kind("The failing cases answered a while later.", fields(trials=int)),
-    # other_trials: of the base commit's agent, run now, or of cases that had answered; 0: nothing was run beside.
-    "perhaps_provider": Kind(
-        "The failures came again, and what is compared with them fails too often to tell the agent from its provider.",
-        fields(failed=int, trials=int, other_failed=int, other_trials=int, at_base=bool),
-    ),
-    "slowed_down": Kind(
-        "Answers took longer than the latency margin allows: seconds now and at the baseline.",
-        fields(now=float, before=float),
-    ),
+    "slowed_down": kind("Answers slowed beyond the latency margin; in seconds.", now=float, before=float),
 }
 """Why a block that needs failures of the agent was not confirmed."""
 
 OF_CRITERION: Mapping[KindName, Kind] = {
-    "nothing_held": Kind(
-        "Nothing was held against the criterion: no threshold, no comparison. No tick stands beside it."
+    "nothing_held": kind("No threshold and no comparison judged it, so no tick stands beside it."),
+    "not_applied": kind("It applies to none of the selected cases.", Verdict.NOT_APPLIED),
+    "same_trials": kind("The trials are the stored ones themselves, so nothing can be lost."),
+    "nothing_checked": kind("No blocking criterion applies to any of the cases.", UNMEASURED),
+    "no_trial_measured": kind("No trial was measured.", UNMEASURED),
+    "never_failed": kind("No trial broke the hard rule."),
+    # ``reason``: the metric's own; empty if it gave none
+    "hard_failure": kind("A trial broke the hard rule.", BELOW, case_id=str, more=int, reason=str),
+    "cases_not_scored": kind(
+        "Cases were answered, and none of their trials has a score.",
+        UNMEASURED,
+        case_id=str,
+        cases=int,
+        of=int,
+        error=str,
     ),
-    "not_applied": Kind("It applies to none of the selected cases.", verdict=Verdict.NOT_APPLIED),
-    "same_trials": Kind("The trials are the stored ones themselves, so nothing of the criterion can be lost."),
-    "nothing_checked": Kind(
-        "Of the pass rate: no blocking criterion applies to any of the cases.", verdict=Verdict.NOT_MEASURED
-    ),
-    "no_trial_measured": Kind("", verdict=Verdict.NOT_MEASURED),
-    "never_failed": Kind("A hard rule that no trial broke."),
-    # reason: the metric's own; empty where it gave none.
-    "hard_failure": Kind(
-        "A hard rule that a trial broke.",
-        fields(case_id=str, more=int, reason=str),
-        verdict=Verdict.BELOW_THRESHOLD,
-        settles=True,
-    ),
-    "cases_not_scored": Kind(
-        "Cases that were answered, and of which no trial has a score.",
-        fields(case_id=str, cases=int, of=int, error=str),
-        verdict=Verdict.NOT_MEASURED,
-    ),
-    "scores_lost": Kind(
-        "Too many scores that ended in an error.",
-        fields(lost=int, of=int, most=float, error=str),
-        verdict=Verdict.NOT_MEASURED,
-    ),
-    "applies_to_none": Kind("No case states what the criterion compares with.", verdict=Verdict.NOT_MEASURED),
-    "applies_no_more": Kind("It went with the cases that it applied to.", verdict=Verdict.NOT_COMPARED),
-    "mean_holds": Kind("", fields(mean=HeldMean)),
-    "mean_excused": Kind("It misses its threshold as the baseline did: below, as before.", fields(mean=HeldMean)),
-    # error: standard error of the mean over epochs of an unchanged agent; None if it is not known.
-    # base_cases: true if the mean is over the base's cases alone: new cases lift it over the threshold.
-    "mean_misses": Kind(
+    "scores_lost": kind("Too many scores ended in an error.", UNMEASURED, lost=int, of=int, most=float, error=str),
+    "applies_to_none": kind("No case states what it compares with.", UNMEASURED),
+    "applies_no_more": kind("It went with the cases that it applied to.", Verdict.NOT_COMPARED),
+    "mean_holds": kind("The mean is on the right side of the suite's threshold.", mean=HeldMean),
+    "mean_excused": kind("The mean misses the threshold as the baseline's did.", mean=HeldMean),
+    # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over it
+    "mean_misses": kind(
         "The mean is on the wrong side of the suite's threshold.",
-        fields(mean=HeldMean, trials=int, error=float | None, base_cases=FLAG),
-        verdict=Verdict.BELOW_THRESHOLD,
+        BELOW,
+        mean=HeldMean,
+        trials=int,
+        error=float | None,
+        base_cases=FLAG,
     ),
-    "mean_unsure": Kind(
-        "The mean misses its threshold, and would not if every trial that could not be measured were a hit.",
-        fields(mean=HeldMean, lost=int),
-        verdict=Verdict.NOT_MEASURED,
+    "mean_unsure": kind("The mean misses, unless the lost trials were hits.", UNMEASURED, mean=HeldMean, lost=int),
+    "own_threshold_missed": kind(
+        "A case misses a threshold of its own, beyond chance.", BELOW, mean=HeldMean, trials=int, more=NUMBER
     ),
-    "own_threshold_missed": Kind(
-        "A case misses a threshold of its own, beyond chance or in every one of at least three trials.",
-        fields(mean=HeldMean, trials=int, more=Field(int, 0)),
-        verdict=Verdict.BELOW_THRESHOLD,
-        settles=True,
+    # ``excused``: miss theirs as at the baseline; ``short``: are below theirs, but not beyond chance
+    "own_thresholds_hold": kind("No case misses its own threshold.", cases=int, excused=NUMBER, short=NUMBER),
+    "no_trial_beyond": kind("No trial is above the most that a single one may reach."),
+    "trial_beyond": kind(
+        "The highest of the trials above it.", BELOW, case_id=str, value=float, limit=float, trials=int
     ),
-    # excused: those of them that miss theirs, as they did at the baseline.
-    # short: those of them that are below theirs, but not beyond chance.
-    "own_thresholds_hold": Kind(
-        "No case with a threshold of its own misses it beyond chance, unless it did at the baseline.",
-        fields(cases=int, excused=Field(int, 0), short=Field(int, 0)),
+    "trial_excused": kind("The baseline was above the limit too.", case_id=str, value=float, limit=float),
+    "quantile_holds": kind("The quantile is within its limit.", q=float, value=float, limit=float),
+    "quantile_excused": kind("The baseline was above the limit too.", q=float, value=float, limit=float),
+    "quantile_risen": kind(
+        "Above its limit as before, and beyond the margin of that.",
+        BELOW,
+        q=float,
+        value=float,
+        limit=float,
+        before=float,
     ),
-    "no_trial_beyond": Kind("No trial is above the most that a single one may reach."),
-    # trials: all that are above their limits; this is the highest.
-    "trial_beyond": Kind(
-        "", fields(case_id=str, value=float, limit=float, trials=int), verdict=Verdict.BELOW_THRESHOLD, settles=True
-    ),
-    "trial_excused": Kind("The baseline was above the limit too.", fields(case_id=str, value=float, limit=float)),
-    "quantile_holds": Kind("", fields(q=float, value=float, limit=float)),
-    "quantile_excused": Kind("The baseline was above the limit too.", fields(q=float, value=float, limit=float)),
-    "quantile_risen": Kind(
-        "Above its limit as at the baseline, and beyond the margin of that.",
-        fields(q=float, value=float, limit=float, before=float),
-        verdict=Verdict.BELOW_THRESHOLD,
-        settles=True,
-    ),
-    "quantile_over": Kind(
+    "quantile_over": kind(
         "More trials are above the limit than chance explains.",
-        fields(q=float, value=float, limit=float, over=int, trials=int),
-        verdict=Verdict.BELOW_THRESHOLD,
-        settles=True,
+        BELOW,
+        q=float,
+        value=float,
+        limit=float,
+        over=int,
+        trials=int,
     ),
-    "quantile_open": Kind(
-        "", fields(q=float, value=float, limit=float, trials=int, too_few=bool), verdict=Verdict.INCONCLUSIVE
+    "quantile_open": kind(
+        "Whether it is within its limit is open.", OPEN, q=float, value=float, limit=float, trials=int, too_few=bool
     ),
-    "change_allowed": Kind(
-        "No reason to block: within its margin, not proven, or of a metric that only warns.", fields(change=Change)
+    "change_allowed": kind("Within its margin, not proven, or of a metric that only warns.", change=Change),
+    "suggests_drop": kind("Within its margin, but one test suggests a drop.", OPEN, change=Change),
+    "never_pass": kind(
+        "Cases always passed and never do now; the baseline is too thin to prove it.", OPEN, cases=TALLIES
     ),
-    "suggests_drop": Kind(
-        "Within its margin, but one test suggests a drop.", fields(change=Change), verdict=Verdict.INCONCLUSIVE
+    # ``before``: no worse than the newest stored runs; what the base's agent does now was not asked
+    "drifted": kind("Worse than the baseline, not than its agent run now.", OPEN, change=Change, before=FLAG),
+    "change_unbounded": kind("There are too few trials to bound the change.", OPEN, change=Change),
+    "loss_not_excluded": kind(
+        "The interval reaches beyond the margin.", OPEN, change=Change, worst=float, margin=float
     ),
-    "never_pass": Kind(
-        "Cases that passed in each baseline trial and fail in each of many now, with a baseline too thin to prove it.",
-        fields(cases=TALLIES),
-        verdict=Verdict.INCONCLUSIVE,
-    ),
-    # before: true if it is no worse than in the newest of the stored runs; what the agent does now was not asked.
-    "drifted": Kind(
-        "Worse than the stored baseline, and no worse than what the baseline's agent does now.",
-        fields(change=Change, before=FLAG),
-        verdict=Verdict.INCONCLUSIVE,
-    ),
-    "change_unbounded": Kind(
-        "Too few trials to bound the change.", fields(change=Change), verdict=Verdict.INCONCLUSIVE
-    ),
-    "loss_not_excluded": Kind(
-        "The interval reaches beyond the margin.",
-        fields(change=Change, worst=float, margin=float),
-        verdict=Verdict.INCONCLUSIVE,
-    ),
-    "got_worse": Kind(
-        "Proven worse than the baseline.",
-        fields(change=Change, broken=Field(NAMES, ())),
-        verdict=Verdict.REGRESSED,
-        settles=True,
-    ),
-    "not_tested": Kind(
-        "Of the pass rate: the engine ended undecided, and nothing of it could be compared.",
-        fields(stage=Stage),
-        verdict=Verdict.INCONCLUSIVE,
-    ),
-    "failures_confirmed": Kind(
-        "The agent fails where it answered at the baseline, also when asked again a while later.",
-        fields(p=float),
-        verdict=Verdict.REGRESSED,
-    ),
-    "not_compared": Kind(
-        "What follows was found, but what the baseline measured of it is not compared.",
-        fields(why=Nested(tuple(APART))),
-        verdict=Verdict.NOT_COMPARED,
-    ),
+    "got_worse": kind("Proven worse than the baseline.", Verdict.REGRESSED, change=Change, broken=NO_NAMES),
+    "not_tested": kind("The engine ended undecided, and nothing could be compared.", OPEN, stage=Stage),
+    "failures_confirmed": kind("The agent fails where it answered, and did again later.", Verdict.REGRESSED, p=float),
+    "not_compared": kind("What follows is not compared.", Verdict.NOT_COMPARED, why=Nested(tuple(APART))),
 }
 """What was found of a criterion; its verdict is the worst of them."""
 
+SETTLING: tuple[KindName, ...] = (
+    "hard_failure", "own_threshold_missed", "trial_beyond", "quantile_risen", "quantile_over", "got_worse",
+)  # fmt: skip
+"""No further trial can change these."""
+
 PROBLEMS: Mapping[KindName, Kind] = {
-    "no_cases": Kind("Nothing is there to judge."),
-    "all_quarantined": Kind("Every case is in quarantine."),
-    # error: the commonest error, with its kind.
-    "outage": Kind(
-        "Most of what answered at the baseline now fails alike; without a baseline, every case fails.",
-        fields(cases=int, of=int, compared=bool, error=str),
+    "no_cases": kind("There is nothing to judge."),
+    "all_quarantined": kind("Every case is in quarantine."),
+    # ``compared``: false if there is no baseline; then every case fails
+    "outage": kind("Most of what answered before fails alike.", cases=int, of=int, compared=bool, error=str),
+    # ``failed``: trials without those of the confirmation
+    "failures_not_confirmed": kind(
+        "A block would rest on failures that did not come again.", failed=int, why=Nested(tuple(UNCONFIRMED))
     ),
-    # failed: trials in which the agent failed, without those of the confirmation.
-    "failures_not_confirmed": Kind(
-        "A block would rest on failures of the agent, and asking those cases again did not confirm them.",
-        fields(failed=int, why=Nested(tuple(UNCONFIRMED))),
+    "unexplained_failures": kind("The agent fails in cases in which it never did at the baseline.", cases=int),
+    # ``unscored``: answers of which a blocking score could not be computed
+    "lost_decide": kind("Counted as failed, lost trials turn the verdict.", trials=int, unscored=NUMBER),
+    # ``copies``: repeats are copies of one answer, as with a cache; else the suite is too small
+    "collapsed": kind(
+        "Every value is at its worst, and nothing proves a loss.", criterion=str, cases=int, trials=int, copies=bool
     ),
-    "unexplained_failures": Kind(
-        "The agent fails in cases in which it never did at the baseline, and was not cleared since.", fields(cases=int)
+    "too_many_errors": kind("Too many trials ended in infrastructure errors.", share=float, most=float, error=str),
+    "cases_not_measured": kind("No trial of these cases could be measured.", cases=NAMES, of=int, error=str),
+    # the change asked for it, so what was lost is no sample of what would have been
+    "case_not_recorded": kind(
+        "A case asked for what its recording does not hold.", case_id=str, lost=int, trials=int, error=str
     ),
-    # unscored: answers of which a blocking criterion's score could not be computed; those of the baseline are counted
-    # as failed likewise.
-    "lost_decide": Kind(
-        "Counted as failed, the trials that could not be measured turn the verdict.",
-        fields(trials=int, unscored=Field(int, 0)),
-    ),
-    "collapsed": Kind(
-        "Every value of a blocking criterion is at its worst, where the baseline's were not, and nothing proves a "
-        "loss. The suite is too small, or its repeats are copies of one answer, as with a cache or a deterministic "
-        "agent.",
-        fields(criterion=str, cases=int, trials=int, copies=bool),
-    ),
-    "too_many_errors": Kind(
-        "More trials ended in infrastructure errors than may.", fields(share=float, most=float, error=str)
-    ),
-    "cases_not_measured": Kind("Cases of which no trial could be measured.", fields(cases=NAMES, of=int, error=str)),
-    "case_not_recorded": Kind(
-        "A case that asked for what its recording does not hold, where nothing may go out in its place. "
-        "It was the change that asked for it, so what was lost is no sample of what would have been.",
-        fields(case_id=str, lost=int, trials=int, error=str),
-    ),
-    "case_mostly_lost": Kind(
-        "A case of which most trials ended in infrastructure errors.",
-        fields(case_id=str, lost=int, trials=int, error=str),
-    ),
-    "cases_not_run": Kind("Of a shard: cases of its own that were not run.", fields(cases=NAMES, of=int)),
+    "case_mostly_lost": kind("Most trials of a case were lost.", case_id=str, lost=int, trials=int, error=str),
+    "cases_not_run": kind("Cases of the shard were not run.", cases=NAMES, of=int),
 }
 """Why a suite could not be measured."""
 
 GAPS: Mapping[KindName, Kind] = {
-    "stated": Kind(
-        "What a run's terms state in words of their own: of configuration, plan or rules. Kept so in the record.",
-        fields(text=str),
-    ),
-    "criteria_not_compared": Kind(
-        "What the baseline measured of these blocking criteria is not compared.", fields(criteria=NAMES)
-    ),
-    "too_many_cases_gone": Kind(
-        "More than a tenth of the cases that passed at the base, and at least two of them, are no longer in the suite.",
-        fields(cases=NAMES, of=int),
-    ),
-    "edited_cases_miss": Kind(
-        "Cases whose content was edited, that passed at the base and miss now.", fields(cases=NAMES)
-    ),
-    "nothing_paired": Kind("The base holds cases, and none of them is compared.", fields(cases=int)),
+    "stated": kind("What a run's terms state in words of their own.", text=str),
+    "criteria_not_compared": kind("What the baseline measured of these is not compared.", criteria=NAMES),
+    # ``of``: cases that passed at the base
+    "too_many_cases_gone": kind("Too many cases that passed at the base are gone.", cases=NAMES, of=int),
+    "edited_cases_miss": kind("Cases were edited, passed at the base, and miss now.", cases=NAMES),
+    "nothing_paired": kind("None of the base's cases is compared.", cases=int),
     "checks_fell_away": APART["checks_fell_away"],
 }
 """What the base holds and was not compared."""
 
 CAUSES: Mapping[KindName, Kind] = {
-    "could_not_measure": Kind("", fields(problem=Nested(tuple(PROBLEMS)))),
-    "shard_measured": Kind(
-        "A shard knows its own cases alone, and decides nothing.", fields(shard=int, of=int, trials=int, cases=int)
+    "could_not_measure": kind("The suite could not be measured.", problem=Nested(tuple(PROBLEMS))),
+    "shard_measured": kind("A shard knows only its own cases.", shard=int, of=int, trials=int, cases=int),
+    "shard_not_measured": kind("A shard failed.", shard=int, of=int, problem=Nested(tuple(PROBLEMS))),
+    # ``checked``: cases to which a blocking criterion applies
+    "thresholds_hold": kind(
+        "Nothing is compared; every threshold holds.", checked=int, cases=int, uncompared=Uncompared
     ),
-    "shard_not_measured": Kind("", fields(shard=int, of=int, problem=Nested(tuple(PROBLEMS)))),
-    "thresholds_hold": Kind(
-        "Nothing is paired with a baseline, and every threshold holds.",
-        fields(checked=int, cases=int, uncompared=Uncompared),
+    # ``rate``: the bad end of the pass rate's interval, 0 to 1, None if it is not bounded, and the cases behind it
+    "no_worse": kind(
+        "It is no worse than the baseline.", cases=int, rate_cases=int, rate_low=float | None, uncompared=Uncompared
     ),
-    # rate_low: the bad end of that interval, 0–1; None: it is not bounded.
-    "no_worse": Kind(
-        "No worse than the baseline.", fields(cases=int, rate_cases=int, rate_low=float | None, uncompared=Uncompared)
+    "nothing_decides": kind("Nothing but a baseline could fail the suite, and there is none."),
+    "not_enough_evidence": kind("These criteria are open.", criteria=NAMES, suspects=NAMES),
+    "cases_never_pass": kind("Cases always passed and never do now; nothing proves it.", cases=TALLIES),
+    # ``moved``: the same cases with what proves it; ``of``: cases that are compared
+    "cases_broke": kind("These cases broke.", cases=NAMES, moved=NO_TALLIES, of=NUMBER),
+    # ``by_mean``: a lower mean proves it, else large drops of a few cases; ``perhaps_drift``: only stored trials do, so
+    # that a provider that changed looks the same; ``suspects``: of the pass rate, the strongest first; ``fell``: of the
+    # first other criterion that has no part among them; ``missed``: fail whatever the baseline did; ``drift_moot``: a
+    # base that can be run was not asked about a drift, since these fail anyway
+    "suite_got_worse": kind(
+        "The suite got worse, and no case can be named.",
+        criteria=NAMES,
+        by_mean=Field(bool, True),
+        perhaps_drift=FLAG,
+        suspects=NO_TALLIES,
+        fell=Field(tuple[Fell, ...], ()),
+        missed=NO_NAMES,
+        drift_moot=FLAG,
     ),
-    "nothing_decides": Kind("Nothing but a baseline could fail the suite, and there is none."),
-    "not_enough_evidence": Kind("", fields(criteria=NAMES, suspects=NAMES)),
-    "cases_never_pass": Kind(
-        "They passed in each baseline trial and fail in each of many now, with a baseline too thin to prove it.",
-        fields(cases=TALLIES),
+    # ``named``: at a false discovery rate of at most 10 %; else the lost cases are the most suspect ones
+    "traded_off": kind(
+        "Cases got worse and others better, and no mean fell.",
+        lost=TALLIES,
+        gained=TALLIES,
+        named=bool,
+        gained_named=bool,
     ),
-    "cases_broke": Kind("", fields(cases=NAMES, moved=Field(TALLIES, ()), of=Field(int, 0))),
-    # by_mean: true if a lower mean proves it; else large drops of a few cases do.
-    # perhaps_drift: true if only stored trials prove it, so that a provider that changed since looks the same.
-    # suspects: of the pass rate: the cases with the most evidence against them, the strongest first.
-    # fell: of another criterion: the cases whose score of it fell most. It is the first that has no part among them.
-    # missed: blocking criteria that fail whatever the baseline did.
-    # drift_moot: true if a base that can be run was not asked about a drift, since these fail anyway.
-    "suite_got_worse": Kind(
-        "No case can be named; the first criterion's own findings say how far.",
-        fields(
-            criteria=NAMES,
-            by_mean=Field(bool, True),
-            perhaps_drift=FLAG,
-            suspects=Field(TALLIES, ()),
-            fell=Field(tuple[Fell, ...], ()),
-            missed=Field(NAMES, ()),
-            drift_moot=FLAG,
-        ),
-    ),
-    # named: true if the lost cases are named, at a false discovery rate of at most 10 %; else they are the most
-    # suspect ones of a loss that is proven.
-    "traded_off": Kind(
-        "Cases are proven worse and others better, and no mean that is compared fell.",
-        fields(lost=TALLIES, gained=TALLIES, named=bool, gained_named=bool),
-    ),
-    # before: true if they are no worse than in the newest of the stored runs; what the agent does now was not asked.
-    "baseline_moved": Kind(
-        "These got worse against the stored baseline, and are no worse than what the baseline's agent does now.",
-        fields(criteria=NAMES, before=FLAG),
-    ),
-    "criterion_fails": Kind("", fields(criterion=str)),
-    "criterion_not_measured": Kind("", fields(criterion=str)),
-    "nothing_passes": Kind("There is no baseline, and no trial passes.", fields(trials=int)),
-    # measurements: how many measurements ago that was; 1: the one before.
-    "not_shown_fixed": Kind(
-        "An earlier measurement of this change was regressed, and none since has passed, this one included.",
-        fields(measurements=int),
-    ),
-    # fell_short: true if they fell short when they were stored, which nobody accepted: that decides.
-    "same_agent": Kind(
-        "The agent is the one of an earlier commit, whose stored trials are this commit's: nothing was run.",
-        fields(commit=str, fell_short=FLAG),
-    ),
-    "incomplete": Kind("Something that the base holds was not compared.", fields(gaps=Nested(tuple(GAPS), many=True))),
-    "control_fell": Kind(
-        "Cases that passed in each stored trial, and fail in each trial now: the change's, and the base commit's "
-        "agent's. Then that agent is no control: the provider moved, or it is not what was stored.",
-        fields(cases=NAMES),
-    ),
-    "copies_lost": Kind(
-        "Cases that passed each time and now fail each time, of an agent whose repeats within a run are identical. "
-        "A cache that drew worse answers looks like this, and so does a deterministic agent that broke.",
-        fields(cases=NAMES),
-    ),
-    "cut_short": Kind(
-        "The run was stopped before the first decision could be taken.", fields(why=str, epochs=int, wanted=int)
-    ),
-    "agent_fails": Kind(
-        "The confirmation alone proves that the agent fails where it answered at the baseline.", fields(p=float)
-    ),
+    # ``before``: than its newest runs; what its agent does now was not asked
+    "baseline_moved": kind("Worse than the baseline, not than its agent run now.", criteria=NAMES, before=FLAG),
+    "criterion_fails": kind("A criterion fails by itself.", criterion=str),
+    "criterion_not_measured": kind("A blocking criterion has no value.", criterion=str),
+    "nothing_passes": kind("There is no baseline, and no trial passes.", trials=int),
+    # ``measurements``: how many ago; 1 is the one before
+    "not_shown_fixed": kind("The change was regressed and has not passed since.", measurements=int),
+    # ``fell_short``: so they did when they were stored, which nobody accepted
+    "same_agent": kind("The trials are those that are stored of this agent.", commit=str, fell_short=FLAG),
+    "incomplete": kind("Something that the base holds was not compared.", gaps=Nested(tuple(GAPS), many=True)),
+    "control_fell": kind("What always passed now fails with the base commit's agent too.", cases=NAMES),
+    "copies_lost": kind("What always passed now fails, but repeats are copies of one answer.", cases=NAMES),
+    "cut_short": kind("The run was stopped before it could be judged.", why=str, epochs=int, wanted=int),
+    "agent_fails": kind("The confirmation alone proves that the agent fails where it answered.", p=float),
 }
 """What the verdict on a suite rests on."""
 
 CHANGES: Mapping[KindName, Kind] = {
-    "answered_by": Kind(
-        "Another model, or another system of the provider, answers than at the baseline.",
-        fields(what=Literal["model", "system"], now=NAMES, before=NAMES),
+    "answered_by": kind(
+        "Another model or system of the provider answers.", what=Literal["model", "system"], now=NAMES, before=NAMES
     ),
-    # without_rules: true if the base has no configuration, so that its agent was held to the change's rules.
-    "base_run_beside": Kind(
-        "No baseline is stored, so the base commit's agent was run beside: the change is compared with it.",
-        fields(commit=str, without_rules=FLAG),
-    ),
-    # changes: which tool of which server, and which words of it; empty where the recordings are not there to say so.
-    "tools_changed": Kind(
-        "MCP servers describe their tools otherwise than they did at the baseline.",
-        fields(servers=NAMES, changes=Field(NAMES, ())),
-    ),
-    "new_cases": Kind("", fields(cases=NAMES)),
-    "edited_cases": Kind("", fields(cases=NAMES)),
-    "renamed_cases": Kind("", fields(cases=tuple[tuple[str, str], ...])),
-    "removed_cases": Kind("", fields(cases=NAMES)),
-    "criterion_apart": Kind(
-        "What the baseline measured of a criterion is not compared.", fields(criterion=str, why=Nested(tuple(APART)))
-    ),
-    "removed_criteria": Kind("", fields(criteria=NAMES)),
-    "new_criteria": Kind("", fields(criteria=NAMES)),
-    "by_base_rules": Kind(
-        "Judged by the base's own rules; under the change's stricter ones it would have had this verdict.",
-        fields(verdict=Verdict),
-    ),
+    # ``without_rules``: the base has no configuration, so that its agent was held to the change's rules
+    "base_run_beside": kind("The base's agent took the place of a baseline.", commit=str, without_rules=FLAG),
+    # ``changes``: empty if the recordings are not there to say them
+    "tools_changed": kind("MCP servers describe their tools otherwise.", servers=NAMES, changes=NO_NAMES),
+    "new_cases": kind("Cases that the baseline does not have.", cases=NAMES),
+    "edited_cases": kind("Cases that the baseline has with another content.", cases=NAMES),
+    "renamed_cases": kind("Cases with their id at the baseline and their id now.", cases=PAIRS),
+    "removed_cases": kind("Cases that only the baseline has.", cases=NAMES),
+    "criterion_apart": kind("A criterion is not compared.", criterion=str, why=Nested(tuple(APART))),
+    "removed_criteria": kind("Criteria that only the baseline has.", criteria=NAMES),
+    "new_criteria": kind("Criteria that the baseline does not have.", criteria=NAMES),
+    "by_base_rules": kind("The base's rules decided; the change's stricter ones would say this.", verdict=Verdict),
     "stated": GAPS["stated"],
 }
 """What changed in the suite and its criteria."""
 
 WARNINGS: Mapping[KindName, Kind] = {
-    "agent_failures": Kind("The agent failed in trials: the suite's ``crashes`` say how often."),
-    "threshold_excused": Kind(
-        "A mean that misses its threshold as the baseline's did.",
-        fields(criterion=str, value=float, before=float, threshold=float),
+    "agent_failures": kind("The agent failed in trials: the suite's ``crashes`` say how often."),
+    "threshold_excused": kind(
+        "A mean misses as the baseline's did.", criterion=str, value=float, before=float, threshold=float
     ),
-    "limit_excused": Kind(
-        "A limit that the baseline broke too.",
-        fields(criterion=str, found=Nested(("trial_excused", "quantile_excused"))),
+    "limit_excused": kind(
+        "The baseline broke the limit too.", criterion=str, found=Nested(("trial_excused", "quantile_excused"))
     ),
-    # blind: so few that the margin of the pass rate is most of it.
-    "few_cases": Kind("", fields(cases=int, blind=bool)),
-    # wanted: what `baseline.trials` asks for, and at least what the promise needs.
-    # blind: true if a single case that breaks outright could not be proven with so many.
-    # drop: the drop of the pass rate, 0–1, that one look finds four times in five; about. None: not known.
-    # grows: true if runs on the default branch store more; else `baseline.trials` asks for no more.
-    "thin_baseline": Kind(
-        "",
-        fields(
-            cases=int,
-            wanted=int,
-            least=int,
-            typical=Field(int, 0),
-            blind=FLAG,
-            drop=Field(float | None, None),
-            grows=Field(bool, True),
-        ),
+    # ``blind``: so few that the margin of the pass rate is most of it
+    "few_cases": kind("Few cases are compared.", cases=int, blind=bool),
+    # ``cases``: with fewer stored trials than ``wanted``; ``least``: of the case that has fewest; ``typical``: of the
+    # middle one; ``blind``: a single case that breaks could not be proven; ``drop``: of the pass rate, 0 to 1, that a
+    # look finds four times in five; ``grows``: runs on the default branch store more
+    "thin_baseline": kind(
+        "Few trials are stored.",
+        cases=int,
+        wanted=int,
+        least=int,
+        typical=NUMBER,
+        blind=FLAG,
+        drop=Field(float | None, None),
+        grows=Field(bool, True),
     ),
-    # wording: of a criterion of word overlap: the case that lost most.
-    "quiet_rise": Kind(
-        "A criterion that does not block got worse, beyond its margin and beyond noise.",
-        fields(criterion=str, change=float, wording=Field(Wording | None, None)),
+    # ``wording``: of a criterion of word overlap, the case that lost most
+    "quiet_rise": kind(
+        "What only warns got worse beyond its margin.", criterion=str, change=float, wording=Field(Wording | None, None)
     ),
-    "scores_unmeasured": Kind("", fields(criterion=str, lost=int, of=int)),
-    "trials_lost": Kind("Trials that ended in infrastructure errors and left no score.", fields(lost=int, of=int)),
-    "failures_excused": Kind(
-        "Trials in which the agent failed and that do not count, since it was down.",
-        fields(failed=int, of=int, error=str, at_base=FLAG),
+    "scores_unmeasured": kind("Some scores could not be measured.", criterion=str, lost=int, of=int),
+    "trials_lost": kind("Trials ended in infrastructure errors and left no score.", lost=int, of=int),
+    "failures_excused": kind("Failures of an agent that was down.", failed=int, of=int, error=str, at_base=FLAG),
+    "base_gone": kind("The base's agent did not answer, and was asked no more.", trials=int, error=str),
+    # ``since``: Unix time of the first run after it; ``change``: in the metric's unit, of the pass rate 0 to 1
+    "provider_moved": kind(
+        "Stored runs of one agent score otherwise since then.",
+        since=float,
+        commit=str | None,
+        metric=str,
+        scale=Scale,
+        change=float,
+        p=float,
+        runs=int,
+        baseline_is_older=FLAG,
     ),
-    "base_gone": Kind("The base commit's agent did not answer, and was asked no more.", fields(trials=int, error=str)),
-    # since: unix time of the first run after it.
-    # change: in the metric's unit; of the pass rate 0–1.
-    # baseline_is_older: true if the baseline that is compared with was measured before it.
-    "provider_moved": Kind(
-        "Since when the stored runs of one agent score otherwise, so that its provider changed.",
-        fields(
-            since=float,
-            commit=str | None,
-            metric=str,
-            scale=Scale,
-            change=float,
-            p=float,
-            runs=int,
-            baseline_is_older=FLAG,
-        ),
+    # ``compared``: commits whose record is compared all the same; ``told``: what is doubtful, each with why
+    "unproven": kind(
+        "Nothing shows which job measured these.", compared=NO_NAMES, told=Field(PAIRS, ()), why=Field(str, "")
     ),
-    # compared: commits of which such a record is compared with all the same.
-    # told: what was left out or is doubtful, each with why.
-    # why: why the compared ones are not proven, where that is known.
-    "unproven": Kind(
-        "Baselines of which nothing shows which job measured them, or runs of them.",
-        fields(compared=Field(NAMES, ()), told=Field(tuple[tuple[str, str], ...], ()), why=Field(str, "")),
+    # ``verdicts``: as they are judged now, the newest first; ``fingerprinted``: the agent has another fingerprint now
+    "measured_before": kind(
+        "The change was measured before.", verdicts=tuple[Verdict, ...], total=int, fingerprinted=bool
     ),
-    # verdicts: what the newest of them come to as they are judged now, the newest first.
-    # fingerprinted: true if the agent has a fingerprint; then theirs is another one.
-    "measured_before": Kind(
-        "Earlier measurements of the same change that this one does not continue.",
-        fields(verdicts=tuple[Verdict, ...], total=int, fingerprinted=bool),
-    ),
-    "attempts_repeated": Kind("Attempts that were repeated after an infrastructure error.", fields(attempts=int)),
-    # cached: five times faster, too: a response cache answers.
-    "repeats_alike": Kind("Repeated trials give identical answers.", fields(cached=bool)),
-    # of: cases that were asked more than once in a run.
-    # lost: cases that passed each time and now fail each time, where that may be a cache or a break.
-    "repeats_once": Kind(
-        "Repeats within a run give one answer, and no other run gives it: they count as one trial.",
-        fields(cases=int, of=int, lost=Field(NAMES, ())),
-    ),
-    "calls_not_reported": Kind("Only the baseline shows that tool calls are reported.", fields(criteria=NAMES)),
-    "one_answer": Kind(
-        "All answers are the same, and criteria of absence hold for it.", fields(answers=int, cases=int, criteria=NAMES)
-    ),
-    # were_checked: at the baseline one applied to their answers: what is checked depends on what is said.
-    "cases_unchecked": Kind("No blocking criterion applies to these cases.", fields(cases=NAMES, were_checked=FLAG)),
-    "not_accepted": Kind(
-        "Someone accepted it, and that does not count: these criteria miss a threshold, a limit or a hard rule. "
-        "None is named if no trial passes, or if they miss it under other rules alone.",
-        fields(by=str, criteria=NAMES),
-    ),
+    "attempts_repeated": kind("Attempts were repeated after an infrastructure error.", attempts=int),
+    # ``cached``: they are five times faster, too
+    "repeats_alike": kind("Repeated trials give identical answers.", cached=bool),
+    # ``of``: cases asked more than once in a run; ``lost``: passed each time and now fail each time
+    "repeats_once": kind("Only repeats within a run are identical.", cases=int, of=int, lost=NO_NAMES),
+    "calls_not_reported": kind("Only the baseline shows that tool calls are reported.", criteria=NAMES),
+    "one_answer": kind("All answers are the same.", answers=int, cases=int, criteria=NAMES),
+    # ``were_checked``: at the baseline one applied to their answers
+    "cases_unchecked": kind("No blocking criterion applies to these cases.", cases=NAMES, were_checked=FLAG),
+    # ``criteria``: empty if no trial passes, or if they miss under other rules alone
+    "not_accepted": kind("Someone accepted what nobody can accept.", by=str, criteria=NAMES),
     "stated": GAPS["stated"],
 }
 """What weakens a verdict without changing it."""
@@ -643,12 +512,5 @@ NOTES: tuple[KindName, ...] = ("provider_moved", "unproven", "measured_before")
 """What the terms of a run tell its reader besides words of their own; records keep them."""
 
 KINDS: Mapping[KindName, Kind] = {
-    **APART,
-    **UNCONFIRMED,
-    **OF_CRITERION,
-    **PROBLEMS,
-    **GAPS,
-    **CAUSES,
-    **CHANGES,
-    **WARNINGS,
-}
+    **APART, **UNCONFIRMED, **OF_CRITERION, **PROBLEMS, **GAPS, **CAUSES, **CHANGES, **WARNINGS,
+}  # fmt: skip

@@ -464,12 +464,6 @@ def changes(suite: SuiteResult) -> tuple[str, ...]:
     return tuple(map(tell, suite.changes))
 
 
-def further_changes(suite: SuiteResult) -> tuple[str, ...]:
-    """`changes` without what stands right below the headline."""
-    told = opening(suite)
-    return tuple(line for line in changes(suite) if line not in told)
-
-
 def warnings(suite: SuiteResult) -> tuple[str, ...]:
     """What weakens the verdict without changing it."""
     return tuple(_warning(found, suite) for found in suite.warnings)

@@ -112,9 +112,3 @@ def _of_error(suite: SuiteResult) -> str:
         copies = suite.cause["problem"]["copies"]
         return "clear the cache or add cases, then run the job again" if copies else "fix it, or add cases"
     return TO_MEASURE
-
-
-def story(suite: SuiteResult) -> tuple[str, ...]:
-    """How the verdict came about, without what the next step says already."""
-    todo = next_step(suite)
-    return tuple(line for line in explanation.story(suite) if line not in todo)

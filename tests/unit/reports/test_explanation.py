@@ -21,6 +21,7 @@ from gate.reports import explanation
 from gate.reports.headline import next_step
 from gate.reports.labels import same_cause
 from gate.reports.reasons import fails, is_excused
+from gate.reports.view import View
 from gate.reports.words import tell_short
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED
@@ -74,10 +75,10 @@ def test_another_model_opens_the_headline_of_what_it_may_explain_and_stands_belo
     suite = replace(REGRESSED, verdict=verdict, changes=(answered, Finding.of("new_cases", cases=("a",))))
     told = tell_short(answered)
     assert explanation.headline(suite).startswith(told)
-    assert (explanation.opening(suite), len(explanation.further_changes(suite))) == ((), 2)
+    assert (explanation.opening(suite), len(View(suite).changes)) == ((), 2)
     fine = replace(suite, verdict=Verdict.PASS)
     assert told not in explanation.headline(fine)
-    assert (len(explanation.opening(fine)), len(explanation.further_changes(fine))) == (1, 1)
+    assert (len(explanation.opening(fine)), len(View(fine).changes)) == (1, 1)
 
 
 def test_the_headline_names_no_composite_beside_its_part() -> None:

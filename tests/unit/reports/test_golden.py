@@ -49,6 +49,7 @@ from gate.reports.json import schema
 from gate.reports.lineup import markdown, text
 from gate.reports.markdown import Place
 from gate.reports.reasons import reason, stage_text, why_apart
+from gate.reports.view import View
 from gate.reports.words import tell
 
 from . import situations as given
@@ -111,9 +112,9 @@ def stories() -> Iterator[str]:
 def _story(suite: SuiteResult) -> Iterator[str]:
     yield explanation.headline(suite)
     yield from (f"below it: {line}" for line in explanation.opening(suite))
-    yield from headline.story(suite)
+    yield from View(suite).story
     yield f"to decide: {explanation.to_decide(suite)}"
-    yield from (f"change: {line}" for line in explanation.further_changes(suite))
+    yield from (f"change: {line}" for line in View(suite).changes)
     yield from (f"warning: {line}" for line in explanation.warnings(suite))
     for row in suite.criteria:
         yield f"{row.criterion.name}: {reason(row)} | {'; '.join(labels.telling(row))}"
