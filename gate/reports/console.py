@@ -123,9 +123,11 @@ def _suite(console: Console, view: View, *, verbose: bool) -> None:
     _listed(console, "What the model sees now", view.differences(_DIFFERENCES))
     _listed(console, "How the verdict came about", view.story)
     _listed(console, "Warnings", view.warnings, "yellow")
-    facts = [(name, escape.console(said)) for name, said in view.facts.items() if said]
-    before = next(place for place, (name, _) in enumerate(facts) if name in ("Candidate", "Seed"))
-    _facts(console, [*facts[:before], *_times(view), *facts[before:]])
+    facts = {name: escape.console(said) for name, said in view.facts.items() if said}
+    if "Trend" in facts:
+        facts["Trend"] = view.facts["Trend"]  # a picture, whose spaces count
+    last = [(name, facts.pop(name)) for name in ("Candidate", "Seed") if name in facts]
+    _facts(console, [*facts.items(), *_times(view), *last])
 
 
 def _criteria(console: Console, view: View, *, verbose: bool) -> None:
