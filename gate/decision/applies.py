@@ -13,7 +13,7 @@ from msgspec import Struct
 from gate.decision.cases import are_few
 from gate.decision.comparison import Comparison
 from gate.model import Criterion, Trial
-from gate.model.findings import ChecksFellAway
+from gate.model.finding import Finding
 from gate.statistics.intervals import stratified_fisher_less
 
 MOST_CASES = 200
@@ -34,7 +34,7 @@ class _Applied(Struct, frozen=True):
         return self.before == self.of_before and not self.now
 
 
-def fell_away(comparison: Comparison) -> tuple[ChecksFellAway, ...]:
+def fell_away(comparison: Comparison) -> tuple[Finding, ...]:
     """The blocking criteria that lost too much of what they checked at the baseline for a pass, in their order.
 
     It is too much where more cases fell away than may be removed, and chance would do as much in less than the error
@@ -52,7 +52,7 @@ def fell_away(comparison: Comparison) -> tuple[ChecksFellAway, ...]:
         if are_few(len(gone), len(applied)):
             continue
         if _as_silent_by_chance(applied.values()) <= comparison.settings.own_alpha / len(blocking):
-            found.append(ChecksFellAway(criterion.name, gone, len(applied)))
+            found.append(Finding.of("checks_fell_away", criterion=criterion.name, cases=gone, of=len(applied)))
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from gate.decision.comparison import Comparison, Incomparable, all_unchecked, full_values, holds, mark, passed
 from gate.decision.replayed import difference, same_world
 from gate.model import Case, CaseResult, CaseStatus, Criterion, Direction, Outcome, Part, ToolCall, Trial, text_of
-from gate.model.facts import EditedCasesMiss, TooManyCasesGone
+from gate.model.finding import Finding
 from gate.security.limits import cut, shorten, tail
 from gate.statistics.evalues import case_log_e
 from gate.statistics.intervals import mean, stratified_fisher_less
@@ -46,7 +46,7 @@ def edited(comparison: Comparison) -> tuple[str, ...]:
     return tuple(sorted(found.intersection(comparison.baseline, comparison.by_id)))
 
 
-def too_many_gone(comparison: Comparison) -> TooManyCasesGone | None:
+def too_many_gone(comparison: Comparison) -> Finding | None:
     """Return the removed cases that passed at the base, if they are too many; cases in quarantine aside."""
     passed_before = [
         case_id
@@ -54,7 +54,9 @@ def too_many_gone(comparison: Comparison) -> TooManyCasesGone | None:
         if case_id not in comparison.settings.quarantine and _mostly_passed(comparison, case_id, trials)
     ]
     gone = tuple(case_id for case_id in passed_before if case_id not in comparison.by_id)
-    return None if are_few(len(gone), len(passed_before)) else TooManyCasesGone(gone, len(passed_before))
+    if are_few(len(gone), len(passed_before)):
+        return None
+    return Finding.of("too_many_cases_gone", cases=gone, of=len(passed_before))
 
 
 def _mostly_passed(comparison: Comparison, case_id: str, trials: Sequence[Trial]) -> bool:
@@ -64,7 +66,7 @@ def _mostly_passed(comparison: Comparison, case_id: str, trials: Sequence[Trial]
     return 2 * sum(outcomes) >= len(outcomes) > 0
 
 
-def edited_and_missing(comparison: Comparison) -> EditedCasesMiss | None:
+def edited_and_missing(comparison: Comparison) -> Finding | None:
     """Return the edited cases that passed at the base and miss now; cases in quarantine aside.
 
     Each by itself, if fewer than half of its trials pass and at least half did, or a score without a mark fell by half
@@ -85,7 +87,7 @@ def edited_and_missing(comparison: Comparison) -> EditedCasesMiss | None:
         fell = [case_id for case_id in fell if 2 * sum(sides[case_id][0]) < len(sides[case_id][0])]
         fell = [case_id for case_id in fell if 2 * sum(sides[case_id][1]) >= len(sides[case_id][1])]
     fell += [case_id for case_id in sides if case_id not in fell and _fell_by_half(comparison, case_id)]
-    return EditedCasesMiss(tuple(fell)) if fell else None
+    return Finding.of("edited_cases_miss", cases=tuple(fell)) if fell else None
 
 
 def _fell_by_half(comparison: Comparison, case_id: str) -> bool:

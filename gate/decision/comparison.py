@@ -17,8 +17,7 @@ from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import FULL, Config, Metric, Partner, Rerun, Round, Row, State
 from gate.decision.repeats import Repeats, repeats
 from gate.model import PROBE, REPEAT, Case, Criterion, Direction, Scale, Score, Side, Trial
-from gate.model.facts import Outage
-from gate.model.findings import Apart, CasesGone, ScorerChanged
+from gate.model.finding import Finding
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
 """The name of metric 0: whether a trial holds every blocking criterion."""
@@ -128,16 +127,16 @@ class Comparison(Struct, frozen=True, dict=True):
     """Whether a mean that the base's record misses too is excused: on changes, if the record can be believed."""
 
     @cached_property
-    def apart(self) -> Mapping[str, Apart]:
+    def apart(self) -> Mapping[str, Finding]:
         """Criterion → why the baseline's scores of it are not comparable, though the baseline measured it."""
         if not self.stored:
             return {}
         pairs = self.not_comparable.items()
-        found = {name: ScorerChanged() for (_, name), why in pairs if why is Incomparable.CHANGED}
+        found = {name: Finding.of("scorer_changed") for (_, name), why in pairs if why is Incomparable.CHANGED}
         return {**self.without_cases, **found}
 
     @cached_property
-    def without_cases(self) -> Mapping[str, CasesGone]:
+    def without_cases(self) -> Mapping[str, Finding]:
         """The criteria whose baseline cases are all gone, edited or removed, so that none of them is compared.
 
         A criterion may apply to a tenth of the cases only. Empty if nothing at all is paired: then criteria are not the
@@ -152,10 +151,10 @@ class Comparison(Struct, frozen=True, dict=True):
             groups = self.baseline.items()
             cases = {c for c, group in groups if c not in self.settings.quarantine and full_values(group, criterion)}
             if cases and not judged & self.stored_values(criterion).keys():
-                found[criterion.name] = CasesGone(len(cases))
+                found[criterion.name] = Finding.of("cases_gone", cases=len(cases))
         return found
 
-    outage: Outage | None = None
+    outage: Finding | None = None
     """Why the agent is taken to be down; its failures are excused then."""
 
     @cached_property

@@ -29,37 +29,17 @@ from gate.model import (
     StageKind,
     Trial,
 )
-from gate.model.findings import (
-    AnyFinding,
-    AppliesNoMore,
-    AppliesToNone,
-    CasesNotScored,
-    CaseTally,
-    Change,
-    ChangeAllowed,
-    ChangeUnbounded,
-    Drifted,
-    GotWorse,
-    HardFailure,
-    LossNotExcluded,
-    NeverFailed,
-    NeverPass,
-    NotApplied,
-    NothingHeld,
-    NotTested,
-    ScoresLost,
-    SuggestsDrop,
-)
+from gate.model.finding import CaseTally, Change, Finding
 from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
 
 MAX_ERROR_CHARS = 120
 """Characters of an error that stand in a finding."""
 
 
-def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> list[AnyFinding]:
+def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Return all findings on one criterion; its verdict is the worst of them."""
     if _applies_elsewhere(comparison, criterion):
-        return [NotApplied()]
+        return [Finding.of("not_applied")]
     findings = [
         *_hard(comparison, criterion),
         *_unmeasured(comparison, criterion),
@@ -69,21 +49,21 @@ def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome |
         *quantile_limits(comparison, criterion),
         *regression(criterion, outcome),
     ]
-    return findings or [NothingHeld()]
+    return findings or [Finding.of("nothing_held")]
 
 
 # --- hard failures and what could not be measured -------------------------------------------------
 
 
-def _hard(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
+def _hard(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """One failing trial of any case fails, quarantine or not, in any round."""
     if not criterion.hard:
         return []
     failed = {t.case_id: t.scores[criterion.name].reason for t in hard_failures(comparison, criterion)}
     if not failed:
-        return [NeverFailed()] if comparison.answers else []
+        return [Finding.of("never_failed")] if comparison.answers else []
     case_id, reason = next(iter(failed.items()))
-    return [HardFailure(case_id, len(failed) - 1, reason)]
+    return [Finding.of("hard_failure", case_id=case_id, more=len(failed) - 1, reason=reason)]
 
 
 def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
@@ -108,30 +88,32 @@ def hard_failures(comparison: Comparison, criterion: Criterion) -> list[Trial]:
     ]
 
 
-def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
+def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """A case of which no trial could be measured, or no score at all: not measured."""
     if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
         return []  # its other scores were not computed, and the verdict does not wait for them
     if any(error_of(t, criterion) for t in comparison.answers) and (lost := _lost(comparison, criterion)):
         error = next((e for t in comparison.measured(lost[0]) if (e := error_of(t, criterion))), "no score")
-        return [CasesNotScored(lost[0], len(lost), len(comparison.judged), error)]
+        return [
+            Finding.of("cases_not_scored", case_id=lost[0], cases=len(lost), of=len(comparison.judged), error=error)
+        ]
     trials = comparison.answers
     if found := _largely_lost(trials, criterion, comparison.settings.max_error_rate):
         return [found]
     if trials and not full_values(trials, criterion):
         gone = criterion.name in comparison.without_cases  # the base's rules may name what went with its cases
-        return [AppliesNoMore() if gone else AppliesToNone()]
+        return [Finding.of("applies_no_more") if gone else Finding.of("applies_to_none")]
     return []
 
 
-def _largely_lost(trials: Sequence[Trial], criterion: Criterion, most: float) -> AnyFinding | None:
+def _largely_lost(trials: Sequence[Trial], criterion: Criterion, most: float) -> Finding | None:
     """Too many scores that ended in an error, where the criterion blocks: what is left is no fair sample."""
     scores = [score for t in trials if (score := t.scores.get(criterion.name)) is not None]
     errors = [score.error for score in scores if score.value is None and score.error]
     known = len(errors) + sum(score.value is not None for score in scores)
     if not criterion.blocking or len(errors) <= most * known:
         return None
-    return ScoresLost(len(errors), known, most, errors[0])
+    return Finding.of("scores_lost", lost=len(errors), of=known, most=most, error=errors[0])
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> list[str]:
@@ -154,34 +136,34 @@ def error_of(trial: Trial, criterion: Criterion) -> str | None:
 # --- the engine's answer, criterion by criterion --------------------------------------------------
 
 
-def regression(criterion: Criterion, outcome: Outcome | None) -> list[AnyFinding]:
+def regression(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Who is worse when the engine says so: the metrics whose own adjusted p rejects; success, where cases broke."""
     if outcome is None or criterion.hard:
         return []
     found = outcome.evidence.metrics.get(criterion.name)
     if found is None:
         open_ = criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE"
-        return [NotTested(outcome.stage)] if open_ else []
+        return [Finding.of("not_tested", stage=outcome.stage)] if open_ else []
     change = change_of(found, criterion)
     if not found.blocks_regression or outcome.verdict == "PASS":
-        return [ChangeAllowed(change)]
+        return [Finding.of("change_allowed", change=change)]
     if outcome.verdict == "INCONCLUSIVE":
         return [_not_proven(outcome, criterion, found)]
     if criterion.name not in regressed_metrics(outcome):  # the run ended at the proof, whatever this one came to
-        return [ChangeAllowed(change) if found.holds else undecided(found, change, criterion)]
-    return [GotWorse(change, outcome.cases if criterion.name == PASS_RATE else ())]
+        return [Finding.of("change_allowed", change=change) if found.holds else undecided(found, change, criterion)]
+    return [Finding.of("got_worse", change=change, broken=outcome.cases if criterion.name == PASS_RATE else ())]
 
 
-def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> AnyFinding:
+def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> Finding:
     """What an inconclusive comparison says of one metric."""
     change = change_of(found, criterion)
     before = outcome.stage.kind is StageKind.MOVED_BEFORE
     if (before or outcome.stage.kind is StageKind.DRIFTED) and criterion.name in regressed_metrics(outcome):
-        return Drifted(change, before)
+        return Finding.of("drifted", change=change, before=before)
     if criterion.name == PASS_RATE and (never := never_pass(outcome)):
-        return NeverPass(never)
+        return Finding.of("never_pass", cases=never)
     if criterion.name not in undecided_metrics(outcome):
-        return ChangeAllowed(change)
+        return Finding.of("change_allowed", change=change)
     return undecided(found, change, criterion)
 
 
@@ -212,13 +194,18 @@ def undecided_metrics(outcome: Outcome) -> set[str]:
     return loose or {PASS_RATE}
 
 
-def undecided(found: MetricChange, change: Change, criterion: Criterion) -> AnyFinding:
+def undecided(found: MetricChange, change: Change, criterion: Criterion) -> Finding:
     """What stands in the way of a pass."""
     if found.holds:
-        return SuggestsDrop(change)
+        return Finding.of("suggests_drop", change=change)
     if found.low is None:
-        return ChangeUnbounded(change)
-    return LossNotExcluded(change, natural(found.low, criterion), natural_margin(found.margin, criterion))
+        return Finding.of("change_unbounded", change=change)
+    return Finding.of(
+        "loss_not_excluded",
+        change=change,
+        worst=natural(found.low, criterion),
+        margin=natural_margin(found.margin, criterion),
+    )
 
 
 # --- estimates ------------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ from __future__ import annotations
 from gate.decision.comparison import Comparison
 from gate.decision.crashes import earlier
 from gate.model import Side
-from gate.model.facts import ControlFell
+from gate.model.finding import Finding
 
 LEAST = 3
 """Trials of each kind: of an unchanged case that passed each time, three failures in a row come in 2 % at most."""
 
 
-def control_fell(comparison: Comparison) -> ControlFell | None:
+def control_fell(comparison: Comparison) -> Finding | None:
     """The judged cases in which each stored trial passed, and none does now, neither the base's nor the change's."""
     if not any(trial.side is Side.BASELINE for trial in comparison.trials):
         return None
@@ -28,4 +28,4 @@ def control_fell(comparison: Comparison) -> ControlFell | None:
         now = [comparison.passes(t) for t in comparison.measured(case.id)]
         if min(len(before), len(base), len(now)) >= LEAST and all(before) and not any(base) and not any(now):
             found.append(case.id)
-    return ControlFell(tuple(found)) if found else None
+    return Finding.of("control_fell", cases=tuple(found)) if found else None

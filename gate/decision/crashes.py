@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT, CONFIRM, Request
 from gate.model import FULL, PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
-from gate.model.facts import BaseGone, FailuresExcused, Outage
-from gate.model.findings import ConfirmationLost, FailuresGone, NothingRerun, PerhapsProvider, SlowedDown, Unconfirmed
+from gate.model.finding import Finding
 from gate.security.limits import cut
 from gate.statistics.intervals import fisher_less
 
@@ -165,18 +164,26 @@ def lost_to_infrastructure(trials: Iterable[Trial]) -> list[Trial]:
     return [t for t in trials if not t.measured and not t.excused]
 
 
-def failures_excused(comparison: Comparison) -> list[FailuresExcused]:
+def failures_excused(comparison: Comparison) -> list[Finding]:
     """The failures that do not count, of each side: an agent that is down fails everything."""
     found = []
     for side in (Side.CANDIDATE, Side.BASELINE):
         own = [trial for trial in comparison.trials if trial.side is side]
         fell = [trial for trial in own if trial.excused]
         if fell:
-            found.append(FailuresExcused(len(fell), len(own), _commonest_of(fell), at_base=side is Side.BASELINE))
+            found.append(
+                Finding.of(
+                    "failures_excused",
+                    failed=len(fell),
+                    of=len(own),
+                    error=_commonest_of(fell),
+                    at_base=side is Side.BASELINE,
+                )
+            )
     return found
 
 
-def base_gone(comparison: Comparison) -> BaseGone | None:
+def base_gone(comparison: Comparison) -> Finding | None:
     """That the base's agent was asked in vain: its newest trials, by whole rounds and `LEAST_IN_VAIN` at least, are
     all lost. What is known of the base is what was measured before."""
     rounds: dict[int, list[Trial]] = {}
@@ -190,10 +197,10 @@ def base_gone(comparison: Comparison) -> BaseGone | None:
         lost += rounds[number]
     if len(lost) < LEAST_IN_VAIN:
         return None
-    return BaseGone(len(lost), _commonest_of(lost))
+    return Finding.of("base_gone", trials=len(lost), error=_commonest_of(lost))
 
 
-def _outage(comparison: Comparison) -> Outage | None:
+def _outage(comparison: Comparison) -> Finding | None:
     """That most of what answered at the baseline now fails alike; without a baseline, every case."""
     if not comparison.errors:
         return None
@@ -206,7 +213,7 @@ def _outage(comparison: Comparison) -> Outage | None:
     if not down or (fell <= MOST * len(tried) if comparison.baseline else fell < len(tried)):
         return None
     often = _commonest([t for case_id in down for t in comparison.measured(case_id)])
-    return Outage(fell, len(tried), bool(comparison.baseline), often)
+    return Finding.of("outage", cases=fell, of=len(tried), compared=bool(comparison.baseline), error=often)
 
 
 def _alike(trial: Trial) -> str:
@@ -270,7 +277,7 @@ def probed(comparison: Comparison) -> bool:
     return any(trial.tag == PROBE for trial in comparison.trials)
 
 
-def unconfirmed(comparison: Comparison) -> Unconfirmed | None:
+def unconfirmed(comparison: Comparison) -> Finding | None:
     """Why failures that a block needs do not prove the agent to be at fault; None if they do.
 
     What failed before the confirmation picked the cases; in the confirmation itself a provider's trouble strikes them
@@ -279,9 +286,9 @@ def unconfirmed(comparison: Comparison) -> Unconfirmed | None:
     picked = _failing(comparison, probes=False)
     fresh = [t for t in comparison.trials if t.tag == PROBE]
     if not fresh:
-        return NothingRerun()
+        return Finding.of("nothing_rerun")
     if (lost := sum(not t.measured for t in fresh)) > MOST_LOST * len(fresh):
-        return ConfirmationLost(lost, len(fresh))
+        return Finding.of("confirmation_lost", lost=lost, trials=len(fresh))
     seen = [t for t in fresh if t.measured]
     now = [t for t in seen if t.side is Side.CANDIDATE and t.case_id in picked]
     base = [t for t in seen if t.side is Side.BASELINE and t.case_id in picked]
@@ -291,8 +298,15 @@ def unconfirmed(comparison: Comparison) -> Unconfirmed | None:
     if against and fisher_less(answers[0], len(now), answers[1], len(against)) <= comparison.settings.own_alpha:
         return None if base else _slowed(comparison, others)
     if not _failed(now):
-        return FailuresGone(len(now))
-    return PerhapsProvider(_failed(now), len(now), _failed(against), len(against), at_base=bool(base))
+        return Finding.of("failures_gone", trials=len(now))
+    return Finding.of(
+        "perhaps_provider",
+        failed=_failed(now),
+        trials=len(now),
+        other_failed=_failed(against),
+        other_trials=len(against),
+        at_base=bool(base),
+    )
 
 
 _OF_PROVIDER = re.compile(
@@ -301,9 +315,9 @@ _OF_PROVIDER = re.compile(
 """What a provider says when it cannot answer for now."""
 
 
-def is_of_provider(comparison: Comparison, why: Unconfirmed) -> bool:
+def is_of_provider(comparison: Comparison, why: Finding) -> bool:
     """Return whether failures that did not come again look like a provider's, every one of them."""
-    if not isinstance(why, FailuresGone):
+    if why.kind != "failures_gone":
         return False
     failed = [t for case_id in _failing(comparison) for t in comparison.measured(case_id) if t.failed]
     return all(trial.error is not None and _OF_PROVIDER.search(trial.error.message) for trial in failed)
@@ -324,7 +338,7 @@ def proven(comparison: Comparison) -> float | None:
     return p if p <= CRASH_SHARE * comparison.settings.own_alpha else None
 
 
-def _slowed(comparison: Comparison, others: Iterable[Trial]) -> SlowedDown | None:
+def _slowed(comparison: Comparison, others: Iterable[Trial]) -> Finding | None:
     """The slowdown, if answers took longer than the latency margin allows: failures are then to be expected."""
     pairs = []
     for trial in others:
@@ -338,7 +352,7 @@ def _slowed(comparison: Comparison, others: Iterable[Trial]) -> SlowedDown | Non
     margin = min(own, default=Scale.SECONDS.default_margin)
     if now - before <= MEASURABLE or now <= before * (1 + margin):
         return None
-    return SlowedDown(now, before)
+    return Finding.of("slowed_down", now=now, before=before)
 
 
 def lost_ids(comparison: Comparison) -> frozenset[int]:

@@ -35,32 +35,8 @@ from gate.model import (
     Trial,
     Verdict,
 )
-from gate.model.facts import (
-    AgentFailures,
-    AttemptsRepeated,
-    CasesUnchecked,
-    Caution,
-    Course,
-    CriterionApart,
-    EditedCases,
-    FewCases,
-    LimitExcused,
-    NewCases,
-    NewCriteria,
-    QuietRise,
-    RemovedCases,
-    RemovedCriteria,
-    RenamedCases,
-    RepeatsAlike,
-    RepeatsOnce,
-    RuleChange,
-    ScoresUnmeasured,
-    ThinBaseline,
-    ThresholdExcused,
-    TrialsLost,
-    Wording,
-)
-from gate.model.findings import MeanExcused, QuantileExcused, TrialExcused
+from gate.model.course import Course
+from gate.model.finding import Finding, Wording
 from gate.security.limits import shorten
 from gate.statistics.intervals import mean
 
@@ -123,34 +99,34 @@ def course(comparison: Comparison, stopped: str) -> Course:
 # --- what changed, and what to be careful of ------------------------------------------------------
 
 
-def changes(comparison: Comparison) -> tuple[RuleChange, ...]:
+def changes(comparison: Comparison) -> tuple[Finding, ...]:
     """What answers now, tools that changed, new, changed and removed cases, and criteria that cannot be compared."""
     if not comparison.stored:
         return ()
-    found: list[RuleChange] = [*answered_by(comparison.judged_trials, comparison.stored)]
+    found: list[Finding] = [*answered_by(comparison.judged_trials, comparison.stored)]
     found += tools_changed(comparison.judged_trials, comparison.stored)
     if new := _new(comparison):
-        found.append(NewCases(tuple(new)))
+        found.append(Finding.of("new_cases", cases=tuple(new)))
     if changed := edited(comparison):
-        found.append(EditedCases(changed))
+        found.append(Finding.of("edited_cases", cases=changed))
     if renamed := comparison.owed.renamed:
-        found.append(RenamedCases(tuple((old, new) for new, old in renamed.items())))
-    found += [CriterionApart(name, why) for name, why in comparison.apart.items()]
+        found.append(Finding.of("renamed_cases", cases=tuple((old, new) for new, old in renamed.items())))
+    found += [Finding.of("criterion_apart", criterion=name, why=why) for name, why in comparison.apart.items()]
     if gone_criteria := comparison.owed.removed:
-        found.append(RemovedCriteria(tuple(c.name for c in gone_criteria)))
+        found.append(Finding.of("removed_criteria", criteria=tuple(c.name for c in gone_criteria)))
     pairs = comparison.not_comparable.items()
     if fresh := sorted({name for (_, name), why in pairs if why is Incomparable.NEW}):
-        found.append(NewCriteria(tuple(fresh)))
+        found.append(Finding.of("new_criteria", criteria=tuple(fresh)))
     if gone := removed(comparison):
-        found.append(RemovedCases(gone))
+        found.append(Finding.of("removed_cases", cases=gone))
     return tuple(found)
 
 
-def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Caution, ...]:
+def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]:
     """What weakens the verdict without changing it."""
     outcome, failed = result.outcome, result.verdict is not Verdict.ERROR and result.crashes is not None
     return (
-        *([AgentFailures()] if failed else []),
+        *([Finding.of("agent_failures")] if failed else []),
         *_excused(result.criteria),
         *_few(comparison, outcome),
         *_thin_baseline(comparison, outcome),
@@ -164,39 +140,47 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Caution, ...]
     )
 
 
-def _unchecked(comparison: Comparison) -> list[Caution]:
+def _unchecked(comparison: Comparison) -> list[Finding]:
     """Cases that ran without anything to fail by: since none states it, or since the answers gave no occasion."""
     ids, known = comparison.unchecked, comparison.baseline
     were = tuple([i for i in ids if i in known and not all_unchecked(known[i], comparison.comparable(i))])
     never = tuple([i for i in ids if i not in were])
-    found = (CasesUnchecked(never), CasesUnchecked(were, were_checked=True))
-    return [one for one in found if one.cases]
+    found = (Finding.of("cases_unchecked", cases=never), Finding.of("cases_unchecked", cases=were, were_checked=True))
+    return [one for one in found if one["cases"]]
 
 
-def _excused(results: Iterable[CriterionResult]) -> list[Caution]:
+def _excused(results: Iterable[CriterionResult]) -> list[Finding]:
     """What passes only because the baseline was no better."""
-    found: list[Caution] = []
+    found: list[Finding] = []
     for row in results:
         criterion = row.criterion
         if row.verdict is not Verdict.PASS or not criterion.blocking:
             continue
-        if any(isinstance(f, MeanExcused) for f in row.findings) and row.candidate and row.baseline:
+        if any(f.kind == "mean_excused" for f in row.findings) and row.candidate and row.baseline:
             threshold = criterion.threshold or 0.0
-            found.append(ThresholdExcused(criterion.name, row.candidate.value, row.baseline.value, threshold))
-        limits = (f for f in row.findings if isinstance(f, TrialExcused | QuantileExcused))
-        found += [LimitExcused(criterion.name, f) for f in limits]
+            found.append(
+                Finding.of(
+                    "threshold_excused",
+                    criterion=criterion.name,
+                    value=row.candidate.value,
+                    before=row.baseline.value,
+                    threshold=threshold,
+                )
+            )
+        limits = (f for f in row.findings if f.kind in ("trial_excused", "quantile_excused"))
+        found += [Finding.of("limit_excused", criterion=criterion.name, found=f) for f in limits]
     return found
 
 
-def _few(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:
+def _few(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
     n = len(comparison.paired)
     if not 0 < n < FEW_CASES:
         return []
     rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
-    return [FewCases(n, rate is not None and rate.margin >= BLIND_MARGIN)]
+    return [Finding.of("few_cases", cases=n, blind=rate is not None and rate.margin >= BLIND_MARGIN)]
 
 
-def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:
+def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
     target = comparison.settings.stored_trials
     wanted = max(target, ENOUGH_STORED)
@@ -210,14 +194,30 @@ def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Caut
     blind = alone and not provable(len(counts), least, comparison.settings.own_alpha, recorded=recorded)
     rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
     drop = rate.detectable if rate is not None else None
-    return [ThinBaseline(thin, wanted, least, typical, blind, drop, grows=least < target)]
+    return [
+        Finding.of(
+            "thin_baseline",
+            cases=thin,
+            wanted=wanted,
+            least=least,
+            typical=typical,
+            blind=blind,
+            drop=drop,
+            grows=least < target,
+        )
+    ]
 
 
-def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:
+def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
     """Metrics that do not block, and got worse beyond their margin and beyond noise."""
     by_name = {c.name: c for c in comparison.metrics}
     return [
-        QuietRise(name, natural(found.change, by_name[name]), _wording(comparison, by_name[name]))
+        Finding.of(
+            "quiet_rise",
+            criterion=name,
+            change=natural(found.change, by_name[name]),
+            wording=_wording(comparison, by_name[name]),
+        )
         for name, found in (outcome.evidence.metrics if outcome is not None else {}).items()
         if not found.blocks_regression and found.high is not None and found.high < 0 and found.change < -found.margin
     ]
@@ -253,33 +253,40 @@ def _value_of(trial: Trial, criterion: Criterion) -> float:
     return math.inf if score is None or score.value is None else score.value
 
 
-def _partly_measured(comparison: Comparison) -> list[Caution]:
-    found: list[Caution] = []
+def _partly_measured(comparison: Comparison) -> list[Finding]:
+    found: list[Finding] = []
     for criterion in comparison.criteria:
         scores = [s for t in comparison.answers if (s := t.scores.get(criterion.name)) is not None]
         if lost := sum(s.value is None and s.error is not None for s in scores):
-            found.append(ScoresUnmeasured(criterion.name, lost, len(scores)))
+            found.append(Finding.of("scores_unmeasured", criterion=criterion.name, lost=lost, of=len(scores)))
     return found
 
 
-def _errors(comparison: Comparison) -> list[Caution]:
-    found: list[Caution] = []
+def _errors(comparison: Comparison) -> list[Finding]:
+    found: list[Finding] = []
     gone = base_gone(comparison)
     trials = [t for t in comparison.trials if gone is None or t.side is Side.CANDIDATE]
     found += [gone] if gone is not None else []
-    found += [one for one in failures_excused(comparison) if not (one.at_base and gone)]
+    found += [one for one in failures_excused(comparison) if not (one["at_base"] and gone)]
     if lost := len(lost_to_infrastructure(trials)):
-        found.append(TrialsLost(lost, len(trials)))
+        found.append(Finding.of("trials_lost", lost=lost, of=len(trials)))
     if again := sum(t.attempts - 1 for t in trials):
-        found.append(AttemptsRepeated(again))
+        found.append(Finding.of("attempts_repeated", attempts=again))
     return found
 
 
-def _repeats(comparison: Comparison, result: SuiteResult) -> list[Caution]:
+def _repeats(comparison: Comparison, result: SuiteResult) -> list[Finding]:
     """Repeated trials that never differ add no information: a cache, a fixed seed, or a deterministic agent."""
     if once := comparison.repeats.cases:
         open_ = result.verdict is Verdict.INCONCLUSIVE  # of a pass they are the doubt
-        return [RepeatsOnce(len(once), comparison.repeats.repeated, comparison.repeats.lost if open_ else ())]
+        return [
+            Finding.of(
+                "repeats_once",
+                cases=len(once),
+                of=comparison.repeats.repeated,
+                lost=comparison.repeats.lost if open_ else (),
+            )
+        ]
     groups = [comparison.measured(case.id) for case in comparison.judged]
     groups = [group for group in groups if len(group) > 1 and any(map(_said, group))]
     if len(groups) < 3 or any(len({_said(t) for t in group}) > 1 for group in groups):
@@ -288,8 +295,8 @@ def _repeats(comparison: Comparison, result: SuiteResult) -> list[Caution]:
     first = [group[0].duration for group in groups if group[0].duration is not None]
     fresh = sum(first) / len(first) if first else 0.0
     if fresh > MEASURABLE and later and sum(later) / len(later) < fresh / 5:
-        return [RepeatsAlike(cached=True)]
-    return [RepeatsAlike(cached=False)]
+        return [Finding.of("repeats_alike", cached=True)]
+    return [Finding.of("repeats_alike", cached=False)]
 
 
 def _said(trial: Trial) -> tuple[Any, ...]:

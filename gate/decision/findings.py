@@ -6,7 +6,7 @@ import math
 
 from gate.decision.engine.state import Metric, margin_of
 from gate.model import Criterion, Direction, MetricChange
-from gate.model.findings import Change
+from gate.model.finding import Change
 
 
 def natural(change: float, criterion: Criterion) -> float:

@@ -27,8 +27,7 @@ from gate.decision.thresholds import may_turn, own_is_open
 from gate.decision.unseen import without_unseen
 from gate.decision.verdict import result_of_table, table_of
 from gate.model import REPEAT, Case, Criterion, Outcome, Side, SuiteResult, Trial, Verdict
-from gate.model.facts import CouldNotMeasure, FailuresNotConfirmed, Gap, UnexplainedFailures
-from gate.model.findings import AnyFinding
+from gate.model.finding import Finding
 
 MOST_RETRIES = 2
 """How often a trial is run again that infrastructure kept from being measured."""
@@ -88,7 +87,7 @@ class Situation(Struct, frozen=True):
     """Whether the baseline shows that this agent reports its tool calls."""
     selected: bool = False
     """Whether a selection left cases of the suite out."""
-    gaps: Sequence[Gap] = ()
+    gaps: Sequence[Finding] = ()
     """What else the base holds and was not compared."""
     earlier: Sequence[Verdict] = ()
     """Earlier measurements of this change, judged again, the newest first."""
@@ -256,9 +255,8 @@ def spoiled(known: Situation) -> tuple[Trial, ...]:
 def _failures_left_it_unmeasured(known: Situation) -> bool:
     """True if agent failures that did not come again left the suite unmeasured: running the job again must help."""
     for scheduled in (True, False):
-        cause = verdict_on(known, scheduled=scheduled).cause
-        problem = cause.problem if isinstance(cause, CouldNotMeasure) else None
-        if not isinstance(problem, FailuresNotConfirmed | UnexplainedFailures):
+        problem = verdict_on(known, scheduled=scheduled).cause.problem
+        if problem not in ("failures_not_confirmed", "unexplained_failures"):
             return False
     return True
 
@@ -272,9 +270,7 @@ def _settle_failures(comparison: Comparison, table: Table, outcome: Outcome | No
         return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
     verdict, cause = judge(table)
     new = unexplained(comparison)
-    is_open = verdict is Verdict.INCONCLUSIVE or (
-        isinstance(cause, CouldNotMeasure) and isinstance(cause.problem, UnexplainedFailures)
-    )
+    is_open = verdict is Verdict.INCONCLUSIVE or cause.problem == "unexplained_failures"
     if not new or not is_open:
         return None
     cleared = clearing(comparison) if comparison.settings.exact_epochs is None else ()
@@ -374,7 +370,7 @@ def _next_round(comparison: Comparison) -> int:
     return max((t.round for t in comparison.trials), default=0) + 1
 
 
-def _settled(comparison: Comparison, found: Sequence[AnyFinding]) -> bool:
+def _settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
     """Whether something stands that no further trial can change: hard failure, missed threshold, too many errors."""
     if not comparison.trials:
         return False
@@ -382,7 +378,7 @@ def _settled(comparison: Comparison, found: Sequence[AnyFinding]) -> bool:
 
 
 def _for_thresholds(
-    comparison: Comparison, outcome: Outcome | None, found: Sequence[AnyFinding], *, can_run: bool
+    comparison: Comparison, outcome: Outcome | None, found: Sequence[Finding], *, can_run: bool
 ) -> More | None:
     """A further epoch while a threshold is undecided: the whole schedule if there is no baseline."""
     settings = comparison.settings

@@ -7,16 +7,7 @@ from collections.abc import Sequence
 
 from gate.decision.comparison import Comparison, error_share
 from gate.model import Criterion, Direction, ErrorKind, Trial
-from gate.model.facts import (
-    AllQuarantined,
-    CaseMostlyLost,
-    CaseNotRecorded,
-    CasesNotMeasured,
-    Collapsed,
-    NoCases,
-    Problem,
-    TooManyErrors,
-)
+from gate.model.finding import Finding
 from gate.security.limits import cut
 from gate.statistics.intervals import mean, stratified_fisher_less
 
@@ -28,20 +19,22 @@ RARE = 0.05
 """From this probability down a lower baseline cannot either."""
 
 
-def measuring_problem(comparison: Comparison) -> Problem | None:
+def measuring_problem(comparison: Comparison) -> Finding | None:
     """Return why the suite could not be measured, or None if it could."""
     if not comparison.judged:
-        return AllQuarantined() if comparison.cases else NoCases()
+        return Finding.of("all_quarantined") if comparison.cases else Finding.of("no_cases")
     share, most = error_share(comparison), comparison.settings.max_error_rate
     if share > most:
-        return TooManyErrors(share, most, _commonest_error(comparison))
+        return Finding.of("too_many_errors", share=share, most=most, error=_commonest_error(comparison))
     silent = [case.id for case in comparison.judged if not comparison.measured(case.id)]
     if silent:
-        return CasesNotMeasured(tuple(silent), len(comparison.judged), _commonest_error(comparison))
+        return Finding.of(
+            "cases_not_measured", cases=tuple(silent), of=len(comparison.judged), error=_commonest_error(comparison)
+        )
     return _lost_case(comparison)
 
 
-def _lost_case(comparison: Comparison) -> Problem | None:
+def _lost_case(comparison: Comparison) -> Finding | None:
     """Return the first case of which too much is missing for the rest to stand for it."""
     if not comparison.errors:
         return None
@@ -49,12 +42,20 @@ def _lost_case(comparison: Comparison) -> Problem | None:
         trials = comparison.candidate.get(case.id, ())
         refused = sum(_asked_in_vain(trial) for trial in trials)
         if refused:
-            return CaseNotRecorded(case.id, refused, len(trials), _commonest_error(comparison))
+            return Finding.of(
+                "case_not_recorded",
+                case_id=case.id,
+                lost=refused,
+                trials=len(trials),
+                error=_commonest_error(comparison),
+            )
     for case in comparison.judged:
         trials = comparison.scheduled(case.id)
         lost = len(comparison.lost(comparison.candidate.get(case.id, ())))
         if len(trials) > 1 and 2 * lost > len(trials):
-            return CaseMostlyLost(case.id, lost, len(trials), _commonest_error(comparison))
+            return Finding.of(
+                "case_mostly_lost", case_id=case.id, lost=lost, trials=len(trials), error=_commonest_error(comparison)
+            )
     return None
 
 
@@ -78,7 +79,7 @@ def _commonest_error(comparison: Comparison) -> str:
     return cut(" ".join(text.split()), MAX_ERROR_CHARS)
 
 
-def collapsed(comparison: Comparison) -> Collapsed | None:
+def collapsed(comparison: Comparison) -> Finding | None:
     """Return the first blocking criterion whose every value is at its worst, where the baseline's were not.
 
     However few cases there are, such a suite does not pass.
@@ -90,7 +91,13 @@ def collapsed(comparison: Comparison) -> Collapsed | None:
         both = [case_id for case_id in comparison.paired if now.get(case_id) and before.get(case_id)]
         if both and _fell_to_the_worst([(now[case_id], before[case_id]) for case_id in both], criterion):
             trials = sum(len(now[case_id]) for case_id in both)
-            return Collapsed(criterion.name, len(both), trials, bool(comparison.repeats.cases))
+            return Finding.of(
+                "collapsed",
+                criterion=criterion.name,
+                cases=len(both),
+                trials=trials,
+                copies=bool(comparison.repeats.cases),
+            )
     return None
 
 

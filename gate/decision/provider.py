@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gate.model import Trial
-from gate.model.facts import AnsweredBy, ToolsChanged
+from gate.model.finding import Finding
 from gate.security.limits import cut
 
 MOST_NAMES = 5
@@ -13,27 +13,31 @@ MOST_CHANGES = 20
 MAX_NAME_CHARS = 80
 
 
-def answered_by(now: Iterable[Trial], before: Iterable[Trial]) -> list[AnsweredBy]:
+def answered_by(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding]:
     """What answers now and did not at the baseline; of systems, which a provider mixes, only where none is known."""
     sides = [_named(now), _named(before)]
     found = []
     models, earlier = (side[0] for side in sides)
     if earlier and models - earlier:
-        found.append(AnsweredBy("model", _bounded(models - earlier), _bounded(earlier)))
+        found.append(Finding.of("answered_by", what="model", now=_bounded(models - earlier), before=_bounded(earlier)))
     systems, former = (side[1] for side in sides)
     if former and systems and systems.isdisjoint(former):
-        found.append(AnsweredBy("system", _bounded(systems), _bounded(former)))
+        found.append(Finding.of("answered_by", what="system", now=_bounded(systems), before=_bounded(former)))
     return found
 
 
-def tools_changed(now: Iterable[Trial], before: Iterable[Trial]) -> list[ToolsChanged]:
+def tools_changed(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding]:
     """Which MCP servers list other tools than at the baseline, or describe them otherwise, and how."""
     trials = list(now)
     offered, former = _offered(trials), _offered(before)
     other = {name for name, lists in offered.items() if name in former and lists.isdisjoint(former[name])}
     told = dict.fromkeys(one for t in trials if t.replay is not None for one in t.replay.tools_changed)
     servers = sorted(other | {one.partition(": ")[0] for one in told})
-    return [ToolsChanged(tuple(servers), tuple(list(told)[:MOST_CHANGES]))] if servers else []
+    return (
+        [Finding.of("tools_changed", servers=tuple(servers), changes=tuple(list(told)[:MOST_CHANGES]))]
+        if servers
+        else []
+    )
 
 
 def _offered(trials: Iterable[Trial]) -> dict[str, set[str]]:

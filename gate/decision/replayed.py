@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gate.decision.comparison import Comparison
 from gate.model import Trial
-from gate.model.facts import LiveCase, ReplayedShare
+from gate.model.course import LiveCase, ReplayedShare
 
 
 def replayed_share(comparison: Comparison) -> ReplayedShare | None:

@@ -32,17 +32,7 @@ from gate.model import (
     Verdict,
     worst,
 )
-from gate.model.findings import (
-    Apart,
-    ComparedWithout,
-    FailuresConfirmed,
-    NoLongerMeasured,
-    NotCompared,
-    NothingChecked,
-    NothingHeld,
-    NoTrialMeasured,
-    SameTrials,
-)
+from gate.model.finding import Finding
 from gate.statistics.intervals import mean
 
 
@@ -57,31 +47,39 @@ def rows_of(
     judged = [criterion for criterion in comparison.criteria if criterion is not comparison.rate]
     rows = [_row(comparison, criterion, outcome) for criterion in (comparison.metrics[0], *judged)]
     if failures_prove is not None:
-        rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(FailuresConfirmed(failures_prove),))
+        rows[0] = replace(
+            rows[0], verdict=Verdict.REGRESSED, findings=(Finding.of("failures_confirmed", p=failures_prove),)
+        )
     if same:
         return tuple(
-            replace(r, findings=(SameTrials(),), checked=True) if r.findings == (NothingHeld(),) else r for r in rows
+            replace(r, findings=(Finding.of("same_trials"),), checked=True)
+            if r.findings == (Finding.of("nothing_held"),)
+            else r
+            for r in rows
         )
     apart = _apart(comparison)
     rows = [_without_comparison(row, apart[row.criterion.name]) if row.criterion.name in apart else row for row in rows]
     gone = comparison.owed.removed if comparison.stored else ()
-    rows += [_without_comparison(CriterionResult(c, Verdict.PASS, checked=False), NoLongerMeasured()) for c in gone]
+    rows += [
+        _without_comparison(CriterionResult(c, Verdict.PASS, checked=False), Finding.of("no_longer_measured"))
+        for c in gone
+    ]
     names = tuple(row.criterion.name for row in rows if row.not_compared is not None and row.criterion.blocking)
     if names:
-        rows[0] = _without_comparison(rows[0], ComparedWithout(names))
+        rows[0] = _without_comparison(rows[0], Finding.of("compared_without", criteria=names))
     return tuple(rows)
 
 
-def _apart(comparison: Comparison) -> Mapping[str, Apart]:
+def _apart(comparison: Comparison) -> Mapping[str, Finding]:
     """Return the criteria of which too little is compared, with the reason."""
-    return {**comparison.apart, **{one.criterion: one for one in fell_away(comparison)}}
+    return {**comparison.apart, **{one["criterion"]: one for one in fell_away(comparison)}}
 
 
-def _without_comparison(row: CriterionResult, why: Apart) -> CriterionResult:
+def _without_comparison(row: CriterionResult, why: Finding) -> CriterionResult:
     """Return the row as one that was not compared, unless it fails by itself or decides nothing."""
     if not row.criterion.blocking or row.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return replace(row, not_compared=why)
-    findings = (NotCompared(why), *(row.findings if row.checked else ()))
+    findings = (Finding.of("not_compared", why=why), *(row.findings if row.checked else ()))
     return replace(row, not_compared=why, verdict=Verdict.NOT_COMPARED, findings=findings)
 
 
@@ -90,13 +88,15 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
     limited = comparison.rate if is_rate else criterion
     findings = findings_of(comparison, limited, None if is_rate else outcome) if limited else []
     findings += regression(criterion, outcome) if is_rate else []
-    findings = findings or [NothingHeld()]
-    checked = findings != [NothingHeld()]
+    findings = findings or [Finding.of("nothing_held")]
+    checked = findings != [Finding.of("nothing_held")]
     verdict = worst([f.verdict for f in findings])
     found = outcome.evidence.metrics.get(criterion.name) if outcome is not None else None
     now, before = (_estimate_rate if is_rate else _estimate_scores)(comparison, criterion)
     if verdict is Verdict.PASS and now is None:
-        findings = [NothingChecked() if is_rate and comparison.judged_trials else NoTrialMeasured()]
+        findings = [
+            Finding.of("nothing_checked") if is_rate and comparison.judged_trials else Finding.of("no_trial_measured")
+        ]
         verdict = Verdict.NOT_MEASURED
     return CriterionResult(
         criterion,

@@ -24,30 +24,7 @@ from gate.decision.control import control_fell
 from gate.decision.crashes import unexplained
 from gate.decision.problems import collapsed, measuring_problem
 from gate.model import CaseResult, CriterionResult, Outcome, Verdict
-from gate.model.facts import (
-    AgentFails,
-    BaselineMoved,
-    CasesNeverPass,
-    Cause,
-    CopiesLost,
-    CouldNotMeasure,
-    CriteriaNotCompared,
-    CriterionFails,
-    CriterionNotMeasured,
-    CutShort,
-    FailuresNotConfirmed,
-    Gap,
-    Incomplete,
-    LostDecide,
-    NothingDecides,
-    NothingPaired,
-    NothingPasses,
-    NotShownFixed,
-    Outage,
-    SameAgent,
-    UnexplainedFailures,
-)
-from gate.model.findings import Drifted, MeanExcused
+from gate.model.finding import Finding
 
 
 class Table(Struct, frozen=True):
@@ -63,7 +40,7 @@ class Table(Struct, frozen=True):
     """The results of single cases; empty if only the verdict is wanted."""
     stopped: str = ""
     """Why the run ended early; empty if it did not."""
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[Finding, ...] = ()
     """What else the base holds and was not compared."""
     earlier: tuple[Verdict, ...] = ()
     """Earlier measurements of this change, judged again by today's rules, the newest first."""
@@ -73,9 +50,9 @@ class Table(Struct, frozen=True):
     """What those fell short in when they were stored, which nobody accepted; they still do."""
     failures_prove: float | None = None
     """The p-value at which agent failures that came again prove a loss by themselves; None if they do not."""
-    not_confirmed: FailuresNotConfirmed | None = None
+    not_confirmed: Finding | None = None
     """Why a block that rests on agent failures is not believed: then rules 2 and 3 do not apply."""
-    lost: LostDecide | None = None
+    lost: Finding | None = None
     """Trials that could not be measured, if they could turn the verdict."""
 
     @property
@@ -91,33 +68,33 @@ class Table(Struct, frozen=True):
 # --- 1: an outage ---------------------------------------------------------------------------------
 
 
-def outage(table: Table) -> Cause | None:
+def outage(table: Table) -> Finding | None:
     """Most of what answered at the base now ends in agent failures alike."""
     found = table.comparison.outage
-    return None if found is None else CouldNotMeasure(found)
+    return None if found is None else Finding.of("could_not_measure", problem=found)
 
 
 # --- 2: worse than the base -----------------------------------------------------------------------
 
 
-def loss(table: Table) -> Cause | None:
+def loss(table: Table) -> Finding | None:
     """A loss is proven against the base."""
     if table.not_confirmed is not None:
         return None
     if table.same_verdict == Verdict.REGRESSED:
-        return SameAgent(table.same_as, fell_short=True)
+        return Finding.of("same_agent", commit=table.same_as, fell_short=True)
     if table.failures_prove is not None:
-        return AgentFails(table.failures_prove)
+        return Finding.of("agent_fails", p=table.failures_prove)
     rows = table.with_verdict(Verdict.REGRESSED)
     return got_worse(table.comparison, table.rows, table.cases, table.outcome) if rows else None
 
 
-def not_shown_fixed(table: Table) -> Cause | None:
+def not_shown_fixed(table: Table) -> Finding | None:
     """This change was measured regressed, and has not passed since: this measurement does not pass either."""
     measurements = regressed_ago(table.earlier)
     if not measurements or not any(rule(table) for rule in (missed_threshold, gaps, problem, noise)):
         return None
-    return NotShownFixed(measurements)
+    return Finding.of("not_shown_fixed", measurements=measurements)
 
 
 def regressed_ago(earlier: tuple[Verdict, ...]) -> int:
@@ -133,16 +110,16 @@ def regressed_ago(earlier: tuple[Verdict, ...]) -> int:
 # --- 3: below a threshold -------------------------------------------------------------------------
 
 
-def missed_threshold(table: Table) -> Cause | None:
+def missed_threshold(table: Table) -> Finding | None:
     """Sampling has ended, and a blocking mean, limit or hard rule is on the wrong side."""
     if table.not_confirmed is not None:
         return None
     comparison = table.comparison
     for criterion in comparison.criteria:
         if criterion.hard and criterion.blocking and hard_failures(comparison, criterion):
-            return CriterionFails(criterion.name)
+            return Finding.of("criterion_fails", criterion=criterion.name)
     missed = below(table)
-    return CriterionFails(missed[0]) if missed else _nothing_passes(comparison)
+    return Finding.of("criterion_fails", criterion=missed[0]) if missed else _nothing_passes(comparison)
 
 
 def below(table: Table) -> tuple[str, ...]:
@@ -152,7 +129,7 @@ def below(table: Table) -> tuple[str, ...]:
     return tuple(row.criterion.name for row in table.blocking if row.is_below)
 
 
-def _nothing_passes(comparison: Comparison) -> Cause | None:
+def _nothing_passes(comparison: Comparison) -> Finding | None:
     """Without a baseline a suite in which no trial passes is below its threshold, whatever that is."""
     if comparison.baseline or not any(criterion.blocking for criterion in comparison.criteria):
         return None
@@ -161,75 +138,77 @@ def _nothing_passes(comparison: Comparison) -> Cause | None:
         return None  # what was not run may pass
     if not trials or any(comparison.outcome_of(trial) is not False for trial in trials):
         return None
-    return NothingPasses(len(trials))
+    return Finding.of("nothing_passes", trials=len(trials))
 
 
 # --- 4: not compared ------------------------------------------------------------------------------
 
 
-def gaps(table: Table) -> Cause | None:
+def gaps(table: Table) -> Finding | None:
     """Something that the base holds was not compared."""
     if table.same_as:
-        return Incomplete(table.gaps) if table.gaps else None
+        return Finding.of("incomplete", gaps=table.gaps) if table.gaps else None
     found = list(table.gaps)
     comparison = table.comparison
     fell = fell_away(comparison)
-    silent = {one.criterion for one in fell}
+    silent = {one["criterion"] for one in fell}
     names = [r.criterion.name for r in table.blocking if r.not_compared is not None and r.criterion.name != PASS_RATE]
     if names := [name for name in names if name not in silent]:
-        found.append(CriteriaNotCompared(tuple(names)))
+        found.append(Finding.of("criteria_not_compared", criteria=tuple(names)))
     owed = comparison.baseline.keys() - comparison.settings.quarantine.keys()
     held = [case.id for case in comparison.judged if case.id in owed and comparison.comparable(case.id)]
     if owed and not held:
-        found.append(NothingPaired(len(owed)))
+        found.append(Finding.of("nothing_paired", cases=len(owed)))
     found += [one for one in (too_many_gone(comparison), edited_and_missing(comparison)) if one is not None]
     found += fell
-    return Incomplete(tuple(found)) if found else None
+    return Finding.of("incomplete", gaps=tuple(found)) if found else None
 
 
 # --- 5: could not be measured ---------------------------------------------------------------------
 
 
-def problem(table: Table) -> Cause | None:
+def problem(table: Table) -> Finding | None:
     """Something else kept the suite from being measured."""
     comparison = table.comparison
     if (found := measuring_problem(comparison)) is not None:
-        return CouldNotMeasure(found)
+        return Finding.of("could_not_measure", problem=found)
     wanted = comparison.settings.exact_epochs or 1
     if table.stopped and (epochs := whole_epochs(comparison)) < wanted:
-        return CutShort(table.stopped, epochs, wanted)
+        return Finding.of("cut_short", why=table.stopped, epochs=epochs, wanted=wanted)
     if table.not_confirmed is not None:
-        return CouldNotMeasure(table.not_confirmed)
+        return Finding.of("could_not_measure", problem=table.not_confirmed)
     if new := unexplained(comparison):
-        return CouldNotMeasure(UnexplainedFailures(len(new)))
+        return Finding.of("could_not_measure", problem=Finding.of("unexplained_failures", cases=len(new)))
     rows = table.with_verdict(Verdict.NOT_MEASURED)
     if rows:  # the pass rate has no cause of its own
         first = next((row for row in rows if row.criterion.name != PASS_RATE), rows[0])
-        return CriterionNotMeasured(first.criterion.name)
+        return Finding.of("criterion_not_measured", criterion=first.criterion.name)
     if not table.same_as and (fell := collapsed(comparison)) is not None:
-        return CouldNotMeasure(fell)
-    return CouldNotMeasure(table.lost) if table.lost is not None else None
+        return Finding.of("could_not_measure", problem=fell)
+    return Finding.of("could_not_measure", problem=table.lost) if table.lost is not None else None
 
 
 # --- 6: noise -------------------------------------------------------------------------------------
 
 
-def noise(table: Table) -> Cause | None:
+def noise(table: Table) -> Finding | None:
     """Only noise is left: a margin's bound does not hold now that sampling has ended."""
     comparison, outcome = table.comparison, table.outcome
     rows = table.with_verdict(Verdict.INCONCLUSIVE)
-    drifted = {row.criterion.name: f for row in rows for f in row.findings if isinstance(f, Drifted)}
+    drifted = {row.criterion.name: f for row in rows for f in row.findings if f.kind == "drifted"}
     if drifted:
-        return BaselineMoved(tuple(drifted), before=any(finding.before for finding in drifted.values()))
+        return Finding.of(
+            "baseline_moved", criteria=tuple(drifted), before=any(finding["before"] for finding in drifted.values())
+        )
     if rows:
         never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
-        return CasesNeverPass(never) if never else not_enough_evidence(rows, table.cases)
+        return Finding.of("cases_never_pass", cases=never) if never else not_enough_evidence(rows, table.cases)
     if comparison.repeats.lost and not table.same_as:
-        return CopiesLost(comparison.repeats.lost)
+        return Finding.of("copies_lost", cases=comparison.repeats.lost)
     if (fell := control_fell(comparison)) is not None:
         return fell
     if not comparison.paired and not table.same_as and not _is_held_to_anything(comparison):
-        return NothingDecides()
+        return Finding.of("nothing_decides")
     return None
 
 
@@ -246,7 +225,7 @@ def _is_held_to_anything(comparison: Comparison) -> bool:
 
 # --- the list -------------------------------------------------------------------------------------
 
-Rule = Callable[[Table], Cause | None]
+Rule = Callable[[Table], Finding | None]
 
 RULES: tuple[tuple[Verdict, Rule], ...] = (
     (Verdict.ERROR, outage),
@@ -262,13 +241,15 @@ SETTLED_BY_ACCEPTING = (loss, not_shown_fixed, gaps)
 """The rules that somebody with the right to do so can settle. A missed threshold is changed, never accepted."""
 
 
-def judge(table: Table) -> tuple[Verdict, Cause]:
+def judge(table: Table) -> tuple[Verdict, Finding]:
     """Return the verdict on a suite, and what it rests on."""
     for verdict, rule in RULES:
         cause = rule(table)
         if cause is not None:
             return verdict, cause
-    return Verdict.PASS, SameAgent(table.same_as) if table.same_as else no_worse(table.comparison, table.outcome)
+    if table.same_as:
+        return Verdict.PASS, Finding.of("same_agent", commit=table.same_as)
+    return Verdict.PASS, no_worse(table.comparison, table.outcome)
 
 
 def if_accepted(table: Table) -> Verdict:
@@ -276,7 +257,7 @@ def if_accepted(table: Table) -> Verdict:
 
     A mean that is below its threshold as the base's was is excused only as long as no loss is proven.
     """
-    if loss(table) is not None and any(isinstance(f, MeanExcused) for row in table.blocking for f in row.findings):
+    if loss(table) is not None and any(f.kind == "mean_excused" for row in table.blocking for f in row.findings):
         return Verdict.BELOW_THRESHOLD
     for verdict, rule in RULES:
         if rule not in SETTLED_BY_ACCEPTING and rule(table) is not None:
@@ -284,13 +265,13 @@ def if_accepted(table: Table) -> Verdict:
     return Verdict.PASS
 
 
-def place(verdict: Verdict, cause: Cause) -> int:
+def place(verdict: Verdict, cause: Finding) -> int:
     """Return the place in the list of the rule that gave this verdict; smaller is worse.
 
     Of one suite against several references, or under the rules of two commits, the first rule that applies anywhere
     decides.
     """
-    if isinstance(cause, CouldNotMeasure) and isinstance(cause.problem, Outage):
+    if cause.problem == "outage":
         return 0
     places = [number for number, (of, _) in enumerate(RULES) if of is verdict]
     return places[-1] if places else len(RULES)

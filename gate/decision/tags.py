@@ -28,7 +28,7 @@ from gate.model import (
     Scale,
     Verdict,
 )
-from gate.model.facts import Cause, NotEnoughEvidence, SuiteGotWorse
+from gate.model.finding import Finding
 from gate.statistics.concentration import concentrated
 from gate.statistics.intervals import mean, paired_change
 
@@ -161,12 +161,12 @@ def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -
 
 
 def where(
-    comparison: Comparison, rows: Iterable[CriterionResult], verdict: Verdict, cause: Cause
+    comparison: Comparison, rows: Iterable[CriterionResult], verdict: Verdict, cause: Finding
 ) -> tuple[Concentration, ...]:
     """The groups that a regression, or a loss that is not proven, is concentrated in; mostly none."""
     if verdict not in EXPLAINED or not comparison.paired:
         return ()
-    named = cause.criteria if isinstance(cause, SuiteGotWorse | NotEnoughEvidence) else ()
+    named = cause["criteria"] if cause.kind in ("suite_got_worse", "not_enough_evidence") else ()
     name = named[0] if named else PASS_RATE
     criterion = next((row.criterion for row in rows if row.criterion.name == name), comparison.metrics[0])
     if criterion.hard:

@@ -22,24 +22,7 @@ from gate.decision.comparison import (
 )
 from gate.decision.correction import Correction, mean_fallen
 from gate.model import FULL, Case, Criterion, Direction, Scale, Score, Trial
-from gate.model.findings import (
-    AnyFinding,
-    HeldMean,
-    MeanExcused,
-    MeanHolds,
-    MeanMisses,
-    MeanUnsure,
-    NoTrialBeyond,
-    OwnThresholdMissed,
-    OwnThresholdsHold,
-    QuantileExcused,
-    QuantileHolds,
-    QuantileOpen,
-    QuantileOver,
-    QuantileRisen,
-    TrialBeyond,
-    TrialExcused,
-)
+from gate.model.finding import Finding, HeldMean
 from gate.statistics.intervals import (
     binomial_at_least,
     bounded_upper_bound,
@@ -172,7 +155,7 @@ def failures(trials: Iterable[Trial]) -> int:
     return sum(trial.failed for trial in trials)
 
 
-def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
+def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """Return what the mean over epochs is against the threshold, in either direction; nothing if there is neither."""
     if criterion.threshold is None or criterion.hard:
         return []
@@ -187,8 +170,8 @@ def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[AnyFin
         return [excused]
     lost = _lost(comparison, criterion)
     if lost and not _misses_with_hits(sample, held, criterion, lost):
-        return [MeanUnsure(held, lost)]
-    return [MeanMisses(held, sum(map(len, sample.all)), standard_error(sample.all))]
+        return [Finding.of("mean_unsure", mean=held, lost=lost)]
+    return [Finding.of("mean_misses", mean=held, trials=sum(map(len, sample.all)), error=standard_error(sample.all))]
 
 
 def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldMean:
@@ -205,18 +188,24 @@ def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldM
     )
 
 
-def _over_base_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> AnyFinding:
+def _over_base_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> Finding:
     """Return that the threshold holds, unless only the cases that the base does not have lift the mean over it."""
     if not sample.kept or not sample.new:
-        return MeanHolds(held)
+        return Finding.of("mean_holds", mean=held)
     value = sample.mean(sample.kept, sample.fell[0])
     if not _short_of(value, held.threshold, criterion) or _short_of(sample.value_before, held.threshold, criterion):
-        return MeanHolds(held)
+        return Finding.of("mean_holds", mean=held)
     of_base = replace(held, value=value, cases=len(sample.kept), failed=sum(sample.fell[0]), measured=None)
-    return MeanMisses(of_base, sum(map(len, sample.kept)), standard_error(sample.kept), base_cases=True)
+    return Finding.of(
+        "mean_misses",
+        mean=of_base,
+        trials=sum(map(len, sample.kept)),
+        error=standard_error(sample.kept),
+        base_cases=True,
+    )
 
 
-def _excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: Criterion) -> MeanExcused | None:
+def _excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: Criterion) -> Finding | None:
     """Return that the mean is below as the base's was, on changes; cases that the base lacks have to hold it alone."""
     if not criterion.ratchet or not comparison.excuses or not sample.before:
         return None
@@ -224,7 +213,7 @@ def _excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: 
         return None
     if sample.new and _short_of(sample.value_of_new, held.threshold, criterion):
         return None
-    return MeanExcused(replace(held, before=sample.value_before))
+    return Finding.of("mean_excused", mean=replace(held, before=sample.value_before))
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> int:
@@ -335,12 +324,12 @@ def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> 
     return max(ends[0], value - room) if criterion.direction is Direction.HIGHER else min(ends[1], value + room)
 
 
-def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
+def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """Return what the cases with a threshold of their own are, each on its own trials alone."""
     cases = _with_own_threshold(comparison, criterion)
     error = error_of_tests(comparison)
     held = excused = short = 0
-    missed: list[OwnThresholdMissed] = []
+    missed: list[Finding] = []
     for case in cases:
         sample, least = sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
         if not sample.all:
@@ -354,16 +343,16 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[AnyFind
             excused += 1
         else:
             mean_held = HeldMean(mean_of(sample.all), least, len(sample.all), case.id)
-            missed.append(OwnThresholdMissed(mean_held, sum(map(len, sample.all))))
+            missed.append(Finding.of("own_threshold_missed", mean=mean_held, trials=sum(map(len, sample.all))))
     if missed:
-        return [replace(missed[0], more=len(missed) - 1)]
-    return [OwnThresholdsHold(held, excused, short)] if held else []
+        return [missed[0].but(more=len(missed) - 1)]
+    return [Finding.of("own_thresholds_hold", cases=held, excused=excused, short=short)] if held else []
 
 
 def own_is_open(comparison: Comparison, criterion: Criterion) -> bool:
     """True if a case is below a threshold of its own, and further epochs may show that it misses it."""
     for finding in own_thresholds(comparison, criterion) if criterion.blocking else ():
-        if isinstance(finding, OwnThresholdsHold) and finding.short:
+        if finding.kind == "own_thresholds_hold" and finding["short"]:
             return True
     return False
 
@@ -431,7 +420,7 @@ def _chernoff(values: Sequence[float], ends: tuple[float, float], error: float, 
     return worst + (best - worst) * bounded_upper_bound(share, len(values), error)
 
 
-def trial_limit(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
+def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """Any trial above the most that a single trial may reach, unless its own case was as far above before."""
     if criterion.limit is None and not any(criterion.name in c.thresholds for c in comparison.judged):
         return []
@@ -445,12 +434,12 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> list[AnyFinding
         if value > limit
     ]
     if not over:
-        return [NoTrialBeyond()]
+        return [Finding.of("no_trial_beyond")]
     beyond = [found for found in over if not _was_above(comparison, criterion, *found)]
     value, case, limit = max(beyond or over, key=lambda found: found[0])
     if not beyond:
-        return [TrialExcused(case.id, value, limit)]
-    return [TrialBeyond(case.id, value, limit, len(beyond))]
+        return [Finding.of("trial_excused", case_id=case.id, value=value, limit=limit)]
+    return [Finding.of("trial_beyond", case_id=case.id, value=value, limit=limit, trials=len(beyond))]
 
 
 def _was_above(comparison: Comparison, criterion: Criterion, value: float, case: Case, limit: float) -> bool:
@@ -467,7 +456,7 @@ def _with_margin(value: float, criterion: Criterion) -> float:
     return value * (1 + margin) if criterion.scale.is_relative else value + margin
 
 
-def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
+def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """Limits on quantiles over all trials of epochs: too many above the limit is a binomial matter."""
     if not criterion.quantiles:
         return []
@@ -477,23 +466,25 @@ def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[AnyFin
     return [_quantile(comparison, criterion, sample, q, limit) for q, limit in criterion.quantiles]
 
 
-def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: float, limit: float) -> AnyFinding:
+def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: float, limit: float) -> Finding:
     error = error_of_tests(comparison)
     values = [v for group in sample.all for v in group]
     found = quantile(values, q)
     if found <= limit:
-        return QuantileHolds(q, found, limit)
+        return Finding.of("quantile_holds", q=q, value=found, limit=limit)
     before = [v for group in sample.before for v in group]
     if criterion.ratchet and comparison.excuses and before and quantile(before, q) > limit:
         if _risen(sample, before, q, criterion, error):
-            return QuantileRisen(q, found, limit, quantile(before, q))
+            return Finding.of("quantile_risen", q=q, value=found, limit=limit, before=quantile(before, q))
         values = [v for group in sample.new for v in group]
         if not values or quantile(values, q) <= limit:
-            return QuantileExcused(q, found, limit)
+            return Finding.of("quantile_excused", q=q, value=found, limit=limit)
     over = sum(value > limit for value in values)
     if binomial_at_least(over, len(values), 1 - q) <= error:
-        return QuantileOver(q, found, limit, over, len(values))
-    return QuantileOpen(q, found, limit, len(values), len(values) < FEWEST_TRIALS)
+        return Finding.of("quantile_over", q=q, value=found, limit=limit, over=over, trials=len(values))
+    return Finding.of(
+        "quantile_open", q=q, value=found, limit=limit, trials=len(values), too_few=len(values) < FEWEST_TRIALS
+    )
 
 
 def _risen(sample: Sample, before: Sequence[float], q: float, criterion: Criterion, error: float) -> bool:

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from gate.decision.comparison import PASS_RATE
 from gate.decision.conclusions import regressed_metrics
 from gate.model import CaseCounts, CaseResult, CaseStatus, EvidenceSummary, Outcome, StageKind
-from gate.model.facts import TradedOff
-from gate.model.findings import CaseTally
+from gate.model.finding import CaseTally, Finding
 
 MOST_SUSPECTS = 5
 GOT_WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
@@ -22,7 +21,7 @@ ROUNDING = 1e-9
 """A mean that is the same but for rounding did not fall."""
 
 
-def trade_of(outcome: Outcome | None) -> TradedOff | None:
+def trade_of(outcome: Outcome | None) -> Finding | None:
     """Return the trade that a proven regression is, or None if it is none.
 
     Cases broke, or the statistic that a few large drops move most rejected; others gained; and no metric that carries
@@ -41,9 +40,10 @@ def trade_of(outcome: Outcome | None) -> TradedOff | None:
     if not lost:
         return None
     gained = sorted(gains.items(), key=lambda one: (-(one[1].e_value or 0.0), one[0]))
-    return TradedOff(
-        lost,
-        tuple(_moved(*one) for one in gained),
+    return Finding.of(
+        "traded_off",
+        lost=lost,
+        gained=tuple(_moved(*one) for one in gained),
         named=bool(outcome.cases),
         gained_named=bool(evidence.gained),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from gate.model import Criterion, Score, Trial
-from gate.model.facts import CallsNotReported, OneAnswer
+from gate.model.finding import Finding
 
 UNSEEN = (
     "no answer shows that this agent reports its tool calls, so a call could not have been seen: "
@@ -64,22 +64,23 @@ def _rests_on_calls(name: str, trial: Trial, names: frozenset[str], parts: Mappi
     return name not in parts or any(score is not None and score.value is not None for score in found)
 
 
-def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Sequence[Trial]) -> list[CallsNotReported]:
+def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Sequence[Trial]) -> list[Finding]:
     """A warning if only the baseline shows that calls are reported: the change may have stopped reporting them."""
     names = blind(criteria)
     if not names or not own or shows_calls(own) or not shows_calls(before):
         return []
-    return [CallsNotReported(tuple(criterion.name for criterion in criteria if criterion.name in names))]
+    read = tuple(criterion.name for criterion in criteria if criterion.name in names)
+    return [Finding.of("calls_not_reported", criteria=read)]
 
 
 # --- answers that say nothing ---------------------------------------------------------------------
 
 
-def silence(criteria: Sequence[Criterion], trials: Sequence[Trial]) -> list[OneAnswer]:
+def silence(criteria: Sequence[Criterion], trials: Sequence[Trial]) -> list[Finding]:
     """Return a warning if criteria of absence hold for answers that are all the same."""
     names = tuple(criterion.name for criterion in criteria if criterion.absence)
     turns = [turn for trial in trials for turn in trial.invocations] if names else []
     cases = {trial.case_id for trial in trials}
     if len(cases) > 1 and len(turns) > 1 and len({turn.digest or turn.text for turn in turns} - {""}) == 1:
-        return [OneAnswer(len(turns), len(cases), names)]
+        return [Finding.of("one_answer", answers=len(turns), cases=len(cases), criteria=names)]
     return []

@@ -26,7 +26,7 @@ from gate.decision.rows import outcome_values, rows_of
 from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_threshold
 from gate.decision.tags import by_group, where
 from gate.model import PROBE, Outcome, Side, SuiteResult, ToolTime, Verdict, tool_times
-from gate.model.facts import FailuresNotConfirmed, Gap, LostDecide
+from gate.model.finding import Finding
 from gate.statistics.intervals import mean
 
 Ask = Callable[[Comparison], Outcome | None]
@@ -40,7 +40,7 @@ def table_of(
     ask: Ask,
     *,
     stopped: str = "",
-    gaps: Sequence[Gap] = (),
+    gaps: Sequence[Finding] = (),
     earlier: Sequence[Verdict] = (),
     same_as: str = "",
     same_verdict: str = "",
@@ -84,7 +84,7 @@ def _with_failures_settled(table: Table, of: Callable[[Comparison], Table]) -> T
         return without
     failed = sum(trial.failed and trial.tag != PROBE for trial in comparison.errors)
     # A row that fails because of them would deny the verdict.
-    return replace(table, rows=without.rows, not_confirmed=FailuresNotConfirmed(failed, why))
+    return replace(table, rows=without.rows, not_confirmed=Finding.of("failures_not_confirmed", failed=failed, why=why))
 
 
 def _blocks(table: Table) -> bool:
@@ -92,7 +92,7 @@ def _blocks(table: Table) -> bool:
     return loss(table) is not None or missed_threshold(table) is not None
 
 
-def _lost(table: Table, ask: Ask) -> LostDecide | None:
+def _lost(table: Table, ask: Ask) -> Finding | None:
     """Return the trials that could not be measured, if they would turn the verdict as failures."""
     comparison = table.comparison
     unmeasured, unscored = lost_ids(comparison), unscored_ids(comparison)
@@ -107,7 +107,7 @@ def _lost(table: Table, ask: Ask) -> LostDecide | None:
     if turned is verdict or turned in (Verdict.PASS, Verdict.ERROR):
         return None
     own = sum(id(trial) in unscored for trial in comparison.trials if trial.side is Side.CANDIDATE)
-    return LostDecide(len(unmeasured), own)
+    return Finding.of("lost_decide", trials=len(unmeasured), unscored=own)
 
 
 def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:

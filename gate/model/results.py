@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Literal, TypeVar
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.errors import ExitCode
 from gate.model.conversation import ToolCall, ToolTime
+from gate.model.course import Course, ReplayedShare
 from gate.model.criterion import Criterion
 from gate.model.evidence import Outcome
-from gate.model.facts import Cause, Caution, Course, NotAccepted, ReplayedShare, RuleChange, TradedOff
-from gate.model.findings import AnyFinding, Apart, MeanExcused
+from gate.model.finding import Finding, KindName
 from gate.model.groups import Concentration, GroupKind
 from gate.model.suite import Complexity, Location
 from gate.model.verdict import Verdict
-
-F = TypeVar("F")
-"""A kind of finding."""
 
 
 class Estimate(Struct, frozen=True):
@@ -65,7 +62,7 @@ class CriterionResult(Struct, frozen=True):
 
     criterion: Criterion
     verdict: Verdict
-    findings: tuple[AnyFinding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     """What was found; those of the criterion's own verdict are the reason for it."""
     candidate: Estimate | None = None
     baseline: Estimate | None = None
@@ -83,7 +80,7 @@ class CriterionResult(Struct, frozen=True):
     """Of a rubric or another score that is made of several: the candidate's mean and the baseline's of each, 0 to 1."""
     crashes: int = 0
     """Trials without a score because the agent failed; a threshold counts them as the worst score there is."""
-    not_compared: Apart | None = None
+    not_compared: Finding | None = None
     """Why its baseline scores are not compared; such a criterion gets no tick, regardless of its verdict."""
     judge: CalibratedJudge | None = None
     """Of a criterion whose judge is calibrated."""
@@ -97,9 +94,9 @@ class CriterionResult(Struct, frozen=True):
         """True if a mean, a limit or a hard rule of it is on the wrong side, whatever its verdict."""
         return any(finding.verdict is Verdict.BELOW_THRESHOLD for finding in self.findings)
 
-    def finding(self, kind: type[F]) -> F | None:
+    def finding(self, kind: KindName) -> Finding | None:
         """Return the first finding of a kind; None if there is none."""
-        return next((one for one in self.findings if isinstance(one, kind)), None)
+        return next((one for one in self.findings if one.kind == kind), None)
 
 
 class GroupResult(Struct, frozen=True):
@@ -241,7 +238,7 @@ class SuiteResult(Struct, frozen=True):
 
     suite_id: str
     verdict: Verdict
-    cause: Cause
+    cause: Finding
     """What the verdict rests on: reports open with it."""
     criteria: tuple[CriterionResult, ...]
     cases: tuple[CaseResult, ...]
@@ -250,9 +247,9 @@ class SuiteResult(Struct, frozen=True):
     """Whether there was any baseline data to compare with."""
     course: Course | None = None
     """What was run; None of a shard, which decides nothing."""
-    changes: tuple[RuleChange, ...] = ()
+    changes: tuple[Finding, ...] = ()
     """What changed in the suite and its criteria against the baseline: new, removed, not comparable, loosened."""
-    warnings: tuple[Caution, ...] = ()
+    warnings: tuple[Finding, ...] = ()
     """What weakens the verdict without changing it."""
     agent_runs: int = 0
     errors: int = 0
@@ -311,9 +308,9 @@ class SuiteResult(Struct, frozen=True):
     Of the default branch's commits where the store has them, else of the runs behind the baseline."""
 
     @property
-    def trade(self) -> TradedOff | None:
+    def trade(self) -> Finding | None:
         """The trade that a proven loss is; None if it is none."""
-        return self.cause if isinstance(self.cause, TradedOff) else None
+        return self.cause if self.cause.kind == "traded_off" else None
 
     @property
     def is_acceptable(self) -> bool:
@@ -327,7 +324,7 @@ class SuiteResult(Struct, frozen=True):
         if self.below or self.if_accepted is not Verdict.BELOW_THRESHOLD:
             return self.below
         rows = [row for one in (self, *self.further) for row in one.criteria if row.criterion.blocking]
-        names = [row.criterion.name for row in rows if any(isinstance(found, MeanExcused) for found in row.findings)]
+        names = [row.criterion.name for row in rows if any(found.kind == "mean_excused" for found in row.findings)]
         return tuple(dict.fromkeys(names))
 
     @property
@@ -362,4 +359,5 @@ def accepted_by(suite: SuiteResult, by: str) -> SuiteResult:
         return replace(suite, accepted=by)
     if not suite.below and suite.if_accepted is not Verdict.BELOW_THRESHOLD:
         return suite
-    return replace(suite, warnings=(*suite.warnings, NotAccepted(by, suite.beyond_accepting)))
+    refused = Finding.of("not_accepted", by=by, criteria=suite.beyond_accepting)
+    return replace(suite, warnings=(*suite.warnings, refused))

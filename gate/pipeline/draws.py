@@ -19,7 +19,7 @@ from gate.baselines.pairing import Reference
 from gate.config.load import Config
 from gate.errors import GateError
 from gate.model import Verdict
-from gate.model.facts import MeasuredBefore
+from gate.model.finding import Finding
 from gate.pipeline.journal import newest_first, path_of, records_folder
 from gate.pipeline.session import may_change
 from gate.pipeline.verdict import Terms, judge_record, load_to_judge
@@ -67,7 +67,7 @@ def earlier_draws(
     terms: Terms,
     git: Git,
     lost: list[str] | None = None,
-) -> MeasuredBefore | None:
+) -> Finding | None:
     """How often this change was measured before, with what each came to as it is judged now; None if never.
 
     Nothing of what those records say of themselves is told but their trials. ``lost`` is given the names of those that
@@ -88,7 +88,11 @@ def earlier_draws(
                 verdicts.append(judge_record(load_to_judge(found), references, alone).verdict)
             except GateError:
                 lost += [found.name] if _is_damaged(found) else []
-    return MeasuredBefore(tuple(verdicts), len(seen) - 1, bool(header.agent)) if verdicts else None
+    if not verdicts:
+        return None
+    return Finding.of(
+        "measured_before", verdicts=tuple(verdicts), total=len(seen) - 1, fingerprinted=bool(header.agent)
+    )
 
 
 def with_draws(terms: Terms, config: Config, header: Header, references: Sequence[Reference], git: Git) -> Terms:
@@ -101,7 +105,7 @@ def with_draws(terms: Terms, config: Config, header: Header, references: Sequenc
     lost: list[str] = []
     told = earlier_draws(config, header, references, terms, git, lost)
     notes = (*terms.notes, *filter(None, (told, _unread(lost))))
-    return replace(terms, notes=notes, earlier=told.verdicts if told is not None else ())
+    return replace(terms, notes=notes, earlier=told["verdicts"] if told is not None else ())
 
 
 def _unread(lost: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from gate.baselines.union import RunPart, parts_of, without
 from gate.decision.comparison import PASS_RATE
 from gate.decision.drift import Moved, newest_move
 from gate.model import Case, Criterion, Scale, Trial
-from gate.model.facts import ProviderMoved
+from gate.model.finding import Finding
 from gate.records import Header, Record
 
 LATER = 6
@@ -31,10 +31,19 @@ class Drift(Struct, frozen=True):
     runs: int
 
     @property
-    def fact(self) -> ProviderMoved:
+    def fact(self) -> Finding:
         """What a reader should know of it."""
         moved = self.moved
-        return ProviderMoved(self.since, self.commit, moved.metric, self.scale, moved.change, moved.p, self.runs)
+        return Finding.of(
+            "provider_moved",
+            since=self.since,
+            commit=self.commit,
+            metric=moved.metric,
+            scale=self.scale,
+            change=moved.change,
+            p=moved.p,
+            runs=self.runs,
+        )
 
 
 def drift_in(records: Sequence[Record]) -> Drift | None:

@@ -22,7 +22,7 @@ from gate.config.resolve import Plan, make_plans
 from gate.decision import Settings
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Criterion, Result, SuiteResult, Trial, Verdict
-from gate.model.facts import Note
+from gate.model.finding import Finding
 from gate.pipeline.base_tree import base_agent, check_base_address, stands_in
 from gate.pipeline.division import after, step_down
 from gate.pipeline.draws import continue_earlier, with_draws
@@ -321,7 +321,7 @@ def _stored_terms(session: Session, plan: Plan, found: References, note: str, do
 
 
 def _terms(
-    session: Session, plan: Plan, run: SuiteRun, notes: Sequence[Note], found: References, taken_up: int
+    session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str | Finding], found: References, taken_up: int
 ) -> Terms:
     """What the record is judged by, here and wherever it is shown again."""
     alone = session.options.shard[1] == 1

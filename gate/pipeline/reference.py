@@ -22,7 +22,7 @@ from gate.config.schema import NO_STORE
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError
 from gate.model import BaselineInfo
-from gate.model.facts import Note, Unproven
+from gate.model.finding import Finding
 from gate.pipeline.drift import drift_in, later, since
 from gate.records import PlannedCase, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
@@ -70,7 +70,7 @@ class References(Struct, frozen=True):
     """Everything that a record is compared with, the first first, and what its reader should know of it."""
 
     all: tuple[Reference, ...]
-    notes: tuple[Note, ...] = ()
+    notes: tuple[str | Finding, ...] = ()
     anchor: str = ""
     """The commit of the anchor, if there is one and it is among them, under its own name or as the own base."""
     doubts: tuple[str, ...] = ()
@@ -376,7 +376,7 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
     found = replace(found, doubts=(*found.doubts, *trust.troubles))
     if not (trust.unproven or trust.told):
         return found
-    fact = Unproven(trust.unproven, trust.told, trust.reason)
+    fact = Finding.of("unproven", compared=trust.unproven, told=trust.told, why=trust.reason)
     return replace(found, notes=(*found.notes, fact))
 
 
@@ -397,7 +397,7 @@ def _commits_with(config: Config, where: GitContext, git: Git) -> int:
     return where.ancestors.index(added) + 1 if added in where.ancestors else 0
 
 
-def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[Note, ...]]:
+def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[str | Finding, ...]]:
     """The reference without runs from before the provider moved, and what is to be said of that.
 
     A change is held to its own base, though that was measured before the move: then it is said.
@@ -416,7 +416,7 @@ def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[Note
     found = drift_in([nearest, *reference.records[1:], *later(store, nearest.header.suite_id, nearest)])
     if found is None or found.since <= nearest.header.created:
         return reference, ()
-    return reference, (replace(found.fact, baseline_is_older=True),)
+    return reference, (found.fact.but(baseline_is_older=True),)
 
 
 def find_anchor(

@@ -12,7 +12,7 @@ from gate.baselines.pairing import Reference
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
 from gate.model import Side, SuiteResult, Trial, Verdict
-from gate.model.facts import CasesNotRun, Outage, Problem, ShardMeasured, ShardNotMeasured, TooManyErrors
+from gate.model.finding import Finding
 from gate.records import PlannedCase, assign_shards
 
 AUTO_EPOCHS = 3
@@ -54,9 +54,9 @@ def measured(
     return SuiteResult(
         suite_id=suite_id,
         verdict=Verdict.ERROR if problem is not None else Verdict.INCONCLUSIVE,
-        cause=ShardNotMeasured(index, total, problem)
+        cause=Finding.of("shard_not_measured", shard=index, of=total, problem=problem)
         if problem is not None
-        else ShardMeasured(index, total, len(trials), len(own)),
+        else Finding.of("shard_measured", shard=index, of=total, trials=len(trials), cases=len(own)),
         criteria=(),
         cases=(),
         agent_runs=len(trials),
@@ -65,14 +65,20 @@ def measured(
     )
 
 
-def _problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Problem | None:
+def _problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Finding | None:
     """Why the shard cannot be used for the whole run; None if it can."""
     if trials and errors / len(trials) > most:
-        return TooManyErrors(errors / len(trials), most, "")
+        return Finding.of("too_many_errors", share=errors / len(trials), most=most, error="")
     if trials and not any(trial.answered for trial in trials):
         told = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
-        return Outage(len({t.case_id for t in trials}), len(own), compared=False, error=told.most_common(1)[0][0])
+        return Finding.of(
+            "outage",
+            cases=len({t.case_id for t in trials}),
+            of=len(own),
+            compared=False,
+            error=told.most_common(1)[0][0],
+        )
     silent = set(own) - {trial.case_id for trial in trials}
     if silent:
-        return CasesNotRun(tuple(sorted(silent)), len(own))
+        return Finding.of("cases_not_run", cases=tuple(sorted(silent)), of=len(own))
     return None

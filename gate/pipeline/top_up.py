@@ -21,7 +21,7 @@ from gate.config.resolve import Plan
 from gate.config.settings import wanted_trials
 from gate.errors import BaselineError, MeasureError
 from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
-from gate.model.facts import Stated
+from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.drift import drift_in, since
 from gate.pipeline.execute import Job
@@ -105,7 +105,7 @@ def _number(trial: Trial) -> Trial:
 
 
 def _noted(suite: SuiteResult, note: str) -> SuiteResult:
-    return replace(suite, warnings=(*suite.warnings, Stated(note))) if note else suite
+    return replace(suite, warnings=(*suite.warnings, Finding.of("stated", text=note))) if note else suite
 
 
 def _terms(terms: Mapping[str, Any], note: str) -> Mapping[str, Any]:

@@ -48,7 +48,7 @@ from gate.model import (
     accepted_by,
     worst,
 )
-from gate.model.facts import BaseRunBeside, ByBaseRules, Caution, Note, Stated, SuiteGotWorse
+from gate.model.finding import Finding
 from gate.pipeline.division import at_least, comparisons_of, shared
 from gate.pipeline.reference import References
 from gate.pipeline.spent import spent_on
@@ -109,7 +109,7 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """Tools by category, so that a call of one is not shown as a difference where its category was expected."""
     scheduled: bool = False
     """Whether a schedule decided from round to round what to run, so that each of its looks counts."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[str | Finding, ...] = ()
     """Warnings about how the record came about."""
     changes: tuple[str, ...] = ()
     """What of the change's own rules does not hold yet."""
@@ -149,7 +149,9 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
 
     def plain(self) -> dict[str, Any]:
         """As JSON values, for the record."""
-        found: dict[str, Any] = msgspec.to_builtins(self, order="deterministic")
+        found: dict[str, Any] = msgspec.to_builtins(replace(self, notes=()), order="deterministic")
+        if self.notes:
+            found["notes"] = [note if isinstance(note, str) else note.plain for note in self.notes]
         return found
 
 
@@ -158,7 +160,7 @@ def terms_of_plan(
     config: Config,
     settings: Settings | None = None,
     *,
-    notes: Sequence[Note] = (),
+    notes: Sequence[str | Finding] = (),
     doubts: Sequence[str] = (),
     rules: Rules | None = None,
     release: str = "",
@@ -210,7 +212,7 @@ def own_terms(record: Record, settings: Settings | None = None) -> Terms:
     if not kept:
         return Terms(record.header.criteria, settings or Settings())
     try:
-        return msgspec.convert(_without_retired(kept), Terms)
+        return msgspec.convert(_with_notes(_without_retired(kept)), Terms)
     except (msgspec.ValidationError, TypeError) as error:
         raise MeasureError(
             f"the record's terms cannot be read: {error}", where=record.header.suite_id, hint="name a configuration: -c"
@@ -236,6 +238,14 @@ def _without_retired(kept: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(base := found.get("base"), Mapping):
         found["base"] = _without_retired(base)
     return found
+
+
+def _with_notes(kept: dict[str, Any]) -> dict[str, Any]:
+    """Return the kept terms with their notes as findings."""
+    notes = kept.get("notes")
+    if not isinstance(notes, list | tuple):
+        return kept
+    return {**kept, "notes": [note if isinstance(note, str) else Finding.read(note) for note in notes]}
 
 
 def told_by(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
@@ -344,7 +354,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     said = replace(
         found,
         cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
-        changes=tuple(dict.fromkeys((*found.changes, *map(Stated, terms.changes)))),
+        changes=tuple(dict.fromkeys((*found.changes, *map(_stated, terms.changes)))),
         warnings=tuple(dict.fromkeys((*found.warnings, *map(_told, terms.notes)))),
         **_spent(whole),
     )
@@ -375,8 +385,12 @@ def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
     return (*terms.past, rate.value) if rate is not None and len(terms.past) >= 2 else found.trend
 
 
-def _told(note: Note) -> Caution:
-    return Stated(note) if isinstance(note, str) else note
+def _stated(text: str) -> Finding:
+    return Finding.of("stated", text=text)
+
+
+def _told(note: str | Finding) -> Finding:
+    return _stated(note) if isinstance(note, str) else note
 
 
 def _divided(terms: Terms, references: Sequence[Reference]) -> Terms:
@@ -465,7 +479,8 @@ def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
     """Return what was found under the rules that hold, unless an earlier rule applies under the base's own."""
     if _place(of_base) >= _place(held):
         return _together(held, [of_base])
-    return _together(replace(of_base, changes=(*of_base.changes, ByBaseRules(held.verdict))), [held])
+    other = Finding.of("by_base_rules", verdict=held.verdict)
+    return _together(replace(of_base, changes=(*of_base.changes, other)), [held])
 
 
 def _scope(header: Header) -> str:
@@ -508,15 +523,15 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,
-        gaps=[Stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if is_stored else ()))],
+        gaps=[_stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if is_stored else ()))],
         earlier=terms.earlier,
         excuses=paired.excuses and not (terms.anchored or terms.release or fell_below),
         same_as=terms.same_as,
         same_verdict=terms.same_verdict,
     )
     found = replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
-    if reference.beside and isinstance(found.cause, SuiteGotWorse):  # the base's agent was run now
-        return replace(found, cause=replace(found.cause, perhaps_drift=False, drift_moot=False))
+    if reference.beside and found.cause.kind == "suite_got_worse":  # the base's agent was run now
+        return replace(found, cause=found.cause.but(perhaps_drift=False, drift_moot=False))
     return found
 
 
@@ -561,7 +576,7 @@ def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Ref
     suite = replace(suite, course=course, agent_runs=suite.agent_runs + runs)
     if not (references and references[0].beside and references[0].records):
         return suite
-    said = BaseRunBeside(record.header.base_commit or "", terms.base_has_no_rules)
+    said = Finding.of("base_run_beside", commit=record.header.base_commit or "", without_rules=terms.base_has_no_rules)
     return replace(suite, changes=(said, *suite.changes))
 
 

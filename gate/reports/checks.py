@@ -16,19 +16,11 @@ from msgspec.structs import replace
 
 from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import explanation, replayed
 from gate.reports import labels as words
-from gate.reports.formatting import (
-    change_interval,
-    change_sample,
-    evidence,
-    judge_line,
-    sample,
-    threshold,
-    with_means,
-)
-from gate.reports.reasons import reason, why_apart
+from gate.reports import replayed
+from gate.reports.formatting import change_interval, with_means
 from gate.reports.trajectory_diff import differences
+from gate.reports.view import Figure, RowView, View
 
 _FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.NOT_COMPARED)
 _PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
@@ -79,9 +71,10 @@ def told_seconds(seconds: float | None) -> float | None:
 def checks_of(suite: SuiteResult, result: Result) -> list[ReportItem]:
     """The tests of a suite: its verdict, its criteria, its cases, then those against further references."""
     undecided_fails = result.exit_code is ExitCode.FAILED and not any(_fails(s) for s in result.suites)
+    view = View(suite, words.explain_line(result, suite))
     found = [
-        _verdict(suite, undecided_fails, words.explain_line(result, suite)),
-        *(_criterion(suite, c, undecided_fails) for c in suite.criteria),
+        _verdict(view, undecided_fails),
+        *(_criterion(suite, row, undecided_fails) for row in view.rows),
         *(_case(suite, c) for c in suite.cases),
         *(test for one in suite.further for test in _further(suite, one, undecided_fails)),
     ]
@@ -141,54 +134,55 @@ def _judged(
     return replace(check, outcome=Outcome.FAILED if fails else Outcome.SKIPPED, message=text)
 
 
-def _verdict(suite: SuiteResult, undecided_fails: bool, explain: str) -> ReportItem:
-    headline = explanation.headline(suite)
-    warnings = (f"warning: {warning}" for warning in explanation.warnings(suite))
-    details = [f"details: {explain}"] if explain else []
-    met = [line for line in (replayed.line(suite), *replayed.differences(suite)) if line]
-    changed = explanation.further_changes(suite)
-    told = (headline, *explanation.opening(suite), *met, *explanation.story(suite), *changed, *warnings, *details)
+def _verdict(view: View, undecided_fails: bool) -> ReportItem:
+    suite = view.suite
+    met = (*view.from_recordings[:1], *view.differences())
+    warnings = [f"warning: {warning}" for warning in view.warnings]
+    details = [f"details: {view.explain}"] if view.explain else []
+    told = (view.headline, *view.opening, *met, *view.whole_story, *view.changes, *warnings, *details)
     check = ReportItem("verdict", output=told)
     if suite.accepted and suite.standing in _ERRORS:
-        text = f"{words.VERDICTS[suite.standing]}: {words.left(suite)} ({words.VERDICTS[suite.verdict]}: {headline})"
+        text = f"{words.VERDICTS[suite.standing]}: {words.left(suite)} ({view.verdict}: {view.headline})"
         return replace(check, outcome=Outcome.ERROR, kind=suite.standing.value, message=text)
-    return _judged(check, suite, suite.verdict, headline, blocking=True, undecided_fails=undecided_fails)
+    return _judged(check, suite, suite.verdict, view.headline, blocking=True, undecided_fails=undecided_fails)
 
 
 def _further(suite: SuiteResult, one: SuiteResult, undecided_fails: bool) -> Iterator[ReportItem]:
     """The same record against another reference: its verdict, its criteria, and the cases that got worse since."""
     group = one.reference or "further"
     one = replace(one, accepted=suite.accepted)
-    check = ReportItem("verdict", (group,), output=(words.further_line(one), *explanation.story(one)))
-    headline = explanation.headline(one)
-    yield _judged(check, one, one.verdict, headline, blocking=True, undecided_fails=undecided_fails)
-    yield from (_criterion(one, found, undecided_fails, (group, "criteria")) for found in one.criteria)
-    yield from (_case(one, case, (group,)) for case in words.worse_cases(one))
+    view = View(one)
+    check = ReportItem("verdict", (group,), output=(view.line, *view.whole_story))
+    yield _judged(check, one, one.verdict, view.headline, blocking=True, undecided_fails=undecided_fails)
+    yield from (_criterion(one, row, undecided_fails, (group, "criteria")) for row in view.rows)
+    yield from (_case(one, case, (group,)) for case in view.worse)
 
 
 def _criterion(
-    suite: SuiteResult, found: CriterionResult, undecided_fails: bool, group: tuple[str, ...] = ("criteria",)
+    suite: SuiteResult, row: RowView, undecided_fails: bool, group: tuple[str, ...] = ("criteria",)
 ) -> ReportItem:
-    criterion, verdict = found.criterion, words.shown(found)
-    undecided_fails = undecided_fails and criterion.blocks_regression
+    found, criterion = row.found, row.found.criterion
+    change = f"{change_interval(words.change_shown(found), criterion.scale)} {row.change.rests_on}"
     told = (
-        f"wanted: {threshold(criterion)}",
-        f"candidate: {words.candidate_figure(found)} {sample(found.candidate)}",
-        f"baseline: {words.baseline_figure(found)} {sample(found.baseline)}",
-        with_means(
-            f"change: {change_interval(words.change_shown(found), criterion.scale)} {change_sample(found)}", found
-        ),
-        judge_line(found),
-        evidence(found, suite),
-        reason(found) if words.needs_words(found) else "",
+        f"wanted: {row.wanted}",
+        f"candidate: {_with_sample(row.candidate)}",
+        f"baseline: {_with_sample(row.baseline)}",
+        with_means(f"change: {change}", found),
+        row.judge,
+        row.evidence,
+        row.reason if row.needs_words else "",
     )
-    check = ReportItem(criterion.name, group, output=told)
-    blocking = _blocks(found)
-    check = _judged(check, suite, verdict, reason(found), blocking=blocking, undecided_fails=undecided_fails)
-    if verdict is Verdict.PASS and not words.is_ticked(found):
-        why = why_apart(found.not_compared) if found.not_compared else reason(found)
-        return replace(check, outcome=Outcome.SKIPPED, message=f"{words.standing(found)}: {why}")
+    check = ReportItem(row.name, group, output=told)
+    fails = undecided_fails and criterion.blocks_regression
+    check = _judged(check, suite, row.verdict, row.reason, blocking=_blocks(found), undecided_fails=fails)
+    if not row.shows_verdict:
+        message = f"{row.standing}: {row.not_compared or row.reason}"
+        return replace(check, outcome=Outcome.SKIPPED, message=message)
     return check
+
+
+def _with_sample(figure: Figure) -> str:
+    return f"{figure.text} {figure.rests_on}"
 
 
 def _case(suite: SuiteResult, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:

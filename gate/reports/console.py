@@ -11,28 +11,23 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import by_tag, explanation, headline, replayed
+from gate.model import CaseResult, Result, SuiteResult, Verdict
+from gate.reports import by_tag
 from gate.reports import labels as words
 from gate.reports.formatting import (
-    change_sample,
     count,
     deviation,
-    dimensions,
     figure,
     finer_sides,
-    judge_line,
     listing,
     of_means,
     quantiles,
     same_cases,
-    sample,
-    threshold,
-    tool_times,
 )
 from gate.reports.reasons import failed_as, with_failures
 from gate.reports.sparkline import encodable
 from gate.reports.trajectory_diff import differences
+from gate.reports.view import RowView, View, views_of
 from gate.security import escape
 from gate.security.limits import cut
 
@@ -87,8 +82,8 @@ def render(
         legacy_windows=False,
         _environ={},
     )
-    for suite in result.suites:
-        _suite(console, suite, words.explain_line(result, suite), verbose=verbose)
+    for view in views_of(result):
+        _suite(console, view, verbose=verbose)
     lines = words.command_lines(result.command)
     _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
     _line(console, 2, (words.end_line(result, result.verdict, escape.console), "bold " + _MARKS[result.verdict][1]))
@@ -104,92 +99,78 @@ def render_line(result: Result, *, encoding: str = "utf-8") -> str:
     return encodable("\n".join([*parts, words.end_line(result, result.verdict, escape.console)]), encoding)
 
 
-def _suite(console: Console, suite: SuiteResult, explain: str, *, verbose: bool) -> None:
+def _suite(console: Console, view: View, *, verbose: bool) -> None:
+    suite = view.suite
     mark, style = _MARKS[suite.verdict]
     console.print()
-    _line(
-        console,
-        0,
-        (f"{mark} {escape.console(suite.suite_id, 100)}", f"bold {style}"),
-        (f"  {words.VERDICTS[suite.verdict]}", style),
-    )
-    _line(console, 2, (escape.console(explanation.headline(suite)), ""))
-    for line in explanation.opening(suite):
+    title = f"{mark} {escape.console(suite.suite_id, 100)}"
+    _line(console, 0, (title, f"bold {style}"), (f"  {view.verdict}", style))
+    for line in (view.headline, *view.opening):
         _line(console, 2, (escape.console(line), ""))
-    if todo := headline.next_step(suite):
-        _line(console, 2, ("next: ", "bold"), (escape.console(todo), ""), hang=6)
+    if view.next_step:
+        _line(console, 2, ("next: ", "bold"), (escape.console(view.next_step), ""), hang=6)
     if suite.accepted:
         _line(console, 2, ("accepted: " + escape.console(suite.accepted), "yellow"))
     console.print()
-    _criteria(console, suite, verbose=verbose)
+    _criteria(console, view, verbose=verbose)
     _by_tag(console, suite, verbose=verbose)
-    _listed(console, "Against further references", [words.further_line(one) for one in suite.further])
-    _worse(console, words.worse_cases(suite), verbose=verbose)
-    _further(console, words.failing_cases(suite))
-    _improved(console, suite)
-    _facts(console, [("details:", escape.console(explain, 500))] if explain else [])
-    _listed(console, "What changed in the rules or suite", explanation.further_changes(suite))
-    _listed(console, "What the model sees now", replayed.differences(suite, _DIFFERENCES))
-    _listed(console, "How the verdict came about", headline.story(suite))
-    _listed(console, "Warnings", explanation.warnings(suite), "yellow")
-    _facts(
-        console,
-        [
-            ("Cases", words.status_counts(suite)),
-            ("Baseline", escape.console(words.baseline_line(suite.baseline))),
-            *([("Trend", "  ".join(trend))] if (trend := words.trend_line(suite))[0] else []),
-            *([("Stored", words.stored_line(suite))] if suite.stored else []),
-            *([("Replayed", escape.console(line))] if (line := replayed.line(suite)) else []),
-            *([("Calls", calls)] if (calls := replayed.calls(suite)) else []),
-            ("Cost", words.cost_line(suite)),
-            *_times(suite),
-            *([("Candidate", escape.console(words.commit_line(suite)))] if suite.commit else []),
-            ("Seed", str(suite.seed)),
-        ],
-    )
+    _listed(console, "Against further references", [one.line for one in view.further])
+    _worse(console, view, verbose=verbose)
+    _further(console, view.failing)
+    _improved(console, view)
+    _facts(console, [("details:", escape.console(view.explain, 500))] if view.explain else [])
+    _listed(console, "What changed in the rules or suite", view.changes)
+    _listed(console, "What the model sees now", view.differences(_DIFFERENCES))
+    _listed(console, "How the verdict came about", view.story)
+    _listed(console, "Warnings", view.warnings, "yellow")
+    facts = {name: escape.console(said) for name, said in view.facts.items() if said}
+    if "Trend" in facts:
+        facts["Trend"] = view.facts["Trend"]  # a picture, whose spaces count
+    last = [(name, facts.pop(name)) for name in ("Candidate", "Seed") if name in facts]
+    _facts(console, [*facts.items(), *_times(view), *last])
 
 
-def _criteria(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
+def _criteria(console: Console, view: View, *, verbose: bool) -> None:
     """What does not pass with its figures, then what passes in a line each."""
-    whole = [row for row in suite.criteria if verbose or not _is_brief(row, suite)]
+    whole = [row for row in view.rows if verbose or not _is_brief(row)]
     if whole and console.width >= _WIDE:
         _columns(console, [("candidate", "dim"), ("baseline", "dim"), ("change", "dim")])
     for row in whole:
-        _criterion(console, row, suite, verbose=verbose)
-    brief = [row for row in suite.criteria if not any(row is other for other in whole)]
+        _criterion(console, row, verbose=verbose)
+    brief = [row for row in view.rows if not any(row is other for other in whole)]
     for row in brief:
-        _brief(console, row, suite)
-        if row.judge is not None and row.judge.candidate is not None:  # what decides is not the mean above
-            _line(console, 4, (judge_line(row), "dim"))
+        _brief(console, row)
+        if row.found.judge is not None and row.found.judge.candidate is not None:  # what decides is not the mean above
+            _line(console, 4, (row.judge, "dim"))
     if brief:
         console.print()
 
 
-def _is_brief(row: CriterionResult, suite: SuiteResult) -> bool:
+def _is_brief(row: RowView) -> bool:
     """Whether a line says it all: it passes, or its cause is told with something else."""
-    return not words.needs_words(row) or bool(words.same_cause(row, suite))
+    return not row.needs_words or bool(row.same_cause)
 
 
-def _brief(console: Console, row: CriterionResult, suite: SuiteResult) -> None:
-    mark, style = _MARKS[words.shown(row)]
-    scale = row.criterion.scale
-    said = words.candidate_figure(row)
-    if row.baseline is not None:
-        sides = (row.candidate, row.baseline)
-        n, of = ("", "") if same_cases(row) else (f" (n = {side.n:,})" if side else "" for side in sides)
-        said += f"{n}, was {figure(row.baseline.value, scale, finer=finer_sides(row))}{of}"
-    if same := words.same_cause(row, suite):
-        said += f": {same}"
-    elif row.change is not None:
-        said += f"; {'' if scale.is_relative else 'change '}{words.change_figure(row)}"
-    said = "; ".join([said, *quantiles(row)])
-    name, room = escape.console(row.criterion.name, 80), max(console.width - 4, 10)
+def _brief(console: Console, row: RowView) -> None:
+    mark, style = _MARKS[row.verdict]
+    found, scale = row.found, row.found.criterion.scale
+    said = row.candidate.text
+    if found.baseline is not None:
+        sides = (found.candidate, found.baseline)
+        n, of = ("", "") if same_cases(found) else (f" (n = {side.n:,})" if side else "" for side in sides)
+        said += f"{n}, was {figure(found.baseline.value, scale, finer=finer_sides(found))}{of}"
+    if row.same_cause:
+        said += f": {row.same_cause}"
+    elif found.change is not None:
+        said += f"; {'' if scale.is_relative else 'change '}{row.change.text}"
+    said = "; ".join([said, *quantiles(found)])
+    name, room = escape.console(row.name, 80), max(console.width - 4, 10)
     name = cut(name, max(room - len(said) - 2, room // 2))
-    if of_means(row):  # without its end the line would say of the means what is true of a typical case alone
+    if of_means(found):  # without its end the line would say of the means what is true of a typical case alone
         _line(console, 2, (f"{mark} ", style), (name, "bold"), (f"  {escape.console(said)}", ""), hang=2)
         return
     _line(console, 2, (f"{mark} ", style), (name, "bold"), ("  " + cut(escape.console(said), room - len(name) - 2), ""))
-    if held := with_failures(row):  # the mean above is of what was scored
+    if held := with_failures(found):  # the mean above is of what was scored
         _line(console, 4, (f"{failed_as(held)}: mean {figure(held.value, scale)} for the threshold", ""))
 
 
@@ -217,50 +198,42 @@ def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
     console.print()
 
 
-def _criterion(console: Console, result: CriterionResult, suite: SuiteResult, *, verbose: bool) -> None:
-    verdict = words.shown(result)
-    mark, style = _MARKS[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else _UNCHECKED
-    note = "" if result.criterion.blocking or result.criterion.blocks_regression else ", warns only"
+def _criterion(console: Console, row: RowView, *, verbose: bool) -> None:
+    mark, style = _MARKS[row.verdict] if row.shows_verdict else _UNCHECKED
+    of_change = style if row.verdict is not Verdict.PASS else ""
+    criterion = row.found.criterion
+    note = "" if criterion.blocking or criterion.blocks_regression else ", warns only"
     _line(
         console,
         2,
         (f"{mark} ", style),
-        (escape.console(result.criterion.name, 80), "bold"),
-        (f"  {threshold(result.criterion)}{note}", "dim"),
-        (f"  {words.standing(result)}", style),
+        (escape.console(row.name, 80), "bold"),
+        (f"  {row.wanted}{note}", "dim"),
+        (f"  {row.standing}", style),
     )
-    figures = [
-        words.candidate_figure(result),
-        words.baseline_figure(result),
-        words.change_figure(result),
-    ]
-    rests = [sample(result.candidate), sample(result.baseline), change_sample(result)]
-    picture = words.change_picture(result, suite)
+    figures = (row.candidate, row.baseline, row.change)
     if console.width >= _WIDE:
-        _columns(
-            console,
-            [(figures[0], ""), (figures[1], ""), (figures[2], style if verdict is not Verdict.PASS else "")],
-        )
-        _columns(console, [(rest, "dim") for rest in rests])
-        _columns(console, [("", ""), ("", ""), (picture, style if verdict is not Verdict.PASS else "dim")])
+        _columns(console, [(one.text, of_change if one is row.change else "") for one in figures])
+        _columns(console, [(one.rests_on, "dim") for one in figures])
+        _columns(console, [("", ""), ("", ""), (row.picture, of_change or "dim")])
     else:
-        for label, value, rest in zip(("candidate", "baseline ", "change   "), figures, rests, strict=True):
-            _line(console, 4, (f"{label} ", "dim"), (f"{value}  ", ""), (rest, "dim"))
-        if picture:
-            _line(console, 14, (picture, style if verdict is not Verdict.PASS else "dim"))
-    if held := ", ".join(filter(None, [deviation(result) if verbose else "", *quantiles(result)])):
+        for label, one in zip(("candidate", "baseline ", "change   "), figures, strict=True):
+            _line(console, 4, (f"{label} ", "dim"), (f"{one.text}  ", ""), (one.rests_on, "dim"))
+        if row.picture:
+            _line(console, 14, (row.picture, of_change or "dim"))
+    if held := ", ".join(filter(None, [deviation(row.found) if verbose else "", *quantiles(row.found)])):
         _line(console, 4, (held, "dim"))
-    if judge := judge_line(result):
-        _line(console, 4, (judge, "dim"))
-    for name, figures_of in dimensions(result)[:_LISTED]:
-        _line(console, 6, (f"{escape.console(name, 80)}  ", ""), (figures_of, "dim"))
-    if told := "; ".join(words.telling(result, with_broken=False)):
-        _line(console, 4, (escape.console(told), ""))
+    if row.judge:
+        _line(console, 4, (row.judge, "dim"))
+    for name, said in row.dimensions[:_LISTED]:
+        _line(console, 6, (f"{escape.console(name, 80)}  ", ""), (said, "dim"))
+    if row.told:
+        _line(console, 4, (escape.console("; ".join(row.told)), ""))
     console.print()
 
 
-def _times(suite: SuiteResult) -> list[tuple[str, str]]:
-    times = [f"{escape.console(name, 80)} {said}" for name, said in tool_times(suite)]
+def _times(view: View) -> list[tuple[str, str]]:
+    times = [f"{escape.console(name, 80)} {said}" for name, said in view.tool_times]
     more = [f"… and {len(times) - _FURTHER:,} more"] if len(times) > _FURTHER else []
     return [("Tools", "; ".join([*times[:_FURTHER], *more]))] if times else []
 
@@ -278,11 +251,12 @@ def _columns(console: Console, cells: Sequence[tuple[str, str]]) -> None:
     console.print(Padding(grid, (0, 0, 0, 4)))
 
 
-def _worse(console: Console, cases: Sequence[CaseResult], *, verbose: bool) -> None:
+def _worse(console: Console, view: View, *, verbose: bool) -> None:
     """A case for each distinct reason, and the names of the others; ``verbose``: every case."""
+    cases = view.worse
     if not cases:
         return
-    _line(console, 2, (words.worse_title(cases), "bold"))
+    _line(console, 2, (view.worse_title, "bold"))
     shown, complete = (cases[:_LISTED], False) if verbose else words.kinds(cases, _WORST)
     for case in shown:
         _named(console, case, "✗ ", "red")
@@ -321,8 +295,8 @@ def _further(console: Console, cases: Sequence[CaseResult]) -> None:
     console.print()
 
 
-def _improved(console: Console, suite: SuiteResult) -> None:
-    cases = words.improved_cases(suite)
+def _improved(console: Console, view: View) -> None:
+    cases = view.improved
     if not cases:
         return
     _line(console, 2, ("Passed more often than in the baseline", "bold"))
@@ -332,7 +306,7 @@ def _improved(console: Console, suite: SuiteResult) -> None:
             2,
             ("✓ ", "green"),
             (f"{escape.console(case.id, 120)}  ", ""),
-            (words.improvement(case, suite), "dim"),
+            (words.improvement(case, view.suite), "dim"),
         )
     _more(console, len(cases) - _WORST)
     console.print()

@@ -3,21 +3,6 @@
 from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict
-from gate.model.facts import (
-    BaselineMoved,
-    Collapsed,
-    ControlFell,
-    CopiesLost,
-    CouldNotMeasure,
-    FailuresNotConfirmed,
-    NothingDecides,
-    NothingPasses,
-    NotShownFixed,
-    Outage,
-    ShardMeasured,
-    UnexplainedFailures,
-)
-from gate.model.findings import ScorerChanged
 from gate.reports import explanation
 from gate.reports.formatting import count, dollars
 from gate.reports.labels import basis, failing_cases, worse_cases
@@ -49,7 +34,7 @@ def runs(suite: SuiteResult) -> list[str]:
 
 def next_step(suite: SuiteResult) -> str:
     """Return what to do about the verdict; empty if that is nothing."""
-    if suite.standing is Verdict.PASS or isinstance(suite.cause, ShardMeasured):
+    if suite.standing is Verdict.PASS or suite.cause.kind == "shard_measured":
         return ""  # of a shard the headline says what decides
     if suite.accepted:
         return _of_error(suite)
@@ -69,13 +54,13 @@ def next_step(suite: SuiteResult) -> str:
 def _of_loss(suite: SuiteResult) -> str:
     if not suite.is_acceptable:
         return "fix it; a missed threshold cannot be accepted"
-    if isinstance(suite.deciding.cause, NotShownFixed):
+    if suite.deciding.cause.kind == "not_shown_fixed":
         return f"run the job again, since a measurement that passes clears it, or accept it {ACCEPTED}"
     return f"fix {'what was lost' if suite.trade is not None else 'it'}, or accept it {ACCEPTED}"
 
 
 def _of_threshold(suite: SuiteResult) -> str:
-    if isinstance(suite.deciding.cause, NothingPasses):
+    if suite.deciding.cause.kind == "nothing_passes":
         return "fix the agent or the suite"
     return "fix it, or change the threshold in a pull request of its own"
 
@@ -91,9 +76,9 @@ LOOK_AT_ERRORS = (
 def _of_gaps(suite: SuiteResult) -> str:
     """Return what would let everything be compared again; more trials would not."""
     decided = suite.deciding
-    rescore = any(isinstance(row.not_compared, ScorerChanged) for row in decided.criteria if row.criterion.blocking)
+    apart = [row.not_compared for row in decided.criteria if row.criterion.blocking and row.not_compared is not None]
     ways = ["bring it back"]
-    if rescore:
+    if any(why.kind == "scorer_changed" for why in apart):
         ways.append("score the baseline's own record again (gate rescore)")
     if suite.is_acceptable:
         ways.append(f"accept it {ACCEPTED}")
@@ -103,14 +88,14 @@ def _of_gaps(suite: SuiteResult) -> str:
 def _of_noise(suite: SuiteResult) -> str:
     """Return what would tell an unchanged agent from a worse one."""
     seen = worse_cases(suite) or failing_cases(suite)
-    match suite.deciding.cause:
-        case NothingDecides():
+    match suite.deciding.cause.kind:
+        case "nothing_decides":
             return "set a threshold, or store a baseline (gate baseline save, on the default branch)"
-        case ControlFell():
+        case "control_fell":
             told = "check that the base commit's agent is the one that was stored, then measure the baseline anew"
-        case BaselineMoved() if not explanation.to_decide(suite):
+        case "baseline_moved" if not explanation.to_decide(suite):
             told = "run the job again"
-        case CopiesLost():
+        case "copies_lost":
             told = "clear the cache, or store a second run of the baseline, then run the job again"
         case _:
             told = explanation.to_decide(suite) or "to decide: more cases or trials"
@@ -121,15 +106,9 @@ def _of_error(suite: SuiteResult) -> str:
     """Return what to do if the suite could not be measured."""
     if suite.course is not None and suite.course.stopped:
         return "give the run what it was short of, then run the job again"
-    problem = suite.cause.problem if isinstance(suite.cause, CouldNotMeasure) else None
-    if isinstance(problem, Outage | FailuresNotConfirmed | UnexplainedFailures):
+    if suite.cause.problem in ("outage", "failures_not_confirmed", "unexplained_failures"):
         return LOOK_AT_ERRORS
-    if isinstance(problem, Collapsed):
-        return "clear the cache or add cases, then run the job again" if problem.copies else "fix it, or add cases"
+    if suite.cause.problem == "collapsed":
+        copies = suite.cause["problem"]["copies"]
+        return "clear the cache or add cases, then run the job again" if copies else "fix it, or add cases"
     return TO_MEASURE
-
-
-def story(suite: SuiteResult) -> tuple[str, ...]:
-    """How the verdict came about, without what the next step says already."""
-    todo = next_step(suite)
-    return tuple(line for line in explanation.story(suite) if line not in todo)

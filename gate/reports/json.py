@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Union
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, defstruct
 from msgspec.structs import astuple
 
 from gate.decision.engine.evidence_json import report, stage_name
 from gate.model import Criterion, CriterionResult, Result, SuiteResult
-from gate.model.facts import Cause, Caution, Course, RuleChange
-from gate.reports import explanation, reasons
+from gate.model.course import Course
+from gate.model.finding import CAUSES, CHANGES, KINDS, OF_CRITERION, WARNINGS, Finding, KindName, Nested
+from gate.reports import reasons
+from gate.reports.view import View
 from gate.security.limits import MAX_NESTING
 
 VERSION = 2
@@ -41,16 +43,6 @@ _WORDED: Mapping[str, Mapping[str, tuple[str, dict[str, Any]]]] = {
 """By struct: the field → the key that replaces it, and the schema of its value."""
 
 
-class SuiteFacts(Struct, frozen=True):
-    """What the sentences of a suite say, as kinds with numbers."""
-
-    cause: Cause
-    has_baseline: bool
-    course: Course | None
-    changes: tuple[RuleChange, ...]
-    warnings: tuple[Caution, ...]
-
-
 def render(result: Result) -> str:
     """The result as indented JSON in ASCII, valid against `schema`. Neither NaN nor an infinity is ever written."""
     plain = _plain(result)
@@ -68,6 +60,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return value if math.isfinite(value) else None
     if depth > MAX_NESTING:
         return "[nested too deeply]"
+    if isinstance(value, Finding):
+        return {"kind": value.kind, **{name: _plain(held, depth + 1) for name, held in value.data.items()}}
     if isinstance(value, Struct):
         return {name: _plain(held, depth + 1) for name, held in _fields(value).items()}
     if isinstance(value, Mapping):
@@ -78,13 +72,11 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def _fields(value: Struct) -> dict[str, Any]:
-    """The fields as they are written: sentences in place of facts, and the kind of what is one of several."""
-    config = type(value).__struct_config__
-    kind = {str(config.tag_field): config.tag} if config.tag else {}
+    """The fields as they are written: sentences in place of findings."""
     keys = _WORDED.get(type(value).__name__, {})
     worded = _worded(value)
     plain = dict(zip(value.__struct_fields__, astuple(value), strict=True))
-    found = {keys.get(name, (name, {}))[0]: held for name, held in {**kind, **plain}.items()}
+    found = {keys.get(name, (name, {}))[0]: held for name, held in plain.items()}
     return {**found, **worded}
 
 
@@ -92,11 +84,12 @@ def _worded(value: Struct) -> dict[str, Any]:
     """The keys that replace facts, with their values."""
     match value:
         case SuiteResult():
+            view = View(value)
             return {
-                "headline": explanation.headline(value),
-                "story": explanation.story(value),
-                "changes": explanation.changes(value),
-                "warnings": explanation.warnings(value),
+                "headline": view.headline,
+                "story": view.whole_story,
+                "changes": view.all_changes,
+                "warnings": view.warnings,
                 "evidence": _evidence(value),
                 "facts": _facts(value),
             }
@@ -107,8 +100,9 @@ def _worded(value: Struct) -> dict[str, Any]:
             return {}
 
 
-def _facts(suite: SuiteResult) -> SuiteFacts:
-    return SuiteFacts(suite.cause, suite.has_baseline, suite.course, suite.changes, suite.warnings)
+def _facts(suite: SuiteResult) -> dict[str, Any]:
+    """What the sentences of a suite say, as kinds with numbers."""
+    return {name: getattr(suite, name) for name in ("cause", "has_baseline", "course", "changes", "warnings")}
 
 
 def _evidence(suite: SuiteResult) -> dict[str, Any]:
@@ -126,11 +120,13 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of this version, taken from the model itself, so that the two cannot drift apart."""
     from msgspec.json import schema_components  # weight: only `gate schema` asks
 
-    defined = schema_components((Result, SuiteFacts), ref_template="#/$defs/{name}")[1]
+    facts, findings = _described()
+    defined = schema_components((Result, facts, findings), ref_template="#/$defs/{name}")[1]
     for name, keys in _WORDED.items():
         properties = defined[name]["properties"].items()
         defined[name]["properties"] = dict(keys.get(field, (field, described)) for field, described in properties)
     defined["CriterionResult"]["properties"]["reason"] = _TEXT
+    defined["CriterionResult"]["properties"]["findings"] = defined["Findings"]["properties"]["findings"]
     names = dict(
         zip(Criterion.__struct_encode_fields__, Criterion.__struct_fields__, strict=True)
     )  # not a record's keys
@@ -150,6 +146,27 @@ def schema() -> dict[str, Any]:
         "title": "Agent Gate result",
         "$defs": {name: defined[name] for name in _reached(made, defined)},
     }
+
+
+def _described() -> tuple[type[Struct], type[Struct]]:
+    """Return the facts of a suite and the findings on a criterion as structs, for the schema: one struct a kind."""
+    types: dict[KindName, Any] = {}
+
+    def one_of(kinds: Iterable[KindName], *, many: bool = False) -> Any:
+        union: Any = Union[tuple(types[kind] for kind in kinds)]  # noqa: UP007 - made at run time
+        return tuple[union, ...] if many else union
+
+    for name, kind in KINDS.items():
+        fields: list[Any] = []
+        for key, field in kind.fields.items():
+            type_ = one_of(field.type.kinds, many=field.type.many) if isinstance(field.type, Nested) else field.type
+            fields.append((key, type_) if field.default is UNSET else (key, type_, field.default))
+        title = "".join(part.title() for part in name.split("_"))
+        types[name] = defstruct(title, fields, tag_field="kind", tag=name, namespace={"__doc__": kind.about or None})
+    facts: list[Any] = [("cause", one_of(CAUSES)), ("has_baseline", bool), ("course", Course | None)]
+    facts += [("changes", one_of(CHANGES, many=True)), ("warnings", one_of(WARNINGS, many=True))]
+    findings = defstruct("Findings", [("findings", one_of(OF_CRITERION, many=True))])
+    return defstruct("SuiteFacts", facts, namespace={"__doc__": _facts.__doc__}), findings
 
 
 def _without_default(described: dict[str, Any]) -> dict[str, Any]:

@@ -25,10 +25,9 @@ from gate.model import (
     SuiteResult,
     Verdict,
 )
-from gate.model.findings import GotWorse
 from gate.reports import reasons, replayed
 from gate.reports.by_tag import in_named
-from gate.reports.explanation import NOT_COMPARED, headline
+from gate.reports.explanation import headline
 from gate.reports.formatting import (
     allowed,
     change_interval,
@@ -42,6 +41,7 @@ from gate.reports.formatting import (
     with_means,
 )
 from gate.reports.sparkline import interval_picture, sparkline
+from gate.reports.words import NOT_COMPARED
 from gate.security.escape import console, one_line
 
 VERDICTS = {
@@ -145,8 +145,8 @@ def baseline_figure(found: CriterionResult) -> str:
 
 def change_shown(found: CriterionResult) -> Estimate | None:
     """The change with its interval; alone where single cases prove a loss, and the interval has room for a gain."""
-    worse = (one for one in found.findings if isinstance(one, GotWorse))
-    if found.change is None or all(reasons.excludes_gain(one.change, found.criterion) for one in worse):
+    worse = (one for one in found.findings if one.kind == "got_worse")
+    if found.change is None or all(reasons.excludes_gain(one["change"], found.criterion) for one in worse):
         return found.change
     return replace(found.change, level=0.0)
 
@@ -305,7 +305,7 @@ def improvement(case: CaseResult, suite: SuiteResult) -> str:
     """``0/5 → 3/3``: how often it passed at the baseline and now; and that it may be chance, where it may."""
     before = f"{case.baseline_passed:,}/{case.baseline_trials:,}"
     proven = suite.outcome is not None and case.id in suite.outcome.evidence.gained
-    traded = suite.trade is not None and any(case.id == one.case_id for one in suite.trade.gained)
+    traded = suite.trade is not None and any(case.id == one.case_id for one in suite.trade["gained"])
     alone = "" if proven else ", not proven alone" if traded else ", perhaps by chance"
     return f"{before} → {case.passed:,}/{case.trials:,}{alone}"
 

@@ -13,28 +13,18 @@ from msgspec import Struct
 from gate.model import (
     CaseResult,
     CaseStatus,
-    CriterionResult,
     Result,
     SuiteResult,
     Verdict,
 )
-from gate.model.findings import CaseTally
-from gate.reports import by_tag, draws, explanation, replayed
+from gate.model.finding import CaseTally
+from gate.reports import by_tag
 from gate.reports import headline as lead
 from gate.reports import labels as words
-from gate.reports.formatting import (
-    NOT_MEASURED,
-    change_sample,
-    count,
-    dimensions,
-    evidence,
-    judge_line,
-    sample,
-    threshold,
-    tool_times,
-)
-from gate.reports.reasons import counted_failures, fails_besides
+from gate.reports.formatting import NOT_MEASURED, count
 from gate.reports.trajectory_diff import answer_diff, differences
+from gate.reports.view import Figure, RowView, View, views_of
+from gate.reports.words import pooled
 from gate.security import escape
 
 LIMIT = 60_000
@@ -83,12 +73,12 @@ def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str
 
     Where a suite does not fit, its passes go first, then its detail; a link to the run then says where it is.
     """
-    suites = sorted(result.suites, key=lambda s: (-list(_MARKS).index(s.verdict), s.suite_id))
+    views = sorted(views_of(result), key=lambda v: (-list(_MARKS).index(v.suite.verdict), v.suite.suite_id))
     tail = _footer(result, result.verdict)
     left, parts = max(limit, _LEAST) - len(tail) - len(_link(place)) - 200, []
-    for index, suite in enumerate(suites):
-        waiting = len(suites) - index
-        part = _fitted(suite, max(left // waiting, 0), place, words.explain_line(result, suite))
+    for index, view in enumerate(views):
+        waiting = len(views) - index
+        part = _fitted(view, max(left // waiting, 0), place)
         if len(part) > left:
             parts.append(f"… and {count(waiting, 'more suite')}{_link(place)}\n")
             break
@@ -100,7 +90,7 @@ def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str
 def render_suite(suite: SuiteResult, result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
     """One suite of a result alone, for hosts that keep a comment per suite; lengths as in `render`."""
     tail = _footer(result, suite.verdict)
-    return _fitted(suite, max(limit, _LEAST) - len(tail) - 1, place) + "\n" + tail
+    return _fitted(View(suite), max(limit, _LEAST) - len(tail) - 1, place) + "\n" + tail
 
 
 def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
@@ -113,91 +103,86 @@ def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
     )
 
 
-def _fitted(suite: SuiteResult, limit: int, place: Place, explain: str = "") -> str:
+def _fitted(view: View, limit: int, place: Place) -> str:
     for left_out in (FULL, NO_PASSES, NO_DETAIL):
-        text = _suite(suite, left_out, place, explain)
+        text = _suite(view, left_out, place)
         if len(text) <= limit:
             return text
-    return _suite(suite, HEADLINE, place)
+    return _suite(view, HEADLINE, place)
 
 
-def _suite(suite: SuiteResult, left_out: int, place: Place, explain: str = "") -> str:
-    blocks = [_heading(suite, place), _lead(suite, place, 400 if left_out < HEADLINE else 100)]
+def _suite(view: View, left_out: int, place: Place) -> str:
+    blocks = [_heading(view, place), _lead(view, place, 400 if left_out < HEADLINE else 100)]
     if left_out < HEADLINE:
-        if changes := explanation.further_changes(suite):
-            shown = _bullets(changes, _FEW if left_out else _MANY)
+        if view.changes:
+            shown = _bullets(view.changes, _FEW if left_out else _MANY)
             blocks.append(f"### What changed in the rules or suite\n\n{shown}")
-        blocks.append(_replayed(suite, left_out))
-        blocks.append(_criteria(suite, left_out))
-        if (trend := words.trend_line(suite))[0] and left_out < NO_DETAIL:
+        blocks.append(_replayed(view, left_out))
+        blocks.append(_criteria(view, left_out))
+        if (trend := words.trend_line(view.suite))[0] and left_out < NO_DETAIL:
             blocks.append(f"`{trend[0]}` {trend[1]}")
-        blocks.append(_by_tag(suite, left_out))
-        blocks += [_against_further(one, left_out) for one in suite.further]
-        blocks += _worst_cases(suite, left_out)
-        blocks.append(_details(suite, left_out, explain))
+        blocks.append(_by_tag(view.suite, left_out))
+        blocks += [_against_further(one, left_out) for one in view.further]
+        blocks += _worst_cases(view, left_out)
+        blocks.append(_details(view, left_out))
     if left_out:
         blocks.append(f"<sub>Shortened to fit{_link(place) or '.'}</sub>")
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _heading(suite: SuiteResult, place: Place) -> str:
+def _heading(view: View, place: Place) -> str:
+    suite = view.suite
     name = escape.markdown_code(suite.suite_id, 100) or "suite"
     commit = escape.markdown_code((place.head or suite.commit or "")[:7])
     at = f" at {words.at_commit(commit, dirty=suite.dirty)}" if commit else ""
-    return f"## {_MARKS[suite.verdict]} {name}: {words.VERDICTS[suite.verdict]}{at}"
+    return f"## {_MARKS[suite.verdict]} {name}: {view.verdict}{at}"
 
 
-def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
+def _lead(view: View, place: Place, limit: int) -> str:
     """What happened, what it cost, and what to do: a line each."""
+    suite = view.suite
     compared = suite.deciding.baseline
     against = ""
     if compared is not None and compared.commit:
         against = f", against {words.at_commit(escape.markdown_code(compared.commit[:7]), dirty=compared.dirty)}"
     link = f" · [full report]({place.url})" if place.url else ""
-    lines = [escape.markdown(explanation.headline(suite).removesuffix("."), limit) + against]
-    lines += [escape.markdown(line) for line in explanation.opening(suite)]
+    lines = [escape.markdown(view.headline.removesuffix("."), limit) + against]
+    lines += [escape.markdown(line) for line in view.opening]
     lines.append(lead.cost(suite) + link)
-    lines += [escape.markdown(before)] if (before := draws.below_headline(suite)) else []
+    lines += [escape.markdown(view.measured_before)] if view.measured_before else []
     if suite.accepted:
         lines.append(f"**Accepted:** {escape.markdown(suite.accepted, 100)}")
-    if todo := escape.markdown(lead.next_step(suite)):
+    if todo := escape.markdown(view.next_step):
         label = escape.markdown_code(place.accept_label, 100) if suite.is_acceptable else ""
         lines.append(f"**Next:** {todo}{f', or someone with write access sets {label}' if label else ''}.")
     return "  \n".join(lines)
 
 
-def _replayed(suite: SuiteResult, left_out: int) -> str:
+def _replayed(view: View, left_out: int) -> str:
     """What the change made the model see, and what it did not."""
-    if not (line := replayed.line(suite)):
-        return ""
-    told = "  \n".join(filter(None, [escape.markdown(line), escape.markdown(replayed.calls(suite))]))
-    differ = replayed.differences(suite)
+    told = "  \n".join(map(escape.markdown, view.from_recordings))
+    differ = view.differences() if told else ()
     if not differ or left_out >= NO_DETAIL:
         return told
     return f"{told}\n\n{_fold('What differed first', _bullets(differ, _MANY))}"
 
 
-def _criteria(suite: SuiteResult, left_out: int) -> str:
-    shown = [c for c in suite.criteria if left_out < NO_PASSES or words.needs_words(c)]
-    rows = [_criterion_row(c, suite) for c in shown[:_MANY]]
+def _criteria(view: View, left_out: int) -> str:
+    shown = [row for row in view.rows if left_out < NO_PASSES or row.needs_words]
+    rows = [_criterion_row(row) for row in shown[:_MANY]]
     if len(shown) > _MANY:
         rows.append(f"| | … and {count(len(shown) - _MANY, 'more criterion', 'more criteria')} | | | | |")
-    passed = len(suite.criteria) - len(shown)
+    passed = len(view.rows) - len(shown)
     if passed:
         rows.append(f"| ✅ | {count(passed, 'criterion', 'criteria')} passed | | | | |")
     if not rows:
         return ""
     table = _table(("", "Criterion", "Candidate", "Baseline", "Change", _PICTURE), rows)
-    return "\n\n".join([table, _reasons(suite, shown[:_MANY])]).strip()
+    return "\n\n".join([table, _reasons(view, shown[:_MANY])]).strip()
 
 
 def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
     return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
-
-
-def _picture(result: CriterionResult, suite: SuiteResult) -> str:
-    drawn = words.change_picture(result, suite)
-    return f"`{drawn}`" if drawn else ""
 
 
 def _by_tag(suite: SuiteResult, left_out: int) -> str:
@@ -230,64 +215,61 @@ def _tags(shown: Sequence[by_tag.Row]) -> str:
     return _table(("", "Tag", "Cases", "Pass rate", "Baseline", "Change", ""), rows)
 
 
-def _against_further(suite: SuiteResult, left_out: int) -> str:
+def _against_further(view: View, left_out: int) -> str:
     """The same record against another reference, in a fold: its criteria, and the cases that got worse since."""
-    worse = words.worse_cases(suite)
-    cases = f"**{words.worse_title(worse)}**\n\n{_case_list(worse)}" if worse and left_out < NO_DETAIL else ""
-    body = "\n\n".join(filter(None, [_criteria(suite, left_out), cases]))
-    return _fold(escape.markdown_html(words.further_line(suite), 300), body)
+    cases = ""
+    if view.worse and left_out < NO_DETAIL:
+        cases = f"**{view.worse_title}**\n\n{_case_list(view.worse)}"
+    body = "\n\n".join(filter(None, [_criteria(view, left_out), cases]))
+    return _fold(escape.markdown_html(view.line, 300), body)
 
 
-def _criterion_row(result: CriterionResult, suite: SuiteResult) -> str:
-    criterion = result.criterion
-    notes = [f"{threshold(criterion)}{'' if criterion.blocking else ', warns only'}"]
-    notes += [escape.markdown(same)] if (same := words.same_cause(result, suite)) else []
-    name = escape.markdown_code(criterion.name, 80) + "".join(f"<br><sub>{note}</sub>" for note in notes)
-
-    def cell(text: str, rests_on: str) -> str:
-        return f"{text}<br><sub>{rests_on}</sub>" if rests_on else text
-
-    verdict = words.shown(result)
-    now = words.candidate_figure(result) if result.candidate else NOT_MEASURED
-    change = words.change_figure(result)
+def _criterion_row(row: RowView) -> str:
+    notes = [f"{row.wanted}{'' if row.found.criterion.blocking else ', warns only'}"]
+    notes += [escape.markdown(row.same_cause)] if row.same_cause else []
+    name = escape.markdown_code(row.name, 80) + "".join(f"<br><sub>{note}</sub>" for note in notes)
+    now = row.candidate.text if row.found.candidate else NOT_MEASURED
+    now = f"**{now}**" if row.verdict is Verdict.BELOW_THRESHOLD else now
+    change = f"**{row.change.text}**" if row.verdict is Verdict.REGRESSED else row.change.text
     return " | ".join(
         [
-            f"| {_MARKS[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else UNCHECKED}",
+            f"| {_MARKS[row.verdict] if row.shows_verdict else UNCHECKED}",
             name,
-            cell(f"**{now}**" if verdict is Verdict.BELOW_THRESHOLD else now, sample(result.candidate)),
-            cell(words.baseline_figure(result), sample(result.baseline)),
-            cell(f"**{change}**" if verdict is Verdict.REGRESSED else change, change_sample(result)),
-            f"{_picture(result, suite)} |",
+            _cell(now, row.candidate),
+            _cell(row.baseline.text, row.baseline),
+            _cell(change, row.change),
+            f"`{row.picture}` |" if row.picture else " |",
         ]
     )
 
 
-def _reasons(suite: SuiteResult, shown: Sequence[CriterionResult]) -> str:
+def _cell(text: str, figure: Figure) -> str:
+    return f"{text}<br><sub>{figure.rests_on}</sub>" if figure.rests_on else text
+
+
+def _reasons(view: View, shown: Sequence[RowView]) -> str:
     """What neither the headline, the table nor the cases say."""
-    lines, said = [], explanation.headline(suite)
-    for result in shown:
-        parts = [part for part in words.telling(result, with_broken=False) if part not in said]
-        if result.verdict is Verdict.REGRESSED or words.same_cause(
-            result, suite
-        ):  # the table and the cases say the rest
-            parts = [part for part in parts if part in (counted_failures(result), fails_besides(result))]
-        if told := "; ".join(parts):
-            lines.append(f"- {escape.markdown_code(result.criterion.name, 80)}: {escape.markdown(told)}")
-        if (judge := judge_line(result)) and not words.same_cause(result, suite):
-            lines.append(f"- {escape.markdown_code(result.criterion.name, 80)}: {escape.markdown(judge)}")
+    lines = []
+    for row in shown:
+        is_told = row.found.verdict is Verdict.REGRESSED or bool(row.same_cause)  # by the table and the cases
+        parts = [part for part in (row.besides if is_told else row.told) if part not in view.headline]
+        if parts:
+            lines.append(f"- {escape.markdown_code(row.name, 80)}: {escape.markdown('; '.join(parts))}")
+        if row.judge and not row.same_cause:
+            lines.append(f"- {escape.markdown_code(row.name, 80)}: {escape.markdown(row.judge)}")
     return "\n".join(lines)
 
 
 # --- cases ----------------------------------------------------------------------------------------
 
 
-def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
-    worse, further = words.worse_cases(suite), words.failing_cases(suite)
+def _worst_cases(view: View, left_out: int) -> list[str]:
+    suite, worse, further = view.suite, view.worse, view.failing
     shown, complete = words.kinds(worse, _WORST)
     rest = [case for case in worse if not any(case is other for other in shown)]
     blocks = []
     if worse:
-        blocks.append(f"### {words.worse_title(worse)}{f', {len(shown)} of {len(worse):,}' if rest else ''}")
+        blocks.append(f"### {view.worse_title}{f', {len(shown)} of {len(worse):,}' if rest else ''}")
         blocks += [_case_fold(case, 20_000 if left_out < NO_DETAIL else 2_000) for case in shown]
     if left_out >= NO_DETAIL:
         hidden = len(rest) + len(further)
@@ -298,12 +280,13 @@ def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
     if further and left_out < NO_PASSES:
         title = f"{count(len(further), 'case')} with failing trials, not shown to be worse"
         blocks.append(_fold(title, "\n\n".join(filter(None, [_case_list(further), _answers(further[:_WORST])]))))
-    improved = words.improved_cases(suite)
+    improved = view.improved
     if suite.trade is not None:
-        gained = f"{count(len(suite.trade.gained), 'case')} improved"
-        title = gained if suite.trade.gained_named else "Cases that improved most clearly"
-        blocks.append(f"### {title}\n\n{_moves(suite.trade.gained)}")
-        improved = tuple(c for c in improved if c.id not in {one.case_id for one in suite.trade.gained})
+        gained: Sequence[CaseTally] = suite.trade["gained"]
+        number = f"{count(len(gained), 'case')} improved"
+        title = number if suite.trade["gained_named"] else "Cases that improved most clearly"
+        blocks.append(f"### {title}\n\n{_moves(gained)}")
+        improved = tuple(c for c in improved if c.id not in {one.case_id for one in gained})
     if improved and left_out < NO_PASSES:
         blocks.append(
             _fold(
@@ -322,7 +305,7 @@ def _better(cases: Sequence[CaseResult], suite: SuiteResult) -> str:
 
 
 def _moves(cases: Sequence[CaseTally]) -> str:
-    lines = [f"- {escape.markdown_code(c.case_id, 120) or '(no id)'} {explanation.pooled([c])}" for c in cases[:_MANY]]
+    lines = [f"- {escape.markdown_code(c.case_id, 120) or '(no id)'} {pooled([c])}" for c in cases[:_MANY]]
     return "\n".join([*lines, f"- … and {len(cases) - _MANY:,} more"] if len(cases) > _MANY else lines)
 
 
@@ -382,22 +365,20 @@ def _case_list(cases: Sequence[CaseResult], *, reasons: bool = True) -> str:
 # --- the rest -------------------------------------------------------------------------------------
 
 
-def _details(suite: SuiteResult, left_out: int, explain: str) -> str:
+def _details(view: View, left_out: int) -> str:
     """What stands behind the verdict, for who wants to know."""
     story = left_out < NO_DETAIL
-    told = [c for c in suite.criteria if story and (left_out < NO_PASSES or words.needs_words(c))]
-    noted = [(c.criterion.name, note) for c in told[:_MANY] if (note := evidence(c, suite))]
-    warnings = [line for line in explanation.warnings(suite) if line != draws.below_headline(suite)]
+    told = [row for row in view.rows if story and (left_out < NO_PASSES or row.needs_words)][:_MANY]
+    figures = [f"- {escape.markdown_code(row.name, 80)}: {row.evidence}" for row in told if row.evidence]
+    warnings = [line for line in view.warnings if line != view.measured_before]
     parts = [
-        _bullets(lead.story(suite), _MANY) if story else "",
+        _bullets(view.story, _MANY) if story else "",
         f"**Warnings**\n\n{_bullets(warnings, _FEW)}" if warnings else "",
-        "\n".join(["**Figures**\n", *(f"- {escape.markdown_code(name, 80)}: {note}" for name, note in noted)])
-        if noted
-        else "",
-        _named_figures([(f"{c.criterion.name}: {name}", said) for c in told[:_MANY] for name, said in dimensions(c)]),
-        _named_figures(tool_times(suite), "Time per tool") if story else "",
-        f"Every trial of a case: {escape.markdown_code(explain, 500)}" if explain else "",
-        _facts(suite),
+        "\n".join(["**Figures**\n", *figures]) if figures else "",
+        _named_figures([(f"{row.name}: {name}", said) for row in told for name, said in row.dimensions]),
+        _named_figures(view.tool_times, "Time per tool") if story else "",
+        f"Every trial of a case: {escape.markdown_code(view.explain, 500)}" if view.explain else "",
+        _facts(view),
     ]
     title = ["How the verdict came about"] if story else ["Details"]
     title += [count(len(warnings), "warning")] if warnings else []
@@ -415,13 +396,14 @@ def _bullets(texts: Sequence[str], most: int) -> str:
     return "\n".join([*lines, f"- … and {len(texts) - most:,} more"] if len(texts) > most else lines)
 
 
-def _facts(suite: SuiteResult) -> str:
+def _facts(view: View) -> str:
+    suite, facts = view.suite, view.facts
     code = escape.markdown_code((suite.commit or "")[:12])
     commit = f"**Measured** {words.at_commit(code, dirty=suite.dirty)}, " if suite.commit else ""
-    stored = f"**Stored** {words.stored_line(suite)}  \n" if suite.stored else ""
+    stored = f"**Stored** {facts['Stored']}  \n" if facts["Stored"] else ""
     return (
-        f"{stored}**Cost** {words.cost_line(suite)}  \n"
-        f"**Cases** {words.status_counts(suite)}  \n"
+        f"{stored}**Cost** {facts['Cost']}  \n"
+        f"**Cases** {facts['Cases']}  \n"
         f"**Baseline** {_baseline(suite)}  \n"
         f"{commit}seed {suite.seed}"
     )

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import explanation
-from gate.reports import headline as lead
+from gate.model import CaseResult, Result, Verdict
 from gate.reports import labels as words
-from gate.reports.formatting import count, threshold
+from gate.reports.formatting import count
+from gate.reports.view import RowView, View, views_of
 from gate.security import escape
 
 _MARKS = {
@@ -30,7 +29,7 @@ _CELL = "text-align:left;padding:.15em 1em .15em 0"
 
 def fragment(result: Result) -> str:
     """The verdict, what it rests on, and the cases to look at; at most about 100 kB."""
-    parts = [_suite(suite) for suite in result.suites[:_SUITES]]
+    parts = [_suite(view) for view in views_of(result)[:_SUITES]]
     parts.append(_more(len(result.suites) - _SUITES, "more suite"))
     parts += [f"<p>{_text(problem)}</p>" for problem in result.problems[:_SUITES]]
     end = f"<p><strong>{_text(words.end_line(result, result.verdict))}</strong></p>"
@@ -44,26 +43,25 @@ def line(result: Result) -> str:
     return render_line(result)
 
 
-def _suite(suite: SuiteResult) -> str:
-    mark, verdict = _MARKS[suite.verdict], words.VERDICTS[suite.verdict]
-    todo = lead.next_step(suite)
-    cases = (*words.worse_cases(suite), *words.failing_cases(suite))
+def _suite(view: View) -> str:
+    mark = _MARKS[view.suite.verdict]
+    facts = view.facts
     return "".join(
         [
-            f"<h4>{mark} {_text(suite.suite_id, 100)}: {verdict}</h4>",
-            f"<p>{_text(explanation.headline(suite), 400)}</p>",
-            f"<p><strong>next:</strong> {_text(todo)}</p>" if todo else "",
-            _table(suite.criteria),
-            _more(len(suite.criteria) - _CRITERIA, "more criterion", "more criteria"),
-            _cases(cases),
-            f"<p><small>{_text(words.cost_line(suite))}; {_text(words.baseline_line(suite.baseline))}</small></p>",
+            f"<h4>{mark} {_text(view.suite.suite_id, 100)}: {view.verdict}</h4>",
+            f"<p>{_text(view.headline, 400)}</p>",
+            f"<p><strong>next:</strong> {_text(view.next_step)}</p>" if view.next_step else "",
+            _table(view.rows),
+            _more(len(view.rows) - _CRITERIA, "more criterion", "more criteria"),
+            _cases((*view.worse, *view.failing)),
+            f"<p><small>{_text(facts['Cost'])}; {_text(facts['Baseline'])}</small></p>",
         ]
     )
 
 
-def _table(criteria: Sequence[CriterionResult]) -> str:
+def _table(criteria: Sequence[RowView]) -> str:
     heads = ("", "criterion", "wanted", "candidate", "baseline", "change")
-    rows = [_row("th", heads), *(_row("td", _cells(found)) for found in criteria[:_CRITERIA])]
+    rows = [_row("th", heads), *(_row("td", _cells(row)) for row in criteria[:_CRITERIA])]
     return f'<table style="border-collapse:collapse">{"".join(rows)}</table>'
 
 
@@ -72,17 +70,9 @@ def _row(tag: str, cells: Sequence[str]) -> str:
     return f"<tr>{shown}</tr>"
 
 
-def _cells(found: CriterionResult) -> tuple[str, ...]:
-    verdict = words.shown(found)
-    ticked = words.is_ticked(found) or verdict is not Verdict.PASS
-    return (
-        _MARKS[verdict] if ticked else "–",
-        found.criterion.name,
-        threshold(found.criterion),
-        words.candidate_figure(found),
-        words.baseline_figure(found),
-        words.change_figure(found),
-    )
+def _cells(row: RowView) -> tuple[str, ...]:
+    sign = _MARKS[row.verdict] if row.shows_verdict else "–"
+    return (sign, row.name, row.wanted, row.candidate.text, row.baseline.text, row.change.text)
 
 
 def _cases(cases: Sequence[CaseResult]) -> str:

@@ -24,34 +24,19 @@ from gate.model import (
     SuiteResult,
     Verdict,
 )
-from gate.reports import explanation, headline, replayed
+from gate.reports import headline, replayed
 from gate.reports import labels as words
 from gate.reports.by_tag import where
-from gate.reports.formatting import (
-    FINEST,
-    allowed,
-    change_sample,
-    count,
-    dimensions,
-    evidence,
-    figure,
-    figures,
-    judge_line,
-    margin,
-    same_cases,
-    sample,
-    seconds,
-    threshold,
-    tool_times,
-)
+from gate.reports.formatting import FINEST, allowed, count, figure, figures, margin, same_cases, sample, seconds
 from gate.reports.html import page
 from gate.reports.html.contents import CaseCollector, CaseContents
 from gate.reports.html.measured import distributions
 from gate.reports.html.plots import Intervals, axis_of, intervals
 from gate.reports.html.tags import by_tag
-from gate.reports.reasons import counted_failures, reason
+from gate.reports.reasons import counted_failures
 from gate.reports.trajectory_diff import differences
 from gate.reports.trials import SuiteTrials
+from gate.reports.view import Figure, RowView, View, views_of
 from gate.security.escape import html, one_line
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 
@@ -98,8 +83,7 @@ class _Shown(Struct, frozen=True):
 def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
     """A whole page of one file. ``trials``: those of each suite, in their order; without, the page says they lack."""
     shown = [
-        _suite(suite, number, words.explain_line(result, suite), trials[number - 1] if trials else None)
-        for number, suite in enumerate(result.suites, 1)
+        _suite(view, number, trials[number - 1] if trials else None) for number, view in enumerate(views_of(result), 1)
     ]
     return page.render(
         "report.html",
@@ -119,9 +103,9 @@ def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
     )
 
 
-def _suite(suite: SuiteResult, number: int, explain: str, trials: SuiteTrials | None) -> _Shown:
-    contents = None if trials is None else _contents(suite, trials)
-    worse, failing = words.worse_cases(suite), words.failing_cases(suite)
+def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
+    suite = view.suite
+    contents = None if trials is None else _contents(view, trials)
     tone = TONES[suite.verdict]
     pieces = {f"piece-{number}-{at}": piece for at, piece in enumerate(contents.pieces if contents else ())}
     values = {
@@ -129,37 +113,37 @@ def _suite(suite: SuiteResult, number: int, explain: str, trials: SuiteTrials | 
         "tone": tone,
         "sign": _SIGNS[tone],
         "id": suite.suite_id,
-        "verdict": words.VERDICTS[suite.verdict],
-        "headline": explanation.headline(suite),
-        "next": headline.next_step(suite),
+        "verdict": view.verdict,
+        "headline": view.headline,
+        "next": view.next_step,
         "accepted": suite.accepted,
-        "tiles": _tiles(suite),
+        "tiles": _tiles(view),
         "statuses": _statuses(suite),
-        "criteria": [_criterion(one, suite) for one in suite.criteria[:_MANY]],
-        "further": [words.further_line(one) for one in suite.further[:_MANY]],
-        "worse": _cases(words.worse_title(worse), worse),
-        "failing": _cases("Cases with failing trials, not shown to be worse", failing),
-        "improved": [_improved(case, suite) for case in words.improved_cases(suite)[:_MANY]],
+        "criteria": [_criterion(row, suite) for row in view.rows[:_MANY]],
+        "further": [one.line for one in view.further[:_MANY]],
+        "worse": _cases(view.worse_title, view.worse),
+        "failing": _cases("Cases with failing trials, not shown to be worse", view.failing),
+        "improved": [_improved(case, suite) for case in view.improved[:_MANY]],
         "where": where(suite),
         "groups": by_tag(suite),
         "distributions": distributions(contents.measured) if contents else [],
-        "explain": explain,
-        "opening": explanation.opening(suite),
-        "changes": explanation.further_changes(suite)[:_MANY],
-        "story": headline.story(suite)[:_MANY],
-        "differ": replayed.differences(suite, _MANY),
-        "warnings": explanation.warnings(suite)[:_MANY],
-        "facts": _facts(suite),
+        "explain": view.explain,
+        "opening": view.opening,
+        "changes": view.changes[:_MANY],
+        "story": view.story[:_MANY],
+        "differ": view.differences(_MANY),
+        "warnings": view.warnings[:_MANY],
+        "facts": _facts(view),
         "omitted": _omitted(contents),
     }
-    return _Shown(values, _rows(suite, contents), pieces)
+    return _Shown(values, _rows(view, contents), pieces)
 
 
-def _contents(suite: SuiteResult, trials: SuiteTrials) -> CaseContents:
+def _contents(view: View, trials: SuiteTrials) -> CaseContents:
     """What is shown of the cases: of those that matter first more, and as long as there is room."""
-    first = [*words.worse_cases(suite), *words.failing_cases(suite), *words.improved_cases(suite)]
-    order = {case.id: case for case in (*first, *suite.cases)}.values()
-    return CaseCollector(trials, {case.id for case in first}).contents(suite.cases, order)
+    first = [*view.worse, *view.failing, *view.improved]
+    order = {case.id: case for case in (*first, *view.suite.cases)}.values()
+    return CaseCollector(trials, {case.id for case in first}).contents(view.suite.cases, order)
 
 
 def _omitted(contents: CaseContents | None) -> str:
@@ -170,8 +154,9 @@ def _omitted(contents: CaseContents | None) -> str:
     return ""
 
 
-def _tiles(suite: SuiteResult) -> list[tuple[str, str, str]]:
+def _tiles(view: View) -> list[tuple[str, str, str]]:
     """What it is, the figure, and what it rests on."""
+    suite = view.suite
     rate = next((row for row in suite.criteria if row.criterion.name == PASS_RATE), None)
     tiles = []
     if rate is not None and rate.candidate is not None:
@@ -179,7 +164,7 @@ def _tiles(suite: SuiteResult) -> list[tuple[str, str, str]]:
         before = rate.baseline.value if rate.baseline is not None and same_cases(rate) else None
         now, then = figures((rate.candidate.value, before), scale)
         tiles.append(("Pass rate", now, f"was {then}" if before is not None else sample(rate.candidate)))
-    worse, better = words.worse_cases(suite), len(words.improved_cases(suite))
+    worse, better = view.worse, len(view.improved)
     lost = f"{sum(map(words.passes_less, worse)):,} lost" if suite.has_baseline else f"{len(worse):,} failing"
     tiles.append(("Cases", f"{len(suite.cases):,}", f"{lost}, {better:,} gained" if suite.has_baseline else lost))
     rests = [" · ".join(headline.runs(suite)), words.basis(suite)]
@@ -203,55 +188,52 @@ def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
     return found
 
 
-def _facts(suite: SuiteResult) -> Mapping[str, str]:
+def _facts(view: View) -> Mapping[str, str]:
+    facts = {name: said for name, said in view.facts.items() if name not in ("Trend", "Candidate", "Seed")}
     return {
-        "Cases": words.status_counts(suite),
-        "Baseline": words.baseline_line(suite.baseline),
-        "Stored": words.stored_line(suite),
-        "Replayed": replayed.line(suite),
-        "Calls": replayed.calls(suite),
-        "Cost": words.cost_line(suite),
-        "Time per tool": "; ".join(f"{name} {said}" for name, said in tool_times(suite)[:_FEW]),
-        "Candidate": shorten(words.commit_line(suite, 40), 80),
-        "Seed": str(suite.seed),
+        **facts,
+        "Time per tool": "; ".join(f"{name} {said}" for name, said in view.tool_times[:_FEW]),
+        "Candidate": shorten(words.commit_line(view.suite, 40), 80),
+        "Seed": view.facts["Seed"],
     }
 
 
 # --- criteria -------------------------------------------------------------------------------------
 
 
-def _criterion(result: CriterionResult, suite: SuiteResult) -> Mapping[str, Any]:
-    criterion, verdict = result.criterion, words.shown(result)
+def _criterion(row: RowView, suite: SuiteResult) -> Mapping[str, Any]:
+    criterion = row.found.criterion
     advisory = "" if criterion.blocking or criterion.blocks_regression else "warns only"
-    tone = TONES[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else "mute"
+    tone = TONES[row.verdict] if row.shows_verdict else "mute"
     return {
         "tone": tone if not advisory or tone != "bad" else "warn",
-        "name": criterion.name,
-        "standing": words.standing(result),
+        "name": row.name,
+        "standing": row.standing,
         "sign": _SIGNS[tone],
         "advisory": advisory,
-        "wanted": threshold(criterion),
+        "wanted": row.wanted,
         "figures": (
-            ("candidate", *_two(words.candidate_figure(result)), sample(result.candidate)),
-            ("baseline", *_two(words.baseline_figure(result)), sample(result.baseline)),
-            ("change", *_two(words.change_figure(result)), change_sample(result)),
+            ("candidate", *_two(row.candidate)),
+            ("baseline", *_two(row.baseline)),
+            ("change", *_two(row.change)),
         ),
-        "plot": _plot(result, allowed(result, suite)),
-        "reason": "; ".join(filter(None, [reason(result), counted_failures(result), words.same_cause(result, suite)])),
-        "evidence": "; ".join(filter(None, [judge_line(result), evidence(result, suite)])),
-        "parts": [f"{one_line(name, 80)} {said}" for name, said in dimensions(result)[:_MANY]],
+        "plot": _plot(row, allowed(row.found, suite)),
+        "reason": "; ".join(filter(None, [row.reason, counted_failures(row.found), row.same_cause])),
+        "evidence": "; ".join(filter(None, [row.judge, row.evidence])),
+        "parts": [f"{one_line(name, 80)} {said}" for name, said in row.dimensions[:_MANY]],
     }
 
 
-def _two(text: str) -> tuple[str, str]:
-    """A figure and its interval, which stands below it."""
-    value, bracket, rest = text.partition(" [")
+def _two(shown: Figure) -> tuple[str, str, str]:
+    """A figure, its interval, which stands below it, and what it rests on."""
+    value, bracket, rest = shown.text.partition(" [")
     ends, points, _ = rest.partition(" points")
-    return f"{value}{points}", f"[{ends}" if bracket else ""
+    return f"{value}{points}", f"[{ends}" if bracket else "", shown.rests_on
 
 
-def _plot(result: CriterionResult, held: float | None) -> Mapping[str, Any] | None:
+def _plot(row: RowView, held: float | None) -> Mapping[str, Any] | None:
     """Both intervals on one axis, with the threshold and what is still called unchanged; its ends in words."""
+    result = row.found
     sides = [side for side in (result.candidate, result.baseline) if side is not None]
     if not sides:
         return None
@@ -264,7 +246,7 @@ def _plot(result: CriterionResult, held: float | None) -> Mapping[str, Any] | No
     if band is not None:
         band = (band[0], axis.high if result.criterion.direction is Direction.HIGHER else axis.low)
     return {
-        "drawing": intervals(Intervals(axis, result.candidate, result.baseline, band, limit), _described(result, held)),
+        "drawing": intervals(Intervals(axis, result.candidate, result.baseline, band, limit), _described(row, held)),
         "low": figure(axis.low, scale),
         "high": figure(axis.high, scale),
     }
@@ -280,15 +262,14 @@ def _band(result: CriterionResult, held: float | None) -> tuple[float, float] | 
     return (worst, before.value) if math.isfinite(worst) else None
 
 
-def _described(result: CriterionResult, held: float | None) -> str:
-    scale, criterion = result.criterion.scale, result.criterion
-    parts = [f"candidate {words.candidate_figure(result)}"]
-    parts += [f"baseline {words.baseline_figure(result)}"] if result.baseline is not None else []
+def _described(row: RowView, held: float | None) -> str:
+    scale, criterion = row.found.criterion.scale, row.found.criterion
+    parts = [f"candidate {row.candidate.text}"]
+    parts += [f"baseline {row.baseline.text}"] if row.found.baseline is not None else []
     parts += [f"margin {margin(held, scale)}"] if held is not None else []
-    parts += (
-        [f"threshold {figure(criterion.threshold, scale, finer=FINEST)}"] if criterion.threshold is not None else []
-    )
-    return f"{one_line(criterion.name, 80)}: {', '.join(parts)}"
+    if criterion.threshold is not None:
+        parts.append(f"threshold {figure(criterion.threshold, scale, finer=FINEST)}")
+    return f"{one_line(row.name, 80)}: {', '.join(parts)}"
 
 
 # --- cases ----------------------------------------------------------------------------------------
@@ -324,15 +305,16 @@ def _improved(case: CaseResult, suite: SuiteResult) -> Mapping[str, Any]:
     return {"id": case.id, "link": page.link("case", case.id), "said": words.improvement(case, suite)}
 
 
-def _rows(suite: SuiteResult, contents: CaseContents | None) -> Mapping[str, Any]:
+def _rows(view: View, contents: CaseContents | None) -> Mapping[str, Any]:
     """What the table of cases is made of: names once, and a list for each case."""
+    suite = view.suite
     tags = sorted({tag for case in suite.cases for tag in case.tags})
     criteria = [result.criterion.name for result in suite.criteria if result.criterion.name != PASS_RATE]
     known = _Known(
         {name: number for number, name in enumerate(tags)},
         {name: number for number, name in enumerate(criteria)},
-        {case.id: place for place, case in enumerate((*words.worse_cases(suite), *words.failing_cases(suite)))},
-        frozenset(case.id for case in words.improved_cases(suite)),
+        {case.id: place for place, case in enumerate((*view.worse, *view.failing))},
+        frozenset(case.id for case in view.improved),
         contents or CaseContents(),
     )
     return {

@@ -21,8 +21,7 @@ from gate.action.runner import (
 from gate.errors import ExitCode, PublishError
 from gate.hosts.base import Annotate, Annotation, PostComment, SetOutputs, WriteFile, WriteSummary, publish
 from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Location, Result, Scale, SuiteResult, Verdict
-from gate.model.facts import CasesBroke
-from gate.model.findings import HardFailure
+from gate.model.finding import Finding
 from tests.integration.github.runner_reader import RunnerReader, read_file_commands
 
 HOSTILE = st.one_of(
@@ -136,13 +135,15 @@ def test_outside_a_runner_there_is_no_file(tmp_path: Path) -> None:
 
 def criterion(verdict: Verdict, *, blocking: bool = True, blocks_regression: bool = True) -> CriterionResult:
     made = Criterion("goal", "goal", Scale.UNIT, blocking=blocking, blocks_regression=blocks_regression)
-    return CriterionResult(made, verdict, (HardFailure("because", 0, verdict.value),))
+    return CriterionResult(
+        made, verdict, (Finding.of("hard_failure", case_id="because", more=0, reason=verdict.value),)
+    )
 
 
 def result(
     *cases: CaseResult, criteria: tuple[CriterionResult, ...] = (), exit_code: ExitCode = ExitCode.FAILED
 ) -> Result:
-    suite = SuiteResult("evals", Verdict.REGRESSED, CasesBroke(("refund",)), criteria, cases)
+    suite = SuiteResult("evals", Verdict.REGRESSED, Finding.of("cases_broke", cases=("refund",)), criteria, cases)
     return Result((suite,), Verdict.REGRESSED, exit_code)
 
 

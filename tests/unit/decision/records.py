@@ -19,7 +19,7 @@ from gate.model import (
     TrialError,
     Verdict,
 )
-from gate.model.findings import AnyFinding
+from gate.model.finding import Finding
 
 TRAJECTORY = Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=None, pass_threshold=1.0)
 RESPONSE = Criterion("response", "response_match_score", Scale.UNIT, pass_threshold=None)
@@ -128,7 +128,7 @@ def by_name(result: SuiteResult) -> dict[str, Verdict]:
     return {r.criterion.name: r.verdict for r in result.criteria}
 
 
-def findings(result: SuiteResult, name: str) -> list[AnyFinding]:
+def findings(result: SuiteResult, name: str) -> list[Finding]:
     """What the verdict on a criterion rests on."""
     row = next(r for r in result.criteria if r.criterion.name == name)
     return [found for found in row.findings if found.verdict is row.verdict]

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode
 from gate.model import SuiteResult, Verdict, accepted_by
-from gate.model.facts import CouldNotMeasure, NoCases, NotAccepted
-from gate.model.findings import HeldMean, MeanExcused
+from gate.model.finding import Finding, HeldMean
 
 from .records import TRAJECTORY, cases, judge, once, stored
 
@@ -17,7 +16,15 @@ BLOCK = Settings(on_inconclusive="block")
 
 
 def suite(verdict: Verdict, *, below: tuple[str, ...] = (), left: Verdict = Verdict.PASS) -> SuiteResult:
-    return SuiteResult("s", verdict, CouldNotMeasure(NoCases()), (), (), below=below, if_accepted=left)
+    return SuiteResult(
+        "s",
+        verdict,
+        Finding.of("could_not_measure", problem=Finding.of("no_cases")),
+        (),
+        (),
+        below=below,
+        if_accepted=left,
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,7 @@ def test_nobody_accepts_what_is_only_inconclusive() -> None:
 @pytest.mark.parametrize("verdict", [Verdict.REGRESSED, Verdict.NOT_COMPARED, Verdict.BELOW_THRESHOLD])
 def test_a_missed_threshold_beside_it_is_named_and_stays(verdict: Verdict) -> None:
     said = accepted_by(suite(verdict, below=("c",)), "wendy")
-    assert (said.accepted, said.warnings) == ("", (NotAccepted("wendy", ("c",)),))
+    assert (said.accepted, said.warnings) == ("", (Finding.of("not_accepted", by="wendy", criteria=("c",)),))
     assert exit_code([said], Settings()) is ExitCode.FAILED
 
 
@@ -89,9 +96,11 @@ def test_a_mean_that_was_below_before_is_excused_only_while_no_loss_is_proven() 
     assert (fell.verdict, fell.if_accepted) == (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
     assert not fell.is_acceptable
     excused = replace(
-        fell, below=(), criteria=(replace(fell.criteria[1], findings=(MeanExcused(HeldMean(0.5, 0.9, 9)),)),)
+        fell,
+        below=(),
+        criteria=(replace(fell.criteria[1], findings=(Finding.of("mean_excused", mean=HeldMean(0.5, 0.9, 9)),)),),
     )
-    assert NotAccepted("wendy", ("trajectory",)) in accepted_by(excused, "wendy").warnings
+    assert Finding.of("not_accepted", by="wendy", criteria=("trajectory",)) in accepted_by(excused, "wendy").warnings
 
 
 def test_what_is_left_of_a_loss_is_an_error_if_nothing_was_measured_besides() -> None:

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from gate.decision.comparison import PASS_RATE
 from gate.model import Criterion, Scale, Trial, Verdict
-from gate.model.facts import CasesUnchecked, Incomplete, NoWorse
-from gate.model.findings import ChecksFellAway, NotCompared
+from gate.model.finding import Finding
 
 from .records import TRAJECTORY, by_name, cases, findings, judge, once, stored, trial
 
@@ -23,18 +22,20 @@ def test_an_agent_that_goes_silent_does_not_pass() -> None:
     now = once(SUITE, {case_id: {"claims": None} for case_id in SILENT}, claims=1.0)
     result = judge(SUITE, [CLAIMS], now, stored(SUITE, claims=1.0))
     assert result.verdict is Verdict.NOT_COMPARED
-    fell = ChecksFellAway("claims", tuple(SILENT), 10)
-    assert result.cause == Incomplete((fell,))
+    fell = Finding.of("checks_fell_away", criterion="claims", cases=tuple(SILENT), of=10)
+    assert result.cause == Finding.of("incomplete", gaps=(fell,))
     assert by_name(result) == {PASS_RATE: Verdict.NOT_COMPARED, "claims": Verdict.NOT_COMPARED}, "no row has a tick"
-    assert findings(result, "claims") == [NotCompared(fell)]
-    assert CasesUnchecked(tuple(SILENT), were_checked=True) in result.warnings
+    assert findings(result, "claims") == [Finding.of("not_compared", why=fell)]
+    assert Finding.of("cases_unchecked", cases=tuple(SILENT), were_checked=True) in result.warnings
 
 
 def test_another_criterion_that_still_applies_does_not_hide_it() -> None:
     now = once(SUITE, {case_id: {"claims": None} for case_id in SILENT}, claims=1.0, trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY, CLAIMS], now, stored(SUITE, claims=1.0, trajectory=1.0))
     assert result.verdict is Verdict.NOT_COMPARED
-    assert result.cause == Incomplete((ChecksFellAway("claims", tuple(SILENT), 10),))
+    assert result.cause == Finding.of(
+        "incomplete", gaps=(Finding.of("checks_fell_away", criterion="claims", cases=tuple(SILENT), of=10),)
+    )
     aside = replace(CLAIMS, blocking=False, blocks_regression=False)
     assert judge(SUITE, [TRAJECTORY, aside], now, stored(SUITE, claims=1.0, trajectory=1.0)).verdict is Verdict.PASS
 
@@ -45,8 +46,11 @@ def test_of_two_criteria_that_fall_silent_neither_has_a_tick() -> None:
     mute[SILENT[0]] = {"claims": None, "sources": 1.0}
     now, before = once(SUITE, mute, claims=1.0, sources=1.0), stored(SUITE, claims=1.0, sources=1.0)
     result = judge(SUITE, [CLAIMS, sources], now, before)
-    both = (ChecksFellAway("claims", tuple(SILENT), 10), ChecksFellAway("sources", tuple(SILENT[1:]), 10))
-    assert result.cause == Incomplete(both)
+    both = (
+        Finding.of("checks_fell_away", criterion="claims", cases=tuple(SILENT), of=10),
+        Finding.of("checks_fell_away", criterion="sources", cases=tuple(SILENT[1:]), of=10),
+    )
+    assert result.cause == Finding.of("incomplete", gaps=both)
     assert set(by_name(result).values()) == {Verdict.NOT_COMPARED}
 
 
@@ -54,9 +58,9 @@ def test_a_single_case_is_named_and_is_no_part_of_what_was_compared() -> None:
     now = once(SUITE, {"case-03": {"claims": None}}, claims=1.0)
     result = judge(SUITE, [CLAIMS], now, stored(SUITE, claims=1.0))
     assert result.verdict is Verdict.PASS
-    assert isinstance(result.cause, NoWorse)
-    assert result.cause.cases == 9
-    assert CasesUnchecked(("case-03",), were_checked=True) in result.warnings
+    assert result.cause.kind == "no_worse"
+    assert result.cause["cases"] == 9
+    assert Finding.of("cases_unchecked", cases=("case-03",), were_checked=True) in result.warnings
 
 
 def test_what_never_applied_is_not_missed() -> None:
@@ -64,7 +68,7 @@ def test_what_never_applied_is_not_missed() -> None:
     before = [replace(t, number=n) for n in (1, 2, 3) for t in once(SUITE, mute, claims=1.0)]
     result = judge(SUITE, [CLAIMS], once(SUITE, mute, claims=1.0), before)
     assert result.verdict is not Verdict.NOT_COMPARED
-    assert CasesUnchecked(tuple(SILENT)) in result.warnings
+    assert Finding.of("cases_unchecked", cases=tuple(SILENT)) in result.warnings
 
 
 @pytest.mark.parametrize(

@@ -13,29 +13,7 @@ from gate.decision.crashes import is_of_provider
 from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, SuiteResult, Trial, TrialError, Verdict, accepted_by
-from gate.model.facts import (
-    AgentFailures,
-    AttemptsRepeated,
-    BaseGone,
-    CasesBroke,
-    CouldNotMeasure,
-    CriterionFails,
-    FailuresExcused,
-    FailuresNotConfirmed,
-    LostDecide,
-    Outage,
-    SuiteGotWorse,
-    TrialsLost,
-    UnexplainedFailures,
-)
-from gate.model.findings import (
-    ConfirmationLost,
-    FailuresGone,
-    NothingRerun,
-    PerhapsProvider,
-    SlowedDown,
-    Unconfirmed,
-)
+from gate.model.finding import Finding
 from tests.unit.decision.records import (
     FORBIDDEN,
     LATENCY,
@@ -113,11 +91,15 @@ def test_no_run_is_spent_on_drift_where_a_threshold_is_missed_for_certain_and_th
     held = replace(TRAJECTORY, threshold=0.99)
     result = judge(SUITE, [held], low, BASELINE, settings=Settings(rerun="match", exact_epochs=1))
     assert result.verdict is Verdict.REGRESSED
-    assert isinstance(result.cause, SuiteGotWorse)
-    assert (result.cause.missed, result.cause.perhaps_drift, result.cause.drift_moot) == ((held.name,), True, True)
+    assert result.cause.kind == "suite_got_worse"
+    assert (result.cause["missed"], result.cause["perhaps_drift"], result.cause["drift_moot"]) == (
+        (held.name,),
+        True,
+        True,
+    )
     alone = judge(SUITE, [held], low, BASELINE, settings=Settings(rerun="never", exact_epochs=1))
-    assert isinstance(alone.cause, SuiteGotWorse)
-    assert (alone.cause.missed, alone.cause.drift_moot) == ((held.name,), False), "there was nothing to ask"
+    assert alone.cause.kind == "suite_got_worse"
+    assert (alone.cause["missed"], alone.cause["drift_moot"]) == ((held.name,), False), "there was nothing to ask"
 
 
 def test_a_base_that_is_gone_is_asked_no_more_and_what_it_said_before_stays() -> None:
@@ -130,10 +112,10 @@ def test_a_base_that_is_gone_is_asked_no_more_and_what_it_said_before_stays() ->
     lost = [Trial(c.id, 1, 2, CONCURRENT, Side.BASELINE, error=gone) for c in SUITE[:10]]
     result = judge(SUITE, [TRAJECTORY], [*down, *lost], BASELINE, settings=settings)
     assert (
-        result.verdict is Verdict.REGRESSED and isinstance(result.cause, SuiteGotWorse) and result.cause.perhaps_drift
+        result.verdict is Verdict.REGRESSED and result.cause.kind == "suite_got_worse" and result.cause["perhaps_drift"]
     )
-    assert [w for w in result.warnings if isinstance(w, BaseGone | TrialsLost)] == [
-        BaseGone(10, "unreachable: 127.0.0.1:80: Connection refused")
+    assert [w for w in result.warnings if w.kind in ("base_gone", "trials_lost")] == [
+        Finding.of("base_gone", trials=10, error="unreachable: 127.0.0.1:80: Connection refused")
     ]
     again = ask(SUITE, [TRAJECTORY], [*down, *lost[:9]], BASELINE, settings=settings)
     assert {request.side for request in again.requests} == {Side.BASELINE}, "nine may be a bad moment"
@@ -152,12 +134,15 @@ def test_failures_that_come_again_are_a_loss(more: list[Trial]) -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (probes(False), FailuresGone(24)),
-        (probes(True, base=True), PerhapsProvider(24, 24, 24, 24, at_base=True)),
-        ([], NothingRerun()),
+        (probes(False), Finding.of("failures_gone", trials=24)),
+        (
+            probes(True, base=True),
+            Finding.of("perhaps_provider", failed=24, trials=24, other_failed=24, other_trials=24, at_base=True),
+        ),
+        ([], Finding.of("nothing_rerun")),
     ],
 )
-def test_failures_that_do_not_come_again_leave_it_unmeasured(more: list[Trial], why: Unconfirmed) -> None:
+def test_failures_that_do_not_come_again_leave_it_unmeasured(more: list[Trial], why: Finding) -> None:
     result = judge(SUITE, [TRAJECTORY], [*DOWN, *more], BASELINE)
     assert (result.verdict, why_unmeasured(result)) == (Verdict.ERROR, why)
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
@@ -166,15 +151,15 @@ def test_failures_that_do_not_come_again_leave_it_unmeasured(more: list[Trial], 
 
 def test_the_failures_that_were_to_be_confirmed_are_told_without_those_of_the_confirmation() -> None:
     result = judge(SUITE, [TRAJECTORY], [*DOWN, *probes(True, base=True)], BASELINE)
-    assert isinstance(result.cause, CouldNotMeasure)
-    assert isinstance(result.cause.problem, FailuresNotConfirmed)
-    assert result.cause.problem.failed == 6
+    assert result.cause.kind == "could_not_measure"
+    assert result.cause["problem"].kind == "failures_not_confirmed"
+    assert result.cause["problem"]["failed"] == 6
 
 
-def why_unmeasured(result: SuiteResult) -> Unconfirmed | None:
+def why_unmeasured(result: SuiteResult) -> Finding | None:
     """Return why failures were not confirmed, if that is what the verdict rests on."""
-    problem = result.cause.problem if isinstance(result.cause, CouldNotMeasure) else None
-    return problem.why if isinstance(problem, FailuresNotConfirmed) else None
+    problem = result.cause["problem"] if result.cause.kind == "could_not_measure" else None
+    return problem["why"] if problem is not None and problem.kind == "failures_not_confirmed" else None
 
 
 def with_message(message: str, trials: list[Trial]) -> list[Trial]:
@@ -209,18 +194,22 @@ def test_of_a_providers_failures_that_are_gone_the_later_answers_count(message: 
 def test_which_failures_look_like_a_providers(message: str, *, is_providers: bool) -> None:
     trials = with_message(message, [*DOWN, *probes(False)])
     made = Comparison(tuple(SUITE), (TRAJECTORY,), tuple(trials), tuple(BASELINE), Settings())
-    assert is_of_provider(made, FailuresGone(24)) is is_providers
+    assert is_of_provider(made, Finding.of("failures_gone", trials=24)) is is_providers
 
 
 def test_one_failure_of_another_kind_is_enough_to_doubt_that_a_provider_was_it() -> None:
     trials = with_message("HTTP 429", [*DOWN, *probes(False)])
     trials[0] = replace(trials[0], error=TrialError(ErrorKind.CRASH, "KeyError: 'order'"))
-    why = FailuresGone(24)
+    why = Finding.of("failures_gone", trials=24)
     made = Comparison(tuple(SUITE), (TRAJECTORY,), tuple(trials), tuple(BASELINE), Settings())
     assert not is_of_provider(made, why)
     all_of_it = Comparison(tuple(SUITE), (TRAJECTORY,), tuple(with_message("429", trials)), tuple(BASELINE), Settings())
     assert is_of_provider(all_of_it, why)
-    for other in (NothingRerun(), ConfirmationLost(12, 24), PerhapsProvider(24, 24, 24, 24, at_base=True)):
+    for other in (
+        Finding.of("nothing_rerun"),
+        Finding.of("confirmation_lost", lost=12, trials=24),
+        Finding.of("perhaps_provider", failed=24, trials=24, other_failed=24, other_trials=24, at_base=True),
+    ):
         assert not is_of_provider(all_of_it, other), "only what is gone is known not to be the agent's"
 
 
@@ -228,7 +217,9 @@ def test_failures_all_over_that_may_be_a_providers_are_no_measurement() -> None:
     """Six of forty fail, and so do those that had answered: it is the agent or its provider, and not green."""
     trials = [*DOWN, *probes(True, others=True)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
-    assert why_unmeasured(result) == PerhapsProvider(24, 24, 24, 24, at_base=False)
+    assert why_unmeasured(result) == Finding.of(
+        "perhaps_provider", failed=24, trials=24, other_failed=24, other_trials=24, at_base=False
+    )
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.ERROR, ExitCode.NOT_MEASURED)
     assert spoiled(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
     broke = {f"case-{i}": {"trajectory": 0.0} for i in range(20, 32)}
@@ -257,7 +248,10 @@ def slow(crashing: int, failing: Collection[str] = ()) -> list[Trial]:
 def test_beside_a_limit_that_fails_anyway_unconfirmed_failures_are_no_regression(more: list[Trial]) -> None:
     more = [replace(t, scores={**t.scores, "latency": score(1.0)}) if t.answered else t for t in more]
     result = judge(SUITE, [TRAJECTORY, LIMITED], [*slow(6), *more], TIMED)
-    assert (result.verdict, result.cause) == (Verdict.BELOW_THRESHOLD, CriterionFails("latency"))
+    assert (result.verdict, result.cause) == (
+        Verdict.BELOW_THRESHOLD,
+        Finding.of("criterion_fails", criterion="latency"),
+    )
 
 
 @pytest.mark.parametrize("more", [[], probes(False)])
@@ -278,7 +272,7 @@ def test_where_a_threshold_is_missed_without_the_failures_nothing_is_said_of_the
         result = judge(SUITE, [replace(held, ratchet=False)], trials, before)
         assert result.verdict is Verdict.BELOW_THRESHOLD
         assert result.cases[0].status is (CaseStatus.NEW if before else CaseStatus.FAILED)
-        assert result.cause == CriterionFails("trajectory")
+        assert result.cause == Finding.of("criterion_fails", criterion="trajectory")
 
 
 def test_a_threshold_that_unconfirmed_failures_miss_is_accepted_by_nobody_unseen() -> None:
@@ -302,8 +296,8 @@ def test_beside_a_limit_failures_that_are_confirmed_are_a_regression() -> None:
 def test_a_block_of_failures_alone_that_were_not_confirmed_is_an_error() -> None:
     result = judge(SUITE, [TRAJECTORY], [*slow(2), *RERUN], TIMED)
     assert result.verdict is Verdict.ERROR
-    assert isinstance(result.cause, CouldNotMeasure)
-    assert result.cause.problem == FailuresNotConfirmed(22, NothingRerun())
+    assert result.cause.kind == "could_not_measure"
+    assert result.cause["problem"] == Finding.of("failures_not_confirmed", failed=22, why=Finding.of("nothing_rerun"))
 
 
 def test_recordings_are_judged_without_a_confirmation() -> None:
@@ -315,7 +309,7 @@ def test_failures_while_answers_slow_down_prove_nothing() -> None:
     slow = [replace(t, duration=9.0) if t.answered else t for t in probes(True)]
     usual = [replace(t, duration=2.0) for t in BASELINE]
     result = judge(SUITE, [TRAJECTORY], [*DOWN, *slow], usual)
-    assert (result.verdict, why_unmeasured(result)) == (Verdict.ERROR, SlowedDown(9.0, 2.0))
+    assert (result.verdict, why_unmeasured(result)) == (Verdict.ERROR, Finding.of("slowed_down", now=9.0, before=2.0))
 
 
 def test_a_block_that_needs_no_failure_is_not_held_up() -> None:
@@ -341,20 +335,23 @@ def test_a_broken_case_is_proven_by_its_answers_where_trials_crashed_too(crash: 
                 else:
                     trials.append(trial(case_id, number, **where, trajectory=float(case_id != "case-00")))
     assert isinstance(step, SuiteResult)
-    assert isinstance(step.cause, CasesBroke)
-    assert (step.verdict, step.cause.cases) == (Verdict.REGRESSED, ("case-00",))
+    assert step.cause.kind == "cases_broke"
+    assert (step.verdict, step.cause["cases"]) == (Verdict.REGRESSED, ("case-00",))
 
 
 def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
     trials = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
-    assert (result.verdict, result.cause) == (Verdict.ERROR, CouldNotMeasure(UnexplainedFailures(1)))
+    assert (result.verdict, result.cause) == (
+        Verdict.ERROR,
+        Finding.of("could_not_measure", problem=Finding.of("unexplained_failures", cases=1)),
+    )
     assert result.crashes is not None
     assert result.crashes.unexplained == ("case-00",)
     answers = [trial("case-00", n, round=2, tag="confirm", trajectory=1.0) for n in range(2, 8)]
     cleared = judge(SUITE, [TRAJECTORY], [*trials, *answers], BASELINE)
     assert cleared.verdict is Verdict.PASS
-    assert AgentFailures() in cleared.warnings
+    assert Finding.of("agent_failures") in cleared.warnings
     crashes = cleared.crashes
     assert crashes is not None and (crashes.baseline_failed, crashes.baseline_trials) == (0, 5)
     assert (crashes.cases, crashes.failed, crashes.trials) == (("case-00",), 1, 7)
@@ -373,14 +370,18 @@ def test_an_outage_is_an_error_and_no_regression() -> None:
     trials = [failed_trial(case.id) for case in SUITE[:25]] + once(SUITE[25:], trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert result.verdict is Verdict.ERROR
-    assert isinstance(result.cause, CouldNotMeasure)
-    assert isinstance(result.cause.problem, Outage)
-    assert (result.cause.problem.cases, result.cause.problem.of, result.cause.problem.compared) == (25, 40, True)
+    assert result.cause.kind == "could_not_measure"
+    assert result.cause["problem"].kind == "outage"
+    assert (result.cause["problem"]["cases"], result.cause["problem"]["of"], result.cause["problem"]["compared"]) == (
+        25,
+        40,
+        True,
+    )
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
     error = trials[0].error
     assert error is not None
-    assert FailuresExcused(25, 40, f"timeout: {error.message}") in result.warnings
-    assert not any(isinstance(one, TrialsLost) for one in result.warnings), "no infrastructure failed"
+    assert Finding.of("failures_excused", failed=25, of=40, error=f"timeout: {error.message}") in result.warnings
+    assert not any(one.kind == "trials_lost" for one in result.warnings), "no infrastructure failed"
     assert result.errors == 0
 
 
@@ -391,7 +392,7 @@ def test_what_fails_each_in_its_own_way_is_no_outage() -> None:
         for n, case in enumerate(SUITE[:25])
     ]
     trials += once(SUITE[25:], trajectory=1.0)
-    assert why_unmeasured(judge(SUITE, [TRAJECTORY], trials, BASELINE)) == NothingRerun()
+    assert why_unmeasured(judge(SUITE, [TRAJECTORY], trials, BASELINE)) == Finding.of("nothing_rerun")
     confirmed = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=Settings(confirm_after=None))
     assert confirmed.verdict is Verdict.REGRESSED
 
@@ -400,10 +401,14 @@ def test_without_a_baseline_an_outage_is_every_case() -> None:
     held = replace(TRAJECTORY, threshold=0.5)
     result = judge(SUITE, [held], [failed_trial(case.id) for case in SUITE])
     assert result.verdict is Verdict.ERROR
-    assert isinstance(result.cause, CouldNotMeasure) and isinstance(result.cause.problem, Outage)
-    assert (result.cause.problem.cases, result.cause.problem.of, result.cause.problem.compared) == (40, 40, False)
+    assert result.cause.kind == "could_not_measure" and result.cause["problem"].kind == "outage"
+    assert (result.cause["problem"]["cases"], result.cause["problem"]["of"], result.cause["problem"]["compared"]) == (
+        40,
+        40,
+        False,
+    )
     but_one = [*(failed_trial(case.id) for case in SUITE[1:]), trial("case-00", trajectory=1.0)]
-    assert why_unmeasured(judge(SUITE, [held], but_one)) == NothingRerun()
+    assert why_unmeasured(judge(SUITE, [held], but_one)) == Finding.of("nothing_rerun")
     confirmed = judge(SUITE, [held], but_one, settings=Settings(confirm_after=None))
     assert confirmed.verdict is Verdict.BELOW_THRESHOLD
 
@@ -415,7 +420,7 @@ def test_a_failure_counts_as_a_miss_without_a_baseline() -> None:
         result = judge(SUITE, [held], trials, settings=Settings(confirm_after=None))
         assert result.verdict is verdict, threshold
         [row] = [row for row in result.criteria if row.criterion.name == "trajectory"]
-        assert row.findings[0].mean.value == pytest.approx(39 / 40)  # type: ignore[union-attr]
+        assert row.findings[0]["mean"].value == pytest.approx(39 / 40)  # type: ignore[union-attr]
 
 
 def test_a_case_that_no_side_answers_is_compared_as_failed_on_both() -> None:
@@ -443,8 +448,8 @@ def test_a_threshold_counts_a_failed_trial_as_the_worst_score() -> None:
     result = judge(SUITE, [held], [*answered, *fallen], settings=Settings(confirm_after=None))
     assert result.verdict is Verdict.BELOW_THRESHOLD, "0.7 over what answered, 0.525 with what did not"
     [found] = findings(result, "trajectory")
-    assert found.mean.value == pytest.approx(0.525)
-    assert (found.mean.failed, found.mean.failed_as) == (20, 0.0)
+    assert found["mean"].value == pytest.approx(0.525)
+    assert (found["mean"].failed, found["mean"].failed_as) == (20, 0.0)
 
 
 def test_what_a_hard_rule_found_before_a_crash_stands() -> None:
@@ -461,7 +466,10 @@ def test_a_pass_holds_with_what_is_unmeasured_counted_as_failed() -> None:
     lost = {f"case-{i:02d}" for i in range(8)}
     many = [lost_trial(t.case_id, 2) if t.number == 2 and t.case_id in lost else t for t in twice]
     result = judge(SUITE, [TRAJECTORY], many, BASELINE, settings=settings)
-    assert (result.verdict, result.cause) == (Verdict.ERROR, CouldNotMeasure(LostDecide(8)))
+    assert (result.verdict, result.cause) == (
+        Verdict.ERROR,
+        Finding.of("could_not_measure", problem=Finding.of("lost_decide", trials=8)),
+    )
 
 
 def refused(trials: list[Trial], n: int) -> list[Trial]:
@@ -478,7 +486,10 @@ def test_a_pass_holds_with_what_no_judge_would_score_counted_as_failed() -> None
     twice, settings = stored(SUITE, 2, trajectory=1.0), Settings(exact_epochs=2)
     assert judge(SUITE, [TRAJECTORY], refused(twice, 1), BASELINE, settings=settings).verdict is Verdict.PASS
     result = judge(SUITE, [TRAJECTORY], refused(twice, 8), BASELINE, settings=settings)
-    assert (result.verdict, result.cause) == (Verdict.ERROR, CouldNotMeasure(LostDecide(0, 8)))
+    assert (result.verdict, result.cause) == (
+        Verdict.ERROR,
+        Finding.of("could_not_measure", problem=Finding.of("lost_decide", trials=0, unscored=8)),
+    )
     reported = replace(TRAJECTORY, blocking=False)
     assert judge(SUITE, [reported], refused(twice, 8), BASELINE, settings=settings).verdict is Verdict.PASS
 
@@ -493,4 +504,4 @@ def test_repeated_attempts_are_shown() -> None:
     trials = [replace(t, attempts=3) if t.case_id == "case-00" else t for t in once(SUITE, trajectory=1.0)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert result.retried == 2
-    assert AttemptsRepeated(2) in result.warnings
+    assert Finding.of("attempts_repeated", attempts=2) in result.warnings

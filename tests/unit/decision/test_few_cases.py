@@ -13,7 +13,7 @@ from gate.decision.comparison import Comparison
 from gate.decision.problems import collapsed
 from gate.errors import ExitCode
 from gate.model import Case, Criterion, Direction, Scale, Side, Verdict
-from gate.model.facts import Collapsed, CouldNotMeasure
+from gate.model.finding import Finding
 
 from .records import TRAJECTORY, cases, follow, judge, stored, trial
 
@@ -84,11 +84,17 @@ def test_a_collapse_that_nothing_proves_is_an_error(n: int) -> None:
     held = replace(TRAJECTORY, pass_threshold=None)
     for criterion, before in ((TRAJECTORY, 1.0), (held, 0.5)):
         result = judge(suite, [criterion], now, stored(suite, 1, trajectory=before))
-        assert (result.verdict, result.cause) == (Verdict.ERROR, CouldNotMeasure(Collapsed("trajectory", n, n, False)))
+        assert (result.verdict, result.cause) == (
+            Verdict.ERROR,
+            Finding.of(
+                "could_not_measure",
+                problem=Finding.of("collapsed", criterion="trajectory", cases=n, trials=n, copies=False),
+            ),
+        )
         assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
 
-def collapse(criterion: Criterion, now: list[float], before: list[float]) -> Collapsed | None:
+def collapse(criterion: Criterion, now: list[float], before: list[float]) -> Finding | None:
     """Return what is found of one case with these values on both sides."""
     sides = [tuple(trial("c", n, **{criterion.name: v}) for n, v in enumerate(values, 1)) for values in (now, before)]
     return collapsed(Comparison((Case("c", ()),), (criterion,), sides[0], sides[1], Settings()))
@@ -118,7 +124,9 @@ def test_what_is_a_collapse(options: dict[str, object], now: list[float], before
     """Every value at the worst end of its scale, and the base's not so by chance."""
     criterion = replace(TRAJECTORY, **{"pass_threshold": None, **options})
     seen = collapse(criterion, now, before)
-    assert seen == (Collapsed("trajectory", 1, len(now), False) if found else None)
+    assert seen == (
+        Finding.of("collapsed", criterion="trajectory", cases=1, trials=len(now), copies=False) if found else None
+    )
 
 
 MANY = pytest.mark.slow

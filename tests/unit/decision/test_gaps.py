@@ -12,12 +12,12 @@ from gate.decision.cases import edited_and_missing, too_many_gone
 from gate.decision.comparison import Comparison, Incomparable
 from gate.errors import ExitCode
 from gate.model import Criterion, Direction, Scale, Trial, Verdict
-from gate.model.facts import EditedCasesMiss, Incomplete, NothingPaired, TooManyCasesGone
+from gate.model.finding import Finding
 
 from .records import FORBIDDEN, RESPONSE, TRAJECTORY, cases, judge, once, stored, trial
 
 
-def gone(removed: int, of: int, *, failing: int = 0, quarantined: int = 0) -> TooManyCasesGone | None:
+def gone(removed: int, of: int, *, failing: int = 0, quarantined: int = 0) -> Finding | None:
     """Return what is found if the last of so many cases are removed; some of these failed, or are in quarantine."""
     suite = cases(of)
     left, lost = suite[: of - removed], suite[of - removed :]
@@ -37,17 +37,17 @@ def test_at_least_two_and_more_than_a_tenth_of_the_cases_that_passed_are_too_man
 ) -> None:
     found = gone(removed, of)
     names = tuple(case.id for case in cases(of)[of - removed :])
-    assert found == (TooManyCasesGone(names, of) if many else None)
+    assert found == (Finding.of("too_many_cases_gone", cases=names, of=of) if many else None)
 
 
 def test_cases_that_failed_at_the_base_are_owed_to_nobody() -> None:
     assert gone(6, 20, failing=6) is None
     found = gone(6, 20, failing=3)
-    assert found is not None and (len(found.cases), found.of) == (3, 17)
+    assert found is not None and (len(found["cases"]), found["of"]) == (3, 17)
 
 
 def test_cases_in_quarantine_are_aside() -> None:
-    assert gone(3, 20, quarantined=1) == TooManyCasesGone(("case-18", "case-19"), 19)
+    assert gone(3, 20, quarantined=1) == Finding.of("too_many_cases_gone", cases=("case-18", "case-19"), of=19)
     assert gone(3, 20, quarantined=2) is None
 
 
@@ -55,7 +55,7 @@ def test_half_of_the_suite_removed_is_not_compared_until_somebody_accepts_it() -
     suite = cases(20)
     result = judge(suite[:10], [TRAJECTORY], once(suite[:10], trajectory=1.0), stored(suite, trajectory=1.0))
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.NOT_COMPARED, ExitCode.FAILED)
-    assert isinstance(result.cause, Incomplete)
+    assert result.cause.kind == "incomplete"
     assert (result.is_acceptable, result.if_accepted) == (True, Verdict.PASS)
 
 
@@ -63,7 +63,10 @@ def test_a_suite_of_which_no_case_is_the_bases_compares_nothing() -> None:
     suite = cases(4)
     before = stored([replace(case, id=f"old-{case.id}") for case in suite], trajectory=0.0)
     result = judge(suite, [replace(TRAJECTORY, threshold=0.5)], once(suite, trajectory=1.0), before)
-    assert (result.verdict, result.cause) == (Verdict.NOT_COMPARED, Incomplete((NothingPaired(4),)))
+    assert (result.verdict, result.cause) == (
+        Verdict.NOT_COMPARED,
+        Finding.of("incomplete", gaps=(Finding.of("nothing_paired", cases=4),)),
+    )
 
 
 def test_hard_rules_alone_are_no_statistics_and_leave_nothing_uncompared() -> None:
@@ -80,7 +83,7 @@ def test_hard_rules_alone_are_no_statistics_and_leave_nothing_uncompared() -> No
 
 def missing(
     sides: Sequence[tuple[list[float], list[float]]], criterion: Criterion = TRAJECTORY, **settings: object
-) -> EditedCasesMiss | None:
+) -> Finding | None:
     """Return what is found of edited cases with these values now and at the base."""
     suite = cases(len(sides))
     name = criterion.name
@@ -112,18 +115,18 @@ def missing(
 def test_an_edited_case_misses_if_most_of_its_trials_do_and_most_passed_before(
     now: list[float], before: list[float], *, misses: bool
 ) -> None:
-    assert missing([(now, before)]) == (EditedCasesMiss(("case-00",)) if misses else None)
+    assert missing([(now, before)]) == (Finding.of("edited_cases_miss", cases=("case-00",)) if misses else None)
 
 
 def test_only_those_that_fell_are_named() -> None:
     found = missing([([1.0], [1.0]), ([0.0], [1.0]), ([0.0], [0.0])])
-    assert found == EditedCasesMiss(("case-01",))
+    assert found == Finding.of("edited_cases_miss", cases=("case-01",))
 
 
 def test_many_edited_cases_that_each_fell_a_little_are_named_together() -> None:
     """Two thirds of the trials of each still pass: that twenty fell so is no chance."""
     found = missing([([1.0, 1.0, 0.0], [1.0] * 5)] * 20)
-    assert found is not None and len(found.cases) == 20
+    assert found is not None and len(found["cases"]) == 20
     assert missing([([1.0, 1.0, 0.0], [1.0] * 5)]) is None
 
 
@@ -149,5 +152,7 @@ def test_the_failing_cases_get_a_space_in_their_input(value: float) -> None:
         assert result.verdict is Verdict.PASS
     else:
         assert result.verdict is Verdict.NOT_COMPARED
-        assert result.cause == Incomplete((EditedCasesMiss(("case-00", "case-01")),))
+        assert result.cause == Finding.of(
+            "incomplete", gaps=(Finding.of("edited_cases_miss", cases=("case-00", "case-01")),)
+        )
         assert result.if_accepted is Verdict.PASS

@@ -33,54 +33,7 @@ from gate.model import (
     Turn,
     Verdict,
 )
-from gate.model.facts import (
-    AllQuarantined,
-    CaseMostlyLost,
-    CaseNotRecorded,
-    CasesBroke,
-    CasesNotMeasured,
-    CouldNotMeasure,
-    CriteriaNotCompared,
-    CriterionApart,
-    CriterionFails,
-    CriterionNotMeasured,
-    CutShort,
-    EditedCases,
-    EditedCasesMiss,
-    FewCases,
-    Incomplete,
-    LostDecide,
-    NewCases,
-    NothingDecides,
-    NothingPasses,
-    NoWorse,
-    QuietRise,
-    RemovedCases,
-    RepeatsAlike,
-    ScoresUnmeasured,
-    ThresholdsHold,
-    TooManyErrors,
-    Uncompared,
-)
-from gate.model.findings import (
-    AppliesToNone,
-    CasesGone,
-    CasesNotScored,
-    CaseTally,
-    ComparedWithout,
-    HardFailure,
-    HeldMean,
-    LossNotExcluded,
-    MeanExcused,
-    MeanMisses,
-    NothingHeld,
-    QuantileExcused,
-    QuantileRisen,
-    ScorerChanged,
-    ScoresLost,
-    TrialBeyond,
-    TrialExcused,
-)
+from gate.model.finding import CaseTally, Finding, HeldMean, Uncompared
 from tests.properties import examples
 
 from .records import (
@@ -132,7 +85,7 @@ def test_a_whole_run_tells_its_story() -> None:
     result, trials = follow(SUITE, [TRAJECTORY], lambda c, _s: {"trajectory": float(c not in down)}, BASELINE)
     assert result.verdict is Verdict.REGRESSED
     moved = tuple(CaseTally(one, 0, 7, 5, 5) for one in ("case-03", "case-11"))
-    assert result.cause == CasesBroke(("case-03", "case-11"), moved, 40)
+    assert result.cause == Finding.of("cases_broke", cases=("case-03", "case-11"), moved=moved, of=40)
     assert {c.id for c in result.cases if c.status is CaseStatus.BROKEN} == down
     assert result.agent_runs == len(trials) < 80
     course, outcome = result.course, result.outcome
@@ -146,7 +99,7 @@ def test_a_whole_run_tells_its_story() -> None:
 def test_an_unchanged_suite_passes_after_one_trial() -> None:
     result, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, BASELINE)
     assert (result.verdict, len(trials)) == (Verdict.PASS, 40)
-    assert isinstance(result.cause, NoWorse) and result.cause.cases == 40
+    assert result.cause.kind == "no_worse" and result.cause["cases"] == 40
     assert result.outcome.stage == Stage(StageKind.CERTIFIED, 1)
     assert 0 < result.criteria[0].spent < 1
 
@@ -215,12 +168,15 @@ def test_without_a_baseline_thresholds_decide_alone() -> None:
     criterion = replace(TRAJECTORY, threshold=0.8)
     good, trials = follow(SUITE, [criterion], lambda _c, _s: {"trajectory": 1.0})
     assert (good.verdict, len(trials)) == (Verdict.PASS, 40)
-    assert (good.cause, good.has_baseline) == (ThresholdsHold(40, 40, Uncompared()), False)
+    assert (good.cause, good.has_baseline) == (
+        Finding.of("thresholds_hold", checked=40, cases=40, uncompared=Uncompared()),
+        False,
+    )
     bad, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < "case-15")})
     assert (bad.verdict, len(trials)) == (Verdict.BELOW_THRESHOLD, 40)
     [found] = findings(bad, "trajectory")
-    assert isinstance(found, MeanMisses)
-    assert (found.mean, found.trials) == (HeldMean(0.375, 0.8, 40), 40)
+    assert found.kind == "mean_misses"
+    assert (found["mean"], found["trials"]) == (HeldMean(0.375, 0.8, 40), 40)
 
 
 @pytest.mark.parametrize(
@@ -240,20 +196,22 @@ def test_a_close_mean_is_sampled_on_and_then_decides(passing: int, verdict: Verd
 def test_nothing_to_compare_with_is_said() -> None:
     result = judge(SUITE, [TRAJECTORY], once(SUITE, {"case-00": {"trajectory": 0.0}}, trajectory=1.0))
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.cause == NothingDecides()
-    assert findings(result, "trajectory") == [NothingHeld()]
+    assert result.cause == Finding.of("nothing_decides")
+    assert findings(result, "trajectory") == [Finding.of("nothing_held")]
     assert not any(found.checked for found in result.criteria)
 
 
 def test_without_a_baseline_a_suite_in_which_no_trial_passes_is_below_its_threshold() -> None:
     """An imported check without a threshold of its own is no way round: nothing passes, and that is red."""
     result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0))
-    assert (result.verdict, result.cause) == (Verdict.BELOW_THRESHOLD, NothingPasses(40))
+    assert (result.verdict, result.cause) == (Verdict.BELOW_THRESHOLD, Finding.of("nothing_passes", trials=40))
     assert exit_code([result], Settings()) is ExitCode.FAILED
     assert (
         judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0), stored(SUITE, trajectory=0.0)).verdict is Verdict.PASS
     )
-    assert judge(SUITE, [replace(TRAJECTORY, blocking=False)], once(SUITE, trajectory=0.0)).cause == NothingDecides()
+    assert judge(SUITE, [replace(TRAJECTORY, blocking=False)], once(SUITE, trajectory=0.0)).cause == Finding.of(
+        "nothing_decides"
+    )
 
 
 # --- metric 0 -------------------------------------------------------------------------------------
@@ -314,8 +272,10 @@ def test_one_forbidden_call_fails_at_once_and_is_never_rerun() -> None:
         SUITE, [FORBIDDEN, TRAJECTORY], trials, stored(SUITE, trajectory=1.0, forbidden_tools=1.0), can_run=True
     )
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert result.cause == CriterionFails("forbidden_tools")
-    assert findings(result, "forbidden_tools") == [HardFailure("case-09", 0, "scored 0.0")]
+    assert result.cause == Finding.of("criterion_fails", criterion="forbidden_tools")
+    assert findings(result, "forbidden_tools") == [
+        Finding.of("hard_failure", case_id="case-09", more=0, reason="scored 0.0")
+    ]
     assert status(result, "case-09") is CaseStatus.FAILED
     assert by_name(result)["trajectory"] is not Verdict.NOT_MEASURED
     assert exit_code([result], Settings()) is ExitCode.FAILED
@@ -346,8 +306,10 @@ def test_a_case_whose_score_never_came_is_not_measured() -> None:
     trials = once(SUITE, {"case-04": {"trajectory": "judge timed out"}}, trajectory=1.0)
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
     assert result.verdict is Verdict.ERROR
-    assert result.cause == CriterionNotMeasured("trajectory")
-    assert findings(result, "trajectory") == [CasesNotScored("case-04", 1, 40, "judge timed out")]
+    assert result.cause == Finding.of("criterion_not_measured", criterion="trajectory")
+    assert findings(result, "trajectory") == [
+        Finding.of("cases_not_scored", case_id="case-04", cases=1, of=40, error="judge timed out")
+    ]
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
 
@@ -356,7 +318,7 @@ def test_a_score_that_came_in_another_trial_is_enough() -> None:
     trials += [trial(c.id, 2, round=2, trajectory=1.0) for c in SUITE]
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0] == ScoresUnmeasured("trajectory", 1, 80)
+    assert result.warnings[0] == Finding.of("scores_unmeasured", criterion="trajectory", lost=1, of=80)
     assert next(r for r in result.criteria if r.criterion.name == "trajectory").not_measured == 1
 
 
@@ -365,8 +327,8 @@ def test_a_criterion_of_which_too_many_scores_are_lost_is_not_measured() -> None
     trials = [trial(c.id, n, trajectory=1.0, cost=0.1 if n == 1 else "no cost") for c in SUITE for n in (1, 2, 3)]
     cost = replace(LATENCY, name="cost", limit=1.0)
     result = judge(SUITE, [TRAJECTORY, cost], trials)
-    assert (result.verdict, result.cause) == (Verdict.ERROR, CriterionNotMeasured("cost"))
-    assert findings(result, "cost") == [ScoresLost(80, 120, 0.1, "no cost")]
+    assert (result.verdict, result.cause) == (Verdict.ERROR, Finding.of("criterion_not_measured", criterion="cost"))
+    assert findings(result, "cost") == [Finding.of("scores_lost", lost=80, of=120, most=0.1, error="no cost")]
     assert judge(SUITE, [TRAJECTORY, cost], trials, settings=Settings(max_error_rate=0.7)).verdict is Verdict.PASS
     mute = [trial(c.id, n, trajectory=1.0, cost=0.1 if n == 1 else None) for c in SUITE for n in (1, 2, 3)]
     assert judge(SUITE, [TRAJECTORY, cost], mute).verdict is Verdict.PASS, "what does not apply is no loss"
@@ -379,7 +341,7 @@ def test_a_criterion_that_is_not_in_the_record_is_not_measured() -> None:
 def test_a_criterion_that_applies_to_no_case_is_never_green() -> None:
     result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=None))
     assert result.verdict is Verdict.ERROR
-    assert findings(result, "trajectory") == [AppliesToNone()]
+    assert findings(result, "trajectory") == [Finding.of("applies_to_none")]
 
 
 def test_pairs_without_a_measured_pass_are_never_a_pass() -> None:
@@ -390,7 +352,10 @@ def test_pairs_without_a_measured_pass_are_never_a_pass() -> None:
     before = stored(SUITE, trajectory=1.0, response=0.9)
     assert judge(SUITE, criteria, both, before).verdict is Verdict.ERROR
     result = judge(SUITE, criteria, both, before, settings=Settings(max_error_rate=0.5))
-    assert (result.verdict, result.cause) == (Verdict.ERROR, CouldNotMeasure(LostDecide(0, 80)))
+    assert (result.verdict, result.cause) == (
+        Verdict.ERROR,
+        Finding.of("could_not_measure", problem=Finding.of("lost_decide", trials=0, unscored=80)),
+    )
     assert result.criteria[0].verdict is Verdict.INCONCLUSIVE
 
 
@@ -418,7 +383,9 @@ def test_too_many_infrastructure_errors_are_an_error_not_a_regression() -> None:
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
     error = "unreachable: 127.0.0.1:80: Connection refused"
-    assert result.cause == CouldNotMeasure(TooManyErrors(0.15, 0.1, error))
+    assert result.cause == Finding.of(
+        "could_not_measure", problem=Finding.of("too_many_errors", share=0.15, most=0.1, error=error)
+    )
     assert (result.errors, status(result, "case-00")) == (6, CaseStatus.ERROR)
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
@@ -428,7 +395,9 @@ def test_a_case_without_one_measured_trial_is_an_error_within_the_limit_too() ->
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     error = "unreachable: 127.0.0.1:80: Connection refused"
     assert result.verdict is Verdict.ERROR
-    assert result.cause == CouldNotMeasure(CasesNotMeasured(("case-00",), 40, error))
+    assert result.cause == Finding.of(
+        "could_not_measure", problem=Finding.of("cases_not_measured", cases=("case-00",), of=40, error=error)
+    )
     assert result.cases[0].reasons == (error,)
 
 
@@ -460,8 +429,8 @@ def test_a_case_that_is_lost_each_time_is_run_again_twice_and_no_more() -> None:
     trials.append(lost_trial("case-00", 3, again=True))
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
-    assert isinstance(result.cause, CouldNotMeasure)
-    assert isinstance(result.cause.problem, CasesNotMeasured) and result.cause.problem.cases == ("case-00",)
+    assert result.cause.kind == "could_not_measure"
+    assert result.cause["problem"].kind == "cases_not_measured" and result.cause["problem"]["cases"] == ("case-00",)
 
 
 def test_a_trial_that_asked_what_is_not_recorded_is_made_up_for_by_no_other() -> None:
@@ -474,7 +443,7 @@ def test_a_trial_that_asked_what_is_not_recorded_is_made_up_for_by_no_other() ->
     again = trial("case-00", 2, again=True, trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], [refused, *once(SUITE[1:], trajectory=1.0), again], BASELINE)
     assert result.verdict is Verdict.ERROR
-    assert isinstance(result.cause, CouldNotMeasure) and isinstance(result.cause.problem, CaseNotRecorded)
+    assert result.cause.kind == "could_not_measure" and result.cause["problem"].kind == "case_not_recorded"
     lost = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0), again]
     assert judge(SUITE, [TRAJECTORY], lost, BASELINE).verdict is Verdict.PASS
 
@@ -501,8 +470,12 @@ def test_a_case_most_of_whose_trials_crash_is_an_error_however_few_they_are() ->
     settings = Settings(exact_epochs=5)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
     assert result.verdict is Verdict.ERROR
-    assert isinstance(result.cause, CouldNotMeasure) and isinstance(result.cause.problem, CaseMostlyLost)
-    assert (result.cause.problem.case_id, result.cause.problem.lost, result.cause.problem.trials) == ("case-03", 3, 5)
+    assert result.cause.kind == "could_not_measure" and result.cause["problem"].kind == "case_mostly_lost"
+    assert (result.cause["problem"]["case_id"], result.cause["problem"]["lost"], result.cause["problem"]["trials"]) == (
+        "case-03",
+        3,
+        5,
+    )
     trials[17] = trial("case-03", 3, trajectory=1.0)
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings).verdict is Verdict.PASS
 
@@ -515,7 +488,7 @@ def test_a_run_that_was_stopped_before_its_first_decision_is_an_error(baseline: 
         SUITE, [held], two, baseline, settings=Settings(exact_epochs=5), can_run=True, stopped="the budget is spent"
     )
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.ERROR, ExitCode.NOT_MEASURED)
-    assert result.cause == CutShort("the budget is spent", 2, 5)
+    assert result.cause == Finding.of("cut_short", why="the budget is spent", epochs=2, wanted=5)
     whole = judge(SUITE, [held], two, baseline, settings=Settings(exact_epochs=2), stopped="the budget is spent")
     assert whole.verdict is Verdict.PASS
     down = [trial(c.id, n, trajectory=0.0) for c in SUITE for n in (1, 2)]
@@ -543,7 +516,7 @@ def test_ratchet_does_not_block_what_was_below_before() -> None:
     before, now = stored(SUITE, response=0.5), once(SUITE, response=0.5)
     result = judge(SUITE, [criterion], now, before)
     assert result.verdict is Verdict.PASS
-    assert any(isinstance(found, MeanExcused) for found in findings(result, "response"))
+    assert any(found.kind == "mean_excused" for found in findings(result, "response"))
     assert judge(SUITE, [replace(criterion, ratchet=False)], now, before).verdict is Verdict.BELOW_THRESHOLD
 
 
@@ -565,11 +538,14 @@ def test_a_narrow_miss_is_a_miss_with_the_error_of_its_mean() -> None:
     criterion = replace(TRAJECTORY, threshold=0.99)
     one = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
     result = judge(SUITE, [criterion], one)
-    assert (result.verdict, result.cause) == (Verdict.BELOW_THRESHOLD, CriterionFails("trajectory"))
+    assert (result.verdict, result.cause) == (
+        Verdict.BELOW_THRESHOLD,
+        Finding.of("criterion_fails", criterion="trajectory"),
+    )
     [found] = findings(result, "trajectory")
-    assert isinstance(found, MeanMisses)
-    assert (found.mean, found.trials, found.base_cases) == (HeldMean(0.975, 0.99, 40), 40, False)
-    assert found.error == pytest.approx((40 / 39 * 0.975 * 0.025 / 40) ** 0.5)
+    assert found.kind == "mean_misses"
+    assert (found["mean"], found["trials"], found["base_cases"]) == (HeldMean(0.975, 0.99, 40), 40, False)
+    assert found["error"] == pytest.approx((40 / 39 * 0.975 * 0.025 / 40) ** 0.5)
 
 
 def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
@@ -577,8 +553,10 @@ def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     trials = once(SUITE, {"case-03": {"latency": 2.5}}, latency=1.0)
     result = judge(SUITE, [criterion], trials)
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert (result.cause, result.has_baseline) == (CriterionFails("latency"), False)
-    assert findings(result, "latency") == [TrialBeyond("case-03", 2.5, 2.0, 1)]
+    assert (result.cause, result.has_baseline) == (Finding.of("criterion_fails", criterion="latency"), False)
+    assert findings(result, "latency") == [
+        Finding.of("trial_beyond", case_id="case-03", value=2.5, limit=2.0, trials=1)
+    ]
     before = stored(SUITE, latency=1.0)
     assert judge(SUITE, [criterion], trials, before).verdict is Verdict.BELOW_THRESHOLD
     before[0] = trial("case-00", 1, latency=3.0)
@@ -586,7 +564,7 @@ def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     before[15] = trial("case-03", 1, latency=2.4)
     result = judge(SUITE, [criterion], trials, before)
     assert result.verdict is Verdict.PASS
-    assert TrialExcused("case-03", 2.5, 2.0) in findings(result, "latency")
+    assert Finding.of("trial_excused", case_id="case-03", value=2.5, limit=2.0) in findings(result, "latency")
     before[15] = trial("case-03", 1, latency=2.1)
     assert judge(SUITE, [replace(criterion, margin=0.1)], trials, before).verdict is Verdict.BELOW_THRESHOLD
 
@@ -608,10 +586,10 @@ def test_a_quantile_above_its_limit_is_excused_within_the_margin_of_the_baseline
     before = stored(SUITE, latency=3.3)
     same = judge(SUITE, [criterion], once(SUITE, latency=3.5), before)
     assert same.verdict is Verdict.PASS
-    assert QuantileExcused(0.95, 3.5, 3.0) in findings(same, "latency")
+    assert Finding.of("quantile_excused", q=0.95, value=3.5, limit=3.0) in findings(same, "latency")
     worse = judge(SUITE, [criterion], once(SUITE, latency=330.0), before)
     assert worse.verdict is Verdict.BELOW_THRESHOLD
-    assert findings(worse, "latency") == [QuantileRisen(0.95, 330.0, 3.0, 3.3)]
+    assert findings(worse, "latency") == [Finding.of("quantile_risen", q=0.95, value=330.0, limit=3.0, before=3.3)]
     new = [*SUITE, *(replace(c, id=f"new-{c.id}") for c in SUITE)]
     assert judge(new, [criterion], once(new, latency=3.5), before).verdict is Verdict.BELOW_THRESHOLD
 
@@ -639,7 +617,7 @@ def test_cost_and_latency_only_warn_unless_asked() -> None:
     now = once(SUITE, trajectory=1.0, latency=1.6)
     result = judge(SUITE, [TRAJECTORY, LATENCY], now, before)
     assert result.verdict is Verdict.PASS
-    assert result.warnings == (QuietRise("latency", pytest.approx(0.6)),)
+    assert result.warnings == (Finding.of("quiet_rise", criterion="latency", change=pytest.approx(0.6)),)
     assert (
         judge(SUITE, [TRAJECTORY, replace(LATENCY, blocks_regression=True)], now, before).verdict is Verdict.REGRESSED
     )
@@ -654,14 +632,14 @@ def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> Non
     now = once(suite, {"brand-new": {"trajectory": 0.0}, "case-01": {"trajectory": 0.0}}, trajectory=1.0)
     result = judge(suite, [TRAJECTORY], now, BASELINE, not_comparable=not_comparable)
     assert result.verdict is Verdict.NOT_COMPARED
-    assert result.cause == Incomplete((EditedCasesMiss(("case-01",)),))
+    assert result.cause == Finding.of("incomplete", gaps=(Finding.of("edited_cases_miss", cases=("case-01",)),))
     assert exit_code([result], Settings()) is ExitCode.FAILED
     fine = once(suite, {"brand-new": {"trajectory": 0.0}}, trajectory=1.0)
     assert judge(suite, [TRAJECTORY], fine, BASELINE, not_comparable=not_comparable).verdict is Verdict.PASS
     assert result.changes == (
-        NewCases(("brand-new",)),
-        EditedCases(("case-01",)),
-        RemovedCases(("case-00",)),
+        Finding.of("new_cases", cases=("brand-new",)),
+        Finding.of("edited_cases", cases=("case-01",)),
+        Finding.of("removed_cases", cases=("case-00",)),
     )
     assert [status(result, c) for c in ("brand-new", "case-01", "case-00")] == [
         CaseStatus.NEW,
@@ -689,12 +667,18 @@ def test_a_criterion_that_cannot_be_compared_leaves_the_others_compared() -> Non
     not_comparable = {(c.id, "response"): Incomparable.CHANGED for c in SUITE}
     before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
     result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
-    assert (result.verdict, result.cause) == (Verdict.NOT_COMPARED, Incomplete((CriteriaNotCompared(("response",)),)))
-    assert result.changes == (CriterionApart("response", ScorerChanged()),)
+    assert (result.verdict, result.cause) == (
+        Verdict.NOT_COMPARED,
+        Finding.of("incomplete", gaps=(Finding.of("criteria_not_compared", criteria=("response",)),)),
+    )
+    assert result.changes == (Finding.of("criterion_apart", criterion="response", why=Finding.of("scorer_changed")),)
     rate, trajectory, response = result.criteria
-    assert (rate.not_compared, rate.verdict) == (ComparedWithout(("response",)), Verdict.NOT_COMPARED)
+    assert (rate.not_compared, rate.verdict) == (
+        Finding.of("compared_without", criteria=("response",)),
+        Verdict.NOT_COMPARED,
+    )
     assert (trajectory.not_compared, trajectory.verdict) == (None, Verdict.PASS)
-    assert (response.not_compared, response.verdict) == (ScorerChanged(), Verdict.NOT_COMPARED)
+    assert (response.not_compared, response.verdict) == (Finding.of("scorer_changed"), Verdict.NOT_COMPARED)
     broken = once(SUITE, trajectory=0.0, response=0.1)
     assert judge(SUITE, criteria, broken, before, not_comparable=not_comparable).verdict is Verdict.REGRESSED
 
@@ -705,7 +689,7 @@ def test_a_criterion_that_warns_only_is_not_compared_and_the_suite_passes() -> N
     before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
     result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
     assert result.verdict is Verdict.PASS
-    assert result.criteria[2].not_compared == ScorerChanged()
+    assert result.criteria[2].not_compared == Finding.of("scorer_changed")
 
 
 @pytest.mark.parametrize("why", ["edited", "removed"])
@@ -724,7 +708,7 @@ def test_a_criterion_is_owed_though_the_cases_it_was_measured_on_are_a_tenth(why
         now = once(left, trajectory=1.0, response=0.1)
         result = judge(left, criteria, now, before, not_comparable=edits)
         assert result.verdict is verdict
-        assert result.criteria[2].not_compared == CasesGone(4)
+        assert result.criteria[2].not_compared == Finding.of("cases_gone", cases=4)
     kept = {pair: reason for pair, reason in edits.items() if pair[0] != SUITE[0].id}
     if kept:
         assert judge(left, criteria, now, before, not_comparable=kept).criteria[2].not_compared is None
@@ -746,7 +730,10 @@ def test_with_every_case_in_quarantine_nothing_is_measured_and_nothing_more_aske
     everything = Settings(quarantine={c.id: "known" for c in SUITE})
     result, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, before, everything)
     assert len(trials) == len(SUITE)
-    assert (result.verdict, result.cause) == (Verdict.ERROR, CouldNotMeasure(AllQuarantined()))
+    assert (result.verdict, result.cause) == (
+        Verdict.ERROR,
+        Finding.of("could_not_measure", problem=Finding.of("all_quarantined")),
+    )
 
 
 @pytest.mark.slow
@@ -804,15 +791,15 @@ def test_numbers_read_as_what_they_are() -> None:
     detectable = steady.outcome.evidence.metrics[PASS_RATE].detectable
     assert 0.1 < detectable < 0.3, "a spread of nothing in what was seen does not make every drop visible"
     [found] = findings(steady, "trajectory")
-    assert (found.change.value, found.change.cases) == (0.0, 40)
+    assert (found["change"].value, found["change"].cases) == (0.0, 40)
     many = cases(400)
     one = [trial(c.id, n, f=float((c.id, n) != ("case-07", 1))) for c in many for n in range(1, 31)]
     binary = Criterion("f", "f", Scale.BINARY, threshold=1.0)
     [found] = findings(judge(many, [binary], one, settings=Settings(exact_epochs=30)), "f")
-    assert isinstance(found, MeanMisses) and 0.9999 < found.mean.value < 1.0
+    assert found.kind == "mean_misses" and 0.9999 < found["mean"].value < 1.0
     below = Criterion("sentiment", "custom", Scale.COUNT, threshold=1.0)
     [found] = findings(judge(cases(1), [below], once(cases(1), sentiment=-1.5)), "sentiment")
-    assert found.mean == HeldMean(-1.5, 1.0, 1)
+    assert found["mean"] == HeldMean(-1.5, 1.0, 1)
 
 
 # --- cases and warnings ---------------------------------------------------------------------------
@@ -847,10 +834,10 @@ def test_few_cases_and_a_thin_baseline_are_said() -> None:
     suite = cases(4)
     result = judge(suite, [TRAJECTORY], once(suite, trajectory=1.0), stored(suite, 2, trajectory=1.0))
     few, thin = result.warnings
-    assert few == FewCases(4, blind=True)
-    assert (thin.cases, thin.wanted, thin.least, thin.typical) == (4, 5, 2, 2)
+    assert few == Finding.of("few_cases", cases=4, blind=True)
+    assert (thin["cases"], thin["wanted"], thin["least"], thin["typical"]) == (4, 5, 2, 2)
     five = judge(cases(5), [TRAJECTORY], once(cases(5), trajectory=1.0), stored(cases(5), 5, trajectory=1.0))
-    assert five.warnings == (FewCases(5, blind=False),)
+    assert five.warnings == (Finding.of("few_cases", cases=5, blind=False),)
 
 
 def test_a_baseline_is_as_thin_as_its_thinner_half() -> None:
@@ -858,10 +845,12 @@ def test_a_baseline_is_as_thin_as_its_thinner_half() -> None:
     before = [*stored(suite[:4], 2, trajectory=1.0), *stored(suite[4:], 3, trajectory=1.0)]
     result = judge(suite, [TRAJECTORY], once(suite, trajectory=1.0), before)
     thin = result.warnings[1]
-    assert (thin.cases, thin.least, thin.typical) == (8, 2, 2)
+    assert (thin["cases"], thin["least"], thin["typical"]) == (8, 2, 2)
     before = [*stored(suite[:2], 1, trajectory=1.0), *stored(suite[2:], 5, trajectory=1.0)]
     thin = judge(suite, [TRAJECTORY], once(suite, trajectory=1.0), before).warnings[1]
-    assert (thin.cases, thin.typical, thin.blind) == (2, 5, True), "with one stored trial a break is not proven"
+    assert (thin["cases"], thin["typical"], thin["blind"]) == (2, 5, True), (
+        "with one stored trial a break is not proven"
+    )
 
 
 def test_repeats_that_never_differ_are_suspected_of_a_cache() -> None:
@@ -875,11 +864,11 @@ def test_repeats_that_never_differ_are_suspected_of_a_cache() -> None:
         ]
 
     slow = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 2.1))
-    assert slow.warnings[-1] == RepeatsAlike(cached=False)
+    assert slow.warnings[-1] == Finding.of("repeats_alike", cached=False)
     fast = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 0.01))
-    assert fast.warnings[-1] == RepeatsAlike(cached=True)
+    assert fast.warnings[-1] == Finding.of("repeats_alike", cached=True)
     quick = judge(suite, [TRAJECTORY], said(1, 0.04) + said(2, 0.001))
-    assert quick.warnings[-1] == RepeatsAlike(cached=False), "noise of a clock, not a cache"
+    assert quick.warnings[-1] == Finding.of("repeats_alike", cached=False), "noise of a clock, not a cache"
     assert not judge(suite, [TRAJECTORY], said(1, 2.0)).warnings
 
 
@@ -941,7 +930,7 @@ def test_what_no_proof_names_has_a_tick_only_where_its_loss_is_bounded() -> None
     rows = {row.criterion.name: row for row in result.criteria}
     assert result.verdict is Verdict.REGRESSED
     assert rows["response"].verdict is Verdict.INCONCLUSIVE
-    assert isinstance(rows["response"].findings[-1], LossNotExcluded)
+    assert rows["response"].findings[-1].kind == "loss_not_excluded"
     broke = {case.id: {"trajectory": 0.0} for case in suite[:8]}
     same = judge(suite, [TRAJECTORY, RESPONSE], once(suite, broke, trajectory=1.0, response=0.8), before)
     assert by_name(same)["response"] is Verdict.PASS

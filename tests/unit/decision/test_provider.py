@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gate.decision.provider import MAX_NAME_CHARS, answered_by, tools_changed
 from gate.model import Invocation, Replay, Trial, Usage
-from gate.model.facts import AnsweredBy, ToolsChanged
+from gate.model.finding import Finding
 
 
 def answers(model: str | None, system: str | None = None, n: int = 3) -> list[Trial]:
@@ -12,7 +12,9 @@ def answers(model: str | None, system: str | None = None, n: int = 3) -> list[Tr
 
 
 def test_another_model_is_named_with_the_one_before() -> None:
-    assert answered_by(answers("m-2"), answers("m-1")) == [AnsweredBy("model", ("m-2",), ("m-1",))]
+    assert answered_by(answers("m-2"), answers("m-1")) == [
+        Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",))
+    ]
 
 
 def test_the_same_or_an_unknown_model_is_no_change() -> None:
@@ -24,7 +26,9 @@ def test_the_same_or_an_unknown_model_is_no_change() -> None:
 def test_a_system_that_the_baseline_saw_too_is_no_change() -> None:
     before = [*answers("m", "fp_1"), *answers("m", "fp_2")]
     assert answered_by([*answers("m", "fp_2"), *answers("m", "fp_3")], before) == []
-    assert answered_by(answers("m", "fp_3"), before) == [AnsweredBy("system", ("fp_3",), ("fp_1", "fp_2"))]
+    assert answered_by(answers("m", "fp_3"), before) == [
+        Finding.of("answered_by", what="system", now=("fp_3",), before=("fp_1", "fp_2"))
+    ]
 
 
 def told(*tools: str, changed: tuple[str, ...] = ()) -> list[Trial]:
@@ -34,8 +38,10 @@ def told(*tools: str, changed: tuple[str, ...] = ()) -> list[Trial]:
 def test_a_server_that_lists_other_tools_is_named_with_what_changed() -> None:
     words = 'orders: find: description: "a" → "b"'
     now = told("orders 2", "mail 1", changed=(words,))
-    assert tools_changed(now, told("orders 1", "mail 1")) == [ToolsChanged(("orders",), (words,))]
-    assert tools_changed(told("orders 2"), told("orders 1")) == [ToolsChanged(("orders",))]
+    assert tools_changed(now, told("orders 1", "mail 1")) == [
+        Finding.of("tools_changed", servers=("orders",), changes=(words,))
+    ]
+    assert tools_changed(told("orders 2"), told("orders 1")) == [Finding.of("tools_changed", servers=("orders",))]
 
 
 def test_the_same_tools_or_unknown_ones_are_no_change() -> None:
@@ -48,5 +54,5 @@ def test_the_same_tools_or_unknown_ones_are_no_change() -> None:
 def test_hostile_names_are_bounded() -> None:
     many = [trial for n in range(1_000) for trial in answers(f"{n}\n" * 1_000, n=1)]
     (found,) = answered_by(many, answers("m"))
-    assert len(found.now) <= 5
-    assert all(len(name) <= MAX_NAME_CHARS and "\n" not in name for name in found.now)
+    assert len(found["now"]) <= 5
+    assert all(len(name) <= MAX_NAME_CHARS and "\n" not in name for name in found["now"])

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gate.decision import More, Settings, Situation, next_step, verdict_on
 from gate.decision.repeats import NONE, repeats
 from gate.model import REPEAT, Case, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
-from gate.model.facts import CopiesLost, RepeatsOnce
+from gate.model.finding import Finding
 from tests.properties import examples
 
 OK = Criterion("ok", "ok", Scale.BINARY, threshold=None, pass_threshold=1.0)
@@ -183,7 +183,7 @@ def test_a_frozen_agent_is_asked_no_more_than_it_takes_to_see_that_it_is(seed: i
     assert len(run) <= len(CASES) + 3
     assert [r.requests[0].tag for r in rounds[1:]] in ([], [REPEAT])
     assert (
-        RepeatsOnce(20, 20)
+        Finding.of("repeats_once", cases=20, of=20)
         in verdict_on(Situation([Case(c, ()) for c in CASES], [OK], run, stored, Settings()), scheduled=True).warnings
     )
 
@@ -261,12 +261,14 @@ def test_what_may_be_a_cache_or_a_broken_agent_that_was_reworded_is_inconclusive
     assert len(run) <= len(CASES) + 3
     cases = [Case(c, ()) for c in CASES]
     tight = verdict_on(Situation(cases, [OK], run, stored, Settings()), scheduled=True)
-    assert (tight.verdict, isinstance(tight.cause, CopiesLost)) == (Verdict.INCONCLUSIVE, False)
-    assert RepeatsOnce(20, 20, ("c3",)) in tight.warnings
+    assert (tight.verdict, tight.cause.kind == "copies_lost") == (Verdict.INCONCLUSIVE, False)
+    assert Finding.of("repeats_once", cases=20, of=20, lost=("c3",)) in tight.warnings
     loose = Situation(cases, [replace(OK, margin=0.5)], run, stored, Settings(pass_rate_margin=0.5))
     wide = verdict_on(loose, scheduled=True)
-    assert (wide.verdict, wide.cause) == (Verdict.INCONCLUSIVE, CopiesLost(("c3",))), "it would have passed"
-    assert RepeatsOnce(20, 20, ("c3",)) in wide.warnings
+    assert (wide.verdict, wide.cause) == (Verdict.INCONCLUSIVE, Finding.of("copies_lost", cases=("c3",))), (
+        "it would have passed"
+    )
+    assert Finding.of("repeats_once", cases=20, of=20, lost=("c3",)) in wide.warnings
 
 
 def test_a_cache_that_drew_better_and_worse_is_no_doubt() -> None:

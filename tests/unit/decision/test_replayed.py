@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gate.decision import Settings, Situation, next_step
 from gate.model import Case, Criterion, Replay, Scale, Score, SuiteResult, Trial, Usage
 from gate.model.conversation import Invocation
-from gate.model.facts import LiveCase
+from gate.model.course import LiveCase
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
 CASES = [Case("refund", ()), Case("cancel", ()), Case("return", ())]

@@ -11,20 +11,7 @@ from gate.decision.exits import EXIT_CODES
 from gate.decision.rules import RULES, Table, if_accepted, judge, place, regressed_ago
 from gate.errors import ExitCode
 from gate.model import SuiteResult, Trial, Verdict, worst
-from gate.model.facts import (
-    CouldNotMeasure,
-    CriterionFails,
-    FailuresNotConfirmed,
-    Incomplete,
-    LostDecide,
-    NoCases,
-    NothingDecides,
-    NotShownFixed,
-    Outage,
-    SameAgent,
-    Stated,
-)
-from gate.model.findings import NothingRerun
+from gate.model.finding import Finding
 
 from .records import TRAJECTORY, cases, once, stored
 from .records import judge as judged
@@ -65,7 +52,7 @@ def test_the_order_of_the_verdicts() -> None:
     ],
 )
 def test_what_each_verdict_exits_with(verdict: Verdict, warns: int, blocks: int) -> None:
-    suite = SuiteResult("s", verdict, CouldNotMeasure(NoCases()), (), ())
+    suite = SuiteResult("s", verdict, Finding.of("could_not_measure", problem=Finding.of("no_cases")), (), ())
     assert exit_code([suite], Settings()) == warns
     assert exit_code([suite], Settings(on_inconclusive="block")) == blocks
 
@@ -75,7 +62,9 @@ def test_every_verdict_has_an_exit_code() -> None:
 
 
 def test_of_several_suites_the_worst_decides() -> None:
-    suites = {v: SuiteResult("s", v, CouldNotMeasure(NoCases()), (), ()) for v in Verdict}
+    suites = {
+        v: SuiteResult("s", v, Finding.of("could_not_measure", problem=Finding.of("no_cases")), (), ()) for v in Verdict
+    }
     assert exit_code([suites[Verdict.PASS], suites[Verdict.ERROR]], Settings()) is ExitCode.NOT_MEASURED
     assert exit_code([suites[Verdict.ERROR], suites[Verdict.NOT_COMPARED]], Settings()) is ExitCode.FAILED
     assert worst([Verdict.ERROR, Verdict.NOT_COMPARED, Verdict.INCONCLUSIVE]) is Verdict.NOT_COMPARED
@@ -111,11 +100,11 @@ def test_a_change_that_was_regressed_stays_so_until_it_passes() -> None:
     known = (SUITE, [TRAJECTORY], once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:12]}, trajectory=1.0), noisy())
     assert judged(*known).verdict is Verdict.INCONCLUSIVE
     again = judged(*known, earlier=(REGRESSED,))
-    assert (again.verdict, again.cause) == (Verdict.REGRESSED, NotShownFixed(1))
+    assert (again.verdict, again.cause) == (Verdict.REGRESSED, Finding.of("not_shown_fixed", measurements=1))
     assert exit_code([again], Settings()) is ExitCode.FAILED
     assert again.is_acceptable
     twice = judged(*known, earlier=(INCONCLUSIVE, REGRESSED))
-    assert twice.cause == NotShownFixed(2)
+    assert twice.cause == Finding.of("not_shown_fixed", measurements=2)
     assert judged(*known, earlier=(PASS, REGRESSED)).verdict is Verdict.INCONCLUSIVE
 
 
@@ -127,10 +116,12 @@ def test_neither_an_error_nor_a_gap_nor_a_missed_threshold_clears_it() -> None:
     stopped = judged(
         SUITE, [TRAJECTORY], GOOD, BASELINE, earlier=(REGRESSED,), settings=Settings(exact_epochs=5), stopped="budget"
     )
-    gap = judged(SUITE, [TRAJECTORY], GOOD, BASELINE, earlier=(REGRESSED,), gaps=(Stated("a suite is gone"),))
+    gap = judged(
+        SUITE, [TRAJECTORY], GOOD, BASELINE, earlier=(REGRESSED,), gaps=(Finding.of("stated", text="a suite is gone"),)
+    )
     held = judged(SUITE, [replace(TRAJECTORY, threshold=1.0)], ONE_MISSES, BASELINE, earlier=(REGRESSED,))
     for found in (stopped, gap, held):
-        assert (found.verdict, found.cause) == (Verdict.REGRESSED, NotShownFixed(1))
+        assert (found.verdict, found.cause) == (Verdict.REGRESSED, Finding.of("not_shown_fixed", measurements=1))
     assert held.below == ("trajectory",)
     assert not held.is_acceptable
 
@@ -139,19 +130,25 @@ def test_neither_an_error_nor_a_gap_nor_a_missed_threshold_clears_it() -> None:
 
 
 def test_a_proven_loss_comes_before_a_missed_threshold_and_a_gap() -> None:
-    found = judged(SUITE, [HELD], HALF_MISSES, BASELINE, gaps=(Stated("gone"),))
+    found = judged(SUITE, [HELD], HALF_MISSES, BASELINE, gaps=(Finding.of("stated", text="gone"),))
     assert (found.verdict, found.below) == (Verdict.REGRESSED, ("trajectory",))
 
 
 def test_a_missed_threshold_comes_before_a_gap_and_an_error() -> None:
-    found = judged(SUITE, [HELD], HALF_MISSES, gaps=(Stated("gone"),), stopped="budget")
-    assert (found.verdict, found.cause) == (Verdict.BELOW_THRESHOLD, CriterionFails("trajectory"))
+    found = judged(SUITE, [HELD], HALF_MISSES, gaps=(Finding.of("stated", text="gone"),), stopped="budget")
+    assert (found.verdict, found.cause) == (
+        Verdict.BELOW_THRESHOLD,
+        Finding.of("criterion_fails", criterion="trajectory"),
+    )
 
 
 def test_a_gap_comes_before_an_error_and_is_not_settled_by_it() -> None:
     options = {"settings": Settings(exact_epochs=5), "stopped": "budget"}
-    found = judged(SUITE, [TRAJECTORY], GOOD, BASELINE, gaps=(Stated("gone"),), **options)
-    assert (found.verdict, found.cause) == (Verdict.NOT_COMPARED, Incomplete((Stated("gone"),)))
+    found = judged(SUITE, [TRAJECTORY], GOOD, BASELINE, gaps=(Finding.of("stated", text="gone"),), **options)
+    assert (found.verdict, found.cause) == (
+        Verdict.NOT_COMPARED,
+        Finding.of("incomplete", gaps=(Finding.of("stated", text="gone"),)),
+    )
     assert found.if_accepted is Verdict.ERROR
 
 
@@ -160,10 +157,10 @@ def test_a_gap_comes_before_an_error_and_is_not_settled_by_it() -> None:
 
 def test_an_unchanged_agent_is_the_one_of_an_earlier_commit_and_every_threshold_holds_for_it() -> None:
     same = judged(SUITE, [HELD], GOOD, GOOD, same_as="5ed2264")
-    assert (same.verdict, same.cause) == (Verdict.PASS, SameAgent("5ed2264"))
+    assert (same.verdict, same.cause) == (Verdict.PASS, Finding.of("same_agent", commit="5ed2264"))
     low = judged(SUITE, [replace(HELD, ratchet=False)], HALF_MISSES, HALF_MISSES, same_as="5ed2264")
     assert (low.verdict, low.below) == (Verdict.BELOW_THRESHOLD, ("trajectory",))
-    gap = judged(SUITE, [HELD], GOOD, GOOD, same_as="5ed2264", gaps=(Stated("gone"),))
+    gap = judged(SUITE, [HELD], GOOD, GOOD, same_as="5ed2264", gaps=(Finding.of("stated", text="gone"),))
     assert gap.verdict is Verdict.NOT_COMPARED
 
 
@@ -177,25 +174,40 @@ def table(**options: object) -> Table:
     return Table(made, None, (), **options)  # type: ignore[arg-type]
 
 
-NOT_CONFIRMED = FailuresNotConfirmed(7, NothingRerun())
+NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why=Finding.of("nothing_rerun"))
 
 
 @pytest.mark.parametrize(
     ("options", "verdict", "cause", "left"),
     [
-        ({"gaps": (Stated("gone"),)}, Verdict.NOT_COMPARED, Incomplete((Stated("gone"),)), Verdict.PASS),
-        ({"lost": LostDecide(3)}, Verdict.ERROR, CouldNotMeasure(LostDecide(3)), Verdict.ERROR),
-        ({"not_confirmed": NOT_CONFIRMED}, Verdict.ERROR, CouldNotMeasure(NOT_CONFIRMED), Verdict.ERROR),
         (
-            {"gaps": (Stated("gone"),), "lost": LostDecide(3)},
+            {"gaps": (Finding.of("stated", text="gone"),)},
             Verdict.NOT_COMPARED,
-            Incomplete((Stated("gone"),)),
+            Finding.of("incomplete", gaps=(Finding.of("stated", text="gone"),)),
+            Verdict.PASS,
+        ),
+        (
+            {"lost": Finding.of("lost_decide", trials=3)},
+            Verdict.ERROR,
+            Finding.of("could_not_measure", problem=Finding.of("lost_decide", trials=3)),
             Verdict.ERROR,
         ),
         (
-            {"lost": LostDecide(3), "earlier": (REGRESSED,)},
+            {"not_confirmed": NOT_CONFIRMED},
+            Verdict.ERROR,
+            Finding.of("could_not_measure", problem=NOT_CONFIRMED),
+            Verdict.ERROR,
+        ),
+        (
+            {"gaps": (Finding.of("stated", text="gone"),), "lost": Finding.of("lost_decide", trials=3)},
+            Verdict.NOT_COMPARED,
+            Finding.of("incomplete", gaps=(Finding.of("stated", text="gone"),)),
+            Verdict.ERROR,
+        ),
+        (
+            {"lost": Finding.of("lost_decide", trials=3), "earlier": (REGRESSED,)},
             Verdict.REGRESSED,
-            NotShownFixed(1),
+            Finding.of("not_shown_fixed", measurements=1),
             Verdict.ERROR,
         ),
     ],
@@ -210,21 +222,21 @@ def test_what_a_table_says_and_what_is_left_of_it_once_it_is_accepted(
 
 def test_accepting_leaves_nothing_that_is_only_inconclusive() -> None:
     made = Table(Comparison(tuple(SUITE), (TRAJECTORY,), tuple(GOOD), (), Settings()), None, ())
-    assert judge(made) == (Verdict.INCONCLUSIVE, NothingDecides())
+    assert judge(made) == (Verdict.INCONCLUSIVE, Finding.of("nothing_decides"))
     assert if_accepted(made) is Verdict.PASS
 
 
 def test_the_first_rule_that_applies_anywhere_has_the_smallest_place() -> None:
     """An outage is first and any other error is fifth, though both are errors."""
-    down = CouldNotMeasure(Outage(9, 10, compared=True, error="x"))
+    down = Finding.of("could_not_measure", problem=Finding.of("outage", cases=9, of=10, compared=True, error="x"))
     order = [
         (Verdict.ERROR, down),
-        (Verdict.REGRESSED, NotShownFixed(1)),
-        (Verdict.BELOW_THRESHOLD, CriterionFails("c")),
-        (Verdict.NOT_COMPARED, Incomplete(())),
-        (Verdict.ERROR, CouldNotMeasure(NoCases())),
-        (Verdict.INCONCLUSIVE, NothingDecides()),
-        (Verdict.PASS, SameAgent("a")),
+        (Verdict.REGRESSED, Finding.of("not_shown_fixed", measurements=1)),
+        (Verdict.BELOW_THRESHOLD, Finding.of("criterion_fails", criterion="c")),
+        (Verdict.NOT_COMPARED, Finding.of("incomplete", gaps=())),
+        (Verdict.ERROR, Finding.of("could_not_measure", problem=Finding.of("no_cases"))),
+        (Verdict.INCONCLUSIVE, Finding.of("nothing_decides")),
+        (Verdict.PASS, Finding.of("same_agent", commit="a")),
     ]
     places = [place(*one) for one in order]
     assert places == sorted(set(places))

@@ -20,16 +20,7 @@ from gate.model import (
     Turn,
     Verdict,
 )
-from gate.model.facts import (
-    CasesNotMeasured,
-    CouldNotMeasure,
-    CriterionNotMeasured,
-    LimitExcused,
-    ThinBaseline,
-    ThresholdExcused,
-    TooManyErrors,
-)
-from gate.model.findings import NoTrialMeasured, TrialExcused
+from gate.model.finding import Finding
 
 from .records import LATENCY, RESPONSE, TRAJECTORY, by_name, cases, findings, judge, once, stored, trial
 
@@ -84,13 +75,13 @@ def test_no_criterion_passes_without_a_measured_trial() -> None:
         result = judge(SUITE, [TRAJECTORY, replace(RESPONSE, blocking=False)], down, before)
         assert result.verdict is Verdict.ERROR
         assert Verdict.PASS not in by_name(result).values()
-    assert findings(judge(SUITE, [TRAJECTORY], down), "trajectory") == [NoTrialMeasured()]
+    assert findings(judge(SUITE, [TRAJECTORY], down), "trajectory") == [Finding.of("no_trial_measured")]
 
 
 def test_the_cause_names_the_criterion_that_was_not_measured() -> None:
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], once(SUITE, trajectory="judge is down"))
     assert result.verdict is Verdict.ERROR
-    assert result.cause == CriterionNotMeasured("trajectory")
+    assert result.cause == Finding.of("criterion_not_measured", criterion="trajectory")
 
 
 def test_the_cause_of_an_error_is_what_happened_most_often() -> None:
@@ -99,32 +90,39 @@ def test_the_cause_of_an_error_is_what_happened_most_often() -> None:
         Trial(c.id, 1, error=TrialError(ErrorKind.UNREACHABLE, text)) for c, text in zip(SUITE, errors, strict=True)
     ]
     result = judge(SUITE, [TRAJECTORY], trials)
-    assert isinstance(result.cause, CouldNotMeasure) and isinstance(result.cause.problem, TooManyErrors)
-    problem = result.cause.problem
-    assert (problem.share, problem.most) == (1.0, 0.1)
-    shown = problem.error
+    assert result.cause.kind == "could_not_measure" and result.cause["problem"].kind == "too_many_errors"
+    problem = result.cause["problem"]
+    assert (problem["share"], problem["most"]) == (1.0, 0.1)
+    shown = problem["error"]
     assert shown.startswith("unreachable: connection refused xxx")
     assert (len(shown), shown[-1]) == (120, "…")
     silent = judge(SUITE, [TRAJECTORY], [*trials[11:], *once(SUITE[:11], trajectory=1.0)])
-    assert silent.cause == CouldNotMeasure(CasesNotMeasured(("case-11",), 12, "unreachable: reset"))
+    assert silent.cause == Finding.of(
+        "could_not_measure",
+        problem=Finding.of("cases_not_measured", cases=("case-11",), of=12, error="unreachable: reset"),
+    )
 
 
 def test_what_only_the_baseline_excuses_is_a_warning() -> None:
     before, now = stored(SUITE, response=0.0), once(SUITE, response=0.0)
     result = judge(SUITE, [MATCH], now, before)
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0] == ThresholdExcused("response", 0.0, 0.0, 0.9)
+    assert result.warnings[0] == Finding.of(
+        "threshold_excused", criterion="response", value=0.0, before=0.0, threshold=0.9
+    )
     better = judge(SUITE, [MATCH], once(SUITE, response=0.95), before)
-    assert not any(isinstance(warning, ThresholdExcused) for warning in better.warnings)
+    assert not any(warning.kind == "threshold_excused" for warning in better.warnings)
     informs = judge(SUITE, [replace(MATCH, blocking=False)], now, before)
-    assert not any(isinstance(warning, ThresholdExcused) for warning in informs.warnings)
+    assert not any(warning.kind == "threshold_excused" for warning in informs.warnings)
 
 
 def test_a_limit_that_the_baseline_broke_is_a_warning_too() -> None:
     slow = replace(LATENCY, limit=1.0)
     result = judge(SUITE, [slow], once(SUITE, latency=2.0), stored(SUITE, latency=2.0))
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0] == LimitExcused("latency", TrialExcused("case-00", 2.0, 1.0))
+    assert result.warnings[0] == Finding.of(
+        "limit_excused", criterion="latency", found=Finding.of("trial_excused", case_id="case-00", value=2.0, limit=1.0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +149,7 @@ def test_a_thin_baseline_is_measured_by_the_trials_that_are_asked_for() -> None:
         before = [trial(c.id, n, round=n, trajectory=1.0) for n in range(1, stored_trials + 1) for c in SUITE]
         settings = Settings(stored_trials=target)
         result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), before, settings=settings)
-        found = [(one.wanted, one.grows) for one in result.warnings if isinstance(one, ThinBaseline)]
+        found = [(one["wanted"], one["grows"]) for one in result.warnings if one.kind == "thin_baseline"]
         assert found == ([said] if said else []), (target, stored_trials)
 
 
@@ -159,8 +157,8 @@ def test_a_drop_is_candidate_minus_baseline() -> None:
     down = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:8]}, trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], down, stored(SUITE, trajectory=1.0), settings=Settings())
     [found] = findings(result, "pass rate")
-    assert found.change.value == pytest.approx(-2 / 3)
-    assert found.change.low < found.change.value < found.change.high < 0
+    assert found["change"].value == pytest.approx(-2 / 3)
+    assert found["change"].low < found["change"].value < found["change"].high < 0
 
 
 # --- figures beyond the verdict -------------------------------------------------------------------

@@ -15,18 +15,7 @@ from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.thresholds import may_turn, suite_threshold
 from gate.errors import ExitCode
 from gate.model import Case, Criterion, Direction, Scale, Trial, Verdict
-from gate.model.facts import CriterionFails, CriterionNotMeasured
-from gate.model.findings import (
-    AnyFinding,
-    CasesNotScored,
-    HeldMean,
-    MeanExcused,
-    MeanHolds,
-    MeanMisses,
-    MeanUnsure,
-    OwnThresholdMissed,
-    OwnThresholdsHold,
-)
+from gate.model.finding import Finding, HeldMean
 from gate.statistics.intervals import bounded_upper_bound, share_upper_bound
 
 from .records import RESPONSE, TRAJECTORY, cases, findings, follow, judge, lost_trial, once, stored, trial
@@ -120,7 +109,7 @@ def suites(value: float, n: int = 10, name: str = "old") -> dict[str, float]:
     return {f"{name}-{k}": value for k in range(n)}
 
 
-def held(now: dict[str, float], before: dict[str, float], criterion: Criterion, **options: object) -> AnyFinding:
+def held(now: dict[str, float], before: dict[str, float], criterion: Criterion, **options: object) -> Finding:
     """Return what one trial a case, here and at the base, comes to."""
     suite = [Case(case_id, ()) for case_id in now]
     sides = [[trial(c, response=value) for c, value in side.items()] for side in (now, before)]
@@ -132,10 +121,10 @@ HIGH = replace(RESPONSE, threshold=0.8)
 
 
 def test_the_mean_alone_decides() -> None:
-    assert isinstance(held(suites(0.8), {}, HIGH), MeanHolds)
+    assert held(suites(0.8), {}, HIGH).kind == "mean_holds"
     found = held(suites(0.79), {}, HIGH)
-    assert isinstance(found, MeanMisses)
-    assert (found.mean.value, found.mean.cases, found.trials) == (pytest.approx(0.79), 10, 10)
+    assert found.kind == "mean_misses"
+    assert (found["mean"].value, found["mean"].cases, found["trials"]) == (pytest.approx(0.79), 10, 10)
 
 
 def test_the_threshold_of_the_first_table_is_missed_without_a_baseline() -> None:
@@ -144,39 +133,42 @@ def test_the_threshold_of_the_first_table_is_missed_without_a_baseline() -> None
         suite = cases(of)
         now = once(suite, {c.id: {"trajectory": 0.0} for c in suite[passing:]}, trajectory=1.0)
         result = judge(suite, [replace(TRAJECTORY, threshold=0.8)], now)
-        assert (result.verdict, result.cause) == (Verdict.BELOW_THRESHOLD, CriterionFails("trajectory"))
+        assert (result.verdict, result.cause) == (
+            Verdict.BELOW_THRESHOLD,
+            Finding.of("criterion_fails", criterion="trajectory"),
+        )
         assert exit_code([result], Settings()) is ExitCode.FAILED
 
 
 def test_added_easy_cases_lift_nothing() -> None:
     easy = suites(1.0, name="easy")
     found = held({**suites(0.7), **easy}, suites(0.9), HIGH)
-    assert isinstance(found, MeanMisses)
-    assert (found.mean.value, found.mean.cases, found.base_cases) == (pytest.approx(0.7), 10, True)
-    assert isinstance(held({**suites(0.7), **easy}, suites(0.75), HIGH), MeanHolds), "below before, too"
-    assert isinstance(held({**suites(0.8), **easy}, suites(0.9), HIGH), MeanHolds)
+    assert found.kind == "mean_misses"
+    assert (found["mean"].value, found["mean"].cases, found["base_cases"]) == (pytest.approx(0.7), 10, True)
+    assert held({**suites(0.7), **easy}, suites(0.75), HIGH).kind == "mean_holds", "below before, too"
+    assert held({**suites(0.8), **easy}, suites(0.9), HIGH).kind == "mean_holds"
 
 
 def test_added_hard_cases_lower_the_mean() -> None:
     found = held({**suites(0.9), **suites(0.0, name="hard")}, suites(0.9), HIGH)
-    assert isinstance(found, MeanMisses) and not found.base_cases
-    assert (found.mean.value, found.mean.cases) == (pytest.approx(0.45), 20)
+    assert found.kind == "mean_misses" and not found["base_cases"]
+    assert (found["mean"].value, found["mean"].cases) == (pytest.approx(0.45), 20)
 
 
 def test_a_mean_that_was_below_before_is_excused_on_changes_alone() -> None:
     found = held(suites(0.7), suites(0.75), HIGH)
-    assert isinstance(found, MeanExcused)
-    assert found.mean.before == pytest.approx(0.75)
+    assert found.kind == "mean_excused"
+    assert found["mean"].before == pytest.approx(0.75)
     for options, criterion in (({"excuses": False}, HIGH), ({}, replace(HIGH, ratchet=False))):
-        assert isinstance(held(suites(0.7), suites(0.75), criterion, **options), MeanMisses)
-    assert isinstance(held(suites(0.7), suites(0.85), HIGH), MeanMisses)
-    assert isinstance(held(suites(0.7), {}, HIGH), MeanMisses)
+        assert held(suites(0.7), suites(0.75), criterion, **options).kind == "mean_misses"
+    assert held(suites(0.7), suites(0.85), HIGH).kind == "mean_misses"
+    assert held(suites(0.7), {}, HIGH).kind == "mean_misses"
 
 
 def test_cases_that_the_base_lacks_are_not_excused_by_it() -> None:
     both = {**suites(0.7), **suites(0.6, 2, "new")}
-    assert isinstance(held(both, suites(0.75), HIGH), MeanMisses)
-    assert isinstance(held({**suites(0.7), **suites(0.9, 2, "new")}, suites(0.75), HIGH), MeanExcused)
+    assert held(both, suites(0.75), HIGH).kind == "mean_misses"
+    assert held({**suites(0.7), **suites(0.9, 2, "new")}, suites(0.75), HIGH).kind == "mean_excused"
 
 
 def test_on_the_default_branch_nothing_excuses_a_mean() -> None:
@@ -204,10 +196,10 @@ def test_a_miss_counts_if_it_stays_one_with_every_lost_trial_as_a_hit(lost: int,
     assert result.verdict is verdict
     [found] = findings(result, "response")
     if verdict is Verdict.ERROR:
-        assert isinstance(found, MeanUnsure) and found.lost == 6
-        assert result.cause == CriterionNotMeasured("response")
+        assert found.kind == "mean_unsure" and found["lost"] == 6
+        assert result.cause == Finding.of("criterion_not_measured", criterion="response")
     else:
-        assert isinstance(found, MeanMisses)
+        assert found.kind == "mean_misses"
 
 
 def typical_suite(rng: Random, cases_of_it: int) -> list[float]:
@@ -259,7 +251,10 @@ def test_a_case_that_never_reaches_its_own_threshold_fails_the_suite(criterion: 
 def test_a_new_case_is_held_to_its_own_threshold_beside_a_steady_baseline() -> None:
     suite = [*cases(12), Case("new", (), thresholds=OWN)]
     result, _ = follow(suite, [HALF], lambda c, _s: {"response": float(c != "new")}, stored(cases(12), response=1.0))
-    assert (result.verdict, result.cause) == (Verdict.BELOW_THRESHOLD, CriterionFails("response"))
+    assert (result.verdict, result.cause) == (
+        Verdict.BELOW_THRESHOLD,
+        Finding.of("criterion_fails", criterion="response"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -284,11 +279,11 @@ def test_an_own_threshold_is_missed_beyond_chance_or_in_each_of_three_trials(
     found = findings(result, "response")
     if misses:
         assert (result.verdict, result.below) == (Verdict.BELOW_THRESHOLD, ("response",))
-        assert isinstance(found[0], OwnThresholdMissed)
-        assert (found[0].mean.case_id, found[0].trials, found[0].more) == ("own", len(values), 0)
+        assert found[0].kind == "own_threshold_missed"
+        assert (found[0]["mean"].case_id, found[0]["trials"], found[0]["more"]) == ("own", len(values), 0)
     else:
         assert result.verdict is Verdict.PASS
-        assert OwnThresholdsHold(1, short=int(min(values) < OWN["response"])) in found
+        assert Finding.of("own_thresholds_hold", cases=1, short=int(min(values) < OWN["response"])) in found
 
 
 def test_a_case_with_a_threshold_of_its_own_stands_outside_the_mean() -> None:
@@ -296,7 +291,10 @@ def test_a_case_with_a_threshold_of_its_own_stands_outside_the_mean() -> None:
     now = once(suite, {"low-1": {"response": 0.5}, "low-2": {"response": 0.5}}, response=0.9)
     result = judge(suite, [replace(RESPONSE, threshold=0.85)], now)
     assert result.verdict is Verdict.PASS, "0.82 over all ten"
-    assert findings(result, "response") == [MeanHolds(HeldMean(pytest.approx(0.9), 0.85, 8)), OwnThresholdsHold(2)]
+    assert findings(result, "response") == [
+        Finding.of("mean_holds", mean=HeldMean(pytest.approx(0.9), 0.85, 8)),
+        Finding.of("own_thresholds_hold", cases=2),
+    ]
     raised = [*cases(2), *(Case(f"low-{n}", (), thresholds={"response": 0.4}) for n in (1, 2))]
     lifted = judge(raised, [HALF], once(raised, {c.id: {"response": 0.4} for c in raised[:2]}, response=1.0))
     assert lifted.verdict is Verdict.BELOW_THRESHOLD, "cases with their own lift nothing either"
@@ -306,7 +304,7 @@ def test_if_all_cases_have_their_own_the_mean_of_the_suite_is_idle() -> None:
     suite = cases(40, thresholds={"response": 0.3})
     result = judge(suite, [HIGH], times(suite, 3, response=0.5), settings=Settings(exact_epochs=3))
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.PASS, ExitCode.PASS)
-    assert findings(result, "response") == [OwnThresholdsHold(40)]
+    assert findings(result, "response") == [Finding.of("own_thresholds_hold", cases=40)]
 
 
 def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_case_excuses_it() -> None:
@@ -316,7 +314,7 @@ def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_ca
     three = Settings(exact_epochs=3)
     excused = judge(suite, [HALF], now, missed, settings=three)
     assert excused.verdict is Verdict.PASS
-    assert OwnThresholdsHold(1, excused=1) in findings(excused, "response")
+    assert Finding.of("own_thresholds_hold", cases=1, excused=1) in findings(excused, "response")
     not_here = judge(suite, [HALF], now, missed, settings=three, excuses=False)
     assert (not_here.verdict, not_here.below) == (Verdict.BELOW_THRESHOLD, ("response",))
     both = [replace(suite[0], id="other"), *suite]
@@ -324,7 +322,7 @@ def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_ca
     result = judge(both, [RESPONSE], trials, missed, settings=three)
     assert result.verdict is Verdict.BELOW_THRESHOLD
     [found] = findings(result, "response")
-    assert (found.mean.case_id, found.more) == ("other", 0)
+    assert (found["mean"].case_id, found["more"]) == ("other", 0)
 
 
 @pytest.mark.slow
@@ -370,7 +368,7 @@ def test_a_baseline_excuses_its_own_cases_alone() -> None:
     before = stored(suite[:1], response=0.0) + stored(suite[1:], response=1.0)
     result = judge(suite, [HALF], once(suite, response=0.0), before, not_comparable=edited)
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert isinstance(findings(result, "response")[0], MeanMisses)
+    assert findings(result, "response")[0].kind == "mean_misses"
     fine = judge(suite, [HALF], once(suite[:1], response=0.0) + once(suite[1:], response=0.6), before)
     assert fine.verdict is not Verdict.BELOW_THRESHOLD
 
@@ -396,10 +394,13 @@ def test_a_limit_on_the_pass_rate_is_judged_as_the_threshold_of_metric_0() -> No
         ("pass rate", 0.85),
         ("trajectory", None),
     ]
-    assert (result.verdict, result.cause) == (Verdict.BELOW_THRESHOLD, CriterionFails("pass rate"))
+    assert (result.verdict, result.cause) == (
+        Verdict.BELOW_THRESHOLD,
+        Finding.of("criterion_fails", criterion="pass rate"),
+    )
     [found] = findings(result, "pass rate")
-    assert isinstance(found, MeanMisses)
-    assert found.mean == HeldMean(0.5, 0.85, 10)
+    assert found.kind == "mean_misses"
+    assert found["mean"] == HeldMean(0.5, 0.85, 10)
     assert judge(suite, RATED, once(suite, trajectory=1.0)).verdict is Verdict.PASS
 
 
@@ -409,7 +410,7 @@ def test_a_pass_rate_that_the_baseline_missed_too_is_excused_and_a_drop_blocks_a
     before = [replace(t, number=n) for n in range(1, 6) for t in once(suite, half, trajectory=1.0)]
     same, _ = follow(suite, RATED, lambda c, _s: {"trajectory": float(c not in half)}, before)
     assert same.verdict is Verdict.PASS
-    assert any(isinstance(found, MeanExcused) for found in findings(same, "pass rate"))
+    assert any(found.kind == "mean_excused" for found in findings(same, "pass rate"))
     dropped, _ = follow(suite, RATED, lambda _c, _s: {"trajectory": 0.0}, before)
     assert dropped.verdict is Verdict.REGRESSED
 
@@ -418,7 +419,7 @@ def test_where_a_trial_may_pass_or_not_its_pass_rate_is_not_measured() -> None:
     suite = cases(3)
     result = judge(suite, RATED, once(suite, {"case-00": {"trajectory": "judge down"}}, trajectory=1.0))
     assert result.criteria[0].verdict is Verdict.NOT_MEASURED
-    assert isinstance(result.criteria[0].findings[0], CasesNotScored)
+    assert result.criteria[0].findings[0].kind == "cases_not_scored"
 
 
 def test_a_pass_rate_that_only_reports_stands_beside_metric_0() -> None:

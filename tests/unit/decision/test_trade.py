@@ -31,8 +31,7 @@ from gate.model import (
     Verdict,
     accepted_by,
 )
-from gate.model.facts import CasesBroke, SuiteGotWorse, TradedOff
-from gate.model.findings import CaseTally
+from gate.model.finding import CaseTally
 from gate.reports import labels
 from tests.unit.decision.records import TRAJECTORY, by_name, cases, judge, trial
 
@@ -67,17 +66,17 @@ def decided(
 def test_a_change_that_breaks_some_cases_and_improves_more_is_a_trade() -> None:
     found = decided()
     assert found.verdict is Verdict.REGRESSED
-    assert isinstance(found.cause, TradedOff)
-    assert {one.case_id for one in found.cause.lost} == LOST
-    assert {one.case_id for one in found.cause.gained} == GAINED
-    assert found.cause.lost[0] == CaseTally("case-00", 0, 5, 5, 5)
+    assert found.cause.kind == "traded_off"
+    assert {one.case_id for one in found.cause["lost"]} == LOST
+    assert {one.case_id for one in found.cause["gained"]} == GAINED
+    assert found.cause["lost"][0] == CaseTally("case-00", 0, 5, 5, 5)
     assert exit_code([found], Settings()) is ExitCode.FAILED
 
 
 def test_a_lower_mean_is_no_trade_whatever_single_cases_gained() -> None:
     found = decided(lost=set(IDS[:6]), gained=set(IDS[10:13]))
     assert found.trade is None
-    assert isinstance(found.cause, CasesBroke)
+    assert found.cause.kind == "cases_broke"
 
 
 def test_broken_cases_alone_are_no_trade() -> None:
@@ -105,10 +104,10 @@ def test_the_most_suspect_cases_are_the_first_that_are_listed_with_the_same_coun
     now = [trial(c, trajectory=0.0 if c in failing else 1.0) for c in IDS]
     base = [trial(c, round=2, tag=CONCURRENT, side=Side.BASELINE, trajectory=0.0 if c == IDS[0] else 1.0) for c in IDS]
     found = judge(SUITE, [TRAJECTORY], [*now, *base], epochs(dict.fromkeys(IDS, 1.0), 5))
-    assert isinstance(found.cause, SuiteGotWorse)
+    assert found.cause.kind == "suite_got_worse"
     listed = labels.worse_cases(found)
-    assert [one.case_id for one in found.cause.suspects] == [case.id for case in listed[:5]] == IDS[1:6]
-    assert found.cause.suspects[0] == CaseTally(IDS[1], 0, 1, 6, 6)
+    assert [one.case_id for one in found.cause["suspects"]] == [case.id for case in listed[:5]] == IDS[1:6]
+    assert found.cause["suspects"][0] == CaseTally(IDS[1], 0, 1, 6, 6)
 
 
 def test_the_most_suspect_cases_of_a_criterion_are_those_that_fell_in_it() -> None:
@@ -125,10 +124,10 @@ def test_the_most_suspect_cases_of_a_criterion_are_those_that_fell_in_it() -> No
         for changed, n in ((True, 2), (False, 5))
     )
     found = judge(SUITE, [TRAJECTORY, tone], now, before, settings=Settings(exact_epochs=2))
-    assert isinstance(found.cause, SuiteGotWorse)
-    assert found.cause.criteria == ("tone",)
-    assert {one.case_id for one in found.cause.fell} < fell
-    assert not found.cause.suspects
+    assert found.cause.kind == "suite_got_worse"
+    assert found.cause["criteria"] == ("tone",)
+    assert {one.case_id for one in found.cause["fell"]} < fell
+    assert not found.cause["suspects"]
 
 
 def test_where_no_case_is_listed_as_worse_those_that_fail_more_often_are_the_most_suspect() -> None:
@@ -195,11 +194,11 @@ def test_another_agent_that_is_as_good_is_a_trade_or_regressed_with_its_reason()
     as_good = [suite for change, suite in blocked if change > -1e-9]
     assert len(as_good) >= 5
     for suite in as_good:
-        assert isinstance(suite.cause, TradedOff)
-        assert suite.cause.lost and suite.cause.gained
+        assert suite.cause.kind == "traded_off"
+        assert suite.cause["lost"] and suite.cause["gained"]
     for _, suite in blocked:
         cause = suite.cause
-        assert isinstance(cause, TradedOff | CasesBroke) or (isinstance(cause, SuiteGotWorse) and cause.suspects)
+        assert cause.kind in ("traded_off", "cases_broke") or (cause.kind == "suite_got_worse" and cause["suspects"])
 
 
 @pytest.mark.slow

@@ -15,15 +15,7 @@ from gate.errors import ExitCode
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Composite, Context, Judged, TrialOutput
 from gate.model import Case, CaseStatus, Criterion, Invocation, Part, Scale, Score, Side, ToolCall, Trial, Turn, Verdict
-from gate.model.facts import (
-    CallsNotReported,
-    CasesUnchecked,
-    CriterionNotMeasured,
-    OneAnswer,
-    ThresholdsHold,
-    Uncompared,
-)
-from gate.model.findings import CasesNotScored
+from gate.model.finding import Finding, Uncompared
 from gate.records.transform import digested
 from gate.scoring.score import Scorer, score_recorded
 from tests.unit.config.build import scorers_of
@@ -145,7 +137,9 @@ def test_the_weights_of_a_case_count_among_the_parts() -> None:
 def test_without_evidence_it_is_not_measured_and_names_the_line_to_add() -> None:
     result = judge(SUITE, [FORBIDS, RESPONSE], once(SUITE, forbidden_tools=1.0, response=1.0))
     assert result.verdict is Verdict.ERROR
-    assert findings(result, "forbidden_tools") == [CasesNotScored(SUITE[0].id, len(SUITE), len(SUITE), UNSEEN)]
+    assert findings(result, "forbidden_tools") == [
+        Finding.of("cases_not_scored", case_id=SUITE[0].id, cases=len(SUITE), of=len(SUITE), error=UNSEEN)
+    ]
     assert by_name(result)["response"] is not Verdict.NOT_MEASURED
 
 
@@ -164,7 +158,8 @@ def test_evidence_from_anywhere_in_the_run_or_its_baseline(where: str) -> None:
 def test_a_run_that_no_longer_reports_what_its_baseline_did_is_warned_about() -> None:
     trials, before = (f(SUITE, forbidden_tools=1.0, response=1.0) for f in (once, stored))
     told = [
-        CallsNotReported(("forbidden_tools",)) in judge(SUITE, [FORBIDS, RESPONSE], *both).warnings
+        Finding.of("calls_not_reported", criteria=("forbidden_tools",))
+        in judge(SUITE, [FORBIDS, RESPONSE], *both).warnings
         for both in ((trials, telling(before)), (telling(trials), telling(before)), (trials, before))
     ]
     assert told == [True, False, False]
@@ -204,9 +199,11 @@ def test_a_case_to_which_nothing_applies_is_unchecked_and_counts_for_nothing() -
     assert (result.cases[0].passed, result.cases[0].trials) == (0, 0)
     assert result.criteria[0].candidate is not None
     assert result.criteria[0].candidate.n == len(SUITE) - 1
-    assert CasesUnchecked((SUITE[0].id,)) in result.warnings
+    assert Finding.of("cases_unchecked", cases=(SUITE[0].id,)) in result.warnings
     assert result.verdict is Verdict.PASS
-    assert result.cause == ThresholdsHold(len(SUITE) - 1, len(SUITE), Uncompared())
+    assert result.cause == Finding.of(
+        "thresholds_hold", checked=len(SUITE) - 1, cases=len(SUITE), uncompared=Uncompared()
+    )
 
 
 @pytest.mark.parametrize("selected", [False, True])
@@ -221,8 +218,10 @@ def test_a_suite_of_unchecked_cases_measured_nothing(selected: bool) -> None:
 def test_the_cause_is_what_could_not_be_measured() -> None:
     trials = [replace(t, scores={"response": Score(None, error="no key")}) for t in once(SUITE, response=1.0)]
     result = judge(SUITE, [MATCH], trials)
-    assert result.cause == CriterionNotMeasured("response")
-    assert findings(result, "response") == [CasesNotScored(SUITE[0].id, len(SUITE), len(SUITE), "no key")]
+    assert result.cause == Finding.of("criterion_not_measured", criterion="response")
+    assert findings(result, "response") == [
+        Finding.of("cases_not_scored", case_id=SUITE[0].id, cases=len(SUITE), of=len(SUITE), error="no key")
+    ]
 
 
 def test_of_a_selection_a_criterion_of_other_cases_is_not_applied_and_decides_nothing() -> None:
@@ -247,16 +246,16 @@ def answering(*texts: str, digests: bool = False) -> list[Trial]:
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (("a",), OneAnswer),
-        (("a", "b"), None),
-        (("", "a", "b"), None),
+        (("a",), True),
+        (("a", "b"), False),
+        (("", "a", "b"), False),
     ],
 )
 def test_answers_that_say_nothing_are_told_under_criteria_of_absence(
-    texts: tuple[str, ...], said: type | None, digests: bool
+    texts: tuple[str, ...], said: bool, digests: bool
 ) -> None:
     trials = answering(*texts, digests=digests)
-    told = [found for found in judge(SUITE, [PII, MATCH], trials).warnings if isinstance(found, OneAnswer)]
-    assert [type(found) for found in told] == ([said] if said else [])
-    assert all(found.criteria == ("pii",) for found in told)
-    assert not [found for found in judge(SUITE, [MATCH], trials).warnings if isinstance(found, OneAnswer)]
+    told = [found for found in judge(SUITE, [PII, MATCH], trials).warnings if found.kind == "one_answer"]
+    assert len(told) == said
+    assert all(found["criteria"] == ("pii",) for found in told)
+    assert not [found for found in judge(SUITE, [MATCH], trials).warnings if found.kind == "one_answer"]

@@ -30,8 +30,8 @@ def test_the_runs_before_the_point_are_no_longer_pooled() -> None:
     assert found is not None
     assert found.since == 4 * DAY
     fact = found.fact
-    assert (fact.since, fact.commit, fact.metric, fact.runs) == (4 * DAY, f"{4:040d}", "pass rate", 8)
-    assert fact.change < 0
+    assert (fact["since"], fact["commit"], fact["metric"], fact["runs"]) == (4 * DAY, f"{4:040d}", "pass rate", 8)
+    assert fact["change"] < 0
     assert [one.header.run_id for one in since(records, found)] == ["r7", "r6", "r5", "r4"]
 
 

@@ -55,7 +55,7 @@ def test_what_a_shard_says(tmp_path: Path, cases: int, errors: int, verdict: Ver
     own = [case.id for case in PLAN]
     result = measured((2, 3), own, trials, suite_id="s", seed=4, config=config(tmp_path))
     assert (result.verdict, result.agent_runs, result.errors, result.seed) == (verdict, cases, errors, 4)
-    assert (result.cause.shard, result.cause.of) == (2, 3)
+    assert (result.cause["shard"], result.cause["of"]) == (2, 3)
 
 
 @pytest.mark.parametrize(("answers", "verdict"), [(0, Verdict.ERROR), (1, Verdict.INCONCLUSIVE)])

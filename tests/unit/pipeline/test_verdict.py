@@ -23,8 +23,7 @@ from gate.model import (
     Verdict,
     accepted_by,
 )
-from gate.model.facts import CriteriaNotCompared, Incomplete, NothingPaired, RenamedCases, Stated
-from gate.model.findings import NoLongerMeasured, ScorerChanged
+from gate.model.finding import Finding
 from gate.pipeline.verdict import Terms, judge_record, own_terms, result_of, told_by
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
@@ -63,7 +62,7 @@ def test_a_rename_is_no_escape() -> None:
     renamed = tuple(replace(case, id=f"new {case.id}") if n < 5 else case for n, case in enumerate(PLAN))
     found = judged(record(plan=renamed), record())
     assert found.verdict is Verdict.PASS
-    assert isinstance(found.changes[0], RenamedCases) and found.changes[0].cases[0] == ("c0", "new c0")
+    assert found.changes[0].kind == "renamed_cases" and found.changes[0]["cases"][0] == ("c0", "new c0")
     broken = record(plan=renamed)
     trials = tuple(replace(t, scores={"ok": Score(0.0)}) if "new" in t.case_id else t for t in broken.trials)
     assert judged(replace(broken, trials=trials), record()).verdict is Verdict.REGRESSED
@@ -75,8 +74,11 @@ def test_a_removed_criterion_is_owed() -> None:
     scored = tuple(replace(t, scores={**t.scores, "tone": Score(1.0)}) for t in base.trials)
     base = Record(replace(base.header, criteria=(CRITERION, other)), scored, None)
     found = judged(record(), base)
-    assert (found.verdict, found.cause) == (Verdict.NOT_COMPARED, Incomplete((CriteriaNotCompared(("tone",)),)))
-    assert found.criteria[-1].not_compared == NoLongerMeasured()
+    assert (found.verdict, found.cause) == (
+        Verdict.NOT_COMPARED,
+        Finding.of("incomplete", gaps=(Finding.of("criteria_not_compared", criteria=("tone",)),)),
+    )
+    assert found.criteria[-1].not_compared == Finding.of("no_longer_measured")
     advisory = replace(base, header=replace(base.header, criteria=(CRITERION, replace(other, blocking=False))))
     assert judged(record(), advisory).verdict is Verdict.PASS
 
@@ -97,7 +99,7 @@ def test_a_new_version_of_a_metric_is_compared_by_its_previous_one() -> None:
     alone = judged(versioned((NEW,), new=0.2), base, terms=Terms((NEW,)))
     assert (alone.verdict, alone.criteria[1].not_compared) == (
         Verdict.NOT_COMPARED,
-        ScorerChanged(),
+        Finding.of("scorer_changed"),
     )
     same = judged(versioned(criteria, new=0.2, old=1.0), base, terms=Terms(criteria))
     assert (same.verdict, [row.not_compared for row in same.criteria]) == (Verdict.PASS, [None] * 3)
@@ -120,7 +122,10 @@ def test_once_the_baseline_has_the_new_version_the_previous_one_is_owed_no_more(
 def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
     plan = (PlannedCase("only", "before"),)
     found = judged(record(plan=(replace(plan[0], fingerprint="after"),)), record(plan=plan))
-    assert (found.verdict, found.cause) == (Verdict.NOT_COMPARED, Incomplete((NothingPaired(1),)))
+    assert (found.verdict, found.cause) == (
+        Verdict.NOT_COMPARED,
+        Finding.of("incomplete", gaps=(Finding.of("nothing_paired", cases=1),)),
+    )
 
 
 def test_no_suite_is_never_green() -> None:
@@ -203,14 +208,17 @@ def test_a_configuration_judges_and_the_record_tells_how_it_was_made() -> None:
 
 def test_every_report_shows_what_does_not_hold_yet_and_how_the_record_came_about() -> None:
     found = judged(record(), record(), terms=Terms((CRITERION,), changes=("two",), notes=("a note",)))
-    assert found.changes == (Stated("two"),)
-    assert Stated("a note") in found.warnings
+    assert found.changes == (Finding.of("stated", text="two"),)
+    assert Finding.of("stated", text="a note") in found.warnings
 
 
 def test_what_the_base_holds_besides_and_was_not_compared_is_a_gap_and_hides_nothing_worse() -> None:
     terms = Terms((CRITERION,), doubts=("gone",))
     gap, regressed = judged(record(), record(), terms=terms), judged(record(0.0), record(), terms=terms)
-    assert (gap.verdict, gap.cause) == (Verdict.NOT_COMPARED, Incomplete((Stated("gone"),)))
+    assert (gap.verdict, gap.cause) == (
+        Verdict.NOT_COMPARED,
+        Finding.of("incomplete", gaps=(Finding.of("stated", text="gone"),)),
+    )
     assert (regressed.verdict, regressed.cause) == (Verdict.REGRESSED, judged(record(0.0), record()).cause)
     assert exit_code([gap], Settings()) is ExitCode.FAILED
     assert exit_code([accepted_by(gap, "wendy")], Settings(on_inconclusive="block")) is ExitCode.PASS

@@ -22,47 +22,8 @@ from gate.model import (
     Verdict,
     worst,
 )
-from gate.model.facts import (
-    CasesBroke,
-    CouldNotMeasure,
-    Course,
-    CriteriaNotCompared,
-    CriterionApart,
-    CriterionFails,
-    CutShort,
-    FewCases,
-    Incomplete,
-    LiveCase,
-    NewCases,
-    NotEnoughEvidence,
-    NoWorse,
-    RemovedCases,
-    ReplayedShare,
-    Stated,
-    ThinBaseline,
-    ThresholdsHold,
-    TooManyCasesGone,
-    TooManyErrors,
-    Uncompared,
-)
-from gate.model.findings import (
-    AnyFinding,
-    CasesNotScored,
-    Change,
-    ChangeAllowed,
-    ComparedWithout,
-    GotWorse,
-    HardFailure,
-    HeldMean,
-    LossNotExcluded,
-    MeanHolds,
-    MeanMisses,
-    NotCompared,
-    NoTrialBeyond,
-    QuantileHolds,
-    ScorerChanged,
-    ScoresLost,
-)
+from gate.model.course import Course, LiveCase, ReplayedShare
+from gate.model.finding import Change, Finding, HeldMean, Uncompared
 from gate.model.results import accepted_by
 
 from .hostile import CORPUS
@@ -92,7 +53,7 @@ def estimate(value: float, low: float, high: float, n: int = 40, trials: int = 0
 def measured(
     criterion: Criterion,
     verdict: Verdict,
-    findings: tuple[AnyFinding, ...],
+    findings: tuple[Finding, ...],
     now: Estimate,
     before: Estimate | None,
     change: Estimate | None,
@@ -178,12 +139,12 @@ COMMAND = "gate run --config gate.yaml --baseline 4be1c0ffee5d"
 PASSED = SuiteResult(
     "support",
     Verdict.PASS,
-    NoWorse(40, 40, -0.041, Uncompared()),
+    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=-0.041, uncompared=Uncompared()),
     (
         measured(
             PASS_RATE,
             Verdict.PASS,
-            (ChangeAllowed(Change(-0.005, -0.041, 0.031, 40)),),
+            (Finding.of("change_allowed", change=Change(-0.005, -0.041, 0.031, 40)),),
             estimate(0.925, 0.801, 0.974, 40, 44),
             estimate(0.93, 0.84, 0.97, 40, 200),
             estimate(-0.005, -0.041, 0.031),
@@ -193,7 +154,7 @@ PASSED = SuiteResult(
         measured(
             TRAJECTORY,
             Verdict.PASS,
-            (MeanHolds(HeldMean(0.941, 0.9, 40)),),
+            (Finding.of("mean_holds", mean=HeldMean(0.941, 0.9, 40)),),
             estimate(0.941, 0.89, 0.972),
             estimate(0.938, 0.91, 0.96, 40, 200),
             estimate(0.003, -0.02, 0.026),
@@ -201,7 +162,7 @@ PASSED = SuiteResult(
         measured(
             LATENCY,
             Verdict.PASS,
-            (NoTrialBeyond(), QuantileHolds(0.95, 2.71, 3.0)),
+            (Finding.of("no_trial_beyond"), Finding.of("quantile_holds", q=0.95, value=2.71, limit=3.0)),
             estimate(1.84, 1.61, 2.07),
             estimate(1.7, 1.6, 1.8, 40, 200),
             estimate(0.082, -0.03, 0.21),
@@ -210,7 +171,7 @@ PASSED = SuiteResult(
         measured(
             COST,
             Verdict.PASS,
-            (ChangeAllowed(Change(0.0165, -0.01, 0.043, 40)),),
+            (Finding.of("change_allowed", change=Change(0.0165, -0.01, 0.043, 40)),),
             estimate(0.0123, 0.0119, 0.0127),
             estimate(0.0121, 0.0118, 0.0124),
             estimate(0.0165, -0.01, 0.043),
@@ -228,12 +189,18 @@ PASSED = SuiteResult(
 REGRESSED = replace(
     PASSED,
     verdict=Verdict.REGRESSED,
-    cause=CasesBroke(("refund-late-order", "refund-wrong-item"), of=40),
+    cause=Finding.of("cases_broke", cases=("refund-late-order", "refund-wrong-item"), of=40),
     criteria=(
         measured(
             PASS_RATE,
             Verdict.REGRESSED,
-            (GotWorse(Change(-0.125, -0.2, -0.05, 40), ("refund-late-order", "refund-wrong-item")),),
+            (
+                Finding.of(
+                    "got_worse",
+                    change=Change(-0.125, -0.2, -0.05, 40),
+                    broken=("refund-late-order", "refund-wrong-item"),
+                ),
+            ),
             estimate(0.8, 0.652, 0.895, 40, 53),
             estimate(0.925, 0.84, 0.97, 40, 200),
             estimate(-0.125, -0.2, -0.05),
@@ -243,7 +210,7 @@ REGRESSED = replace(
         measured(
             TRAJECTORY,
             Verdict.BELOW_THRESHOLD,
-            (MeanMisses(HeldMean(0.81, 0.9, 40), 40, 0.031),),
+            (Finding.of("mean_misses", mean=HeldMean(0.81, 0.9, 40), trials=40, error=0.031),),
             estimate(0.81, 0.74, 0.871),
             estimate(0.938, 0.91, 0.96, 40, 200),
             estimate(-0.128, -0.19, -0.066),
@@ -253,7 +220,7 @@ REGRESSED = replace(
         replace(
             PASSED.criteria[3],
             verdict=Verdict.INCONCLUSIVE,
-            findings=(LossNotExcluded(Change(0.24, 0.18, 0.3, 40), 0.3, 0.2),),
+            findings=(Finding.of("loss_not_excluded", change=Change(0.24, 0.18, 0.3, 40), worst=0.3, margin=0.2),),
         ),
     ),
     cases=(
@@ -265,11 +232,13 @@ REGRESSED = replace(
     ),
     course=Course(1, 40, 5, 2, 3, runs=53, fixed_runs=200, reruns=13),
     changes=(
-        NewCases(("vip",)),
-        RemovedCases(("old",)),
-        Stated("response_match_score: threshold loosened from 0.6 to 0.5 (takes effect after merge)"),
+        Finding.of("new_cases", cases=("vip",)),
+        Finding.of("removed_cases", cases=("old",)),
+        Finding.of(
+            "stated", text="response_match_score: threshold loosened from 0.6 to 0.5 (takes effect after merge)"
+        ),
     ),
-    warnings=(ThinBaseline(3, 5, 1),),
+    warnings=(Finding.of("thin_baseline", cases=3, wanted=5, least=1),),
     agent_runs=53,
     errors=1,
     judge_cost_usd=0.101,
@@ -280,7 +249,7 @@ REGRESSED = replace(
 BELOW = replace(
     PASSED,
     verdict=Verdict.BELOW_THRESHOLD,
-    cause=CriterionFails("tool_trajectory_avg_score"),
+    cause=Finding.of("criterion_fails", criterion="tool_trajectory_avg_score"),
     criteria=(REGRESSED.criteria[1],),
     cases=(replace(BROKEN[0], status=CaseStatus.FAILED, e_value=None), FLAKY),
     below=("tool_trajectory_avg_score",),
@@ -289,12 +258,12 @@ BELOW = replace(
 INCONCLUSIVE = replace(
     PASSED,
     verdict=Verdict.INCONCLUSIVE,
-    cause=NotEnoughEvidence(("pass_rate",), ()),
+    cause=Finding.of("not_enough_evidence", criteria=("pass_rate",), suspects=()),
     criteria=(
         measured(
             PASS_RATE,
             Verdict.INCONCLUSIVE,
-            (LossNotExcluded(Change(-0.1, -0.29, 0.09, 10), -0.29, 0.1),),
+            (Finding.of("loss_not_excluded", change=Change(-0.1, -0.29, 0.09, 10), worst=-0.29, margin=0.1),),
             estimate(0.8, 0.48, 0.95, 10, 30),
             estimate(0.9, 0.7, 0.97, 10, 50),
             estimate(-0.1, -0.29, 0.09, 10),
@@ -303,25 +272,39 @@ INCONCLUSIVE = replace(
         ),
     ),
     cases=(*OK_CASES[:9], FLAKY),
-    warnings=(FewCases(10, blind=False),),
+    warnings=(Finding.of("few_cases", cases=10, blind=False),),
 )
 NO_BASELINE = replace(
     PASSED,
-    cause=ThresholdsHold(3, 3, Uncompared()),
+    cause=Finding.of("thresholds_hold", checked=3, cases=3, uncompared=Uncompared()),
     has_baseline=False,
     criteria=(replace(PASSED.criteria[1], baseline=None, change=None),),
     cases=tuple(replace(c, status=CaseStatus.NEW, baseline_passed=0, baseline_trials=0) for c in OK_CASES[:3]),
     baseline=BaselineInfo(None, missing="no record at main or its last 50 ancestors"),
     cost_usd=None,
-    warnings=(Stated("no baseline: only thresholds were judged"),),
+    warnings=(Finding.of("stated", text="no baseline: only thresholds were judged"),),
 )
 FAILED = replace(
     NO_BASELINE,
     verdict=Verdict.ERROR,
-    cause=CouldNotMeasure(TooManyErrors(1 / 3, 0.1, "unreachable: http://localhost:8000 refused the connection")),
+    cause=Finding.of(
+        "could_not_measure",
+        problem=Finding.of(
+            "too_many_errors", share=1 / 3, most=0.1, error="unreachable: http://localhost:8000 refused the connection"
+        ),
+    ),
     criteria=(
-        CriterionResult(TRAJECTORY, Verdict.NOT_MEASURED, (ScoresLost(12, 36, 0.1, "judge is down"),), not_measured=12),
-        CriterionResult(RESPONSE, Verdict.ERROR, (CasesNotScored("order-status-01", 1, 36, "division by zero"),)),
+        CriterionResult(
+            TRAJECTORY,
+            Verdict.NOT_MEASURED,
+            (Finding.of("scores_lost", lost=12, of=36, most=0.1, error="judge is down"),),
+            not_measured=12,
+        ),
+        CriterionResult(
+            RESPONSE,
+            Verdict.ERROR,
+            (Finding.of("cases_not_scored", case_id="order-status-01", cases=1, of=36, error="division by zero"),),
+        ),
     ),
     cases=(
         CaseResult(
@@ -346,25 +329,37 @@ TONE = replace(PASS_RATE, name="tone", metric="rubric", scale=Scale.UNIT)
 NOT_COMPARED = replace(
     PASSED,
     verdict=Verdict.NOT_COMPARED,
-    cause=Incomplete((CriteriaNotCompared(("tone",)), TooManyCasesGone(("old-1", "old-2", "old-3"), 24))),
+    cause=Finding.of(
+        "incomplete",
+        gaps=(
+            Finding.of("criteria_not_compared", criteria=("tone",)),
+            Finding.of("too_many_cases_gone", cases=("old-1", "old-2", "old-3"), of=24),
+        ),
+    ),
     criteria=(
         replace(
             PASSED.criteria[0],
             verdict=Verdict.NOT_COMPARED,
-            findings=(NotCompared(ComparedWithout(("tone",))), *PASSED.criteria[0].findings),
-            not_compared=ComparedWithout(("tone",)),
+            findings=(
+                Finding.of("not_compared", why=Finding.of("compared_without", criteria=("tone",))),
+                *PASSED.criteria[0].findings,
+            ),
+            not_compared=Finding.of("compared_without", criteria=("tone",)),
         ),
         *PASSED.criteria[1:],
         CriterionResult(
             TONE,
             Verdict.NOT_COMPARED,
-            (NotCompared(ScorerChanged()),),
+            (Finding.of("not_compared", why=Finding.of("scorer_changed")),),
             estimate(0.9, 0.8, 0.95, 37),
-            not_compared=ScorerChanged(),
+            not_compared=Finding.of("scorer_changed"),
             checked=False,
         ),
     ),
-    changes=(RemovedCases(("old-1", "old-2", "old-3")), CriterionApart("tone", ScorerChanged())),
+    changes=(
+        Finding.of("removed_cases", cases=("old-1", "old-2", "old-3")),
+        Finding.of("criterion_apart", criterion="tone", why=Finding.of("scorer_changed")),
+    ),
 )
 
 
@@ -403,7 +398,7 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
         CriterionResult(
             Criterion(text, text, list(Scale)[i % len(Scale)], threshold=0.5),
             list(Verdict)[i % len(Verdict)],
-            (HardFailure(text, 0, text),),
+            (Finding.of("hard_failure", case_id=text, more=0, reason=text),),
             estimate(0.4, 0.3, 0.5),
             estimate(0.6, 0.5, 0.7),
             estimate(-0.2, -0.3, -0.1),
@@ -414,13 +409,13 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
     return SuiteResult(
         pick(0),
         Verdict.REGRESSED,
-        CutShort(pick(1), 1, 2),
+        Finding.of("cut_short", why=pick(1), epochs=1, wanted=2),
         criteria,
         cases,
         BaselineInfo(pick(2), 1, 5, 2, pick(3)),
         course=Course(stopped=pick(2)),
-        changes=tuple(map(Stated, texts)),
-        warnings=tuple(map(Stated, texts)),
+        changes=tuple(Finding.of("stated", text=text) for text in texts),
+        warnings=tuple(Finding.of("stated", text=text) for text in texts),
         commit=pick(4),
         accepted=pick(5),
         if_accepted=Verdict.BELOW_THRESHOLD,

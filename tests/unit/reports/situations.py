@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, product
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -36,22 +36,9 @@ from gate.model import (
     Trial,
     Verdict,
 )
-from gate.model import facts as fact
-from gate.model import findings as found
+from gate.model.course import Course, LiveCase, ReplayedShare
 from gate.model.evidence import LookTest, MetricChange, MetricTest, RepeatsTest
-from gate.model.findings import (
-    AnyFinding,
-    CaseTally,
-    Change,
-    ChecksFellAway,
-    FailuresGone,
-    GotWorse,
-    HeldMean,
-    MeanMisses,
-    NoLongerMeasured,
-    QuantileExcused,
-    ScorerChanged,
-)
+from gate.model.finding import KINDS, CaseTally, Change, Fell, Finding, HeldMean, KindName, Nested, Uncompared, Wording
 from gate.model.results import CalibratedJudge, accepted_by
 from tests.unit.decision.records import TRAJECTORY, cases, failed_trial, judge, lost_trial, once, stored, trial
 
@@ -75,194 +62,235 @@ RATE = Criterion("pass rate", "pass rate", Scale.BINARY)
 LATENCY = Criterion("latency", "latency", Scale.SECONDS, Direction.LOWER, limit=3.0)
 MISSED = HeldMean(0.2, 0.9, 4)
 DROP = Change(-0.125, -0.2, -0.05, 40)
-UNCOMPARED = fact.Uncompared(new=1, edited=2, removed=3)
+UNCOMPARED = Uncompared(new=1, edited=2, removed=3)
 LOST = (CaseTally("a", 0, 4, 5, 5),)
 GAINED = (CaseTally("b", 5, 5, 0, 5), CaseTally("c", 4, 4, 1, 5))
 
-CAUSES: list[fact.Cause] = [
-    fact.CouldNotMeasure(fact.NoCases()),
-    fact.ShardMeasured(2, 3, 8, 4),
-    fact.ShardNotMeasured(2, 3, fact.CasesNotRun(("a", "b"), 4)),
-    fact.ThresholdsHold(40, 40, fact.Uncompared()),
-    fact.ThresholdsHold(39, 40, fact.Uncompared()),
-    fact.NoWorse(40, 40, -0.041, UNCOMPARED),
-    fact.NoWorse(9, 9, -0.041, fact.Uncompared()),
-    fact.NoWorse(40, 40, -0.0412, fact.Uncompared()),
-    fact.NoWorse(40, 40, -0.0003, fact.Uncompared()),
-    fact.NoWorse(40, 40, 0.01, fact.Uncompared()),
-    fact.NothingDecides(),
-    fact.BaselineMoved(("pass_rate",), before=True),
-    fact.BaselineMoved(("pass_rate",)),
-    fact.CasesNeverPass((CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2))),
-    fact.NotEnoughEvidence(("a",), ("b",)),
-    fact.CasesBroke(tuple("abcdefg")),
-    fact.CasesBroke(("a", "b"), (CaseTally("a", 0, 7, 5, 5), CaseTally("b", 0, 7, 4, 5)), 40),
-    fact.CasesBroke(("a",), (CaseTally("a", 0, 7, 5, 5),), 40),
-    fact.SuiteGotWorse(("pass_rate",)),
-    fact.SuiteGotWorse(("pass_rate",), suspects=(CaseTally("a", 1, 3, 5, 5),)),
-    fact.SuiteGotWorse(("tool_trajectory_avg_score",), by_mean=False, fell=(fact.Fell("a", 0.9, 0.41),)),
-    fact.TradedOff(LOST, GAINED, named=True, gained_named=True),
-    fact.TradedOff(LOST, GAINED, named=False, gained_named=False),
-    fact.CriterionFails("tool_trajectory_avg_score"),
-    fact.CriterionNotMeasured("latency"),
-    fact.CutShort("the budget is spent", 2, 5),
-    fact.AgentFails(0.0004),
-    fact.NothingPasses(12),
-    fact.NotShownFixed(1),
-    fact.NotShownFixed(3),
-    fact.SameAgent("0123456789abcdef"),
-    fact.ControlFell(("a",)),
-    fact.ControlFell(("a", "b")),
-    fact.CopiesLost(("a",)),
-    fact.CopiesLost(("a", "b")),
-    fact.Incomplete((fact.CriteriaNotCompared(("tone",)), fact.NothingPaired(12))),
+CAUSES: list[Finding] = [
+    Finding.of("could_not_measure", problem=Finding.of("no_cases")),
+    Finding.of("shard_measured", shard=2, of=3, trials=8, cases=4),
+    Finding.of("shard_not_measured", shard=2, of=3, problem=Finding.of("cases_not_run", cases=("a", "b"), of=4)),
+    Finding.of("thresholds_hold", checked=40, cases=40, uncompared=Uncompared()),
+    Finding.of("thresholds_hold", checked=39, cases=40, uncompared=Uncompared()),
+    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=-0.041, uncompared=UNCOMPARED),
+    Finding.of("no_worse", cases=9, rate_cases=9, rate_low=-0.041, uncompared=Uncompared()),
+    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=-0.0412, uncompared=Uncompared()),
+    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=-0.0003, uncompared=Uncompared()),
+    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=0.01, uncompared=Uncompared()),
+    Finding.of("nothing_decides"),
+    Finding.of("baseline_moved", criteria=("pass_rate",), before=True),
+    Finding.of("baseline_moved", criteria=("pass_rate",)),
+    Finding.of("cases_never_pass", cases=(CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2))),
+    Finding.of("not_enough_evidence", criteria=("a",), suspects=("b",)),
+    Finding.of("cases_broke", cases=tuple("abcdefg")),
+    Finding.of("cases_broke", cases=("a", "b"), moved=(CaseTally("a", 0, 7, 5, 5), CaseTally("b", 0, 7, 4, 5)), of=40),
+    Finding.of("cases_broke", cases=("a",), moved=(CaseTally("a", 0, 7, 5, 5),), of=40),
+    Finding.of("suite_got_worse", criteria=("pass_rate",)),
+    Finding.of("suite_got_worse", criteria=("pass_rate",), suspects=(CaseTally("a", 1, 3, 5, 5),)),
+    Finding.of("suite_got_worse", criteria=("tool_trajectory_avg_score",), by_mean=False, fell=(Fell("a", 0.9, 0.41),)),
+    Finding.of("traded_off", lost=LOST, gained=GAINED, named=True, gained_named=True),
+    Finding.of("traded_off", lost=LOST, gained=GAINED, named=False, gained_named=False),
+    Finding.of("criterion_fails", criterion="tool_trajectory_avg_score"),
+    Finding.of("criterion_not_measured", criterion="latency"),
+    Finding.of("cut_short", why="the budget is spent", epochs=2, wanted=5),
+    Finding.of("agent_fails", p=0.0004),
+    Finding.of("nothing_passes", trials=12),
+    Finding.of("not_shown_fixed", measurements=1),
+    Finding.of("not_shown_fixed", measurements=3),
+    Finding.of("same_agent", commit="0123456789abcdef"),
+    Finding.of("control_fell", cases=("a",)),
+    Finding.of("control_fell", cases=("a", "b")),
+    Finding.of("copies_lost", cases=("a",)),
+    Finding.of("copies_lost", cases=("a", "b")),
+    Finding.of(
+        "incomplete",
+        gaps=(Finding.of("criteria_not_compared", criteria=("tone",)), Finding.of("nothing_paired", cases=12)),
+    ),
 ]
-PROBLEMS: list[fact.Problem] = [
-    fact.NoCases(),
-    fact.AllQuarantined(),
-    fact.Outage(25, 40, compared=True, error="timeout: 60 s"),
-    fact.Outage(40, 40, compared=False, error=""),
-    fact.FailuresNotConfirmed(3, FailuresGone(24)),
-    fact.FailuresNotConfirmed(1, found.NothingRerun()),
-    fact.UnexplainedFailures(2),
-    fact.LostDecide(8),
-    fact.LostDecide(0, 1),
-    fact.LostDecide(1, 2),
-    fact.Collapsed("rubric", 2, 6, copies=False),
-    fact.Collapsed("rubric", 12, 36, copies=True),
-    fact.TooManyErrors(0.1004, 0.1, ""),
-    fact.TooManyErrors(0.15, 0.1, ""),
-    fact.CasesNotMeasured(("a",), 40, "unreachable: reset"),
-    fact.CasesNotRun(("a",), 4),
-    fact.CaseNotRecorded("a", 1, 5, ""),
-    fact.CaseMostlyLost("a", 3, 5, ""),
+PROBLEMS: list[Finding] = [
+    Finding.of("no_cases"),
+    Finding.of("all_quarantined"),
+    Finding.of("outage", cases=25, of=40, compared=True, error="timeout: 60 s"),
+    Finding.of("outage", cases=40, of=40, compared=False, error=""),
+    Finding.of("failures_not_confirmed", failed=3, why=Finding.of("failures_gone", trials=24)),
+    Finding.of("failures_not_confirmed", failed=1, why=Finding.of("nothing_rerun")),
+    Finding.of("unexplained_failures", cases=2),
+    Finding.of("lost_decide", trials=8),
+    Finding.of("lost_decide", trials=0, unscored=1),
+    Finding.of("lost_decide", trials=1, unscored=2),
+    Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
+    Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
+    Finding.of("too_many_errors", share=0.1004, most=0.1, error=""),
+    Finding.of("too_many_errors", share=0.15, most=0.1, error=""),
+    Finding.of("cases_not_measured", cases=("a",), of=40, error="unreachable: reset"),
+    Finding.of("cases_not_run", cases=("a",), of=4),
+    Finding.of("case_not_recorded", case_id="a", lost=1, trials=5, error=""),
+    Finding.of("case_mostly_lost", case_id="a", lost=3, trials=5, error=""),
 ]
-GAPS: list[fact.Gap] = [
-    fact.Stated("the suite `evals` is gone"),
-    fact.CriteriaNotCompared(("tone",)),
-    fact.CriteriaNotCompared(("tone", "tools")),
-    fact.TooManyCasesGone(("a", "b", "c"), 24),
-    fact.EditedCasesMiss(("a",)),
-    fact.EditedCasesMiss(("a", "b")),
-    fact.NothingPaired(12),
-    ChecksFellAway("claims", ("b", "c"), 10),
+GAPS: list[Finding] = [
+    Finding.of("stated", text="the suite `evals` is gone"),
+    Finding.of("criteria_not_compared", criteria=("tone",)),
+    Finding.of("criteria_not_compared", criteria=("tone", "tools")),
+    Finding.of("too_many_cases_gone", cases=("a", "b", "c"), of=24),
+    Finding.of("edited_cases_miss", cases=("a",)),
+    Finding.of("edited_cases_miss", cases=("a", "b")),
+    Finding.of("nothing_paired", cases=12),
+    Finding.of("checks_fell_away", criterion="claims", cases=("b", "c"), of=10),
 ]
-CHANGES: list[fact.RuleChange] = [
-    fact.Stated("two"),
-    fact.BaseRunBeside("0123456789ab"),
-    fact.BaseRunBeside("0123456789ab", without_rules=True),
-    fact.NewCases(("a",)),
-    fact.AnsweredBy("model", ("m-2",), ("m-1",)),
-    fact.ToolsChanged(("orders",), ("orders: find is new",)),
-    fact.ToolsChanged(("orders",)),
-    fact.EditedCases(("a",)),
-    fact.RenamedCases((("a", "b"),)),
-    fact.RemovedCases(("a",)),
-    fact.CriterionApart("tone", NoLongerMeasured()),
-    fact.RemovedCriteria(("tone",)),
-    fact.NewCriteria(("tone",)),
-    fact.ByBaseRules(Verdict.PASS),
+CHANGES: list[Finding] = [
+    Finding.of("stated", text="two"),
+    Finding.of("base_run_beside", commit="0123456789ab"),
+    Finding.of("base_run_beside", commit="0123456789ab", without_rules=True),
+    Finding.of("new_cases", cases=("a",)),
+    Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",)),
+    Finding.of("tools_changed", servers=("orders",), changes=("orders: find is new",)),
+    Finding.of("tools_changed", servers=("orders",)),
+    Finding.of("edited_cases", cases=("a",)),
+    Finding.of("renamed_cases", cases=(("a", "b"),)),
+    Finding.of("removed_cases", cases=("a",)),
+    Finding.of("criterion_apart", criterion="tone", why=Finding.of("no_longer_measured")),
+    Finding.of("removed_criteria", criteria=("tone",)),
+    Finding.of("new_criteria", criteria=("tone",)),
+    Finding.of("by_base_rules", verdict=Verdict.PASS),
 ]
-WARNINGS: list[fact.Caution] = [
-    fact.Stated("a note"),
-    fact.AgentFailures(),
-    fact.ThresholdExcused("tool_trajectory_avg_score", 0.0, 0.1, 0.9),
-    fact.LimitExcused("latency", QuantileExcused(0.95, 3.5, 3.0)),
-    fact.FewCases(4, blind=True),
-    fact.FewCases(5, blind=False),
-    fact.ThinBaseline(3, 5, 1, typical=5),
-    fact.ThinBaseline(3, 5, 2, typical=5, grows=False),
-    fact.QuietRise("latency", 0.6),
-    fact.QuietRise("tool_trajectory_avg_score", -0.1, fact.Wording("a", "It is sunny.", "Sun, probably.")),
-    fact.QuietRise("tool_trajectory_avg_score", -0.1, fact.Wording("a", "", "Sun, probably.")),
-    fact.ScoresUnmeasured("latency", 1, 80),
-    fact.TrialsLost(1, 80),
-    fact.FailuresExcused(12, 12, "crash: boom"),
-    fact.FailuresExcused(9, 12, "crash: boom", at_base=True),
-    fact.BaseGone(16, "unreachable: refused"),
-    fact.Unproven(("abcdef012345",), (), "the token may not read"),
-    fact.Unproven((), tuple((f"the baseline of {n}", "passed over") for n in range(5))),
-    fact.MeasuredBefore((Verdict.PASS, Verdict.BELOW_THRESHOLD), 2, fingerprinted=True),
-    fact.MeasuredBefore((Verdict.INCONCLUSIVE,), 7, fingerprinted=False),
-    fact.ProviderMoved(86_400.0, "abcdef012345", "pass rate", Scale.BINARY, -0.04, 0.001, 9),
-    fact.ProviderMoved(86_400.0, None, "tone", Scale.LIKERT, 0.4, 0.02, 9, baseline_is_older=True),
-    fact.AttemptsRepeated(2),
-    fact.RepeatsOnce(97, 100),
-    fact.RepeatsAlike(cached=False),
-    fact.RepeatsAlike(cached=True),
-    fact.CallsNotReported(("tools",)),
-    fact.CallsNotReported(("tools", "order")),
-    fact.OneAnswer(9, 3, ("pii",)),
-    fact.CasesUnchecked(("a",)),
-    fact.CasesUnchecked(("a", "b"), were_checked=True),
-    fact.NotAccepted("wendy at noon", ("tools",)),
-    fact.CasesUnchecked(("a", "b")),
+WARNINGS: list[Finding] = [
+    Finding.of("stated", text="a note"),
+    Finding.of("agent_failures"),
+    Finding.of("threshold_excused", criterion="tool_trajectory_avg_score", value=0.0, before=0.1, threshold=0.9),
+    Finding.of(
+        "limit_excused", criterion="latency", found=Finding.of("quantile_excused", q=0.95, value=3.5, limit=3.0)
+    ),
+    Finding.of("few_cases", cases=4, blind=True),
+    Finding.of("few_cases", cases=5, blind=False),
+    Finding.of("thin_baseline", cases=3, wanted=5, least=1, typical=5),
+    Finding.of("thin_baseline", cases=3, wanted=5, least=2, typical=5, grows=False),
+    Finding.of("quiet_rise", criterion="latency", change=0.6),
+    Finding.of(
+        "quiet_rise",
+        criterion="tool_trajectory_avg_score",
+        change=-0.1,
+        wording=Wording("a", "It is sunny.", "Sun, probably."),
+    ),
+    Finding.of(
+        "quiet_rise", criterion="tool_trajectory_avg_score", change=-0.1, wording=Wording("a", "", "Sun, probably.")
+    ),
+    Finding.of("scores_unmeasured", criterion="latency", lost=1, of=80),
+    Finding.of("trials_lost", lost=1, of=80),
+    Finding.of("failures_excused", failed=12, of=12, error="crash: boom"),
+    Finding.of("failures_excused", failed=9, of=12, error="crash: boom", at_base=True),
+    Finding.of("base_gone", trials=16, error="unreachable: refused"),
+    Finding.of("unproven", compared=("abcdef012345",), told=(), why="the token may not read"),
+    Finding.of("unproven", compared=(), told=tuple((f"the baseline of {n}", "passed over") for n in range(5))),
+    Finding.of("measured_before", verdicts=(Verdict.PASS, Verdict.BELOW_THRESHOLD), total=2, fingerprinted=True),
+    Finding.of("measured_before", verdicts=(Verdict.INCONCLUSIVE,), total=7, fingerprinted=False),
+    Finding.of(
+        "provider_moved",
+        since=86_400.0,
+        commit="abcdef012345",
+        metric="pass rate",
+        scale=Scale.BINARY,
+        change=-0.04,
+        p=0.001,
+        runs=9,
+    ),
+    Finding.of(
+        "provider_moved",
+        since=86_400.0,
+        commit=None,
+        metric="tone",
+        scale=Scale.LIKERT,
+        change=0.4,
+        p=0.02,
+        runs=9,
+        baseline_is_older=True,
+    ),
+    Finding.of("attempts_repeated", attempts=2),
+    Finding.of("repeats_once", cases=97, of=100),
+    Finding.of("repeats_alike", cached=False),
+    Finding.of("repeats_alike", cached=True),
+    Finding.of("calls_not_reported", criteria=("tools",)),
+    Finding.of("calls_not_reported", criteria=("tools", "order")),
+    Finding.of("one_answer", answers=9, cases=3, criteria=("pii",)),
+    Finding.of("cases_unchecked", cases=("a",)),
+    Finding.of("cases_unchecked", cases=("a", "b"), were_checked=True),
+    Finding.of("not_accepted", by="wendy at noon", criteria=("tools",)),
+    Finding.of("cases_unchecked", cases=("a", "b")),
 ]
-FINDINGS: list[tuple[Criterion, AnyFinding]] = [
-    (RESPONSE, found.NothingHeld()),
-    (RESPONSE, found.SameTrials()),
-    (RESPONSE, found.NotApplied()),
-    (RATE, found.NothingChecked()),
-    (RESPONSE, found.NoTrialMeasured()),
-    (RESPONSE, found.NeverFailed()),
-    (RESPONSE, found.HardFailure("a", 0, "")),
-    (RESPONSE, found.HardFailure("a", 2, "deleted an account")),
-    (RESPONSE, found.CasesNotScored("a", 1, 9, "no key")),
-    (RESPONSE, found.CasesNotScored("a", 3, 9, "no key")),
-    (RESPONSE, found.ScoresLost(80, 120, 0.1, "no key")),
-    (RESPONSE, found.AppliesToNone()),
-    (RESPONSE, found.AppliesNoMore()),
-    (RESPONSE, found.MeanHolds(HeldMean(0.95, 0.9, 1))),
-    (RATE, found.MeanHolds(HeldMean(0.5, 0.85, 10))),
-    (RESPONSE, found.MeanExcused(HeldMean(0.2, 0.9, 4, before=0.1))),
-    (RESPONSE, found.MeanMisses(MISSED, 12, None)),
-    (RESPONSE, found.MeanMisses(MISSED, 12, 0.1)),
-    *((RATE, found.MeanMisses(HeldMean(value, 0.8, 15), 45, 0.06)) for value in (0.79, 0.73, 0.7013)),
-    *((LATENCY, found.MeanMisses(HeldMean(value, 3.0, 12), 36, 0.2)) for value in (3.05, 3.3)),
-    (RESPONSE, found.MeanMisses(HeldMean(0.85, 0.9, 12), 36, 0.06, base_cases=True)),
-    (RESPONSE, found.MeanMisses(HeldMean(0.7996, 0.8004, 4, before=0.79961), 4, None)),
-    (LATENCY, found.TrialBeyond("a", 3.0004, 3.0, 1)),
-    (LATENCY, found.QuantileHolds(0.95, 2.9996, 3.0)),
-    (RATE, found.LossNotExcluded(Change(-0.02, -0.10004, 0.06, 40), -0.10004, 0.1)),
-    (RESPONSE, found.MeanMisses(HeldMean(0.0, 0.9, 12, before=0.0, new_cases=11), 12, 0.05)),
-    (RESPONSE, found.MeanMisses(HeldMean(0.1, 0.9, 4, failed=3), 12, None)),
-    (RESPONSE, found.MeanMisses(HeldMean(0.5, 0.9, 4, measured=0.6), 12, None)),
-    (RESPONSE, found.MeanUnsure(MISSED, 8)),
-    (RESPONSE, found.OwnThresholdMissed(HeldMean(0.2, 0.9, 1, "own"), 3)),
-    (RESPONSE, found.OwnThresholdMissed(HeldMean(0.2, 0.9, 1, "own"), 3, more=2)),
-    (RESPONSE, found.OwnThresholdsHold(2)),
-    (RESPONSE, found.OwnThresholdsHold(3, 1)),
-    (RESPONSE, found.OwnThresholdsHold(3, 2)),
-    (LATENCY, found.NoTrialBeyond()),
-    (LATENCY, found.TrialBeyond("a", 4.5, 3.0, 2)),
-    (LATENCY, found.TrialExcused("a", 4.5, 3.0)),
-    (LATENCY, found.QuantileHolds(0.95, 2.5, 3.0)),
-    (LATENCY, found.QuantileExcused(0.95, 3.5, 3.0)),
-    (LATENCY, found.QuantileRisen(0.95, 9.0, 3.0, 3.3)),
-    (LATENCY, found.QuantileOver(0.5, 9.0, 3.0, 30, 40)),
-    (LATENCY, found.QuantileOpen(0.95, 9.0, 3.0, 40, too_few=False)),
-    (RATE, found.ChangeAllowed(DROP)),
-    (RATE, found.ChangeAllowed(Change(0.0, None, None, 1))),
-    (LATENCY, found.ChangeAllowed(Change(0.6, 0.2, 1.0, 40))),
-    (RATE, found.SuggestsDrop(DROP)),
-    (RATE, found.Drifted(DROP)),
-    (RATE, found.Drifted(DROP, before=True)),
-    (RATE, found.ChangeUnbounded(DROP)),
-    (RATE, found.LossNotExcluded(DROP, -0.2, 0.1)),
-    (RATE, found.GotWorse(DROP, ("a", "b"))),
-    (RATE, found.NeverPass((found.CaseTally("refund", 0, 11, 1, 1),))),
-    (RATE, found.GotWorse(Change(-0.02, -0.06, 0.02, 40), ("a",))),
-    (RATE, found.NotTested(Stage(StageKind.NOTHING))),
-    (RATE, found.FailuresConfirmed(0.0004)),
+FINDINGS: list[tuple[Criterion, Finding]] = [
+    (RESPONSE, Finding.of("nothing_held")),
+    (RESPONSE, Finding.of("same_trials")),
+    (RESPONSE, Finding.of("not_applied")),
+    (RATE, Finding.of("nothing_checked")),
+    (RESPONSE, Finding.of("no_trial_measured")),
+    (RESPONSE, Finding.of("never_failed")),
+    (RESPONSE, Finding.of("hard_failure", case_id="a", more=0, reason="")),
+    (RESPONSE, Finding.of("hard_failure", case_id="a", more=2, reason="deleted an account")),
+    (RESPONSE, Finding.of("cases_not_scored", case_id="a", cases=1, of=9, error="no key")),
+    (RESPONSE, Finding.of("cases_not_scored", case_id="a", cases=3, of=9, error="no key")),
+    (RESPONSE, Finding.of("scores_lost", lost=80, of=120, most=0.1, error="no key")),
+    (RESPONSE, Finding.of("applies_to_none")),
+    (RESPONSE, Finding.of("applies_no_more")),
+    (RESPONSE, Finding.of("mean_holds", mean=HeldMean(0.95, 0.9, 1))),
+    (RATE, Finding.of("mean_holds", mean=HeldMean(0.5, 0.85, 10))),
+    (RESPONSE, Finding.of("mean_excused", mean=HeldMean(0.2, 0.9, 4, before=0.1))),
+    (RESPONSE, Finding.of("mean_misses", mean=MISSED, trials=12, error=None)),
+    (RESPONSE, Finding.of("mean_misses", mean=MISSED, trials=12, error=0.1)),
+    *(
+        (RATE, Finding.of("mean_misses", mean=HeldMean(value, 0.8, 15), trials=45, error=0.06))
+        for value in (0.79, 0.73, 0.7013)
+    ),
+    *(
+        (LATENCY, Finding.of("mean_misses", mean=HeldMean(value, 3.0, 12), trials=36, error=0.2))
+        for value in (3.05, 3.3)
+    ),
+    (RESPONSE, Finding.of("mean_misses", mean=HeldMean(0.85, 0.9, 12), trials=36, error=0.06, base_cases=True)),
+    (RESPONSE, Finding.of("mean_misses", mean=HeldMean(0.7996, 0.8004, 4, before=0.79961), trials=4, error=None)),
+    (LATENCY, Finding.of("trial_beyond", case_id="a", value=3.0004, limit=3.0, trials=1)),
+    (LATENCY, Finding.of("quantile_holds", q=0.95, value=2.9996, limit=3.0)),
+    (RATE, Finding.of("loss_not_excluded", change=Change(-0.02, -0.10004, 0.06, 40), worst=-0.10004, margin=0.1)),
+    (RESPONSE, Finding.of("mean_misses", mean=HeldMean(0.0, 0.9, 12, before=0.0, new_cases=11), trials=12, error=0.05)),
+    (RESPONSE, Finding.of("mean_misses", mean=HeldMean(0.1, 0.9, 4, failed=3), trials=12, error=None)),
+    (RESPONSE, Finding.of("mean_misses", mean=HeldMean(0.5, 0.9, 4, measured=0.6), trials=12, error=None)),
+    (RESPONSE, Finding.of("mean_unsure", mean=MISSED, lost=8)),
+    (RESPONSE, Finding.of("own_threshold_missed", mean=HeldMean(0.2, 0.9, 1, "own"), trials=3)),
+    (RESPONSE, Finding.of("own_threshold_missed", mean=HeldMean(0.2, 0.9, 1, "own"), trials=3, more=2)),
+    (RESPONSE, Finding.of("own_thresholds_hold", cases=2)),
+    (RESPONSE, Finding.of("own_thresholds_hold", cases=3, excused=1)),
+    (RESPONSE, Finding.of("own_thresholds_hold", cases=3, excused=2)),
+    (LATENCY, Finding.of("no_trial_beyond")),
+    (LATENCY, Finding.of("trial_beyond", case_id="a", value=4.5, limit=3.0, trials=2)),
+    (LATENCY, Finding.of("trial_excused", case_id="a", value=4.5, limit=3.0)),
+    (LATENCY, Finding.of("quantile_holds", q=0.95, value=2.5, limit=3.0)),
+    (LATENCY, Finding.of("quantile_excused", q=0.95, value=3.5, limit=3.0)),
+    (LATENCY, Finding.of("quantile_risen", q=0.95, value=9.0, limit=3.0, before=3.3)),
+    (LATENCY, Finding.of("quantile_over", q=0.5, value=9.0, limit=3.0, over=30, trials=40)),
+    (LATENCY, Finding.of("quantile_open", q=0.95, value=9.0, limit=3.0, trials=40, too_few=False)),
+    (RATE, Finding.of("change_allowed", change=DROP)),
+    (RATE, Finding.of("change_allowed", change=Change(0.0, None, None, 1))),
+    (LATENCY, Finding.of("change_allowed", change=Change(0.6, 0.2, 1.0, 40))),
+    (RATE, Finding.of("suggests_drop", change=DROP)),
+    (RATE, Finding.of("drifted", change=DROP)),
+    (RATE, Finding.of("drifted", change=DROP, before=True)),
+    (RATE, Finding.of("change_unbounded", change=DROP)),
+    (RATE, Finding.of("loss_not_excluded", change=DROP, worst=-0.2, margin=0.1)),
+    (RATE, Finding.of("got_worse", change=DROP, broken=("a", "b"))),
+    (RATE, Finding.of("never_pass", cases=(CaseTally("refund", 0, 11, 1, 1),))),
+    (RATE, Finding.of("got_worse", change=Change(-0.02, -0.06, 0.02, 40), broken=("a",))),
+    (RATE, Finding.of("not_tested", stage=Stage(StageKind.NOTHING))),
+    (RATE, Finding.of("failures_confirmed", p=0.0004)),
 ]
-UNCONFIRMED: list[found.Unconfirmed] = [
-    found.NothingRerun(),
-    found.ConfirmationLost(9, 24),
-    found.PerhapsProvider(20, 24, 24, 24, at_base=True),
-    found.PerhapsProvider(20, 24, 0, 0, at_base=False),
-    found.SlowedDown(9.0, 2.0),
+UNCONFIRMED: list[Finding] = [
+    Finding.of("nothing_rerun"),
+    Finding.of("confirmation_lost", lost=9, trials=24),
+    Finding.of("perhaps_provider", failed=20, trials=24, other_failed=24, other_trials=24, at_base=True),
+    Finding.of("perhaps_provider", failed=20, trials=24, other_failed=0, other_trials=0, at_base=False),
+    Finding.of("slowed_down", now=9.0, before=2.0),
 ]
-APART: list[found.Apart] = [found.CasesGone(4), found.NoLongerMeasured(), found.ComparedWithout(("a", "b"))]
+APART: list[Finding] = [
+    Finding.of("cases_gone", cases=4),
+    Finding.of("no_longer_measured"),
+    Finding.of("compared_without", criteria=("a", "b")),
+]
 STAGES: list[Stage] = [
     Stage(StageKind.CERTIFIED, 2),
     Stage(StageKind.CASES_AT_PASS, 1),
@@ -347,17 +375,25 @@ def decided(verdict: str, stage: Stage, *, low: float = -0.29, e_value: float = 
     row = replace(INCONCLUSIVE.criteria[0], criterion=replace(INCONCLUSIVE.criteria[0].criterion, name="pass rate"))
     outcome = Outcome(verdict, ("a",), stage, evidence)  # type: ignore[arg-type]
     change = Change(-0.1, low, 0.09, 10)
-    passed, cause = found.ChangeAllowed(change), fact.NoWorse(10, 10, low, fact.Uncompared())
-    open_, worse = replace(INCONCLUSIVE, criteria=(row,)), fact.SuiteGotWorse(("pass rate",))
+    passed, cause = (
+        Finding.of("change_allowed", change=change),
+        Finding.of("no_worse", cases=10, rate_cases=10, rate_low=low, uncompared=Uncompared()),
+    )
+    open_, worse = replace(INCONCLUSIVE, criteria=(row,)), Finding.of("suite_got_worse", criteria=("pass rate",))
     suite = {
         "PASS": replace(open_, verdict=Verdict.PASS, cause=cause, criteria=(_found(row, passed),)),
-        "REGRESSION": replace(open_, verdict=Verdict.REGRESSED, cause=worse, criteria=(_found(row, GotWorse(change)),)),
+        "REGRESSION": replace(
+            open_,
+            verdict=Verdict.REGRESSED,
+            cause=worse,
+            criteria=(_found(row, Finding.of("got_worse", change=change)),),
+        ),
         "INCONCLUSIVE": open_,
     }[verdict]
     return replace(suite, outcome=outcome)
 
 
-def _found(row: CriterionResult, finding: AnyFinding) -> CriterionResult:
+def _found(row: CriterionResult, finding: Finding) -> CriterionResult:
     return replace(row, verdict=finding.verdict, findings=(finding,))
 
 
@@ -374,34 +410,48 @@ def with_rate(suite: SuiteResult, **facts: Any) -> SuiteResult:
 
 
 NARROW = replace(
-    BELOW, criteria=(replace(BELOW.criteria[0], findings=(MeanMisses(HeldMean(0.733, 0.8, 15), 45, 0.06),)),)
+    BELOW,
+    criteria=(
+        replace(
+            BELOW.criteria[0],
+            findings=(Finding.of("mean_misses", mean=HeldMean(0.733, 0.8, 15), trials=45, error=0.06),),
+        ),
+    ),
 )
 """A threshold is missed by as much as chance would explain."""
-TRADE = fact.TradedOff(LOST, GAINED, named=True, gained_named=True)
+TRADE = Finding.of("traded_off", lost=LOST, gained=GAINED, named=True, gained_named=True)
 TRADED = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), cause=TRADE)
 """A suite in which one case broke and others improved."""
+
+
+def title(kind: str) -> str:
+    """``mean_misses`` → ``MeanMisses``."""
+    return "".join(part.title() for part in kind.split("_"))
 
 
 MOST = 2
 """Values of one kind that a field is tried with."""
 
 
-def ones(union: Any) -> Iterator[Any]:
-    """Facts of each kind of a union, with ones wherever they have a number."""
-    for kind in get_args(union):
-        yield from _made(kind) if kind is not str else ()
+def ones(kinds: Iterable[KindName]) -> Iterator[Finding]:
+    """Findings of each kind, with ones wherever they have a number."""
+    for kind in kinds:
+        fields = {name: field.type for name, field in KINDS[kind].fields.items()}
+        yield from (Finding.of(kind, **data) for data in _made(fields))
 
 
-def _made(kind: type[Struct]) -> Iterator[Any]:
-    hints = get_type_hints(kind)
-    fields = [list(_values(hints[name])) for name in kind.__struct_fields__]
-    for n in range(max(map(len, fields), default=1)):
-        yield kind(*(field[n % len(field)] for field in fields))
+def _made(hints: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    fields = {name: list(_values(hint)) for name, hint in hints.items()}
+    for n in range(max(map(len, fields.values()), default=1)):
+        yield {name: values[n % len(values)] for name, values in fields.items()}
 
 
 def _values(hint: Any) -> Iterator[Any]:
     origin, args = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
+    if isinstance(hint, Nested):
+        found = list(ones(hint.kinds))
+        yield from ((one,) for one in found[:MOST]) if hint.many else found
+    elif origin in (Union, UnionType):
         yield from chain.from_iterable(map(_values, args))
     elif origin is tuple:
         found = product(*(islice(_values(one), MOST) for one in (args[:1] if args[-1] is Ellipsis else args)))
@@ -409,7 +459,7 @@ def _values(hint: Any) -> Iterator[Any]:
     elif origin is Literal:
         yield from args
     elif isinstance(hint, type) and issubclass(hint, Struct):
-        yield from _made(hint)
+        yield from (hint(**data) for data in _made(get_type_hints(hint)))
     elif hint in (int, float, str, bool, NoneType):
         yield from {int: (1,), float: (0.01,), str: ("name",), bool: (False, True), NoneType: (None,)}[hint]
     else:  # an enumeration
@@ -427,12 +477,15 @@ def suites() -> Iterator[tuple[str, SuiteResult]]:
 
 def _samples() -> Iterator[tuple[str, SuiteResult]]:
     crashed = CrashFacts(("a", "b"), 9, 15, 0, 15, "crash: x")
-    answered = (fact.AnsweredBy("model", ("m-2",), ("m-1",)), fact.AnsweredBy("system", ("fp_2",), ("fp_1",)))
+    answered = (
+        Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",)),
+        Finding.of("answered_by", what="system", now=("fp_2",), before=("fp_1",)),
+    )
     itself = BaselineInfo(None, missing="it is of this commit", of_itself=True)
     unlike = replace(REGRESSED, reference="anchor")
     yield "nothing is wrong", PASSED
     yield "accepted", ACCEPTED
-    shared = replace(decided("PASS", Stage(StageKind.CERTIFIED, 1)), course=fact.Course(1, 36, alpha=0.02, suites=4))
+    shared = replace(decided("PASS", Stage(StageKind.CERTIFIED, 1)), course=Course(1, 36, alpha=0.02, suites=4))
     yield "one of four suites", shared
     yield "one of four suites, in a part of a matrix", replace(shared, course=replace(shared.course, family=3))
     yield (
@@ -441,7 +494,9 @@ def _samples() -> Iterator[tuple[str, SuiteResult]]:
     )
     yield (
         "crashes of which a warning tells, too",
-        replace(INCONCLUSIVE, warnings=(fact.AgentFailures(),), crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x")),
+        replace(
+            INCONCLUSIVE, warnings=(Finding.of("agent_failures"),), crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x")
+        ),
     )
     yield (
         "another reference decided",
@@ -450,16 +505,27 @@ def _samples() -> Iterator[tuple[str, SuiteResult]]:
     yield "a baseline of this very commit", replace(INCONCLUSIVE, has_baseline=False, baseline=itself)
     yield (
         "measured before, and it fell short",
-        replace(PASSED, warnings=(fact.MeasuredBefore((Verdict.PASS, Verdict.REGRESSED), 2, fingerprinted=True),)),
+        replace(
+            PASSED,
+            warnings=(
+                Finding.of("measured_before", verdicts=(Verdict.PASS, Verdict.REGRESSED), total=2, fingerprinted=True),
+            ),
+        ),
     )
-    yield "another model and system, which may be why", replace(REGRESSED, changes=(*answered, fact.NewCases(("a",))))
-    yield "another model and system, and no harm", replace(PASSED, changes=(fact.NewCases(("a",)), *answered))
+    yield (
+        "another model and system, which may be why",
+        replace(REGRESSED, changes=(*answered, Finding.of("new_cases", cases=("a",)))),
+    )
+    yield (
+        "another model and system, and no harm",
+        replace(PASSED, changes=(Finding.of("new_cases", cases=("a",)), *answered)),
+    )
 
 
 def _proofs() -> Iterator[tuple[str, SuiteResult]]:
-    course = fact.Course(*(1, 40, 2, 3, 5, 52, 4), fixed_runs=200, stopped="the clock", reruns=8, baseline_reruns=4)
+    course = Course(*(1, 40, 2, 3, 5, 52, 4), fixed_runs=200, stopped="the clock", reruns=8, baseline_reruns=4)
     reruns = decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0)
-    broke = fact.CasesBroke(("a",), (CaseTally("a", 0, 7, 5, 5),), 40)
+    broke = Finding.of("cases_broke", cases=("a",), moved=(CaseTally("a", 0, 7, 5, 5),), of=40)
     again = RepeatsTest(1, 0.0004, 0.0016, 5, 6, 15, 24, 25)
     repeats = decided("REGRESSION", Stage(StageKind.REPEATS, 1))
     yield "a case broke, by reruns", replace(reruns, cause=broke)
@@ -475,30 +541,33 @@ def _proofs() -> Iterator[tuple[str, SuiteResult]]:
     yield "two proofs, the cases at a look", replace(both, outcome=by_look)
     yield (
         "two proofs, the suite first",
-        replace(both, cause=fact.SuiteGotWorse(("pass rate", "other")), outcome=by_look),
+        replace(both, cause=Finding.of("suite_got_worse", criteria=("pass rate", "other")), outcome=by_look),
     )
     for way in Direction:
         at_look = decided("REGRESSION", Stage(StageKind.SUITE_LOOK, 1), p=0.0001)
         row = replace(at_look.criteria[0], criterion=replace(at_look.criteria[0].criterion, direction=way))
         yield f"the mean went the wrong way, better is {way.value}", replace(at_look, criteria=(row,))
-    short, fell = MeanMisses(HeldMean(0.0, 0.8, 12), 12, 0.05), GotWorse(Change(-1.0, -1.0, -0.88, 12))
+    short, fell = (
+        Finding.of("mean_misses", mean=HeldMean(0.0, 0.8, 12), trials=12, error=0.05),
+        Finding.of("got_worse", change=Change(-1.0, -1.0, -0.88, 12)),
+    )
     held = Criterion("trajectory", "trajectory", Scale.UNIT, threshold=0.8)
     row = CriterionResult(held, Verdict.REGRESSED, (short, fell))
-    worse = fact.SuiteGotWorse(("trajectory",), perhaps_drift=True, missed=("trajectory",), drift_moot=True)
+    worse = Finding.of(
+        "suite_got_worse", criteria=("trajectory",), perhaps_drift=True, missed=("trajectory",), drift_moot=True
+    )
     yield "a threshold that is missed beside a drop", replace(REGRESSED, cause=worse, criteria=(row,))
     yield (
         "a drop whose drift was not looked for",
-        replace(REGRESSED, cause=replace(worse, drift_moot=False), criteria=(row,)),
+        replace(REGRESSED, cause=worse.but(drift_moot=False), criteria=(row,)),
     )
-    always = fact.Course(
-        *(1, 12, 1, 10, 10, 76, 30), reruns=10, baseline_reruns=6, confirming=48, baseline_confirming=24
-    )
+    always = Course(*(1, 12, 1, 10, 10, 76, 30), reruns=10, baseline_reruns=6, confirming=48, baseline_confirming=24)
     fails = replace(
         reruns,
-        cause=fact.CasesBroke(("c3",), (CaseTally("c3", 0, 11, 11, 11),), 12),
+        cause=Finding.of("cases_broke", cases=("c3",), moved=(CaseTally("c3", 0, 11, 11, 11),), of=12),
         course=always,
         crashes=CrashFacts(("c3",), 23, 23, 0, 23, "crash: x"),
-        warnings=(fact.AgentFailures(),),
+        warnings=(Finding.of("agent_failures"),),
     )
     yield "a case fails each time", fails
     yield "a case fails most times", replace(fails, crashes=CrashFacts(("c3",), 14, 23, 0, 23, "crash: x"))
@@ -521,8 +590,10 @@ def _open() -> Iterator[tuple[str, SuiteResult]]:
     yield "open, more cases would tell", with_rate(end, change=-0.05, low=-0.30)
     yield "drifted", decided("INCONCLUSIVE", Stage(StageKind.DRIFTED))
     yield "moved before", decided("INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
-    down = fact.CouldNotMeasure(fact.Outage(12, 12, compared=True, error="crash: boom"))
-    yield "an outage", replace(end, verdict=Verdict.ERROR, cause=down, course=fact.Course(1, 12, runs=12))
+    down = Finding.of(
+        "could_not_measure", problem=Finding.of("outage", cases=12, of=12, compared=True, error="crash: boom")
+    )
+    yield "an outage", replace(end, verdict=Verdict.ERROR, cause=down, course=Course(1, 12, runs=12))
     certified = decided("PASS", Stage(StageKind.CERTIFIED, 1), low=-0.05)
     for excluded, n in ((-0.12, 40), (-0.05, 40), (-0.12, 9)):
         yield (
@@ -530,24 +601,34 @@ def _open() -> Iterator[tuple[str, SuiteResult]]:
             replace(
                 with_rate(certified, low=-0.05, excluded=excluded),
                 verdict=Verdict.PASS,
-                cause=fact.NoWorse(n, n, excluded, fact.Uncompared()),
-                course=fact.Course(1, n, runs=n),
+                cause=Finding.of("no_worse", cases=n, rate_cases=n, rate_low=excluded, uncompared=Uncompared()),
+                course=Course(1, n, runs=n),
             ),
         )
-    passed = replace(decided("PASS", Stage(StageKind.CERTIFIED, 1)), verdict=Verdict.PASS, cause=fact.NothingDecides())
+    passed = replace(
+        decided("PASS", Stage(StageKind.CERTIFIED, 1)), verdict=Verdict.PASS, cause=Finding.of("nothing_decides")
+    )
     for n in (4, 1):
-        yield f"a thin baseline of {n} in ten cases", replace(passed, warnings=(fact.ThinBaseline(n, 5, 1, typical=5),))
+        yield (
+            f"a thin baseline of {n} in ten cases",
+            replace(passed, warnings=(Finding.of("thin_baseline", cases=n, wanted=5, least=1, typical=5),)),
+        )
     yield (
         "a thin baseline of few of many cases",
-        replace(passed, warnings=(fact.ThinBaseline(1, 5, 1, typical=5),), outcome=None, cases=PASSED.cases),
+        replace(
+            passed,
+            warnings=(Finding.of("thin_baseline", cases=1, wanted=5, least=1, typical=5),),
+            outcome=None,
+            cases=PASSED.cases,
+        ),
     )
     yield (
         "a case never passes, and the baseline is thin",
         replace(
             passed,
             verdict=Verdict.INCONCLUSIVE,
-            cause=fact.CasesNeverPass((CaseTally("c03", 0, 13, 1, 1),)),
-            warnings=(fact.ThinBaseline(10, 5, 1, blind=True),),
+            cause=Finding.of("cases_never_pass", cases=(CaseTally("c03", 0, 13, 1, 1),)),
+            warnings=(Finding.of("thin_baseline", cases=10, wanted=5, least=1, blind=True),),
         ),
     )
 
@@ -605,64 +686,81 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
         replace(TRADED, cause=PASSED.cause, further=(replace(TRADED, reference="anchor"),), decided_by="anchor"),
     )
     yield "a regression alone", replace(LOST_ALONE, criteria=LOST_ALONE.criteria[:1])
-    yield "not shown fixed", replace(LOST_ALONE, cause=fact.NotShownFixed(1))
+    yield "not shown fixed", replace(LOST_ALONE, cause=Finding.of("not_shown_fixed", measurements=1))
     yield "a loss that cannot be accepted", accepted_by(REGRESSED, "ann accepted this on 2026-11-02")
     yield "a threshold is missed", BELOW
     yield "a threshold is missed narrowly", NARROW
-    yield "no trial passes", replace(NO_BASELINE, verdict=Verdict.BELOW_THRESHOLD, cause=fact.NothingPasses(3))
-    yield "the same agent", replace(NO_BASELINE, cause=fact.SameAgent("0123456789abcdef"), has_baseline=True)
-    yield "a shard", replace(INCONCLUSIVE, cause=fact.ShardMeasured(1, 2, 36, 12))
+    yield (
+        "no trial passes",
+        replace(NO_BASELINE, verdict=Verdict.BELOW_THRESHOLD, cause=Finding.of("nothing_passes", trials=3)),
+    )
+    yield (
+        "the same agent",
+        replace(NO_BASELINE, cause=Finding.of("same_agent", commit="0123456789abcdef"), has_baseline=True),
+    )
+    yield "a shard", replace(INCONCLUSIVE, cause=Finding.of("shard_measured", shard=1, of=2, trials=36, cases=12))
     yield "not measured", FAILED
     yield (
         "not measured, for the budget",
-        replace(FAILED, course=fact.Course(stopped="the budget of 5 minutes is spent")),
+        replace(FAILED, course=Course(stopped="the budget of 5 minutes is spent")),
     )
-    gone = replace(INCONCLUSIVE.criteria[0], not_compared=NoLongerMeasured())
+    gone = replace(INCONCLUSIVE.criteria[0], not_compared=Finding.of("no_longer_measured"))
     yield "not compared: a criterion and cases", NOT_COMPARED
     for gap, criteria in (
-        (fact.CriteriaNotCompared(("pass_rate",)), (gone,)),
-        (fact.CriteriaNotCompared(("pass_rate",)), (replace(gone, not_compared=ScorerChanged()),)),
-        (fact.NothingPaired(24), ()),
-        (fact.Stated("the suite `evals` is gone"), ()),
+        (Finding.of("criteria_not_compared", criteria=("pass_rate",)), (gone,)),
+        (
+            Finding.of("criteria_not_compared", criteria=("pass_rate",)),
+            (replace(gone, not_compared=Finding.of("scorer_changed")),),
+        ),
+        (Finding.of("nothing_paired", cases=24), ()),
+        (Finding.of("stated", text="the suite `evals` is gone"), ()),
     ):
-        bare = replace(PASSED, verdict=Verdict.NOT_COMPARED, cause=fact.Incomplete((gap,)), criteria=criteria)
-        yield f"not compared: {type(gap).__name__}, {len(criteria)} rows", bare
+        bare = replace(
+            PASSED, verdict=Verdict.NOT_COMPARED, cause=Finding.of("incomplete", gaps=(gap,)), criteria=criteria
+        )
+        yield f"not compared: {title(gap.kind)}, {len(criteria)} rows", bare
     for problem in (
-        fact.UnexplainedFailures(1),
-        fact.FailuresNotConfirmed(3, FailuresGone(24)),
-        fact.LostDecide(3),
-        fact.Collapsed("rubric", 2, 6, copies=False),
-        fact.Collapsed("rubric", 12, 36, copies=True),
+        Finding.of("unexplained_failures", cases=1),
+        Finding.of("failures_not_confirmed", failed=3, why=Finding.of("failures_gone", trials=24)),
+        Finding.of("lost_decide", trials=3),
+        Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
+        Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
     ):
-        cause = fact.CouldNotMeasure(problem)
-        yield f"could not measure: {type(problem).__name__}", replace(PASSED, verdict=Verdict.ERROR, cause=cause)
-    for noise in (fact.ControlFell(("a",)), fact.CopiesLost(("a",))):
-        yield f"noise: {type(noise).__name__}", replace(end, cause=noise)
+        cause = Finding.of("could_not_measure", problem=problem)
+        yield f"could not measure: {title(problem.kind)}", replace(PASSED, verdict=Verdict.ERROR, cause=cause)
+    for noise in (Finding.of("control_fell", cases=("a",)), Finding.of("copies_lost", cases=("a",))):
+        yield f"noise: {title(noise.kind)}", replace(end, cause=noise)
     yield "a criterion is gone, and another is open", replace(INCONCLUSIVE, criteria=(*INCONCLUSIVE.criteria, gone))
-    dear = found.ChangeAllowed(Change(0.782, 0.448, 1.193, 40))
+    dear = Finding.of("change_allowed", change=Change(0.782, 0.448, 1.193, 40))
     cost = CriterionResult(
         *(COST, Verdict.PASS, (dear,), estimate(0.0435, 0.03, 0.06), estimate(0.0843, 0.02, 0.2)),
         estimate(0.782, 0.448, 1.193),
         compared=(0.0843, 0.0435),
     )
-    dearer = (fact.QuietRise("cost", 0.782),)
+    dearer = (Finding.of("quiet_rise", criterion="cost", change=0.782),)
     yield "a typical case is dearer, all are cheaper", replace(PASSED, criteria=(cost,), warnings=dearer)
     new = replace(cost, candidate=estimate(0.4, 0.3, 0.6, 44))
     yield "a typical case is dearer, the compared ones cheaper", replace(PASSED, criteria=(new,), warnings=dearer)
     yield "a typical case is dearer, and so are all", replace(PASSED, criteria=(replace(new, compared=(0.08, 0.15)),))
     open_ = replace(
-        cost, verdict=Verdict.INCONCLUSIVE, findings=(found.LossNotExcluded(Change(0.1, -0.05, 0.3, 40), 0.3, 0.2),)
+        cost,
+        verdict=Verdict.INCONCLUSIVE,
+        findings=(Finding.of("loss_not_excluded", change=Change(0.1, -0.05, 0.3, 40), worst=0.3, margin=0.2),),
     )
     yield "a cost is open", replace(INCONCLUSIVE, criteria=(open_,))
-    two = (found.MeanHolds(MISSED), found.ChangeUnbounded(DROP))
+    two = (Finding.of("mean_holds", mean=MISSED), Finding.of("change_unbounded", change=DROP))
     for name, findings, verdict in (
         ("two findings, one of which decides", two, Verdict.INCONCLUSIVE),
-        ("not compared", (found.NotCompared(ScorerChanged()), GotWorse(DROP)), Verdict.NOT_COMPARED),
-        ("excused", (found.MeanExcused(HeldMean(0.0, 0.9, 3, before=0.0)),), Verdict.PASS),
-        ("failures that count", (found.MeanHolds(HeldMean(0.917, 0.8, 12, failed=1)),), Verdict.PASS),
+        (
+            "not compared",
+            (Finding.of("not_compared", why=Finding.of("scorer_changed")), Finding.of("got_worse", change=DROP)),
+            Verdict.NOT_COMPARED,
+        ),
+        ("excused", (Finding.of("mean_excused", mean=HeldMean(0.0, 0.9, 3, before=0.0)),), Verdict.PASS),
+        ("failures that count", (Finding.of("mean_holds", mean=HeldMean(0.917, 0.8, 12, failed=1)),), Verdict.PASS),
     ):
         row = CriterionResult(HELD, verdict, findings, estimate(0.2, 0.1, 0.3))
         yield name, replace(INCONCLUSIVE, criteria=(row,))
-    live = tuple(fact.LiveCase(f"c{i}", 2 if i < 5 else 1, 40, "request 3 differs" * (i < 15)) for i in range(16))
-    yield "replayed", replace(PASSED, replayed=fact.ReplayedShare(100, 84, 21, 640, 412, 1.25, live))
-    yield "replayed, and all alike", replace(PASSED, replayed=fact.ReplayedShare(100, 100, 0, 0, 500))
+    live = tuple(LiveCase(f"c{i}", 2 if i < 5 else 1, 40, "request 3 differs" * (i < 15)) for i in range(16))
+    yield "replayed", replace(PASSED, replayed=ReplayedShare(100, 84, 21, 640, 412, 1.25, live))
+    yield "replayed, and all alike", replace(PASSED, replayed=ReplayedShare(100, 100, 0, 0, 500))

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import CaseResult, CaseStatus, SuiteResult, ToolCall
-from gate.model.facts import CasesBroke
+from gate.model.finding import Finding
 from gate.reports import explanation
 from gate.reports.behaviour import MAX_NAME_CHARS
 from gate.reports.behaviour import changed_behaviour as common
@@ -26,12 +26,12 @@ def case(before: str, now: str, case_id: str = "a", *, status: CaseStatus = Case
 
 def suite(*cases: CaseResult) -> SuiteResult:
     broken = tuple(one.id for one in cases if one.status is CaseStatus.BROKEN)
-    return replace(LOST, cause=CasesBroke(broken, of=40), cases=cases)
+    return replace(LOST, cause=Finding.of("cases_broke", cases=broken, of=40), cases=cases)
 
 
 def changed_behaviour(found: SuiteResult) -> str:
-    assert isinstance(found.cause, CasesBroke)
-    return common(found.cases, found.cause.cases)[0]
+    assert found.cause.kind == "cases_broke"
+    return common(found.cases, found.cause["cases"])[0]
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from gate.model import (
 )
 from gate.reports import console, markdown
 from gate.reports.by_tag import rows
-from gate.reports.explanation import causes
 from gate.reports.labels import change_picture, same_cause, told_once, worse_cases
 from gate.reports.sparkline import plain
+from gate.reports.words import causes
 
 from .harmless import findings
 from .hostile import SOME_AND_ALL

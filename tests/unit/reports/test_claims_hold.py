@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from gate.baselines.pairing import Reference
 from gate.decision import Settings
 from gate.model import BaselineInfo, Case, Criterion, Result, Scale, Score, Side, SuiteResult, Trial, Verdict
-from gate.model.facts import CasesBroke, NoWorse, TradedOff
 from gate.pipeline.verdict import Terms, judge_record, result_of
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
@@ -140,10 +139,12 @@ def check_names(found: tuple[World, ...]) -> None:
 
 def _named(world: World, side: str) -> list[str]:
     cause = world.suite.cause
-    if isinstance(cause, CasesBroke) and side == "lost":
-        return list(cause.cases)
-    if isinstance(cause, TradedOff):
-        tallies, certain = (cause.lost, cause.named) if side == "lost" else (cause.gained, cause.gained_named)
+    if cause.kind == "cases_broke" and side == "lost":
+        return list(cause["cases"])
+    if cause.kind == "traded_off":
+        tallies, certain = (
+            (cause["lost"], cause["named"]) if side == "lost" else (cause["gained"], cause["gained_named"])
+        )
         return [one.case_id for one in tallies] if certain else []
     return list(world.suite.outcome.evidence.gained) if side == "gained" and world.suite.outcome else []
 
@@ -173,12 +174,12 @@ def test_the_cases_of_a_headline_and_their_numbers_are_those_of_the_trials() -> 
     seen = 0
     for world in some(FEW):
         cause = world.suite.cause
-        if not isinstance(cause, CasesBroke | TradedOff):
+        if cause.kind not in ("cases_broke", "traded_off"):
             continue
-        groups = (cause.moved,) if isinstance(cause, CasesBroke) else (cause.lost, cause.gained)
+        groups = (cause["moved"],) if cause.kind == "cases_broke" else (cause["lost"], cause["gained"])
         for one in chain.from_iterable(groups):
             assert (one.passed_before, one.trials_before, one.passed, one.trials) == world.passes(one.case_id)
-        counted = [f"{len(cause.cases)} of {len(world.now)} cases broke"] if isinstance(cause, CasesBroke) else []
+        counted = [f"{len(cause['cases'])} of {len(world.now)} cases broke"] if cause.kind == "cases_broke" else []
         named = [listing(one.case_id for one in group) for group in groups]
         for text in texts(world):
             assert all(said in text for said in (*counted, *named)), (counted, named, text[:600])
@@ -200,7 +201,7 @@ def test_nothing_is_claimed_of_a_comparison_that_did_not_take_place() -> None:
         header = Header("suite", tuple(PlannedCase(c, f"content {c}") for c in world.now), (HELD,))
         record = Record(header, world.trials, Footer(len(world.trials), 0, 1))
         suite = judge_record(record, [Reference(BaselineInfo(None, missing="none"))], Terms((HELD,)))
-        assert not isinstance(suite.cause, NoWorse)
+        assert suite.cause.kind != "no_worse"
         shown = result_of([suite], Settings(), command="gate run")
         for text in texts(replace(world, suite=suite, result=shown)):
             assert not re.search(r"✅ \|| ✓ |ruled out|no worse than the baseline over|broke|improved", text), text[

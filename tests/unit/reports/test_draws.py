@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import SuiteResult, Verdict
-from gate.model.facts import MeasuredBefore
+from gate.model.finding import Finding
 from gate.pipeline import draws as counted
 from gate.pipeline.verdict import Terms
 from gate.records import Header
@@ -25,12 +25,15 @@ REGRESSION, PASS = Verdict.REGRESSED, Verdict.PASS
     ("verdicts", "told"),
     [
         ((), None),
-        ((REGRESSION, PASS), MeasuredBefore((REGRESSION, PASS), 2, fingerprinted=False)),
-        ((PASS, *[REGRESSION] * 6), MeasuredBefore((PASS, *[REGRESSION] * 4), 7, fingerprinted=False)),
+        ((REGRESSION, PASS), Finding.of("measured_before", verdicts=(REGRESSION, PASS), total=2, fingerprinted=False)),
+        (
+            (PASS, *[REGRESSION] * 6),
+            Finding.of("measured_before", verdicts=(PASS, *[REGRESSION] * 4), total=7, fingerprinted=False),
+        ),
     ],
 )
 def test_every_earlier_measurement_is_counted_and_the_newest_are_told(
-    verdicts: tuple[Verdict, ...], told: MeasuredBefore | None, monkeypatch: pytest.MonkeyPatch
+    verdicts: tuple[Verdict, ...], told: Finding | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers = [(Path(str(n)), replace(HEADER, run_id=f"run {n}")) for n in range(len(verdicts))]
     monkeypatch.setattr(counted, "_of_this_base", lambda *_: iter(headers))
@@ -42,7 +45,9 @@ def test_every_earlier_measurement_is_counted_and_the_newest_are_told(
 
 @pytest.mark.parametrize("suite", [PASSED, BELOW, replace(PASSED, further=(REGRESSED,), decided_by="")])
 def test_a_headline_opens_with_earlier_measurements_of_which_one_fell_short(suite: SuiteResult) -> None:
-    lucky = replace(suite, warnings=(MeasuredBefore((REGRESSION,), 1, fingerprinted=True),))
+    lucky = replace(
+        suite, warnings=(Finding.of("measured_before", verdicts=(REGRESSION,), total=1, fingerprinted=True),)
+    )
     said, plain = explanation.headline(lucky), explanation.headline(suite)
     assert said.endswith(plain) and said != plain
     opened = said.removesuffix(plain).strip()
@@ -53,7 +58,7 @@ def test_a_headline_opens_with_earlier_measurements_of_which_one_fell_short(suit
 
 
 def test_earlier_measurements_of_which_none_fell_short_stand_outside_of_every_fold() -> None:
-    suite = replace(PASSED, warnings=(MeasuredBefore((PASS,), 1, fingerprinted=True),))
+    suite = replace(PASSED, warnings=(Finding.of("measured_before", verdicts=(PASS,), total=1, fingerprinted=True),))
     assert explanation.headline(suite) == explanation.headline(PASSED)
     page = markdown.render(result(suite)).replace("\\", "")
     (told,) = explanation.warnings(suite)

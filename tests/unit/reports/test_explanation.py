@@ -15,14 +15,14 @@ from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.rows import spent
 from gate.decision.trade import proven_by_mean
 from gate.model import CriterionResult, Stage, StageKind, SuiteResult, Verdict, accepted_by
-from gate.model import facts as fact
-from gate.model import findings as found
 from gate.model.evidence import RepeatsTest
-from gate.model.findings import CaseTally
+from gate.model.finding import CaseTally, Finding, HeldMean
 from gate.reports import explanation
 from gate.reports.headline import next_step
 from gate.reports.labels import same_cause
 from gate.reports.reasons import fails, is_excused
+from gate.reports.view import View
+from gate.reports.words import tell_short
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED
 from .situations import LATENCY, NARROW, RESPONSE, decided, suites, with_evidence, with_rate
@@ -71,14 +71,14 @@ def test_a_proof_by_repeats_is_none_by_the_mean() -> None:
 
 @pytest.mark.parametrize("verdict", explanation.MAY_BE_MOVED)
 def test_another_model_opens_the_headline_of_what_it_may_explain_and_stands_below_every_other(verdict: Verdict) -> None:
-    answered = fact.AnsweredBy("model", ("m-2",), ("m-1",))
-    suite = replace(REGRESSED, verdict=verdict, changes=(answered, fact.NewCases(("a",))))
-    told = explanation.answered_by(answered)
+    answered = Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",))
+    suite = replace(REGRESSED, verdict=verdict, changes=(answered, Finding.of("new_cases", cases=("a",))))
+    told = tell_short(answered)
     assert explanation.headline(suite).startswith(told)
-    assert (explanation.opening(suite), len(explanation.further_changes(suite))) == ((), 2)
+    assert (explanation.opening(suite), len(View(suite).changes)) == ((), 2)
     fine = replace(suite, verdict=Verdict.PASS)
     assert told not in explanation.headline(fine)
-    assert (len(explanation.opening(fine)), len(explanation.further_changes(fine))) == (1, 1)
+    assert (len(explanation.opening(fine)), len(View(fine).changes)) == (1, 1)
 
 
 def test_the_headline_names_no_composite_beside_its_part() -> None:
@@ -92,11 +92,11 @@ def test_the_headline_names_no_composite_beside_its_part() -> None:
 
 
 def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
-    excused = found.TrialExcused("a", 4.5, 3.0)
-    assert is_excused(CriterionResult(LATENCY, Verdict.PASS, (found.NoTrialBeyond(), excused)))
-    assert not is_excused(CriterionResult(LATENCY, Verdict.PASS, (found.NoTrialBeyond(),)))
-    assert is_excused(CriterionResult(RESPONSE, Verdict.PASS, (found.OwnThresholdsHold(3, 1),)))
-    assert not is_excused(CriterionResult(RESPONSE, Verdict.PASS, (found.OwnThresholdsHold(3),)))
+    excused = Finding.of("trial_excused", case_id="a", value=4.5, limit=3.0)
+    assert is_excused(CriterionResult(LATENCY, Verdict.PASS, (Finding.of("no_trial_beyond"), excused)))
+    assert not is_excused(CriterionResult(LATENCY, Verdict.PASS, (Finding.of("no_trial_beyond"),)))
+    assert is_excused(CriterionResult(RESPONSE, Verdict.PASS, (Finding.of("own_thresholds_hold", cases=3, excused=1),)))
+    assert not is_excused(CriterionResult(RESPONSE, Verdict.PASS, (Finding.of("own_thresholds_hold", cases=3),)))
 
 
 EXCUSED = replace(LOST, if_accepted=Verdict.BELOW_THRESHOLD)
@@ -130,23 +130,29 @@ def test_there_is_something_to_do_about_each_verdict_but_a_pass(suite: SuiteResu
 
 
 def test_there_is_nothing_to_do_about_a_pass_or_a_shard() -> None:
-    shard = replace(INCONCLUSIVE, cause=fact.ShardMeasured(1, 2, 36, 12))
+    shard = replace(INCONCLUSIVE, cause=Finding.of("shard_measured", shard=1, of=2, trials=36, cases=12))
     assert (next_step(PASSED), next_step(shard), next_step(ACCEPTED)) == ("", "", "")
 
 
 PROVEN = decided("REGRESSION", Stage(StageKind.CASE_RERUNS))
 UNDECIDED = decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14)
-LOOKS_DO_NOT_DECIDE = (fact.ControlFell(("a",)), fact.CopiesLost(("a",)), fact.BaselineMoved(("pass_rate",)))
+LOOKS_DO_NOT_DECIDE = (
+    Finding.of("control_fell", cases=("a",)),
+    Finding.of("copies_lost", cases=("a",)),
+    Finding.of("baseline_moved", criteria=("pass_rate",)),
+)
 
 
 def test_what_fell_against_the_stored_baseline_alone_is_not_decided_by_more_trials() -> None:
     moved = replace(decided("PASS", Stage(StageKind.END)), verdict=Verdict.INCONCLUSIVE)
-    assert "trials" not in next_step(replace(moved, cause=fact.BaselineMoved(("pass_rate",))))
+    assert "trials" not in next_step(replace(moved, cause=Finding.of("baseline_moved", criteria=("pass_rate",))))
 
 
 def test_a_mean_of_zero_that_was_measured_is_told() -> None:
-    mean = found.HeldMean(0.1, 0.9, 4, measured=0.0)
-    row = CriterionResult(RESPONSE, Verdict.BELOW_THRESHOLD, (found.MeanMisses(mean, 12, None),))
+    mean = HeldMean(0.1, 0.9, 4, measured=0.0)
+    row = CriterionResult(
+        RESPONSE, Verdict.BELOW_THRESHOLD, (Finding.of("mean_misses", mean=mean, trials=12, error=None),)
+    )
     assert "corrected from 0" in fails(row)
 
 
@@ -158,11 +164,17 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
         (with_evidence(PROVEN, highest_e_value=499.0), ""),  # proves nothing, and nothing else does
         (decided("REGRESSION", Stage(StageKind.SUITE_LOOK, 1), p=0.004), "fewer than 1 of 200 runs"),
         (decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14), "14 % of runs"),
-        (replace(PROVEN, outcome=None, cause=fact.AgentFails(0.0004)), "fewer than 1 of 1,000 runs"),
-        (replace(PROVEN, outcome=None, cause=fact.NotShownFixed(1)), ""),
+        (replace(PROVEN, outcome=None, cause=Finding.of("agent_fails", p=0.0004)), "fewer than 1 of 1,000 runs"),
+        (replace(PROVEN, outcome=None, cause=Finding.of("not_shown_fixed", measurements=1)), ""),
         (decided("PASS", Stage(StageKind.CERTIFIED, 1)), "a drop of about 31 points"),
         (with_rate(decided("PASS", Stage(StageKind.CERTIFIED, 1)), detectable=1.0), ""),
-        (replace(decided("PASS", Stage(StageKind.CERTIFIED, 1)), warnings=(fact.ThinBaseline(4, 5, 1),)), "thin"),
+        (
+            replace(
+                decided("PASS", Stage(StageKind.CERTIFIED, 1)),
+                warnings=(Finding.of("thin_baseline", cases=4, wanted=5, least=1),),
+            ),
+            "thin",
+        ),
         (NARROW, "in 13 % of runs"),
         *((replace(UNDECIDED, cause=cause), "") for cause in LOOKS_DO_NOT_DECIDE),
         (BELOW, ""),  # by far
@@ -192,7 +204,7 @@ def test_what_is_read_first_has_no_statistics() -> None:
 
 
 def test_a_proof_is_told_below_the_headline_that_names_its_cases() -> None:
-    cause = fact.CasesBroke(("a",), (CaseTally("a", 0, 7, 5, 5),), 40)
+    cause = Finding.of("cases_broke", cases=("a",), moved=(CaseTally("a", 0, 7, 5, 5),), of=40)
     suite = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), cause=cause)
     assert "1 of 40 cases broke: a" in explanation.headline(suite)
     assert not any("5/5" in line for line in explanation.story(suite))

@@ -8,12 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
 
 import pytest
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.commands.texts.history import history_text
@@ -29,8 +27,20 @@ from gate.model import (
     SuiteResult,
     Verdict,
 )
-from gate.model import facts as fact
-from gate.model.findings import AnyFinding, Apart, FailuresGone, NotCompared, Unconfirmed
+from gate.model.course import Course
+from gate.model.finding import (
+    APART,
+    CAUSES,
+    CHANGES,
+    GAPS,
+    OF_CRITERION,
+    PROBLEMS,
+    UNCONFIRMED,
+    WARNINGS,
+    Finding,
+    Kind,
+    KindName,
+)
 from gate.pipeline.history import Histories, Unread
 from gate.reports import console, explanation, headline, html, junit, labels, replayed
 from gate.reports import formatting as figures
@@ -38,7 +48,9 @@ from gate.reports import markdown as comments
 from gate.reports.json import schema
 from gate.reports.lineup import markdown, text
 from gate.reports.markdown import Place
-from gate.reports.reasons import reason, stage_text, unconfirmed, why_apart
+from gate.reports.reasons import reason, stage_text, why_apart
+from gate.reports.view import View
+from gate.reports.words import tell
 
 from . import situations as given
 from .samples import ACCEPTED, BROKEN, NOT_COMPARED, OK_CASES, PASSED, REGRESSED, RESULTS, result
@@ -69,10 +81,12 @@ def facts() -> Iterator[str]:
     for cause in given.CAUSES:
         yield told(cause, explanation.headline(replace(BARE, cause=cause)))
     for problem in given.PROBLEMS:
-        unmeasured = replace(PASSED, verdict=Verdict.ERROR, cause=fact.CouldNotMeasure(problem), has_baseline=False)
+        unmeasured = replace(
+            PASSED, verdict=Verdict.ERROR, cause=Finding.of("could_not_measure", problem=problem), has_baseline=False
+        )
         yield told(problem, explanation.headline(unmeasured))
     for gap in given.GAPS:
-        yield told(gap, explanation.headline(replace(NOT_COMPARED, cause=fact.Incomplete((gap,)))))
+        yield told(gap, explanation.headline(replace(NOT_COMPARED, cause=Finding.of("incomplete", gaps=(gap,)))))
     for change in given.CHANGES:
         yield told(change, *explanation.changes(replace(PASSED, changes=(change,))))
     for warning in given.WARNINGS:
@@ -84,7 +98,7 @@ def findings() -> Iterator[str]:
         row = CriterionResult(criterion, one.verdict, (one,))
         short = labels.telling(row)
         yield told(one, reason(row), *([f"beside its figures: {'; '.join(short)}"] if short != [reason(row)] else []))
-    yield from (told(why, unconfirmed(why)) for why in given.UNCONFIRMED)
+    yield from (told(why, tell(why)) for why in given.UNCONFIRMED)
     yield from (told(why, why_apart(why)) for why in given.APART)
     for stage in given.STAGES:
         yield told(stage.kind.name, stage_text(stage))
@@ -98,9 +112,9 @@ def stories() -> Iterator[str]:
 def _story(suite: SuiteResult) -> Iterator[str]:
     yield explanation.headline(suite)
     yield from (f"below it: {line}" for line in explanation.opening(suite))
-    yield from headline.story(suite)
+    yield from View(suite).story
     yield f"to decide: {explanation.to_decide(suite)}"
-    yield from (f"change: {line}" for line in explanation.further_changes(suite))
+    yield from (f"change: {line}" for line in View(suite).changes)
     yield from (f"warning: {line}" for line in explanation.warnings(suite))
     for row in suite.criteria:
         yield f"{row.criterion.name}: {reason(row)} | {'; '.join(labels.telling(row))}"
@@ -146,20 +160,20 @@ def small() -> Iterator[str]:
 def ones() -> Iterator[str]:
     """One is told in the singular."""
     crashes = CrashFacts(("a",), 1, 1, 1, 1, "crash: x")
-    course = fact.Course(*[1] * 9, alpha=0.01, suites=1, family=1, reruns=1, baseline_reruns=1, confirming=1)
+    course = Course(*[1] * 9, alpha=0.01, suites=1, family=1, reruns=1, baseline_reruns=1, confirming=1)
     one = replace(PASSED, crashes=crashes, course=course)
     yield told("story", *explanation.story(one))
-    for cause in given.ones(fact.Cause):
+    for cause in given.ones(CAUSES):
         yield told(cause, explanation.headline(replace(one, cause=cause)))
-    for change in given.ones(fact.RuleChange):
+    for change in given.ones(CHANGES):
         yield told(change, *explanation.changes(replace(one, changes=(change,))))
-    for warning in given.ones(fact.Caution):
+    for warning in given.ones(WARNINGS):
         yield told(warning, *explanation.warnings(replace(one, warnings=(warning,))))
     criterion = Criterion("a", "a", Scale.BINARY, Direction.LOWER, threshold=0.01)
-    for found in given.ones(AnyFinding):
+    for found in given.ones(OF_CRITERION):
         yield told(found, reason(CriterionResult(criterion, found.verdict, (found,))))
-    yield from (told(why, why_apart(why)) for why in given.ones(Apart))
-    yield from (told(why, unconfirmed(why)) for why in given.ones(Unconfirmed))
+    yield from (told(why, why_apart(why)) for why in given.ones(APART))
+    yield from (told(why, tell(why)) for why in given.ones(UNCONFIRMED))
 
 
 def history() -> Iterator[str]:
@@ -220,9 +234,9 @@ def page() -> Iterator[str]:
         yield f"=== {name}\n{bare[bare.index('<main') :]}"
 
 
-def told(of: Struct | str, *lines: str) -> str:
+def told(of: Finding | str, *lines: str) -> str:
     """A name, and below it what is said of it."""
-    return "\n  ".join((of if isinstance(of, str) else type(of).__name__, *lines))
+    return "\n  ".join((of if isinstance(of, str) else given.title(of.kind), *lines))
 
 
 @pytest.mark.parametrize(
@@ -233,20 +247,20 @@ def test_the_words(of: Callable[[], Iterator[str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "union", "but"),
+    ("given", "kinds", "but"),
     [
-        (given.CAUSES, fact.Cause, set()),
-        (given.PROBLEMS, fact.Problem, set()),
-        (given.CHANGES, fact.RuleChange, set()),
-        (given.WARNINGS, fact.Caution, set()),
-        (given.GAPS, fact.Gap, set()),
-        (given.UNCONFIRMED, Unconfirmed, {FailuresGone}),
-        ([one for _, one in given.FINDINGS], AnyFinding, {NotCompared}),
+        (given.CAUSES, CAUSES, set()),
+        (given.PROBLEMS, PROBLEMS, set()),
+        (given.CHANGES, CHANGES, set()),
+        (given.WARNINGS, WARNINGS, set()),
+        (given.GAPS, GAPS, set()),
+        (given.UNCONFIRMED, UNCONFIRMED, {"failures_gone"}),
+        ([one for _, one in given.FINDINGS], OF_CRITERION, {"not_compared"}),
     ],
 )
-def test_no_kind_is_left_out(given: list[Any], union: Any, but: set[type]) -> None:
+def test_no_kind_is_left_out(given: list[Finding], kinds: Mapping[KindName, Kind], but: set[str]) -> None:
     """One that keeps others from deciding stands in a story, and failures that are gone beside a problem."""
-    assert {type(one) for one in given} == set(get_args(union)) - but
+    assert {one.kind for one in given} == kinds.keys() - but
 
 
 NOUNS = (

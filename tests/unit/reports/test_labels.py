@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import CaseResult, CaseStatus, CriterionResult, Estimate, SuiteResult, Verdict
-from gate.model.facts import LiveCase, ReplayedShare
-from gate.model.findings import Change, ChangeAllowed, HeldMean, MeanExcused, MeanHolds, NothingHeld
+from gate.model.course import LiveCase, ReplayedShare
+from gate.model.finding import Change, Finding, HeldMean
 from gate.model.results import CalibratedJudge
 from gate.reports import REPORTS, load_report, replayed
 from gate.reports import labels as words
@@ -33,17 +33,23 @@ def flat(text: str) -> str:
 
 RATE = Estimate(0.9, 0.8, 0.95, 60, 60)
 EXCUSED = CriterionResult(
-    RESPONSE, Verdict.PASS, (MeanExcused(HeldMean(0.0, 0.9, 3, before=0.0)),), estimate(0.2, 0.1, 0.3)
+    RESPONSE,
+    Verdict.PASS,
+    (Finding.of("mean_excused", mean=HeldMean(0.0, 0.9, 3, before=0.0)),),
+    estimate(0.2, 0.1, 0.3),
 )
 COUNTED = CriterionResult(
-    TRAJECTORY, Verdict.PASS, (MeanHolds(HeldMean(0.917, 0.8, 12, failed=1)),), Estimate(1.0, 0.8, 1.0, 11, 11)
+    TRAJECTORY,
+    Verdict.PASS,
+    (Finding.of("mean_holds", mean=HeldMean(0.917, 0.8, 12, failed=1)),),
+    Estimate(1.0, 0.8, 1.0, 11, 11),
 )
 JUDGED = replace(
     PASSED.criteria[1],
     judge=CalibratedJudge(100, 92, 0.81, RATE, RATE, Estimate(0.88, 0.8, 0.94, 40, 40), None, slope=0.8),
 )
 CHEAPER = CriterionResult(
-    *(COST, Verdict.PASS, (ChangeAllowed(Change(0.782, 0.448, 1.193, 40)),)),
+    *(COST, Verdict.PASS, (Finding.of("change_allowed", change=Change(0.782, 0.448, 1.193, 40)),)),
     estimate(0.0435, 0.03, 0.06),
     estimate(0.0843, 0.02, 0.2),
     estimate(0.782, 0.448, 1.193),
@@ -93,7 +99,7 @@ def test_uncommitted_changes_are_no_commit() -> None:
 
 @pytest.mark.parametrize("form", WORDED)
 def test_what_was_never_measured_is_no_pass_in_any_form(form: str) -> None:
-    never = CriterionResult(TRAJECTORY, Verdict.PASS, (NothingHeld(),))
+    never = CriterionResult(TRAJECTORY, Verdict.PASS, (Finding.of("nothing_held"),))
     page = load_report(form)(result(replace(PASSED, criteria=(never,))))
     assert "not measured" in page
     assert "1 criterion passed" not in page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gate.model.facts import CutShort
+from gate.model.finding import Finding
 from gate.reports.markdown import Place, render, render_suite
 
 from .samples import ACCEPTED, BROKEN, FLAKY, LOST, NOT_COMPARED, PASSED, REGRESSED, RESULTS, result
@@ -50,7 +50,10 @@ def test_passes_go_first_then_detail_and_the_verdict_never() -> None:
 
 
 def test_suites_that_do_not_fit_are_counted() -> None:
-    suites = [replace(MANY, suite_id=f"s{i:03}", cause=CutShort("word " * 100, 1, 2)) for i in range(60)]
+    suites = [
+        replace(MANY, suite_id=f"s{i:03}", cause=Finding.of("cut_short", why="word " * 100, epochs=1, wanted=2))
+        for i in range(60)
+    ]
     page = render(result(*suites), limit=5_000, place=RUN)
     assert len(page) <= 5_000
     assert "more suites: [the whole report](https://host/run/1)" in page

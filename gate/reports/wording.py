@@ -1,0 +1,112 @@
+"""Sentences from templates: ``{lost} of {of:trial} could not be scored``.
+
+A field is a field of the finding, and what follows its colon is how it is shown:
+
+- ``{text}``: as it is; a verdict in words, another finding in its own words
+- ``{of:trial}``: so many of a noun, as ``3 trials``; ``{of:n}``: the number of names; ``{of:,}``: with separators
+- ``{cases:fails|fail}``: the first for one, the second for more; of a flag, the first if it is set
+- ``{error:+; most often: #}``: this if there is any, with the value in place of ``#``; after a ``|`` what else
+- ``{cases:list}``: the first names, and how many more; ``{cases:first}``: the first alone; ``{cases:all}``: all
+- ``{value:figure}``: on the criterion's scale, ``share`` as a percentage and ``seconds`` as times, each told apart from
+  the others of its format in the same template; ``{most:%}``: alone
+- ``{q:quantile}``: ``p95``; ``{commit:12}``: the first characters
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from string import Formatter
+from typing import Any
+
+from gate.model import Criterion, Scale
+from gate.model.finding import Finding, KindName
+from gate.reports.formatting import NAMED, count, figures, listing, percentage
+
+Teller = Callable[[Finding, Any], str | Sequence[str]]
+"""Words that need more than a template: of a finding, and of the criterion or suite that it is about."""
+Words = str | tuple[str, ...] | Teller
+"""A template, a template for each clause, or what makes the words."""
+Table = Mapping[KindName, Words]
+
+
+def clauses(found: Finding, table: Table, about: Any = None) -> list[str]:
+    """Return the words of a finding, one text a clause; ``about``: the criterion or suite that it is about."""
+    words = table[found.kind]
+    if callable(words):
+        said = words(found, about)
+        texts = [said] if isinstance(said, str) else list(said)
+    else:
+        data = {name: _in_words(value, table, about) for name, value in found.data.items()}
+        scale = about.scale if isinstance(about, Criterion) else Scale.UNIT
+        texts = [fill(template, data, scale) for template in ([words] if isinstance(words, str) else words)]
+    return [text for text in texts if text]
+
+
+def _in_words(value: Any, table: Table, about: Any) -> Any:
+    """Return a finding within another one in words, and anything else as it is."""
+    if isinstance(value, Finding):
+        return "; ".join(clauses(value, table, about))
+    if isinstance(value, tuple) and value and isinstance(value[0], Finding):
+        return "; ".join(_in_words(one, table, about) for one in value)
+    return value
+
+
+def fields_of(template: str) -> list[tuple[str, str]]:
+    """Return the fields of a template with their formats."""
+    return [(name, form or "") for _, name, form, _ in Formatter().parse(template) if name is not None]
+
+
+def fill(template: str, data: Mapping[str, Any], scale: Scale = Scale.UNIT) -> str:
+    """Return the sentence of a template."""
+    joint = _joint_figures(template, data, scale)
+    parts = []
+    for text, name, form, _ in Formatter().parse(template):
+        parts.append(text)
+        if name is not None:
+            parts.append(joint[name] if name in joint else _shown(data[name], form or ""))
+    return "".join(parts)
+
+
+def _joint_figures(template: str, data: Mapping[str, Any], scale: Scale) -> dict[str, str]:
+    """Return the figures that stand beside one another, told apart where they differ."""
+    found: dict[str, str] = {}
+    fields = fields_of(template)
+    for form, of in (("figure", scale), ("share", Scale.BINARY), ("seconds", Scale.SECONDS)):
+        names = [name for name, given in fields if given == form]
+        if names:
+            found.update(zip(names, figures([data[name] for name in names], of), strict=True))
+    return found
+
+
+def _shown(value: Any, form: str) -> str:
+    if form.startswith("+"):
+        if_any, _, otherwise = form[1:].partition("|")
+        return if_any.replace("#", _shown(value, "list" if isinstance(value, tuple) else "")) if value else otherwise
+    if "|" in form:
+        one, _, many = form.partition("|")
+        return (one if _number(value) == 1 else many).replace("#", str(_number(value)))
+    match form:
+        case "":
+            return str(value.value).replace("_", " ") if isinstance(value, Enum) else str(value)
+        case "n":
+            return str(len(value))
+        case ",":
+            return f"{value:,}"
+        case "list":
+            return listing(" → ".join(one) if isinstance(one, tuple) else one for one in value)
+        case "all":
+            return ", ".join(value)
+        case "first":
+            return ", ".join(value[:NAMED])
+        case "%":
+            return percentage(value)
+        case "quantile":
+            return f"p{100 * value:g}"
+        case _:
+            return str(value)[: int(form)] if form.isdigit() else count(_number(value), form)
+
+
+def _number(value: Any) -> int:
+    """Return a number as it is, and of names how many there are."""
+    return int(value) if isinstance(value, int) else len(value)

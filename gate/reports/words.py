@@ -1,0 +1,500 @@
+"""The words of every finding: one template a kind, in one table; a function where a sentence needs more than that.
+
+Nothing else in the product makes a sentence of a finding, and nothing reads one again. Escapes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from gate.decision.comparison import PASS_RATE
+from gate.model import CrashFacts, CriterionResult, Direction, Scale, SuiteResult, Verdict
+from gate.model.finding import CaseTally, Finding, Uncompared, Wording
+from gate.reports import reasons
+from gate.reports.behaviour import changed_behaviour
+from gate.reports.by_tag import where
+from gate.reports.formatting import change, count, figures, listing, margin, percents, same_cases, with_means
+from gate.reports.reasons import CONFIRMED, broken_of, fails, fails_besides, how_far, never_pass, reason, why_apart
+from gate.reports.wording import Table, clauses
+
+NOT_COMPARED = "not compared with the base"
+DRIFT = "or the provider changed since the baseline was stored: the base was not measured beside it"
+NOT_LOOKED_FOR = "a change of the provider since the baseline was stored was not looked for, as this fails anyway"
+MANY_THIN = 0.1
+"""Share of the compared cases from which on the headline says that their baseline is thin."""
+MOST_UNPROVEN = 3
+
+
+def tell(found: Finding, suite: SuiteResult | None = None) -> str:
+    """Return a finding on a suite in words; ``suite``: what it was found of."""
+    return "; ".join(clauses(found, WORDS, suite))
+
+
+def tell_short(found: Finding) -> str:
+    """Return what the headline says of a finding that a list explains."""
+    return "; ".join(clauses(found, IN_HEADLINE))
+
+
+# --- what is known of a suite ---------------------------------------------------------------------
+
+
+def row_of(suite: SuiteResult, name: str) -> CriterionResult | None:
+    """Return a criterion's row; None if the suite has none of the name."""
+    return next((row for row in suite.criteria if row.criterion.name == name), None)
+
+
+def is_lower_better(suite: SuiteResult, name: str) -> bool:
+    """True if a criterion is better the lower it is."""
+    row = row_of(suite, name)
+    return row is not None and row.criterion.direction is Direction.LOWER
+
+
+def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
+    """Return the criteria that are at fault, without a composite beside one of its parts: one cause is told once."""
+    whole = {row.criterion.name: row.criterion.parts for row in suite.criteria if row.criterion.parts}
+    return [name for name in names if set(names).isdisjoint(whole.get(name, ()))]
+
+
+def crashes(suite: SuiteResult, found: CrashFacts) -> str:
+    """``the agent failed in 9 of 15 trials of 3 cases, before in 0 of 15``; failures, so that no arrow shows a gain."""
+    one = len(found.cases) == 1
+    of = ("of it" if one else "of them") if _always_fails(suite) else f"of {count(len(found.cases), 'case')}"
+    all_ = ", confirmation included" if suite.course is not None and suite.course.confirming else ""
+    before = f", before in {found.baseline_failed} of {found.baseline_trials}" if found.baseline_trials else ""
+    return f"the agent failed in {found.failed} of {count(found.trials, 'trial')} {of}{all_}{before}"
+
+
+def _always_fails(suite: SuiteResult) -> bool:
+    """True if the broken cases are those in which the agent fails each time: counting that says what proves it, too."""
+    cause, found = suite.cause, suite.crashes
+    if cause.kind != "cases_broke" or found is None:
+        return False
+    return set(cause["cases"]) == set(found.cases) and found.failed == found.trials
+
+
+def about(drop: float) -> str:
+    """Return a drop in whole points, or as small as it is."""
+    return f"{percents(drop)} points" if drop >= 0.015 else margin(drop, Scale.BINARY)
+
+
+def thin(suite: SuiteResult) -> str:
+    """Return what cannot be proven on a thin baseline, and what will change that; empty if it is not thin."""
+    found = next((one for one in suite.warnings if one.kind == "thin_baseline"), None)
+    is_beside = any(one.kind == "base_run_beside" for one in suite.changes)
+    if found is None or suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE) or is_beside:
+        return ""
+    compared = suite.outcome.evidence.paired if suite.outcome is not None else len(suite.cases)
+    if found["cases"] < MANY_THIN * compared:
+        return ""
+    missed = ["a single broken case would not be proven with so few"] if found["blind"] else []
+    if found["drop"] is not None and found["drop"] < 1:
+        missed.append(f"a drop below about {about(found['drop'])} is often missed")
+    said = f": {', and '.join(missed)}" if missed else ""
+    where = "a case" if found["cases"] >= compared else f"in {found['cases']} of {count(compared, 'case')}"
+    fewer = f"fewer than {count(found['wanted'], 'stored trial')} {where} (least: {found['least']})"
+    return f"thin baseline, {fewer}{said}; {_more_stored(found)}"
+
+
+def _more_stored(found: Finding) -> str:
+    """Return what makes a baseline thicker."""
+    if found["grows"]:
+        return "runs on the default branch store more"
+    return f"`baseline.trials: {found['wanted']}` makes runs on the default branch store more"
+
+
+def pooled(cases: Iterable[CaseTally]) -> str:
+    """``27/33 → 0/33``: how many trials passed at the baseline and now, all cases together."""
+    cases = list(cases)
+    before = f"{sum(c.passed_before for c in cases):,}/{sum(c.trials_before for c in cases):,}"
+    return f"{before} → {sum(c.passed for c in cases):,}/{sum(c.trials for c in cases):,}"
+
+
+# --- causes ---------------------------------------------------------------------------------------
+
+
+def _could_not_measure(cause: Finding, suite: SuiteResult) -> str:
+    by = f" (stopped: {suite.course.stopped})" if suite.course is not None and suite.course.stopped else ""
+    return f"could not measure: {tell(cause['problem'])}{by}"
+
+
+def _same_agent(cause: Finding, suite: SuiteResult) -> str:
+    fell = f", which fell short ({suite.verdict.value.replace('_', ' ')})" if cause["fell_short"] else ""
+    return f"the agent is the one of {cause['commit'][:7]}{fell}; nothing was run"
+
+
+def _thresholds_hold(cause: Finding, _: SuiteResult) -> str:
+    of = count(cause["cases"], "case")
+    cases = of if cause["checked"] == cause["cases"] else f"{cause['checked']} of {of}"
+    return f"every threshold holds over {cases}{_uncompared(cause['uncompared'])}"
+
+
+def _no_worse(cause: Finding, _: SuiteResult) -> str:
+    return f"no loss found over {count(cause['cases'], 'case')}{_uncompared(cause['uncompared'])}"
+
+
+def _uncompared(found: Uncompared) -> str:
+    """Return what of the suite the baseline could say nothing about; empty if it said all."""
+    parts = [f"{found.new} new"] if found.new else []
+    parts += [f"{found.edited} edited"] if found.edited else []
+    said = [f"{' and '.join(parts)}, held to thresholds only"] if parts else []
+    said += [f"{found.removed} removed"] if found.removed else []
+    return f"; {', '.join(said)}" if said else ""
+
+
+def _not_enough_evidence(cause: Finding, suite: SuiteResult) -> str:
+    extra = f"; suspected: {listing(cause['suspects'])}" if cause["suspects"] else ""
+    return f"not enough evidence on {listing(causes(suite, cause['criteria']))}{extra}"
+
+
+def _cases_broke(cause: Finding, suite: SuiteResult) -> str:
+    """Return what the broken cases have in common: ``the agent no longer calls look_up (2 of 10 cases: a, b)``."""
+    cases, compared = cause["cases"], cause["of"]
+    of = f"{len(cases)} of {count(compared, 'case')}" if compared else count(len(cases), "case")
+    does, holds = changed_behaviour(suite.cases, cases)
+    if not does:
+        return f"{of} broke: {listing(cases)}"
+    in_some = f" in {holds} of the {len(cases)} cases that broke" if holds < len(cases) else ""
+    return f"the agent {does}{in_some} ({of}: {listing(cases)})"
+
+
+def _suite_got_worse(cause: Finding, suite: SuiteResult) -> str:
+    """Return the proof that decided: a lower mean with its change, or drops of a few cases that no mean shows."""
+    named = causes(suite, cause["criteria"])
+    first = row_of(suite, named[0])
+    broken = broken_of(first) if first is not None and cause["by_mean"] else ()
+    suspects = [one.case_id for one in cause["suspects"] if one.case_id not in broken]
+    suspected = listing(suspects or _falls(cause, first))
+    extra = f"; most suspect: {suspected}" if suspected and not where(suite) else ""  # of a tag, single cases are noise
+    if cause["perhaps_drift"]:
+        extra += f"; {NOT_LOOKED_FOR if cause['drift_moot'] else DRIFT}"
+    rows = [row for name in causes(suite, cause["missed"]) if (row := row_of(suite, name)) is not None]
+    besides = "".join(f"{row.criterion.name}: {fails_besides(row) or reason(row)}; " for row in rows)
+    if not cause["by_mean"]:
+        return f"{besides}{listing(named)} got worse in some cases{extra}"
+    said = how_far(first) if first is not None else ""
+    return f"{besides}{listing(named)} got worse over the suite: {said}{extra}"
+
+
+def _falls(cause: Finding, row: CriterionResult | None) -> list[str]:
+    """Return the cases whose score fell most, each with both scores."""
+    if row is None:
+        return []
+    return [f"{one.case_id} {' → '.join(figures((one.before, one.now), row.criterion.scale))}" for one in cause["fell"]]
+
+
+def _traded_off(cause: Finding, suite: SuiteResult) -> str:
+    """Return what was lost and what was gained, each with the trials that prove it."""
+    worse, better = (listing(one.case_id for one in cause[side]) for side in ("lost", "gained"))
+    broke = f"{count(len(cause['lost']), 'case')} broke ({worse})"
+    if not cause["named"]:
+        broke = f"some cases got worse (most suspect: {worse})"
+    improved = f"{len(cause['gained'])} improved ({better})"
+    if not cause["gained_named"]:
+        improved = f"others improved as a group (most clearly: {better})"
+    return f"a trade: {broke} and {improved}{_rates(suite)}"
+
+
+def _rates(suite: SuiteResult) -> str:
+    row = row_of(suite, PASS_RATE)
+    if row is None or row.compared is None or row.change is None:
+        return ""
+    over = "" if same_cases(row) else f" over {count(row.change.n, 'compared case')}"
+    return f"; pass rate {' → '.join(figures(row.compared, row.criterion.scale))}{over}"
+
+
+def _baseline_moved(cause: Finding, suite: SuiteResult) -> str:
+    named = causes(suite, cause["criteria"])
+    verb = "got worse" if any(is_lower_better(suite, name) for name in named) else "fell"
+    what = "its newest runs" if cause["before"] else "the base commit's agent run now"
+    fell = f"{listing(named)} {verb} against the stored baseline"
+    return f"{fell}, but not against {what}: drift or luck, not shown to be this change"
+
+
+def _criterion_fails(cause: Finding, suite: SuiteResult) -> str:
+    row = row_of(suite, cause["criterion"])
+    return f"{cause['criterion']} {fails(row) if row is not None else 'fails'}"
+
+
+def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> str:
+    row = row_of(suite, cause["criterion"])
+    said = reason(row) if row is not None else ""
+    if row is not None and row.finding("cases_not_scored") is not None:  # the reason itself says so
+        return f"{cause['criterion']} {said}"
+    return f"{cause['criterion']} could not be measured: {said}"
+
+
+# --- problems, changes and warnings ---------------------------------------------------------------
+
+
+def _lost_decide(found: Finding, _: object) -> str:
+    trials = [count(found["trials"], "trial") + " could not be measured"] if found["trials"] else []
+    answers = [count(found["unscored"], "answer") + " could not be scored"] if found["unscored"] else []
+    return f"{' and '.join([*trials, *answers])}; counted as failures, they would change the verdict"
+
+
+def _answered_by(found: Finding, _: object) -> str:
+    now, before = listing(found["now"]), listing(found["before"])
+    if found["what"] == "model":
+        return f"the provider answered with {now} where the baseline had {before}"
+    return f"the provider's system is {now} where it was {before} for the baseline"
+
+
+def _model_changed(found: Finding, _: object) -> str:
+    return f"{tell_short(found)}; if this change did not ask for that, the provider moved"
+
+
+def _criterion_apart(found: Finding, _: object) -> str:
+    return f"not compared: {found['criterion']}: {why_apart(found['why'])}"
+
+
+def _agent_failures(_: Finding, suite: SuiteResult) -> str:
+    facts = suite.crashes
+    return "the agent failed" if facts is None else f"{crashes(suite, facts)}; most often: {facts.message}"
+
+
+def _threshold_excused(found: Finding, suite: SuiteResult) -> str:
+    row = row_of(suite, found["criterion"])
+    if row is None:
+        return str(found["criterion"])
+    side = "below" if row.criterion.direction is Direction.HIGHER else "above"
+    now, before, least = figures((found["value"], found["before"], found["threshold"]), row.criterion.scale)
+    return f"{found['criterion']}: {now} is {side} {least}, as the baseline was ({before}): {WOULD}"
+
+
+def _limit_excused(found: Finding, suite: SuiteResult) -> str:
+    row = row_of(suite, found["criterion"])
+    if row is None:
+        return str(found["criterion"])
+    said = clauses(found["found"], WORDS, row.criterion)[0]
+    return f"{found['criterion']}: {said}, as the baseline was above it too: {WOULD}"
+
+
+WOULD = "it does not block (`ratchet: false` would)"
+
+
+def _quiet_rise(found: Finding, suite: SuiteResult) -> str:
+    row = row_of(suite, found["criterion"])
+    if row is None:
+        return str(found["criterion"])
+    said = f"{found['criterion']}: {change(found['change'], row.criterion.scale)}, beyond its margin"
+    return f"{with_means(said, row)}; it warns only{_wording(found['wording'])}"
+
+
+def _wording(found: Wording | None) -> str:
+    """Return one answer as it is worded now, and as it was if that is known."""
+    if found is None:
+        return ""
+    return f': {found.case_id} says "{found.now}"' + (f', and said "{found.before}"' if found.before else "")
+
+
+def _thin_baseline(found: Finding, suite: SuiteResult) -> str:
+    cases, wanted = count(found["cases"], "case"), count(found["wanted"], "baseline trial")
+    told = f"{cases} with fewer than {wanted} (least: {found['least']})"
+    if thin(suite):  # what it cannot show has been told
+        return told
+    return f"{told}: a single broken case may be missed; {_more_stored(found)}"
+
+
+def _provider_moved(found: Finding, _: object) -> str:
+    """``since 2026-05-02 10:00 UTC, abc1234 the same agent scores 4 points less on pass rate (p = 0.001, 9 runs)``."""
+    size = margin(abs(found["change"]), Scale.BINARY if found["scale"] is Scale.UNIT else found["scale"])
+    day = f"{datetime.fromtimestamp(found['since'], UTC):%Y-%m-%d %H:%M} UTC"
+    place = f"{day}, {found['commit'][:7]}" if found["commit"] else day
+    what = f"{size} {'less' if found['change'] < 0 else 'more'} on {found['metric']}"
+    rests = f"(p = {found['p']:.2g}, {count(found['runs'], 'run')})"
+    older = "the baseline was measured before that: " if found["baseline_is_older"] else ""
+    return f"{older}since {place} the same agent scores {what} {rests}: the provider drifted"
+
+
+def _unproven(found: Finding, _: object) -> str:
+    """``the baseline abc1234 is unproven: nothing shows which job measured it``."""
+    said = []
+    if found["compared"]:
+        which = listing([commit[:7] for commit in found["compared"][:MOST_UNPROVEN]])
+        are = "is" if len(found["compared"]) == 1 else "are"
+        because = f" ({found['why']})" if found["why"] else ""
+        said.append(
+            f"the baseline of {which} {are} unproven: no trusted job is known to have measured it{because}, "
+            "and whoever may write where baselines are kept may have written it"
+        )
+    for what, why in found["told"][:MOST_UNPROVEN]:
+        said.append(f"{what}: {why}")
+    more = len(found["told"]) - MOST_UNPROVEN
+    if more > 0:
+        said.append(f"{more} more")
+    return "; ".join(said)
+
+
+def _measured_before(found: Finding, _: object) -> str:
+    anew = "another fingerprint of the agent"
+    if not found["fingerprinted"]:
+        anew = "without a fingerprint of the agent each commit"
+    down = ", what could not be measured, too" if Verdict.ERROR in found["verdicts"] else ""
+    why = f"{anew} is measured anew{down}, and the error rate is that of one measurement"
+    return f"{_measurement(found)}; {_before(found)} ({why})"
+
+
+def _measured_again(found: Finding, _: object) -> str:
+    return f"{_measurement(found)} ({_before(found)})"
+
+
+def _measurement(found: Finding) -> str:
+    return f"measurement {found['total'] + 1:,} of this change"
+
+
+def _before(found: Finding) -> str:
+    told = listing([verdict.value.replace("_", " ") for verdict in found["verdicts"]])
+    known, total = len(found["verdicts"]), found["total"]
+    return f"the newest {known} of {total:,} before: {told}" if known < total else f"before: {told}"
+
+
+def _cases_unchecked(found: Finding, _: object) -> str:
+    cases = found["cases"]
+    told, named = count(len(cases), "case"), listing(cases)
+    if found["were_checked"]:
+        none = "no blocking criterion applies to what was answered, as one did at the baseline"
+        return f"{told} {'is' if len(cases) == 1 else 'are'} unchecked, not passed ({named}): {none}"
+    if len(cases) == 1:
+        return f"{told} states nothing that a blocking criterion checks: it is unchecked, not passed ({named})"
+    return f"{told} state nothing that is checked: they are unchecked, not passed ({named})"
+
+
+def _not_accepted(found: Finding, suite: SuiteResult) -> str:
+    """Return that an acceptance counts for nothing, and why."""
+    short = f"{listing(found['criteria'])} {'miss' if len(found['criteria']) > 1 else 'misses'}"
+    if not found["criteria"]:
+        short = "no trial passes, which misses" if suite.cause.kind == "nothing_passes" else "the suite misses"
+    what = f"{short} a threshold, a limit or a hard rule, which nobody can accept"
+    return f"the acceptance by {found['by']} does not count: {what}"
+
+
+# --- the words of each kind -----------------------------------------------------------------------
+
+OFTEN = "{error:+; most often: #}"
+
+WORDS: Table = {
+    **reasons.WORDS,
+    "stated": "{text}",
+    # why a suite could not be measured
+    "no_cases": "no cases",
+    "all_quarantined": "every case is in quarantine: nothing is left to judge",
+    "outage": (
+        "an outage: {cases} of {of} {of:case|cases} {compared:that answered at the baseline |}{cases:fails|fail}"
+        "{compared: alike|}" + OFTEN
+    ),
+    "failures_not_confirmed": "the agent failed in {failed:trial}; {why}",
+    "unexplained_failures": "the agent fails in {cases:case} in which it did not at the baseline",
+    "lost_decide": _lost_decide,
+    "collapsed": (
+        "every value of {criterion} is at its worst now ({trials:trial}), and was not at the base, but "
+        "{copies:repeats are copies of one answer, which proves nothing|there are too few cases to prove a loss}"
+    ),
+    "too_many_errors": ("{share:share} of the trials ended in infrastructure errors; at most {most:share} may" + OFTEN),
+    "cases_not_measured": "no trial of {cases:n} of {of:case} could be measured: {cases:first}" + OFTEN,
+    "cases_not_run": "{cases:n} of its {of:case} {cases:was|were} not run: {cases:first}",
+    "case_not_recorded": ("the recordings have no answer to what {lost} of {trials:trial} of {case_id} asked" + OFTEN),
+    "case_mostly_lost": "{lost} of {trials:trial} of {case_id} ended in infrastructure errors" + OFTEN,
+    # what the base holds and was not compared
+    "criteria_not_compared": "{criteria:criterion|criteria} {criteria:list}",
+    "too_many_cases_gone": "{cases:n} of {of:case} that passed there are gone ({cases:list})",
+    "edited_cases_miss": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
+    "nothing_paired": "none of the base's {cases:case} is in the suite",
+    # what a verdict rests on
+    "could_not_measure": _could_not_measure,
+    "shard_measured": (
+        "shard {shard} of {of}: {trials:trial} of {cases:case}; `gate merge` decides once all shards are done"
+    ),
+    "shard_not_measured": "could not measure shard {shard} of {of}: {problem}",
+    "thresholds_hold": _thresholds_hold,
+    "no_worse": _no_worse,
+    "nothing_decides": "nothing to judge yet: no threshold, and no baseline",
+    "not_enough_evidence": _not_enough_evidence,
+    "cases_never_pass": lambda cause, _: never_pass(cause["cases"], tallies=False),
+    "cases_broke": _cases_broke,
+    "suite_got_worse": _suite_got_worse,
+    "traded_off": _traded_off,
+    "baseline_moved": _baseline_moved,
+    "control_fell": (
+        "{cases:list} passed in every stored trial and now {cases:fails|fail} every time, with the base commit's agent "
+        "too: the provider changed, or that agent is not the one that was stored"
+    ),
+    "copies_lost": (
+        "{cases:list} passed every time and now {cases:fails|fail} every time, but repeats are copies of one answer: "
+        "a cache would look like this, and so would an agent that broke"
+    ),
+    "criterion_fails": _criterion_fails,
+    "criterion_not_measured": _criterion_not_measured,
+    "nothing_passes": "no trial passes (0 of {trials:,}), and there is no baseline to compare with yet",
+    "not_shown_fixed": (
+        "not shown to be fixed: this change was measured as regressed {measurements:before|# measurements ago} and has "
+        "not passed since"
+    ),
+    "same_agent": _same_agent,
+    "incomplete": NOT_COMPARED + ": {gaps}",
+    "cut_short": "stopped: {why}; {epochs} of {wanted:epoch} {epochs:was|were} run",
+    "agent_fails": CONFIRMED,
+    # what changed
+    "answered_by": _model_changed,
+    "base_run_beside": (
+        "no baseline is stored yet: `gate baseline save` on the default branch spares runs of the base's agent"
+    ),
+    "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
+    "new_cases": "new, held to thresholds only: {cases:list}",
+    "edited_cases": "edited, held to thresholds only: {cases:list}",
+    "renamed_cases": "renamed, and compared by their content: {cases:list}",
+    "removed_cases": "removed since the baseline: {cases:list}",
+    "criterion_apart": _criterion_apart,
+    "removed_criteria": "not compared: {criteria:list}: no longer measured",
+    "new_criteria": "new criterion, held to its threshold only: {criteria:list}",
+    "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {verdict}",
+    # what weakens a verdict
+    "agent_failures": _agent_failures,
+    "threshold_excused": _threshold_excused,
+    "limit_excused": _limit_excused,
+    "few_cases": (
+        "{cases:paired case}: {blind:so few only show a case that breaks outright|only clear breaks can be found}"
+    ),
+    "thin_baseline": _thin_baseline,
+    "quiet_rise": _quiet_rise,
+    "scores_unmeasured": "{criterion}: {lost} of {of:score} could not be measured",
+    "trials_lost": "{lost} of {of:trial} ended in infrastructure errors and left no score",
+    "failures_excused": ("{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial} ({error})"),
+    "base_gone": (
+        "the base commit's agent gave no answer in {trials:trial} and was asked no more: what is compared is the "
+        "stored baseline ({error})"
+    ),
+    "provider_moved": _provider_moved,
+    "unproven": _unproven,
+    "measured_before": _measured_before,
+    "attempts_repeated": "{attempts:attempt} repeated after an infrastructure error",
+    "repeats_alike": (
+        "repeated trials give identical answers"
+        "{cached:, and five times faster: a response cache answers, not the agent|"
+        ": a fixed seed, a cache, or a deterministic agent}"
+    ),
+    "repeats_once": (
+        "repeats within a run are identical in {cases} of {of:repeated case}, and differ between runs: they count as "
+        "one trial (is there a cache between trials?)"
+    ),
+    "calls_not_reported": (
+        "no answer reports a tool call, although answers of the baseline did: the scores of {criteria:all} are right "
+        "only if the agent made none"
+    ),
+    "one_answer": (
+        "all {answers:answer} to {cases:case} are the same: that {criteria:all} {criteria:holds|hold} says little"
+    ),
+    "cases_unchecked": _cases_unchecked,
+    "not_accepted": _not_accepted,
+}
+"""Every kind."""
+
+IN_HEADLINE: Table = {
+    "answered_by": _answered_by,
+    "base_run_beside": (
+        "compared with the agent of {commit:12}, run beside this change"
+        "{without_rules: and held to this change's rules, since the base has none|}"
+    ),
+    "measured_before": _measured_again,
+}
+"""What the headline says of these."""
