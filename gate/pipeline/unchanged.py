@@ -25,7 +25,6 @@ from gate.pipeline.session import Session
 from gate.pipeline.surroundings import measures_alike
 from gate.records import Header, Record, write_record
 from gate.records.model import Run, count, difference
-from gate.reports.formatting import count as plural
 from gate.security.environment import is_on_demand
 
 STAYS = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
@@ -69,7 +68,7 @@ def unchanged(session: Session, plan: Plan, header: Header, found: References) -
     first = found.first
     alone = reference_to([record], commit, distance=first.info.distance, source=first.info.source)
     alone = replace(alone, info=replace(alone.info, provenance=first.info.provenance), of_change=first.of_change)
-    note = f"the agent is the one of {commit[:7]}: nothing was run, and its {_trials(record)} are this commit's"
+    note = f"nothing was run: the agent is the same as at {commit[:7]}, and its stored trials count"
     return BaseRecord(here, path, replace(found, all=(alone,)), commit, note)
 
 
@@ -128,7 +127,3 @@ def _is_same(record: Record, header: Header) -> bool:
 def _is_whole(record: Record, plan: Plan) -> bool:
     own = (trial for trial in record.trials if trial.side is Side.CANDIDATE and trial.tag in (FULL, STORED))
     return {trial.case_id for trial in own} >= {case.id for case in plan.suite.cases}
-
-
-def _trials(record: Record) -> str:
-    return plural(sum(trial.tag in (FULL, STORED) for trial in record.trials), "stored trial")

@@ -137,7 +137,7 @@ def _judged(
 def _verdict(view: View, undecided_fails: bool) -> ReportItem:
     suite = view.suite
     met = (*view.from_recordings[:1], *view.differences())
-    warnings = [f"warning: {warning}" for warning in view.warnings]
+    warnings = [f"warning: {warning}" for warning in view.all_warnings]
     details = [f"details: {view.explain}"] if view.explain else []
     told = (view.headline, *view.opening, *met, *view.whole_story, *view.changes, *warnings, *details)
     check = ReportItem("verdict", output=told)

@@ -116,7 +116,7 @@ def _suite(console: Console, view: View, *, verbose: bool) -> None:
     _by_tag(console, suite, verbose=verbose)
     _listed(console, "Against further references", [one.line for one in view.further])
     _worse(console, view, verbose=verbose)
-    _further(console, view.failing)
+    _further(console, view)
     _improved(console, view)
     _facts(console, [("details:", escape.console(view.explain, 500))] if view.explain else [])
     _listed(console, "What changed in the rules or suite", view.changes)
@@ -152,7 +152,7 @@ def _is_brief(row: RowView) -> bool:
 
 
 def _brief(console: Console, row: RowView) -> None:
-    mark, style = _MARKS[row.verdict]
+    mark, style = _MARKS[row.sign]
     found, scale = row.found, row.found.criterion.scale
     said = row.candidate.text
     if found.baseline is not None:
@@ -199,7 +199,7 @@ def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
 
 
 def _criterion(console: Console, row: RowView, *, verbose: bool) -> None:
-    mark, style = _MARKS[row.verdict] if row.shows_verdict else _UNCHECKED
+    mark, style = _MARKS[row.sign] if row.shows_verdict else _UNCHECKED
     of_change = style if row.verdict is not Verdict.PASS else ""
     criterion = row.found.criterion
     note = "" if criterion.blocking or criterion.blocks_regression else ", warns only"
@@ -282,10 +282,11 @@ def _log(console: Console, case: CaseResult | None) -> None:
         _line(console, 6, (text, "dim"))
 
 
-def _further(console: Console, cases: Sequence[CaseResult]) -> None:
+def _further(console: Console, view: View) -> None:
+    cases = view.failing
     if not cases:
         return
-    _line(console, 2, ("Failing, not shown to be worse", "bold"))
+    _line(console, 2, (view.failing_title, "bold"))
     for case in cases[:_FURTHER]:
         _named(console, case, "· ", "yellow")
         for reason in case.reasons[:1]:

@@ -29,14 +29,8 @@ from gate.reports.reasons import RULED_OUT, narrow_miss_of, stage_text
 from gate.reports.words import about, causes, crashes, is_lower_better, pooled, row_of, tell, tell_short, thin
 
 FEW_CASES = 10
-WIDER = (
-    "the interval of the change says what these trials show, and the margin is held to it; "
-    "what is ruled out counts one failure more than was seen"
-)
 MOST_TIMES = 25
 """As many cases as the suite has, times this, are the most that a reader is told to write."""
-VISIBLE = 0.001
-"""Between two bounds of a rate, 0–1, that readers would want to reconcile."""
 MOST_POINTS = 50.0
 """From this bound on the interval of the pass rate says nothing worth saying."""
 
@@ -90,7 +84,14 @@ def opening(suite: SuiteResult) -> tuple[str, ...]:
     """What stands right below the headline, before any figure: what answers now, where the headline does not say so."""
     said = headline(suite)
     found = (one for one in suite.changes if one.kind == "answered_by" and tell_short(one) not in said)
-    return tuple(filter(None, (how_sure(suite), *map(tell, found))))
+    return tuple(filter(None, (how_sure(suite), *map(tell, found), *losses_that_warn(suite))))
+
+
+def losses_that_warn(suite: SuiteResult) -> tuple[str, ...]:
+    """Return what got worse and does not block, a line each; a regression says enough by itself."""
+    if suite.verdict is Verdict.REGRESSED:
+        return ()
+    return tuple(f"warning: {tell(one, suite)}" for one in suite.warnings if one.kind == "quiet_rise")
 
 
 def how_sure(suite: SuiteResult) -> str:
@@ -106,9 +107,16 @@ def how_sure(suite: SuiteResult) -> str:
             return narrow_miss_of(row) if row is not None else ""
         case Verdict.INCONCLUSIVE if by.cause.kind not in ("baseline_moved", "control_fell", "copies_lost"):
             look = by.outcome.evidence.last_look if by.outcome is not None else None
-            return "" if look is None else f"an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs"
+            return "" if look is None else _seen_by_chance(look.p)
         case _:
             return ""
+
+
+def _seen_by_chance(p: float) -> str:
+    """Return how often an unchanged agent looks as bad; if that is mostly, nothing looks like a loss."""
+    if p > 0.5:
+        return "no sign of a loss"
+    return f"an unchanged agent looks as bad or worse in {by_chance(p)} of runs"
 
 
 RARE = (1_000, 500, 200, 100, 50)
@@ -137,8 +145,8 @@ def _seen(suite: SuiteResult) -> str:
     rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
     if rate is None or rate.detectable is None or rate.detectable >= 1:
         return ""
-    drop = f"a drop of about {about(rate.detectable)}"
-    return f"in {count(rate.cases, 'case')} like these, one that breaks is found, and {drop} shows in four of five runs"
+    cases, drop = count(rate.cases, "case"), f"an overall drop of about {about(rate.detectable)} in four of five runs"
+    return f"a suite of {cases} like these shows a case that breaks, and {drop}"
 
 
 LONG = 3
@@ -245,7 +253,7 @@ def _runs(course: Course, *, more: bool) -> str:
         text += f" ({course.baseline_runs:,} of the baseline's agent)"
     if more:
         return f"{text} for the verdict"
-    return f"{text} instead of {course.fixed_runs:,}" if 0 < course.runs < course.fixed_runs else text
+    return f"{text}; {course.fixed_runs:,} by a fixed number of trials" if 0 < course.runs < course.fixed_runs else text
 
 
 def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
@@ -259,15 +267,15 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
         return [f"regression proven{_proof(suite, outcome, stage)}"]
-    lines = [f"{stage}: an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs; {_detected(evidence)}"]
+    lines = [f"{stage}: {_seen_by_chance(look.p)}; {_detected(evidence)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now")
     if outcome.stage.kind is StageKind.MOVED_BEFORE:
         lines.append("against the baseline's newest runs alone no drop shows: the provider may have moved before them")
-    if suite.cause.kind == "no_worse" and _is_wider(suite.cause, evidence):
-        lines.append(WIDER)
     if outcome.verdict == "INCONCLUSIVE":
-        lines += [*_bounds(suite, evidence), *_to_decide(suite, evidence), *_suspected(evidence)]
+        lines += _bounds(suite, evidence)
+        lines += _to_decide(suite, evidence) if suite.verdict is Verdict.INCONCLUSIVE else []
+        lines += _suspected(evidence)
     return lines
 
 
@@ -276,8 +284,7 @@ def _proven_by_failures(outcome: Outcome) -> str:
     proven, look = "regression proven by the failures that came again a while later", outcome.evidence.last_look
     if look is None or outcome.verdict == "REGRESSION":
         return proven
-    alone = f"in the comparison without them an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs"
-    return f"{proven}; {alone}"
+    return f"{proven}; without them: {_seen_by_chance(look.p)}"
 
 
 def _is_unmeasured(suite: SuiteResult) -> bool:
@@ -285,14 +292,6 @@ def _is_unmeasured(suite: SuiteResult) -> bool:
     if suite.cause.kind != "could_not_measure":
         return False
     return suite.cause.problem == "outage" or all(row.candidate is None for row in suite.criteria)
-
-
-def _is_wider(cause: Finding, evidence: EvidenceSummary) -> bool:
-    """Whether what the headline rules out lies visibly beyond the interval that is shown beside it."""
-    rate, low, cases = evidence.metrics.get(PASS_RATE), cause["rate_low"], cause["rate_cases"]
-    if not _bound(low, cases) or cases < FEW_CASES or rate is None or rate.low is None:
-        return False
-    return bool(rate.low - low >= VISIBLE)
 
 
 def _shared_error(course: Course) -> list[str]:

@@ -309,7 +309,7 @@ def evidence(result: CriterionResult, suite: SuiteResult) -> str:
     scale, notes = result.criterion.scale, []
     if result.p_value is not None:
         notes.append("p < 0.001" if result.p_value < 0.001 else f"p = {result.p_value:.3f}")
-    if result.detectable is not None:
+    if result.detectable:
         notes.append(f"a loss of about {margin(result.detectable, scale)} shows in four of five such runs")
     if (held := allowed(result, suite)) is not None:
         notes.append(f"margin {margin(held, scale)}")

@@ -56,7 +56,7 @@ def _of_loss(suite: SuiteResult) -> str:
         return "fix it; a missed threshold cannot be accepted"
     if suite.deciding.cause.kind == "not_shown_fixed":
         return f"run the job again, since a measurement that passes clears it, or accept it {ACCEPTED}"
-    return f"fix {'what was lost' if suite.trade is not None else 'it'}, or accept it {ACCEPTED}"
+    return f"fix {'what was lost' if suite.trade is not None else 'it'}, or, if it is meant, accept it {ACCEPTED}"
 
 
 def _of_threshold(suite: SuiteResult) -> str:
@@ -65,19 +65,16 @@ def _of_threshold(suite: SuiteResult) -> str:
     return "fix it, or change the threshold in a pull request of its own"
 
 
-ACCEPTED = "(gate baseline accept, once it is merged)"
+ACCEPTED = "(merge it, then run gate baseline accept)"
 """How it is accepted everywhere; on GitHub a label does it, too."""
-LOOK_AT_ERRORS = (
-    "look at the errors with which the agent failed: if they are its own, fix it; "
-    "if what it depends on was down, run the job again"
-)
+LOOK_AT_ERRORS = "if the error is the agent's own, fix it; if what it depends on was down, run the job again"
 
 
 def _of_gaps(suite: SuiteResult) -> str:
     """Return what would let everything be compared again; more trials would not."""
     decided = suite.deciding
     apart = [row.not_compared for row in decided.criteria if row.criterion.blocking and row.not_compared is not None]
-    ways = ["bring it back"]
+    ways = ["restore what is missing"]
     if any(why.kind == "scorer_changed" for why in apart):
         ways.append("score the baseline's own record again (gate rescore)")
     if suite.is_acceptable:
@@ -109,6 +106,7 @@ def _of_error(suite: SuiteResult) -> str:
     if suite.cause.problem in ("outage", "failures_not_confirmed", "unexplained_failures"):
         return LOOK_AT_ERRORS
     if suite.cause.problem == "collapsed":
-        copies = suite.cause["problem"]["copies"]
-        return "clear the cache or add cases, then run the job again" if copies else "fix it, or add cases"
+        if suite.cause["problem"]["copies"]:
+            return "clear the cache or add cases, then run the job again"
+        return "fix the agent; if it is not broken, add cases"
     return TO_MEASURE

@@ -89,7 +89,7 @@ def _worded(value: Struct) -> dict[str, Any]:
                 "headline": view.headline,
                 "story": view.whole_story,
                 "changes": view.all_changes,
-                "warnings": view.warnings,
+                "warnings": view.all_warnings,
                 "evidence": _evidence(value),
                 "facts": _facts(value),
             }

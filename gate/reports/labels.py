@@ -56,7 +56,7 @@ VERDICTS = {
 }
 EXIT_MEANINGS = {
     ExitCode.PASS: "pass",
-    ExitCode.FAILED: "the gate failed",
+    ExitCode.FAILED: "the check failed",
     ExitCode.CONFIGURATION: "bad configuration or suite",
     ExitCode.NOT_MEASURED: "could not measure",
     ExitCode.BASELINE: "baseline missing or damaged",
@@ -83,7 +83,7 @@ _PLAIN_ID = re.compile(r"\w[\w.:/@+-]{0,199}")
 
 
 def exit_line(code: ExitCode, verdict: Verdict, accepted: str = "") -> str:
-    """``exit code 1: the gate failed``; of a verdict short of a pass, whether it blocks where that is configured.
+    """``exit code 1: the check failed``; of a verdict short of a pass, whether it blocks where that is configured.
 
     ``accepted``: who accepted it, if somebody did.
     """

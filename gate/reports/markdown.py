@@ -143,7 +143,8 @@ def _lead(view: View, place: Place, limit: int) -> str:
     suite = view.suite
     compared = suite.deciding.baseline
     against = ""
-    if compared is not None and compared.commit:
+    told = compared is not None and compared.commit and compared.commit[:7] in view.headline
+    if compared is not None and compared.commit and not told:
         against = f", against {words.at_commit(escape.markdown_code(compared.commit[:7]), dirty=compared.dirty)}"
     link = f" · [full report]({place.url})" if place.url else ""
     lines = [escape.markdown(view.headline.removesuffix("."), limit) + against]
@@ -233,7 +234,7 @@ def _criterion_row(row: RowView) -> str:
     change = f"**{row.change.text}**" if row.verdict is Verdict.REGRESSED else row.change.text
     return " | ".join(
         [
-            f"| {_MARKS[row.verdict] if row.shows_verdict else UNCHECKED}",
+            f"| {_MARKS[row.sign] if row.shows_verdict else UNCHECKED}",
             name,
             _cell(now, row.candidate),
             _cell(row.baseline.text, row.baseline),
@@ -278,7 +279,7 @@ def _worst_cases(view: View, left_out: int) -> list[str]:
         same = f", same {'reason' if len(shown) == 1 else 'reasons'}" if complete else ""
         blocks.append(_fold(f"{len(rest):,} more{same}", _case_list(rest, reasons=not complete or len(shown) > 1)))
     if further and left_out < NO_PASSES:
-        title = f"{count(len(further), 'case')} with failing trials, not shown to be worse"
+        title = f"{view.failing_title}: {len(further):,}"
         blocks.append(_fold(title, "\n\n".join(filter(None, [_case_list(further), _answers(further[:_WORST])]))))
     improved = view.improved
     if suite.trade is not None:

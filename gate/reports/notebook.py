@@ -71,7 +71,7 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 
 
 def _cells(row: RowView) -> tuple[str, ...]:
-    sign = _MARKS[row.verdict] if row.shows_verdict else "–"
+    sign = _MARKS[row.sign] if row.shows_verdict else "–"
     return (sign, row.name, row.wanted, row.candidate.text, row.baseline.text, row.change.text)
 
 

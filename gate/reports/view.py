@@ -35,6 +35,8 @@ class RowView(Struct, frozen=True):
     verdict: Verdict
     """As it is shown: a criterion that was never measured does not pass."""
     is_ticked: bool
+    warns: bool
+    """True if it got worse, and is not configured to block."""
     needs_words: bool
     """Whether a tick alone would mislead."""
     standing: str
@@ -60,6 +62,11 @@ class RowView(Struct, frozen=True):
     def name(self) -> str:
         """The criterion's name, which is the user's."""
         return self.found.criterion.name
+
+    @property
+    def sign(self) -> Verdict:
+        """The verdict whose sign stands beside it: what got worse is no tick, though it does not block."""
+        return Verdict.INCONCLUSIVE if self.warns and self.verdict is Verdict.PASS else self.verdict
 
     @property
     def shows_verdict(self) -> bool:
@@ -121,8 +128,14 @@ class View:
         return tuple(line for line in self.whole_story if line not in self.next_step)
 
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
+    def all_warnings(self) -> tuple[str, ...]:
         return explanation.warnings(self.suite)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Those that neither the headline nor what is below it says."""
+        told = (self.headline, *self.opening)
+        return tuple(line for line in self.all_warnings if not any(line in one for one in told))
 
     @cached_property
     def from_recordings(self) -> tuple[str, ...]:
@@ -152,6 +165,11 @@ class View:
     def failing(self) -> tuple[CaseResult, ...]:
         """Further cases with failing trials, not shown to be worse."""
         return labels.failing_cases(self.suite)
+
+    @cached_property
+    def failing_title(self) -> str:
+        compared = ", not shown to be worse" if self.suite.has_baseline else ""
+        return f"Cases with failing trials{compared}"
 
     @cached_property
     def improved(self) -> tuple[CaseResult, ...]:
@@ -193,11 +211,13 @@ class View:
 def _row(found: CriterionResult, suite: SuiteResult) -> RowView:
     told = labels.telling(found, with_broken=False)
     besides = (counted_failures(found), fails_besides(found))
+    warns = any(one.kind == "quiet_rise" and one["criterion"] == found.criterion.name for one in suite.warnings)
     return RowView(
         found,
         labels.shown(found),
         labels.is_ticked(found),
-        labels.needs_words(found),
+        warns,
+        warns or labels.needs_words(found),
         labels.standing(found),
         threshold(found.criterion),
         Figure(labels.candidate_figure(found), sample(found.candidate)),

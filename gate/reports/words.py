@@ -115,12 +115,21 @@ def pooled(cases: Iterable[CaseTally]) -> str:
 
 def _could_not_measure(cause: Finding, suite: SuiteResult) -> str:
     by = f" (stopped: {suite.course.stopped})" if suite.course is not None and suite.course.stopped else ""
-    return f"could not measure: {tell(cause['problem'])}{by}"
+    problem = cause["problem"]
+    error = f"; the error: {suite.crashes.message}" if problem.kind in OF_FAILURES and suite.crashes is not None else ""
+    what = "decide" if problem.kind in MEASURED else "measure"
+    return f"could not {what}: {tell(problem)}{error}{by}"
+
+
+OF_FAILURES = ("failures_not_confirmed", "unexplained_failures")
+"""Problems with which the agent's own error is told."""
+MEASURED = (*OF_FAILURES, "collapsed", "lost_decide")
+"""Problems of a suite that was measured, and is not decided all the same."""
 
 
 def _same_agent(cause: Finding, suite: SuiteResult) -> str:
     fell = f", which fell short ({suite.verdict.value.replace('_', ' ')})" if cause["fell_short"] else ""
-    return f"the agent is the one of {cause['commit'][:7]}{fell}; nothing was run"
+    return f"nothing was run: the agent is the same as at {cause['commit'][:7]}, and its stored trials count{fell}"
 
 
 def _thresholds_hold(cause: Finding, _: SuiteResult) -> str:
@@ -227,6 +236,13 @@ def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> str:
 # --- problems, changes and warnings ---------------------------------------------------------------
 
 
+def _collapsed(found: Finding, _: object) -> str:
+    fell = f"{found['criterion']} is at its worst in all {count(found['trials'], 'trial')} and was not at the base"
+    if found["copies"]:
+        return f"{fell}, but repeats are copies of one answer, which proves nothing"
+    return f"{fell}, but {count(found['cases'], 'case')} cannot prove a loss"
+
+
 def _lost_decide(found: Finding, _: object) -> str:
     trials = [count(found["trials"], "trial") + " could not be measured"] if found["trials"] else []
     answers = [count(found["unscored"], "answer") + " could not be scored"] if found["unscored"] else []
@@ -277,8 +293,8 @@ def _quiet_rise(found: Finding, suite: SuiteResult) -> str:
     row = row_of(suite, found["criterion"])
     if row is None:
         return str(found["criterion"])
-    said = f"{found['criterion']}: {change(found['change'], row.criterion.scale)}, beyond its margin"
-    return f"{with_means(said, row)}; it warns only{_wording(found['wording'])}"
+    said = f"{found['criterion']} got worse beyond its margin: {change(found['change'], row.criterion.scale)}"
+    return f"{with_means(said, row)}; it only warns{_wording(found['wording'])}"
 
 
 def _wording(found: Wording | None) -> str:
@@ -386,10 +402,7 @@ WORDS: Table = {
     "failures_not_confirmed": "the agent failed in {failed:trial}; {why}",
     "unexplained_failures": "the agent fails in {cases:case} in which it did not at the baseline",
     "lost_decide": _lost_decide,
-    "collapsed": (
-        "every value of {criterion} is at its worst now ({trials:trial}), and was not at the base, but "
-        "{copies:repeats are copies of one answer, which proves nothing|there are too few cases to prove a loss}"
-    ),
+    "collapsed": _collapsed,
     "too_many_errors": ("{share:share} of the trials ended in infrastructure errors; at most {most:share} may" + OFTEN),
     "cases_not_measured": "no trial of {cases:n} of {of:case} could be measured: {cases:first}" + OFTEN,
     "cases_not_run": "{cases:n} of its {of:case} {cases:was|were} not run: {cases:first}",
@@ -397,7 +410,7 @@ WORDS: Table = {
     "case_mostly_lost": "{lost} of {trials:trial} of {case_id} ended in infrastructure errors" + OFTEN,
     # what the base holds and was not compared
     "criteria_not_compared": "{criteria:criterion|criteria} {criteria:list}",
-    "too_many_cases_gone": "{cases:n} of {of:case} that passed there are gone ({cases:list})",
+    "too_many_cases_gone": "{cases:n} of the {of:case} that passed there {cases:was|were} removed ({cases:list})",
     "edited_cases_miss": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
     "nothing_paired": "none of the base's {cases:case} is in the suite",
     # what a verdict rests on
@@ -437,7 +450,8 @@ WORDS: Table = {
     # what changed
     "answered_by": _model_changed,
     "base_run_beside": (
-        "no baseline is stored yet: `gate baseline save` on the default branch spares runs of the base's agent"
+        "no baseline is stored yet, so the base commit's agent was run as well: gate baseline save on the default "
+        "branch saves these runs"
     ),
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
     "new_cases": "new, held to thresholds only: {cases:list}",
@@ -474,8 +488,8 @@ WORDS: Table = {
         ": a fixed seed, a cache, or a deterministic agent}"
     ),
     "repeats_once": (
-        "repeats within a run are identical in {cases} of {of:repeated case}, and differ between runs: they count as "
-        "one trial (is there a cache between trials?)"
+        "repeated trials of one run give the same answer in {cases} of {of:repeated case}, and other runs give other "
+        "answers: repeats count as one trial (is there a cache?)"
     ),
     "calls_not_reported": (
         "no answer reports a tool call, although answers of the baseline did: the scores of {criteria:all} are right "
@@ -492,7 +506,7 @@ WORDS: Table = {
 IN_HEADLINE: Table = {
     "answered_by": _answered_by,
     "base_run_beside": (
-        "compared with the agent of {commit:12}, run beside this change"
+        "compared with the agent of {commit:7}, run beside this change"
         "{without_rules: and held to this change's rules, since the base has none|}"
     ),
     "measured_before": _measured_again,

@@ -122,7 +122,7 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
         "criteria": [_criterion(row, suite) for row in view.rows[:_MANY]],
         "further": [one.line for one in view.further[:_MANY]],
         "worse": _cases(view.worse_title, view.worse),
-        "failing": _cases("Cases with failing trials, not shown to be worse", view.failing),
+        "failing": _cases(view.failing_title, view.failing),
         "improved": [_improved(case, suite) for case in view.improved[:_MANY]],
         "where": where(suite),
         "groups": by_tag(suite),
@@ -204,7 +204,7 @@ def _facts(view: View) -> Mapping[str, str]:
 def _criterion(row: RowView, suite: SuiteResult) -> Mapping[str, Any]:
     criterion = row.found.criterion
     advisory = "" if criterion.blocking or criterion.blocks_regression else "warns only"
-    tone = TONES[row.verdict] if row.shows_verdict else "mute"
+    tone = TONES[row.sign] if row.shows_verdict else "mute"
     return {
         "tone": tone if not advisory or tone != "bad" else "warn",
         "name": row.name,

@@ -166,7 +166,7 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
         (decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14), "14 % of runs"),
         (replace(PROVEN, outcome=None, cause=Finding.of("agent_fails", p=0.0004)), "fewer than 1 of 1,000 runs"),
         (replace(PROVEN, outcome=None, cause=Finding.of("not_shown_fixed", measurements=1)), ""),
-        (decided("PASS", Stage(StageKind.CERTIFIED, 1)), "a drop of about 31 points"),
+        (decided("PASS", Stage(StageKind.CERTIFIED, 1)), "drop of about 31 points"),
         (with_rate(decided("PASS", Stage(StageKind.CERTIFIED, 1)), detectable=1.0), ""),
         (
             replace(
