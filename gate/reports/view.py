@@ -7,7 +7,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import draws, explanation, labels, replayed
+from gate.reports import explanation, labels, replayed
 from gate.reports import headline as lead
 from gate.reports.formatting import (
     change_sample,
@@ -97,7 +97,7 @@ class View:
     @cached_property
     def measured_before(self) -> str:
         """Earlier measurements of the change, if the headline does not tell them."""
-        return draws.below_headline(self.suite)
+        return explanation.measured_before(self.suite)
 
     # --- what changed, how it came about, what to be careful of -----------------------------------
 
