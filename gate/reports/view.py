@@ -186,6 +186,11 @@ class View:
         }
 
     @cached_property
+    def cost(self) -> str:
+        """Money and runs, in short."""
+        return lead.cost(self.suite)
+
+    @cached_property
     def tool_times(self) -> list[tuple[str, str]]:
         return tool_times(self.suite)
 
