@@ -89,9 +89,10 @@ class Finding(Struct, frozen=True):
         return replace(Finding.of(self.kind, **{**self.data, **data}), verdict=self.verdict)
 
     @property
-    def problem(self) -> str:
-        """The kind of what kept a suite from being measured; empty for any other cause."""
-        return self["problem"].kind if self.kind == "could_not_measure" else ""
+    def problem(self) -> KindName | None:
+        """The kind of what kept a suite from being measured; None for any other cause."""
+        found: Finding | None = self["problem"] if self.kind == "could_not_measure" else None
+        return None if found is None else found.kind
 
     @property
     def settles(self) -> bool:

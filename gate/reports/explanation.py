@@ -21,7 +21,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model.course import Course
-from gate.model.finding import CaseTally, Finding
+from gate.model.finding import CaseTally, Finding, KindName
 from gate.reports.by_tag import where
 from gate.reports.formatting import TYPICAL, by_chance, chance_and_limit, change, count, listing, percentage
 from gate.reports.reasons import RULED_OUT, narrow_miss_of, stage_text
@@ -89,7 +89,7 @@ def _headline(suite: SuiteResult) -> str:
     return f"against the {suite.reference}: {text}" if suite.reference else text
 
 
-OF_COMPARISON = (
+OF_COMPARISON: tuple[KindName, ...] = (
     "thresholds_hold",
     "no_worse",
     "nothing_decides",
