@@ -268,9 +268,9 @@ def _settle_failures(comparison: Comparison, table: Table, outcome: Outcome | No
     if table.not_confirmed is not None:
         further = _asked(comparison, _reruns_without(comparison, outcome, seed), "prove it without the failures")
         return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
-    verdict, cause = judge(table)
+    cause = judge(table)
     new = unexplained(comparison)
-    is_open = verdict is Verdict.INCONCLUSIVE or cause.problem == "unexplained_failures"
+    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.problem == "unexplained_failures"
     if not new or not is_open:
         return None
     cleared = clearing(comparison) if comparison.settings.exact_epochs is None else ()

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.decision.applies import fell_away
 from gate.decision.cases import edited_and_missing, too_many_gone
@@ -241,15 +242,15 @@ SETTLED_BY_ACCEPTING = (loss, not_shown_fixed, gaps)
 """The rules that somebody with the right to do so can settle. A missed threshold is changed, never accepted."""
 
 
-def judge(table: Table) -> tuple[Verdict, Finding]:
-    """Return the verdict on a suite, and what it rests on."""
+def judge(table: Table) -> Finding:
+    """Return the verdict on a suite, as the finding that it rests on."""
     for verdict, rule in RULES:
         cause = rule(table)
         if cause is not None:
-            return verdict, cause
+            return replace(cause, verdict=verdict)
     if table.same_as:
-        return Verdict.PASS, Finding.of("same_agent", commit=table.same_as)
-    return Verdict.PASS, no_worse(table.comparison, table.outcome)
+        return Finding.of("same_agent", commit=table.same_as)
+    return no_worse(table.comparison, table.outcome)
 
 
 def if_accepted(table: Table) -> Verdict:
@@ -265,13 +266,13 @@ def if_accepted(table: Table) -> Verdict:
     return Verdict.PASS
 
 
-def place(verdict: Verdict, cause: Finding) -> int:
-    """Return the place in the list of the rule that gave this verdict; smaller is worse.
+def place(cause: Finding) -> int:
+    """Return the place in the list of the rule that found this cause; smaller is worse.
 
     Of one suite against several references, or under the rules of two commits, the first rule that applies anywhere
     decides.
     """
     if cause.problem == "outage":
         return 0
-    places = [number for number, (of, _) in enumerate(RULES) if of is verdict]
+    places = [number for number, (of, _) in enumerate(RULES) if of is cause.verdict]
     return places[-1] if places else len(RULES)

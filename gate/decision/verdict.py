@@ -98,12 +98,12 @@ def _lost(table: Table, ask: Ask) -> Finding | None:
     unmeasured, unscored = lost_ids(comparison), unscored_ids(comparison)
     if not unmeasured and not unscored:
         return None
-    verdict, _ = judge(table)
+    verdict = judge(table).verdict
     if verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return None
     worse = counted_as_failed(comparison, unmeasured | unscored)
     outcome = ask(worse)
-    turned, _ = judge(replace(table, comparison=worse, outcome=outcome, rows=rows_of(worse, outcome)))
+    turned = judge(replace(table, comparison=worse, outcome=outcome, rows=rows_of(worse, outcome))).verdict
     if turned is verdict or turned in (Verdict.PASS, Verdict.ERROR):
         return None
     own = sum(id(trial) in unscored for trial in comparison.trials if trial.side is Side.CANDIDATE)
@@ -112,11 +112,11 @@ def _lost(table: Table, ask: Ask) -> Finding | None:
 
 def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
     """Return the decided suite; with ``verdict_only`` without what reports show of it besides."""
-    verdict, cause = judge(table)
+    cause = judge(table)
     comparison = table.comparison
     result = SuiteResult(
         suite_id="",
-        verdict=verdict,
+        verdict=cause.verdict,
         cause=cause,
         criteria=table.rows,
         cases=table.cases,

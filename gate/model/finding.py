@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from gate.model.evidence import Stage
 from gate.model.scale import Scale
@@ -45,7 +46,7 @@ class Finding(Struct, frozen=True):
 
     kind: KindName
     verdict: Verdict
-    """The verdict that it gives a criterion; PASS if it decides nothing."""
+    """The verdict that a criterion or a suite has by it; PASS if it decides nothing."""
     data: Mapping[str, Any]
 
     @classmethod
@@ -85,12 +86,13 @@ class Finding(Struct, frozen=True):
 
     def but(self, **data: Any) -> Finding:
         """Return the finding with other data."""
-        return Finding.of(self.kind, **{**self.data, **data})
+        return replace(Finding.of(self.kind, **{**self.data, **data}), verdict=self.verdict)
 
     @property
-    def problem(self) -> str:
-        """The kind of what kept a suite from being measured; empty for any other cause."""
-        return self["problem"].kind if self.kind == "could_not_measure" else ""
+    def problem(self) -> KindName | None:
+        """The kind of what kept a suite from being measured; None for any other cause."""
+        found: Finding | None = self["problem"] if self.kind == "could_not_measure" else None
+        return None if found is None else found.kind
 
     @property
     def settles(self) -> bool:
@@ -189,7 +191,7 @@ class Field(Struct, frozen=True):
 
 
 class Kind(Struct, frozen=True):
-    """What a kind of finding means, the verdict that it gives a criterion, and its fields."""
+    """What a kind of finding means, the verdict by it, and its fields."""
 
     about: str
     verdict: Verdict
@@ -211,8 +213,11 @@ NO_NAMES = Field(NAMES, ())
 NO_TALLIES = Field(TALLIES, ())
 
 OPEN = Verdict.INCONCLUSIVE
-BELOW = Verdict.BELOW_THRESHOLD
 UNMEASURED = Verdict.NOT_MEASURED
+ERROR = Verdict.ERROR
+NOT_COMPARED = Verdict.NOT_COMPARED
+BELOW = Verdict.BELOW_THRESHOLD
+REGRESSED = Verdict.REGRESSED
 
 APART: Mapping[KindName, Kind] = {
     "scorer_changed": kind("Its options, scorer or judge changed."),
@@ -260,7 +265,7 @@ OF_CRITERION: Mapping[KindName, Kind] = {
     ),
     "scores_lost": kind("Too many scores ended in an error.", UNMEASURED, lost=int, of=int, most=float, error=str),
     "applies_to_none": kind("No case states what it compares with.", UNMEASURED),
-    "applies_no_more": kind("It went with the cases that it applied to.", Verdict.NOT_COMPARED),
+    "applies_no_more": kind("It went with the cases that it applied to.", NOT_COMPARED),
     "mean_holds": kind("The mean is on the right side of the suite's threshold.", mean=HeldMean),
     "mean_excused": kind("The mean misses the threshold as the baseline's did.", mean=HeldMean),
     # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over it
@@ -316,10 +321,10 @@ OF_CRITERION: Mapping[KindName, Kind] = {
     "loss_not_excluded": kind(
         "The interval reaches beyond the margin.", OPEN, change=Change, worst=float, margin=float
     ),
-    "got_worse": kind("Proven worse than the baseline.", Verdict.REGRESSED, change=Change, broken=NO_NAMES),
+    "got_worse": kind("Proven worse than the baseline.", REGRESSED, change=Change, broken=NO_NAMES),
     "not_tested": kind("The engine ended undecided, and nothing could be compared.", OPEN, stage=Stage),
-    "failures_confirmed": kind("The agent fails where it answered, and did again later.", Verdict.REGRESSED, p=float),
-    "not_compared": kind("What follows is not compared.", Verdict.NOT_COMPARED, why=Nested(tuple(APART))),
+    "failures_confirmed": kind("The agent fails where it answered, and did again later.", REGRESSED, p=float),
+    "not_compared": kind("What follows is not compared.", NOT_COMPARED, why=Nested(tuple(APART))),
 }
 """What was found of a criterion; its verdict is the worst of them."""
 
@@ -367,9 +372,9 @@ GAPS: Mapping[KindName, Kind] = {
 """What the base holds and was not compared."""
 
 CAUSES: Mapping[KindName, Kind] = {
-    "could_not_measure": kind("The suite could not be measured.", problem=Nested(tuple(PROBLEMS))),
-    "shard_measured": kind("A shard knows only its own cases.", shard=int, of=int, trials=int, cases=int),
-    "shard_not_measured": kind("A shard failed.", shard=int, of=int, problem=Nested(tuple(PROBLEMS))),
+    "could_not_measure": kind("The suite could not be measured.", ERROR, problem=Nested(tuple(PROBLEMS))),
+    "shard_measured": kind("A shard knows only its own cases.", OPEN, shard=int, of=int, trials=int, cases=int),
+    "shard_not_measured": kind("A shard failed.", ERROR, shard=int, of=int, problem=Nested(tuple(PROBLEMS))),
     # ``checked``: cases to which a blocking criterion applies
     "thresholds_hold": kind(
         "Nothing is compared; every threshold holds.", checked=int, cases=int, uncompared=Uncompared
@@ -378,17 +383,18 @@ CAUSES: Mapping[KindName, Kind] = {
     "no_worse": kind(
         "It is no worse than the baseline.", cases=int, rate_cases=int, rate_low=float | None, uncompared=Uncompared
     ),
-    "nothing_decides": kind("Nothing but a baseline could fail the suite, and there is none."),
-    "not_enough_evidence": kind("These criteria are open.", criteria=NAMES, suspects=NAMES),
-    "cases_never_pass": kind("Cases always passed and never do now; nothing proves it.", cases=TALLIES),
+    "nothing_decides": kind("Nothing but a baseline could fail the suite, and there is none.", OPEN),
+    "not_enough_evidence": kind("These criteria are open.", OPEN, criteria=NAMES, suspects=NAMES),
+    "cases_never_pass": kind("Cases always passed and never do now; nothing proves it.", OPEN, cases=TALLIES),
     # ``moved``: the same cases with what proves it; ``of``: cases that are compared
-    "cases_broke": kind("These cases broke.", cases=NAMES, moved=NO_TALLIES, of=NUMBER),
+    "cases_broke": kind("These cases broke.", REGRESSED, cases=NAMES, moved=NO_TALLIES, of=NUMBER),
     # ``by_mean``: a lower mean proves it, else large drops of a few cases; ``perhaps_drift``: only stored trials do, so
     # that a provider that changed looks the same; ``suspects``: of the pass rate, the strongest first; ``fell``: of the
     # first other criterion that has no part among them; ``missed``: fail whatever the baseline did; ``drift_moot``: a
     # base that can be run was not asked about a drift, since these fail anyway
     "suite_got_worse": kind(
         "The suite got worse, and no case can be named.",
+        REGRESSED,
         criteria=NAMES,
         by_mean=Field(bool, True),
         perhaps_drift=FLAG,
@@ -400,25 +406,28 @@ CAUSES: Mapping[KindName, Kind] = {
     # ``named``: at a false discovery rate of at most 10 %; else the lost cases are the most suspect ones
     "traded_off": kind(
         "Cases got worse and others better, and no mean fell.",
+        REGRESSED,
         lost=TALLIES,
         gained=TALLIES,
         named=bool,
         gained_named=bool,
     ),
     # ``before``: than its newest runs; what its agent does now was not asked
-    "baseline_moved": kind("Worse than the baseline, not than its agent run now.", criteria=NAMES, before=FLAG),
-    "criterion_fails": kind("A criterion fails by itself.", criterion=str),
-    "criterion_not_measured": kind("A blocking criterion has no value.", criterion=str),
-    "nothing_passes": kind("There is no baseline, and no trial passes.", trials=int),
+    "baseline_moved": kind("Worse than the baseline, not than its agent run now.", OPEN, criteria=NAMES, before=FLAG),
+    "criterion_fails": kind("A criterion fails by itself.", BELOW, criterion=str),
+    "criterion_not_measured": kind("A blocking criterion has no value.", ERROR, criterion=str),
+    "nothing_passes": kind("There is no baseline, and no trial passes.", BELOW, trials=int),
     # ``measurements``: how many ago; 1 is the one before
-    "not_shown_fixed": kind("The change was regressed and has not passed since.", measurements=int),
+    "not_shown_fixed": kind("The change was regressed and has not passed since.", REGRESSED, measurements=int),
     # ``fell_short``: so they did when they were stored, which nobody accepted
     "same_agent": kind("The trials are those that are stored of this agent.", commit=str, fell_short=FLAG),
-    "incomplete": kind("Something that the base holds was not compared.", gaps=Nested(tuple(GAPS), many=True)),
-    "control_fell": kind("What always passed now fails with the base commit's agent too.", cases=NAMES),
-    "copies_lost": kind("What always passed now fails, but repeats are copies of one answer.", cases=NAMES),
-    "cut_short": kind("The run was stopped before it could be judged.", why=str, epochs=int, wanted=int),
-    "agent_fails": kind("The confirmation alone proves that the agent fails where it answered.", p=float),
+    "incomplete": kind(
+        "Something that the base holds was not compared.", NOT_COMPARED, gaps=Nested(tuple(GAPS), many=True)
+    ),
+    "control_fell": kind("What always passed now fails with the base commit's agent too.", OPEN, cases=NAMES),
+    "copies_lost": kind("What always passed now fails, but repeats are copies of one answer.", OPEN, cases=NAMES),
+    "cut_short": kind("The run was stopped before it could be judged.", ERROR, why=str, epochs=int, wanted=int),
+    "agent_fails": kind("The confirmation alone proves that the agent fails where it answered.", REGRESSED, p=float),
 }
 """What the verdict on a suite rests on."""
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gate.baselines.pairing import Reference
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
-from gate.model import Side, SuiteResult, Trial, Verdict
+from gate.model import Side, SuiteResult, Trial
 from gate.model.finding import Finding
 from gate.records import PlannedCase, assign_shards
 
@@ -51,12 +51,13 @@ def measured(
     index, total = shard
     errors = sum(not trial.measured for trial in trials)
     problem = _problem(own, trials, errors, config.file.gate.max_error_rate)
+    cause = Finding.of("shard_measured", shard=index, of=total, trials=len(trials), cases=len(own))
+    if problem is not None:
+        cause = Finding.of("shard_not_measured", shard=index, of=total, problem=problem)
     return SuiteResult(
         suite_id=suite_id,
-        verdict=Verdict.ERROR if problem is not None else Verdict.INCONCLUSIVE,
-        cause=Finding.of("shard_not_measured", shard=index, of=total, problem=problem)
-        if problem is not None
-        else Finding.of("shard_measured", shard=index, of=total, trials=len(trials), cases=len(own)),
+        verdict=cause.verdict,
+        cause=cause,
         criteria=(),
         cases=(),
         agent_runs=len(trials),

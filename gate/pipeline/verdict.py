@@ -466,7 +466,7 @@ def _against_all(record: Record, references: Sequence[Reference], terms: Terms) 
 
 def _place(suite: SuiteResult) -> int:
     """Return the place of the rule that decided the suite, against whichever reference."""
-    return place(suite.deciding.verdict, suite.deciding.cause)
+    return place(suite.deciding.cause)
 
 
 def _together(shown: SuiteResult, others: Sequence[SuiteResult]) -> SuiteResult:

@@ -22,6 +22,7 @@ from gate.reports.checks import Outcome, ReportItem, checks_of
 from gate.reports.console import render, render_line
 from gate.reports.files import Outputs
 from gate.reports.formatting import count
+from gate.reports.view import views_of
 from gate.security.escape import console
 
 STOPPED = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
@@ -206,8 +207,8 @@ def _found(item: GateItem, run: GateRun) -> ReportItem:
     if run.error is not None:
         return ReportItem(item.name, outcome=Outcome.ERROR, kind="error", message=str(run.error))
     assert run.result is not None
-    suite = next((suite for suite in run.result.suites if suite.suite_id == item.suite.suite_id), None)
-    checks = [] if suite is None else checks_of(suite, run.result)
+    view = next((view for view in views_of(run.result) if view.suite.suite_id == item.suite.suite_id), None)
+    checks = [] if view is None else checks_of(view, run.result)
     own = (c for c in checks if not c.group and (c.case.id if c.case else None) == item.case_id)
     found = next(own, None)
     if found is None:
@@ -222,7 +223,7 @@ def _as_the_gate_ends(found: ReportItem, result: Result) -> ReportItem:
         message = f"{found.message} (does not block: the gate's verdict is {result.verdict.value})"
         return replace(found, outcome=Outcome.SKIPPED, message=message) if found.outcome in failing else found
     if found.case is None and found.outcome not in failing:
-        checks = (check for suite in result.suites for check in checks_of(suite, result))
+        checks = (check for view in views_of(result) for check in checks_of(view, result))
         if not any(check.outcome in failing for check in checks if not check.group):
             return replace(found, outcome=Outcome.FAILED, message=f"exit {int(result.exit_code)}: {found.message}")
     return found

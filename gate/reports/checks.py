@@ -68,10 +68,10 @@ def told_seconds(seconds: float | None) -> float | None:
     return round(seconds, _DIGITS) if seconds is not None and 0 <= seconds <= MOST_SECONDS else None
 
 
-def checks_of(suite: SuiteResult, result: Result) -> list[ReportItem]:
+def checks_of(view: View, result: Result) -> list[ReportItem]:
     """The tests of a suite: its verdict, its criteria, its cases, then those against further references."""
     undecided_fails = result.exit_code is ExitCode.FAILED and not any(_fails(s) for s in result.suites)
-    view = View(suite, words.explain_line(result, suite))
+    suite = view.suite
     found = [
         _verdict(view, undecided_fails),
         *(_criterion(suite, row, undecided_fails) for row in view.rows),

@@ -18,6 +18,7 @@ from gate.errors import ExitCode
 from gate.model import BaselineInfo, CaseResult, Estimate, Result, SuiteResult
 from gate.reports import labels as words
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
+from gate.reports.view import views_of
 from gate.security.escape import one_line, visible
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -34,7 +35,7 @@ _STATUSES = {
 
 def render(result: Result) -> str:
     """The document as JSON in ASCII. Text from outside has no control characters, and its length is bounded."""
-    tests = [_test(suite.suite_id, check) for suite in result.suites for check in checks_of(suite, result)]
+    tests = [_test(view.suite.suite_id, check) for view in views_of(result) for check in checks_of(view, result)]
     tests = tests or [_test(NO_SUITE, unjudged(result))]
     document: dict[str, Any] = {
         "reportFormat": "CTRF",

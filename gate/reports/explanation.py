@@ -21,8 +21,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model.course import Course
-from gate.model.finding import CaseTally, Finding
-from gate.reports import draws
+from gate.model.finding import CaseTally, Finding, KindName
 from gate.reports.by_tag import where
 from gate.reports.formatting import TYPICAL, by_chance, chance_and_limit, change, count, listing, percentage
 from gate.reports.reasons import RULED_OUT, narrow_miss_of, stage_text
@@ -42,7 +41,30 @@ def headline(suite: SuiteResult) -> str:
     """One line: what happened."""
     text = _headline(suite) if suite.deciding is suite else headline(suite.deciding)
     told = "; ".join(filter(None, (text, suite.expired, suite.scope)))
-    return f"{before}: {told}" if (before := draws.in_headline(suite)) else told
+    return f"{before}: {told}" if (before := measured_again(suite)) else told
+
+
+def measured_again(suite: SuiteResult) -> str:
+    """``measurement 3 of this change (before: pass, regressed)``, if one of them fell short; else empty.
+
+    Whatever a further one comes to, it is one of several, and a lucky one is not to hide the others.
+    """
+    found = _measured_before(suite)
+    fell_short = found is not None and not FELL_SHORT.isdisjoint(found["verdicts"])
+    return tell_short(found) if found is not None and fell_short else ""
+
+
+def measured_before(suite: SuiteResult) -> str:
+    """The same in a whole sentence, if the headline does not tell it; empty if this is the first measurement."""
+    found = _measured_before(suite)
+    return "" if found is None or measured_again(suite) else tell(found)
+
+
+def _measured_before(suite: SuiteResult) -> Finding | None:
+    return next((one for one in suite.warnings if one.kind == "measured_before"), None)
+
+
+FELL_SHORT = {Verdict.REGRESSED, Verdict.BELOW_THRESHOLD}
 
 
 def _headline(suite: SuiteResult) -> str:
@@ -61,7 +83,7 @@ def _headline(suite: SuiteResult) -> str:
     return f"against the {suite.reference}: {text}" if suite.reference else text
 
 
-OF_COMPARISON = (
+OF_COMPARISON: tuple[KindName, ...] = (
     "thresholds_hold",
     "no_worse",
     "not_enough_evidence",

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
-from gate.model import Result, SuiteResult
+from gate.model import Result
 from gate.reports import labels as words
-from gate.reports import replayed
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
+from gate.reports.view import View, views_of
 from gate.security.escape import xml_text
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -26,27 +26,28 @@ _WHERE_KNOWN = ("uncommitted_changes", "stored", "replayed", "calls")
 
 def render(result: Result) -> str:
     """A JUnit document that parses regardless of what agents wrote: what XML forbids is shown, lengths are bounded."""
-    suites = [_suite(suite, result) for suite in result.suites] or [_no_suite(result)]
+    suites = [_suite(view, result) for view in views_of(result)] or [_no_suite(result)]
     small = sum(len(suite.test_cases) for suite in suites) <= MOST_INDENTED
     return str(to_xml_report_string(suites, prettyprint=small, encoding="utf-8"))
 
 
-def _suite(suite: SuiteResult, result: Result) -> TestSuite:
+def _suite(view: View, result: Result) -> TestSuite:
+    suite, facts = view.suite, view.facts
     properties = {
         "verdict": suite.verdict.value,
         "exit_code": int(result.exit_code),
         "commit": suite.commit or "",
         "uncommitted_changes": "true" if suite.dirty else "",
-        "baseline": words.baseline_line(suite.baseline),
-        "stored": words.stored_line(suite),
-        "replayed": replayed.line(suite),
-        "calls": replayed.calls(suite),
-        "cost": words.cost_line(suite),
+        "baseline": facts["Baseline"],
+        "stored": facts["Stored"],
+        "replayed": facts["Replayed"],
+        "calls": facts["Calls"],
+        "cost": facts["Cost"],
         "seed": suite.seed,
         "command": " && ".join(words.command_lines(result.command)),
     }
     named = {key: _attribute(str(value)) for key, value in properties.items() if key not in _WHERE_KNOWN or value}
-    tests = [_test(suite.suite_id, check) for check in checks_of(suite, result)]
+    tests = [_test(suite.suite_id, check) for check in checks_of(view, result)]
     return TestSuite(_classname(suite.suite_id), tests, properties=named)
 
 

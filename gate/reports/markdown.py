@@ -19,7 +19,6 @@ from gate.model import (
 )
 from gate.model.finding import CaseTally
 from gate.reports import by_tag
-from gate.reports import headline as lead
 from gate.reports import labels as words
 from gate.reports.formatting import NOT_MEASURED, count
 from gate.reports.trajectory_diff import answer_diff, differences
@@ -149,7 +148,7 @@ def _lead(view: View, place: Place, limit: int) -> str:
     link = f" · [full report]({place.url})" if place.url else ""
     lines = [escape.markdown(view.headline.removesuffix("."), limit) + against]
     lines += [escape.markdown(line) for line in view.opening]
-    lines.append(lead.cost(suite) + link)
+    lines.append(view.cost + link)
     lines += [escape.markdown(view.measured_before)] if view.measured_before else []
     if suite.accepted:
         lines.append(f"**Accepted:** {escape.markdown(suite.accepted, 100)}")

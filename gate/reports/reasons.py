@@ -11,8 +11,8 @@ from msgspec import Struct
 from gate.decision.engine.evidence_json import stage_name
 from gate.model import Criterion, CriterionResult, Direction, Scale, Verdict, worst
 from gate.model.evidence import Stage, StageKind
-from gate.model.finding import CaseTally, Change, Finding, HeldMean, KindName
-from gate.reports.formatting import by_chance, change, count, end_and_margin, figures, listing, of_means, percentage
+from gate.model.finding import Change, Finding, HeldMean, KindName
+from gate.reports.formatting import change, count, end_and_margin, figures, of_means, percentage
 from gate.reports.wording import Table, clauses
 
 RULED_OUT = "ruled out at 95 % confidence"
@@ -145,15 +145,6 @@ def _in_figures(mean: HeldMean, text: str) -> Phrase:
     return Phrase(text, text if mean.failed or mean.measured is not None else "")
 
 
-def never_pass(cases: Sequence[CaseTally], *, tallies: bool = True) -> str:
-    """``1 case that always passed never does now: refund (1/1 → 0/11)``, and why that is no proof."""
-    told = [f"{c.case_id} ({c.passed_before}/{c.trials_before} → {c.passed}/{c.trials})" for c in cases]
-    told = told if tallies else [c.case_id for c in cases]
-    verb = "does" if len(cases) == 1 else "do"
-    which = f"{count(len(cases), 'case')} that always passed never {verb} now: {listing(told)}"
-    return f"{which}; the baseline has too few trials to prove it"
-
-
 def stage_text(stage: Stage) -> str:
     """Where a decision ended, in words; `stage_name` has the protocol's names."""
     match stage.kind:
@@ -171,10 +162,6 @@ def stage_text(stage: Stage) -> str:
 
 
 CONFIRMED = "the agent fails where it answered at the baseline, and failed again when asked a while later"
-
-
-def failures_confirmed(p: float) -> str:
-    return f"{CONFIRMED} (by chance in {by_chance(p)} of unchanged agents)"
 
 
 def _own_thresholds(one: Finding, _: Criterion) -> str:
@@ -366,6 +353,8 @@ OF_MEAN: tuple[KindName, ...] = ("mean_holds", "mean_excused", "mean_misses", "m
 TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
 QUANTILE = "{q:quantile} {value:figure}, limit {limit:figure}"
 TOO = "the baseline was above it too"
+NEVER = "{cases:case} that always passed never {cases:does|do} now"
+TOO_FEW = "the baseline has too few trials to prove it"
 
 WORDS: Table = {
     "nothing_held": "not judged: no threshold and no baseline value to compare with",
@@ -400,9 +389,9 @@ WORDS: Table = {
     "change_unbounded": "too few trials to bound it",
     "loss_not_excluded": _beyond_margin,
     "got_worse": _broken,
-    "never_pass": lambda one, _: never_pass(one["cases"]),
+    "never_pass": f"{NEVER}: {{cases:tallies}}; {TOO_FEW}",
     "not_tested": lambda one, _: stage_text(one["stage"]),
-    "failures_confirmed": lambda one, _: failures_confirmed(one["p"]),
+    "failures_confirmed": CONFIRMED + " (by chance in {p:chance} of unchanged agents)",
     "not_compared": "not compared: {why}",
     "scorer_changed": "its options, scorer or judge changed",
     "cases_gone": "none of the cases that it was measured on is compared ({cases})",

@@ -7,7 +7,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import draws, explanation, labels, replayed
+from gate.reports import explanation, labels, replayed
 from gate.reports import headline as lead
 from gate.reports.formatting import (
     change_sample,
@@ -104,7 +104,7 @@ class View:
     @cached_property
     def measured_before(self) -> str:
         """Earlier measurements of the change, if the headline does not tell them."""
-        return draws.below_headline(self.suite)
+        return explanation.measured_before(self.suite)
 
     # --- what changed, how it came about, what to be careful of -----------------------------------
 
@@ -202,6 +202,11 @@ class View:
             "Candidate": labels.commit_line(self.suite),
             "Seed": str(self.suite.seed),
         }
+
+    @cached_property
+    def cost(self) -> str:
+        """Money and runs, in short."""
+        return lead.cost(self.suite)
 
     @cached_property
     def tool_times(self) -> list[tuple[str, str]]:

@@ -6,9 +6,10 @@ A field is a field of the finding, and what follows its colon is how it is shown
 - ``{of:trial}``: so many of a noun, as ``3 trials``; ``{of:n}``: the number of names; ``{of:,}``: with separators
 - ``{cases:fails|fail}``: the first for one, the second for more; of a flag, the first if it is set
 - ``{error:+; most often: #}``: this if there is any, with the value in place of ``#``; after a ``|`` what else
-- ``{cases:list}``: the first names, and how many more; ``{cases:first}``: the first alone; ``{cases:all}``: all
+- ``{cases:list}``: the first names, and how many more; ``{cases:first}``: the first alone; ``{cases:all}``: all;
+  ``{cases:tallies}``: with how often each passed
 - ``{value:figure}``: on the criterion's scale, ``share`` as a percentage and ``seconds`` as times, each told apart from
-  the others of its format in the same template; ``{most:%}``: alone
+  the others of its format in the same template; ``{most:%}``: alone; ``{p:chance}``: a p-value as a share of runs
 - ``{q:quantile}``: ``p95``; ``{commit:12}``: the first characters
 """
 
@@ -20,8 +21,8 @@ from string import Formatter
 from typing import Any
 
 from gate.model import Criterion, Scale
-from gate.model.finding import Finding, KindName
-from gate.reports.formatting import NAMED, count, figures, listing, percentage
+from gate.model.finding import CaseTally, Finding, KindName
+from gate.reports.formatting import NAMED, by_chance, count, figures, listing, percentage
 
 Teller = Callable[[Finding, Any], str | Sequence[str]]
 """Words that need more than a template: of a finding, and of the criterion or suite that it is about."""
@@ -94,17 +95,28 @@ def _shown(value: Any, form: str) -> str:
         case ",":
             return f"{value:,}"
         case "list":
-            return listing(" → ".join(one) if isinstance(one, tuple) else one for one in value)
+            return listing(map(_name, value))
+        case "tallies":
+            return listing(f"{c.case_id} ({c.passed_before}/{c.trials_before} → {c.passed}/{c.trials})" for c in value)
         case "all":
             return ", ".join(value)
         case "first":
             return ", ".join(value[:NAMED])
         case "%":
             return percentage(value)
+        case "chance":
+            return by_chance(value)
         case "quantile":
             return f"p{100 * value:g}"
         case _:
             return str(value)[: int(form)] if form.isdigit() else count(_number(value), form)
+
+
+def _name(one: Any) -> str:
+    """Return a name, a pair of names, or the case of a tally."""
+    if isinstance(one, CaseTally):
+        return one.case_id
+    return " → ".join(one) if isinstance(one, tuple) else str(one)
 
 
 def _number(value: Any) -> int:

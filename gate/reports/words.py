@@ -15,7 +15,7 @@ from gate.reports import reasons
 from gate.reports.behaviour import changed_behaviour
 from gate.reports.by_tag import where
 from gate.reports.formatting import change, count, figures, listing, margin, percents, same_cases, with_means
-from gate.reports.reasons import CONFIRMED, broken_of, fails, fails_besides, how_far, never_pass, reason, why_apart
+from gate.reports.reasons import CONFIRMED, NEVER, TOO_FEW, broken_of, fails, fails_besides, how_far, reason, why_apart
 from gate.reports.wording import Table, clauses
 
 NOT_COMPARED = "not compared with the base"
@@ -423,7 +423,7 @@ WORDS: Table = {
     "no_worse": _no_worse,
     "nothing_decides": "nothing to judge yet: no threshold, and no baseline",
     "not_enough_evidence": _not_enough_evidence,
-    "cases_never_pass": lambda cause, _: never_pass(cause["cases"], tallies=False),
+    "cases_never_pass": f"{NEVER}: {{cases:list}}; {TOO_FEW}",
     "cases_broke": _cases_broke,
     "suite_got_worse": _suite_got_worse,
     "traded_off": _traded_off,

@@ -19,13 +19,10 @@ from gate.pipeline.judge_stored import found_again, named, read_baseline, read_w
 from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, own_terms
 from gate.records import Record, cases_of
 from gate.reports import replayed
-from gate.reports.explanation import headline, story
 from gate.reports.formatting import (
     FINEST,
     change_interval,
     count,
-    dimensions,
-    evidence,
     figure,
     finer_sides,
     interval,
@@ -34,11 +31,10 @@ from gate.reports.formatting import (
     threshold,
     with_means,
 )
-from gate.reports.labels import change_shown, commit_line, further_line, improved_cases, improvement, log_lines
-from gate.reports.labels import standing as standing_of
-from gate.reports.reasons import reason
+from gate.reports.labels import change_shown, improvement, log_lines
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
+from gate.reports.view import RowView, View
 from gate.security.escape import console
 from gate.system.clock import now
 
@@ -66,34 +62,38 @@ def explain_record(
     if case_id is not None:
         return _explain_case(record, references, terms, case_id)
     suite = judge_record(record, references, terms)
+    view = View(suite)
     lines = [
-        f"{console(suite.suite_id)}: {suite.verdict.value}: {console(headline(suite))}",
-        *([f"measured at {console(commit_line(suite))}"] if suite.dirty and suite.commit else []),
-        *map(console, story(suite)),
-        *map(console, filter(None, (replayed.line(suite), replayed.calls(suite)))),
-        *(f"  {console(told)}" for told in replayed.differences(suite)),
+        f"{console(suite.suite_id)}: {suite.verdict.value}: {console(view.headline)}",
+        *([f"measured at {console(view.facts['Candidate'])}"] if suite.dirty and suite.commit else []),
+        *map(console, view.whole_story),
+        *map(console, view.from_recordings),
+        *(f"  {console(told)}" for told in view.differences()),
         "",
     ]
-    for result in suite.criteria:
-        scale = result.criterion.scale
-        said, standing = reason(result), f"{standing_of(result)}: "
-        said = said if said.startswith(standing) else standing + said
-        lines.append(f"{console(result.criterion.name)}: {console(said)}")
-        finer = finer_sides(result)
-        lines.append(
-            f"  candidate {interval(result.candidate, scale, finer=finer)} {sample(result.candidate)}".rstrip()
-        )
-        lines.append(f"  baseline  {interval(result.baseline, scale, finer=finer)} {sample(result.baseline)}".rstrip())
-        changed = f"  change    {change_interval(change_shown(result), scale)} {sample(result.change)}".rstrip()
-        lines.append(with_means(changed, result))
-        if note := evidence(result, suite):
-            lines.append(f"  evidence  {console(note)}")
-        if result.spent is not None:
-            lines.append(f"  spent     {percentage(result.spent)} of this comparison's error budget")
-        lines += [f"  of which  {console(name, 80)} {said}" for name, said in dimensions(result)]
-    lines += [console(further_line(one)) for one in suite.further]
-    lines += ["", *rule_lines(suite), *_suspects(suite), *_improved(suite), *_tools(suite, width)]
+    for row in view.rows:
+        lines += _of_criterion(row)
+    lines += [console(one.line) for one in view.further]
+    lines += ["", *rule_lines(suite), *_suspects(suite), *_improved(view), *_tools(suite, width)]
     return "\n".join(lines)
+
+
+def _of_criterion(row: RowView) -> list[str]:
+    """The reason for a criterion's verdict, and every figure behind it."""
+    result, scale = row.found, row.found.criterion.scale
+    said = row.reason if row.reason.startswith(f"{row.standing}: ") else f"{row.standing}: {row.reason}"
+    changed = f"  change    {change_interval(change_shown(result), scale)} {sample(result.change)}".rstrip()
+    lines = [
+        f"{console(row.name)}: {console(said)}",
+        f"  candidate {row.candidate.text} {row.candidate.rests_on}".rstrip(),
+        f"  baseline  {interval(result.baseline, scale, finer=finer_sides(result))} {row.baseline.rests_on}".rstrip(),
+        with_means(changed, result),
+    ]
+    if row.evidence:
+        lines.append(f"  evidence  {console(row.evidence)}")
+    if result.spent is not None:
+        lines.append(f"  spent     {percentage(result.spent)} of this comparison's error budget")
+    return [*lines, *(f"  of which  {console(name, 80)} {said}" for name, said in row.dimensions)]
 
 
 def _e(value: float) -> str:
@@ -123,9 +123,11 @@ def _suspects(suite: SuiteResult) -> list[str]:
     return ["", *(_case_line(case) for case in cases[:20])] if cases else []
 
 
-def _improved(suite: SuiteResult) -> list[str]:
-    cases = improved_cases(suite)[:20]
-    lines = [f"{console(case.id)}: {improvement(case, suite)}, e = {_e(case.improvement or 0.0)}" for case in cases]
+def _improved(view: View) -> list[str]:
+    lines = [
+        f"{console(case.id)}: {improvement(case, view.suite)}, e = {_e(case.improvement or 0.0)}"
+        for case in view.improved[:20]
+    ]
     return ["", "passed more often than in the baseline", *lines] if lines else []
 
 

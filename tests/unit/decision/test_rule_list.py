@@ -216,13 +216,13 @@ def test_what_a_table_says_and_what_is_left_of_it_once_it_is_accepted(
     options: dict[str, object], verdict: Verdict, cause: object, left: Verdict
 ) -> None:
     made = table(**options)
-    assert judge(made) == (verdict, cause)
+    assert (judge(made).verdict, judge(made)) == (verdict, cause)
     assert if_accepted(made) is left
 
 
 def test_accepting_leaves_nothing_that_is_only_inconclusive() -> None:
     made = Table(Comparison(tuple(SUITE), (TRAJECTORY,), tuple(GOOD), (), Settings()), None, ())
-    assert judge(made) == (Verdict.INCONCLUSIVE, Finding.of("nothing_decides"))
+    assert judge(made) == Finding.of("nothing_decides")
     assert if_accepted(made) is Verdict.PASS
 
 
@@ -230,14 +230,14 @@ def test_the_first_rule_that_applies_anywhere_has_the_smallest_place() -> None:
     """An outage is first and any other error is fifth, though both are errors."""
     down = Finding.of("could_not_measure", problem=Finding.of("outage", cases=9, of=10, compared=True, error="x"))
     order = [
-        (Verdict.ERROR, down),
-        (Verdict.REGRESSED, Finding.of("not_shown_fixed", measurements=1)),
-        (Verdict.BELOW_THRESHOLD, Finding.of("criterion_fails", criterion="c")),
-        (Verdict.NOT_COMPARED, Finding.of("incomplete", gaps=())),
-        (Verdict.ERROR, Finding.of("could_not_measure", problem=Finding.of("no_cases"))),
-        (Verdict.INCONCLUSIVE, Finding.of("nothing_decides")),
-        (Verdict.PASS, Finding.of("same_agent", commit="a")),
+        down,
+        Finding.of("not_shown_fixed", measurements=1),
+        Finding.of("criterion_fails", criterion="c"),
+        Finding.of("incomplete", gaps=()),
+        Finding.of("could_not_measure", problem=Finding.of("no_cases")),
+        Finding.of("nothing_decides"),
+        Finding.of("same_agent", commit="a"),
     ]
-    places = [place(*one) for one in order]
+    places = list(map(place, order))
     assert places == sorted(set(places))
     assert places[0] == 0

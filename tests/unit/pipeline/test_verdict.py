@@ -138,7 +138,7 @@ TERMS = Terms(
     thresholds={"c2": {"ok": 0.5}},
     deselected=frozenset({"x", "y"}),
     scheduled=True,
-    notes=("a note",),
+    notes=("a note", Finding.of("measured_before", verdicts=(Verdict.PASS,), total=1, fingerprinted=True)),
     changes=("a change",),
     doubts=("a gap",),
     command="gate run",
@@ -202,7 +202,7 @@ def test_a_configuration_judges_and_the_record_tells_how_it_was_made() -> None:
     kept = replace(record(), footer=Footer(60, 0, 3, terms=TERMS.plain()))
     told = told_by(kept, Terms((CRITERION,), Settings(alpha=0.01), notes=("another", "a note")))
     assert (told.settings.alpha, told.settings.exact_epochs, told.settings.quarantine) == (0.01, 3, {})
-    assert (told.notes, told.scheduled, told.command) == (("a note", "another"), True, "gate run")
+    assert (told.notes, told.scheduled, told.command) == ((*TERMS.notes, "another"), True, "gate run")
     assert (told.changes, told.doubts) == ((), ())
 
 
