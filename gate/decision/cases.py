@@ -53,7 +53,7 @@ def too_many_gone(comparison: Comparison) -> Finding | None:
         for case_id, trials in comparison.baseline.items()
         if case_id not in comparison.settings.quarantine and _mostly_passed(comparison, case_id, trials)
     ]
-    gone = tuple(case_id for case_id in passed_before if case_id not in comparison.by_id)
+    gone = tuple(sorted(case_id for case_id in passed_before if case_id not in comparison.by_id))
     if are_few(len(gone), len(passed_before)):
         return None
     return Finding.of("too_many_cases_gone", cases=gone, of=len(passed_before))

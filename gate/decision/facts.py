@@ -21,6 +21,7 @@ from gate.decision.crashes import base_gone, failures_excused, lost_to_infrastru
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.provider import answered_by, tools_changed
+from gate.decision.thresholds import close_thresholds
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
     FULL,
@@ -128,6 +129,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
     return (
         *([Finding.of("agent_failures")] if failed else []),
         *_excused(result.criteria),
+        *(close_thresholds(comparison) if result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE) else ()),
         *_few(comparison, outcome),
         *_thin_baseline(comparison, outcome),
         *_quiet_rises(comparison, outcome),

@@ -22,6 +22,7 @@ from gate.decision.engine.clusters import grouped
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.decision.engine.state import Config, Metric, Row, State
+from gate.decision.thresholds import chance_of_miss
 from gate.model import Case, Criterion, Scale, Side, Trial
 from gate.statistics.evalues import case_log_e, suite_e
 from gate.statistics.intervals import wilson
@@ -362,6 +363,31 @@ def _share(count: int, runs: int) -> Share:
 
 
 # --- what a record's trials say -------------------------------------------------------------------
+
+
+def missed_thresholds(
+    trials: Sequence[Trial], criteria: Sequence[Criterion], epochs: int, own: Mapping[str, Case]
+) -> dict[str, float]:
+    """Return how often an unchanged agent misses each blocking threshold in a run of so many epochs, 0 to 1.
+
+    By criterion; without those of which nothing shows it. ``own``: the cases, since thresholds of their own stand
+    outside the suite's mean.
+    """
+    found = {}
+    for criterion in criteria:
+        if not criterion.blocking or criterion.hard or criterion.threshold is None:
+            continue
+        groups: dict[str, list[float]] = {}
+        for trial in trials:
+            score = trial.scores.get(criterion.name) if trial.side is Side.CANDIDATE else None
+            case = own.get(trial.case_id)
+            if score is None or score.value is None or (case is not None and criterion.name in case.thresholds):
+                continue
+            groups.setdefault(trial.case_id, []).append(score.value)
+        chance = chance_of_miss(tuple(groups.values()), criterion, epochs) if groups else None
+        if chance is not None:
+            found[criterion.name] = chance
+    return found
 
 
 def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None) -> Rates:

@@ -258,6 +258,40 @@ def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
     return None if variance is None else math.sqrt(variance / sum(map(len, groups)))
 
 
+def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epochs: int = 0) -> float | None:
+    """Return how often an unchanged agent misses the suite's threshold, 0 to 1, in a run of so many epochs.
+
+    0: in a run of as many trials as these. The true mean is known only as well as these trials tell it, so the mean of
+    that run differs from theirs by a normal deviate with the variance of both. None if the spread of the trials is not
+    known, or if they have none: then nothing shows how often another answer comes.
+    """
+    groups = [group for group in groups if group]
+    variance = _variance_within(groups)
+    if criterion.threshold is None or not variance:
+        return None
+    trials = sum(map(len, groups))
+    spread = math.sqrt(variance * (1 / trials + 1 / (epochs * len(groups) or trials)))
+    room = mean([mean(group) for group in groups]) - criterion.threshold
+    return NormalDist().cdf((-room if criterion.direction is Direction.HIGHER else room) / spread)
+
+
+def close_thresholds(comparison: Comparison) -> list[Finding]:
+    """Return the thresholds that hold now, and that an unchanged agent misses in more than a few runs."""
+    found = []
+    for criterion in comparison.demanding:
+        if criterion.hard or criterion.threshold is None or correction_of(comparison, criterion) is not None:
+            continue
+        groups = _judged_sample(comparison, criterion).all
+        chance = chance_of_miss(groups, criterion) if groups else None
+        if chance is not None and chance >= CLOSE and not _short_of(mean_of(groups), criterion.threshold, criterion):
+            found.append(Finding.of("threshold_close", criterion=criterion.name, chance=chance))
+    return found
+
+
+CLOSE = 0.05
+"""A threshold that an unchanged agent misses in at least this share of runs is one to be told of."""
+
+
 def _variance_within(groups: Sequence[Sequence[float]]) -> float | None:
     """Return the variance of one case's trials, pooled; after a single epoch that of all trials, which is larger."""
     freedom = sum(len(group) - 1 for group in groups)

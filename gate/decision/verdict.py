@@ -84,7 +84,9 @@ def _with_failures_settled(table: Table, of: Callable[[Comparison], Table]) -> T
         return without
     failed = sum(trial.failed and trial.tag != PROBE for trial in comparison.errors)
     # A row that fails because of them would deny the verdict.
-    return replace(table, rows=without.rows, not_confirmed=Finding.of("failures_not_confirmed", failed=failed, why=why))
+    fails = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+    rows = tuple(other if row.verdict in fails else row for row, other in zip(table.rows, without.rows, strict=True))
+    return replace(table, rows=rows, not_confirmed=Finding.of("failures_not_confirmed", failed=failed, why=why))
 
 
 def _blocks(table: Table) -> bool:

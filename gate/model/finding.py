@@ -34,8 +34,9 @@ KindName = Literal[
     "criterion_not_measured", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete", "control_fell",
     "copies_lost", "cut_short", "agent_fails", "answered_by", "base_run_beside", "tools_changed", "new_cases",
     "edited_cases", "renamed_cases", "removed_cases", "criterion_apart", "removed_criteria", "new_criteria",
-    "by_base_rules", "agent_failures", "threshold_excused", "limit_excused", "few_cases", "thin_baseline",
-    "quiet_rise", "scores_unmeasured", "trials_lost", "failures_excused", "base_gone", "provider_moved", "unproven",
+    "by_base_rules", "agent_failures", "threshold_close", "threshold_excused", "limit_excused", "few_cases",
+    "thin_baseline", "quiet_rise", "scores_unmeasured", "trials_lost", "failures_excused", "base_gone",
+    "provider_moved", "unproven",
     "measured_before", "attempts_repeated", "repeats_alike", "repeats_once", "calls_not_reported", "one_answer",
     "cases_unchecked", "not_accepted",
 ]  # fmt: skip
@@ -459,6 +460,8 @@ WARNINGS: Mapping[KindName, Kind] = {
     "limit_excused": kind(
         "The baseline broke the limit too.", criterion=str, found=Nested(("trial_excused", "quantile_excused"))
     ),
+    # ``chance``: share of runs, 0 to 1
+    "threshold_close": kind("An unchanged agent often misses a threshold that holds now.", criterion=str, chance=float),
     # ``blind``: so few that the margin of the pass rate is most of it
     "few_cases": kind("Few cases are compared.", cases=int, blind=bool),
     # ``cases``: with fewer stored trials than ``wanted``; ``least``: of the case that has fewest; ``typical``: of the

@@ -167,8 +167,8 @@ def _seen(suite: SuiteResult) -> str:
     rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
     if rate is None or rate.detectable is None or rate.detectable >= 1:
         return ""
-    cases, drop = count(rate.cases, "case"), f"an overall drop of about {about(rate.detectable)} in four of five runs"
-    return f"a suite of {cases} like these shows a case that breaks, and {drop}"
+    cases, drop = count(rate.cases, "case"), f"in four of five runs an overall drop of about {about(rate.detectable)}"
+    return f"{cases} like these would show a case that breaks, and {drop}"
 
 
 LONG = 3

@@ -275,7 +275,7 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
     with_room = mean.value + sign * CLEAR * error
     if 0 < with_room < 1 and not criterion.scale.is_relative:
         at = math.floor(20 * with_room) / 20 if sign < 0 else math.ceil(20 * with_room) / 20
-        ways += [f"{'lower' if sign < 0 else 'raise'} the threshold to {at:g}"] if 0 < at < 1 else []
+        ways += [f"a threshold of {at:g} leaves room for chance"] if 0 < at < 1 else []
     return "; ".join(filter(None, (often, ", or ".join(ways))))
 
 

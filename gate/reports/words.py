@@ -302,7 +302,7 @@ def _wording(found: Wording | None) -> str:
     """Return one answer as it is worded now, and as it was if that is known."""
     if found is None:
         return ""
-    return f': {found.case_id} says "{found.now}"' + (f', and said "{found.before}"' if found.before else "")
+    return f'; {found.case_id}, for one, says "{found.now}"' + (f', and said "{found.before}"' if found.before else "")
 
 
 def _thin_baseline(found: Finding, suite: SuiteResult) -> str:
@@ -465,6 +465,9 @@ WORDS: Table = {
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {verdict}",
     # what weakens a verdict
     "agent_failures": _agent_failures,
+    "threshold_close": (
+        "{criterion}: its threshold is close, an unchanged agent misses it in {chance:share} of runs like this one"
+    ),
     "threshold_excused": _threshold_excused,
     "limit_excused": _limit_excused,
     "few_cases": (

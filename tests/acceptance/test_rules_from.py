@@ -56,7 +56,7 @@ def test_a_suite_that_went_is_in_every_report(project: Project) -> None:
     code, result = project.result("run", "--rules-from", "main", "--markdown", "report.md")
     [suite] = result["suites"]
     assert (code, suite["verdict"]) == (1, "not_compared")
-    assert suite["headline"] == "not everything was compared with the base: suite 's' of the base commit no longer exists"
+    assert "suite 's' of the base commit no longer exists" in suite["headline"]
     assert "no longer exists" in (project.root / "report.md").read_text()
 
 

@@ -26,6 +26,7 @@ from gate.decision.power import (
     Share,
     Wanted,
     cost_per_run,
+    missed_thresholds,
     power_of,
     rates_of,
     wanted_designs,
@@ -66,6 +67,8 @@ class SuitePower(Struct, frozen=True):
     suite: str
     power: Power
     wanted: tuple[Wanted, ...] = ()
+    misses: dict[str, float] = {}
+    """How often an unchanged agent misses each threshold, 0 to 1, by criterion."""
 
 
 def power_of_record(path: Path, asked: Asked) -> str:
@@ -98,7 +101,8 @@ def _base_can_run(config: Config, record: Record) -> bool:
 
 def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     header = record.header
-    rates = rates_of(record.trials, header.criteria, {case.id: case for case in cases_of(header)})
+    cases = {case.id: case for case in cases_of(header)}
+    rates = rates_of(record.trials, header.criteria, cases)
     size = len(rates.counts) or len(header.plan)
     engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
     design = Design(size, asked.stored, engine, settings.pass_rate_margin)
@@ -108,7 +112,8 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     more = asked.simulations or 40
     wanted = wanted_designs(rates, design, asked.drop, runs=more, tick=progress) if asked.drop is not None else ()
     progress.end()
-    return SuitePower(header.suite_id, power, wanted)
+    misses = missed_thresholds(record.trials, header.criteria, settings.exact_epochs or settings.max_epochs, cases)
+    return SuitePower(header.suite_id, power, wanted, misses)
 
 
 class _Progress:
@@ -156,7 +161,18 @@ def _text(answer: SuitePower, asked: Asked) -> str:
         rows.append(("one case breaks", *_share(power.broken)))
     rows.append(("none: blocked", *_share(power.blocked)))
     rows.append(("none: inconclusive", *_share(power.inconclusive)))
-    return "\n".join([*lines, table(rows, asked.width), _smallest(power), _cost(power), *map(_wanted, answer.wanted)])
+    more = [_smallest(power), _cost(power), *_missed(answer), *map(_wanted, answer.wanted)]
+    return "\n".join([*lines, table(rows, asked.width), *more])
+
+
+def _missed(answer: SuitePower) -> list[str]:
+    """Return how often an unchanged agent misses each threshold, the most often missed first."""
+    epochs = count(answer.power.design.config.exact_epochs or answer.power.design.config.max_epochs, "epoch")
+    by_chance = sorted(answer.misses.items(), key=lambda one: (-one[1], one[0]))
+    return [
+        f"{console(name, 60)}: an unchanged agent misses its threshold in {_estimated(chance)} % of runs of {epochs}"
+        for name, chance in by_chance
+    ]
 
 
 def _share(found: Share) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
 from gate.decision.comparison import Comparison, Incomparable
-from gate.decision.thresholds import may_turn, suite_threshold
+from gate.decision.thresholds import chance_of_miss, close_thresholds, may_turn, suite_threshold
 from gate.errors import ExitCode
 from gate.model import Case, Criterion, Direction, Scale, Trial, Verdict
 from gate.model.finding import Finding, HeldMean
@@ -33,6 +33,40 @@ def comparison(
     suite: list[Case], criterion: Criterion, now: list[Trial], before: list[Trial] | None = None, **options: object
 ) -> Comparison:
     return Comparison(tuple(suite), (criterion,), tuple(now), tuple(before or ()), Settings(), **options)  # type: ignore[arg-type]
+
+
+# --- how often an unchanged agent misses it -------------------------------------------------------
+
+
+@pytest.mark.parametrize("room", [0.055, 0.005, -0.055])
+def test_the_chance_of_a_miss_is_that_of_runs_of_the_same_agent(room: float) -> None:
+    """Pairs of runs of one agent: how often the second one misses a threshold so far below what the first one shows."""
+    rng, rates, runs = Random(7), [0.5, 0.7, 0.8, 0.9, 0.95] * 6, 2000
+
+    def run() -> list[list[float]]:
+        return [[float(rng.random() < rate) for _ in range(3)] for rate in rates]
+
+    told, missed = 0.0, 0
+    for _ in range(runs):
+        seen = run()
+        mean = sum(map(sum, seen)) / 90
+        told += chance_of_miss(seen, replace(HALF, threshold=mean - room)) or 0.0
+        missed += sum(map(sum, run())) / 90 < mean - room
+    assert told / runs == pytest.approx(missed / runs, abs=0.04)
+
+
+def test_a_threshold_is_close_if_an_unchanged_agent_often_misses_it() -> None:
+    assert [f["criterion"] for f in close_thresholds(comparison(cases(40), HALF, spread(0.51)))] == ["response"]
+    assert close_thresholds(comparison(cases(40), HALF, spread(0.6))) == []
+    assert close_thresholds(comparison(cases(40), HALF, spread(0.49))) == [], "that is below it"
+    assert close_thresholds(comparison(cases(40), HALF, once(cases(40), response=0.5))) == [], "nothing varies"
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_more_epochs_miss_a_threshold_with_room_less_often(epochs: int) -> None:
+    groups = [[1.0, 0.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0]] * 5
+    chances = [chance_of_miss(groups, replace(HALF, threshold=0.7), n) for n in (epochs, epochs + 2)]
+    assert chances[0] is not None and chances[1] is not None and chances[0] > chances[1] > 0
 
 
 # --- when sampling ends ---------------------------------------------------------------------------

@@ -156,6 +156,7 @@ CHANGES: list[Finding] = [
 WARNINGS: list[Finding] = [
     Finding.of("stated", text="a note"),
     Finding.of("agent_failures"),
+    Finding.of("threshold_close", criterion="tool_trajectory_avg_score", chance=0.24),
     Finding.of("threshold_excused", criterion="tool_trajectory_avg_score", value=0.0, before=0.1, threshold=0.9),
     Finding.of(
         "limit_excused", criterion="latency", found=Finding.of("quantile_excused", q=0.95, value=3.5, limit=3.0)
