@@ -34,9 +34,10 @@ from gate.judges.options import fingerprint as judge_fingerprint
 from gate.metrics.base import Context
 from gate.metrics.custom.metric import InAgentMetric
 from gate.metrics.custom.source import Folders
-from gate.model import Case, Criterion, Suite
+from gate.model import Case, Criterion, Suite, text_of
 from gate.records import PlannedCase
 from gate.scoring.score import Scorer
+from gate.security.limits import cut
 from gate.suites import Selection, load, select_all
 from gate.suites.traces import check_paths, with_traces
 
@@ -88,9 +89,20 @@ class Plan(Struct, frozen=True, dict=True):
                 expected=tuple(turn.tools for turn in case.turns),
                 equivalent=group_of(case),
                 cluster=cluster_of(case),
+                responses=_responses(case),
             )
             for case in self.suite.cases
         )
+
+
+MAX_EXPECTED_CHARS = 1_000
+"""Characters of an expected response that a record keeps, so that it can be shown beside the answer."""
+
+
+def _responses(case: Case) -> tuple[str | None, ...]:
+    """Return the expected responses per turn, shortened; empty if the case states none."""
+    said = [None if turn.response is None else text_of(turn.response, thoughts=False) for turn in case.turns]
+    return tuple(None if text is None else cut(text, MAX_EXPECTED_CHARS) for text in said) if any(said) else ()
 
 
 def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: bool = False) -> tuple[Plan, ...]:

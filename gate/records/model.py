@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 from msgspec import Struct, field
 
-from gate.model import Case, Complexity, Criterion, Location, ToolCall, Trial, Turn
+from gate.model import Case, Complexity, Criterion, Location, Part, ToolCall, Trial, Turn
 
 FORMAT = 2
 """The format that is written. Read is every format up to it, so that version N + 1 reads what version N wrote."""
@@ -41,6 +42,8 @@ class PlannedCase(Struct, frozen=True, gc=False):
     """The group of cases that the author holds to be the same task."""
     cluster: str = ""
     """The group of cases that share a fixture, so that their trials of one epoch depend on one another."""
+    responses: tuple[str | None, ...] = ()
+    """Expected responses per turn, shortened, to stand beside what was said; empty if none is stated."""
 
 
 class Run(Struct, frozen=True):
@@ -176,12 +179,19 @@ def _criteria_difference(one: Header, other: Header) -> str:
     return ""
 
 
+def _turns(case: PlannedCase) -> tuple[Turn, ...]:
+    """The turns of a planned case as far as they are known: what is expected of them."""
+    stated = zip_longest(case.expected, case.responses)
+    turns = [Turn("", tools, None if said is None else (Part(said),)) for tools, said in stated]
+    return tuple(turns) or (Turn(""),)
+
+
 def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | None = None) -> tuple[Case, ...]:
     """The cases of a record as far as judging needs them; what was said is not in its plan."""
     return tuple(
         Case(
             id=case.id,
-            turns=tuple(Turn("", tools) for tools in case.expected) or (Turn(""),),
+            turns=_turns(case),
             tags=case.tags,
             complexity=case.complexity,
             thresholds=case.thresholds if thresholds is None else thresholds.get(case.id, {}),

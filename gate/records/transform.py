@@ -215,7 +215,8 @@ def strip(record: Record, redactor: Redactor | None = None) -> Record:
     mask = redactor or Redactor()
     trials = tuple([_stripped(trial, mask) for trial in record.trials])
     footer = None if record.footer is None else replace(record.footer, terms={})
-    return Record(replace(record.header, stripped=True), trials, footer)
+    plan = tuple([replace(case, responses=()) if case.responses else case for case in record.header.plan])
+    return Record(replace(record.header, plan=plan, stripped=True), trials, footer)
 
 
 def _stripped(trial: Trial, mask: Redactor) -> Trial:

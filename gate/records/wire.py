@@ -146,6 +146,7 @@ class PlannedObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     equivalent: str = ""
     cluster: str = ""
     expect: tuple[tuple[CallObject, ...] | None, ...] = ()
+    responses: tuple[str | None, ...] = ()
 
 
 class PlanLine(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -175,6 +176,7 @@ def _planned_object(case: PlannedCase) -> PlannedObject:
         case.equivalent,
         case.cluster,
         tuple([None if calls is None else _call_objects(calls) for calls in case.expected]) if stated else (),
+        case.responses,
     )
 
 
@@ -191,6 +193,7 @@ def _planned_case(case: PlannedObject) -> PlannedCase:
         tuple([None if calls is None else _tool_calls(calls) for calls in case.expect]),
         case.equivalent,
         case.cluster,
+        case.responses,
     )
 
 

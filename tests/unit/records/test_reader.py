@@ -39,6 +39,7 @@ from gate.records import (
     Record,
     RecordWriter,
     assign_shards,
+    cases_of,
     iter_trials,
     merge,
     parse_record,
@@ -220,6 +221,7 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "process",
         "log",
         "cluster",
+        "responses",
         "run",
         "unseen",
         "system",
@@ -842,6 +844,18 @@ def test_strip_keeps_what_was_measured_and_drops_what_was_said() -> None:
     assert stripped.trials[1].error == FAILED_TRIAL.error
     assert stripped.header == replace(HEADER, stripped=True)
     assert parse_record(text_of(stripped)) == replace(stripped, footer=RECORD.footer)
+
+
+def test_expected_responses_stand_in_a_record_of_a_run_and_in_no_baseline() -> None:
+    planned = replace(RICH_CASE, responses=("The money is back.", None))
+    record = replace(RECORD, header=replace(HEADER, plan=(planned, *HEADER.plan[1:])))
+    read = parse_record(text_of(record))
+    assert read.header.plan[0] == planned
+    assert [turn.response for turn in cases_of(read.header)[0].turns] == [
+        (Part("The money is back."),),
+        None,
+    ]
+    assert b"The money is back." not in text_of(strip(record))
 
 
 def test_strip_redacts_and_shortens_arguments() -> None:
