@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gate.errors import closest
 from gate.formats.messages import FormatError, OpenCalls, number, usage_of, whole
+from gate.formats.reading import unmarked
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -61,7 +62,7 @@ def to_invocation(data: Any) -> Invocation:
     """
     body = mapping(data, "an invocation")
     refuse_unknown(body, INVOCATION_KEYS, "an invocation")
-    _refuse_below(body)
+    _refuse_below(unmarked(body))
     data = get(body, "intermediate_data")
     calls, intermediate, usage = _intermediate(data)
     return Invocation(
@@ -147,6 +148,15 @@ def camel(name: str) -> str:
     return head + "".join(word.capitalize() for word in rest)
 
 
+def either_spelling(reasons: Mapping[str, str]) -> dict[str, str]:
+    """The paths of keys, in snake and camel case."""
+    return {spelled: reason for path, reason in reasons.items() for spelled in (path, _camel_path(path))}
+
+
+def _camel_path(path: str) -> str:
+    return ".".join(map(camel, path.split(".")))
+
+
 def get(body: Mapping[str, Any], name: str) -> Any:
     """The value under a snake_case name or its camelCase twin; None if neither is there. Raises `FormatError`."""
     twin = camel(name)
@@ -154,7 +164,7 @@ def get(body: Mapping[str, Any], name: str) -> Any:
         if name in body:
             raise FormatError(f"both {name} and {twin} are given")
         return body[twin]
-    return body.get(name)
+    return body[name] if name in body else None
 
 
 def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:

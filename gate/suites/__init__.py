@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.errors import ConfigError, MeasureError
-from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
+from gate.formats.documents import parse_csv, read_document, read_document_with_lines, read_json_lines, read_text
 from gate.formats.eval_archive import SUFFIX as EVAL_ARCHIVE
 from gate.formats.eval_archive import read_eval_archive
 from gate.model import Case, RecordedTrial, Suite
@@ -250,6 +250,9 @@ def _document(path: Path, base: Path, root: Path) -> Document:
         return Document([row for _, row in rows], where, name, row_lines=tuple(line for line, _ in rows))
     if path.suffix == EVAL_ARCHIVE:
         return Document(read_eval_archive(path, where), where, name)
+    if path.suffix == ".csv":
+        rows, lines = parse_csv(read_text(path, where), where)
+        return Document(rows, where, name, row_lines=lines)
     if not path.name.endswith(SUFFIXES):
         text = read_text(path, where)
         return Document(text, where, name, row_lines=range(1, text.count("\n") + 2), root=root, folder=path.parent)

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from gate.formats import messages
 from gate.formats.messages import FormatError
+from gate.formats.reading import Ignored, changed
 from gate.model import Case, Invocation, RecordedTrial, Turn, Usage, total_usage
 from gate.security.limits import shorten
-from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, is_answered, without_losses
+from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, is_answered, nothing_unread, without_losses
 
 _ATTACHMENT = "attachment://"
 _INCLUDES = "includes"
@@ -36,6 +37,35 @@ def read(document: Document) -> Contents:
     return without_losses(document, found, [replace(loss, check=False) for loss in losses])
 
 
+_RUN, _MADE = "how the log was made", "of the model's own record of a message"
+IGNORED = Ignored(
+    {
+        **dict.fromkeys(("version", "eval", "plan", "stats", "reductions", "location", "etag", "log_updates"), _RUN),
+        **dict.fromkeys(("results.scores", "results.completed_samples", "results.metadata"), _RUN),
+        **dict.fromkeys(("samples.uuid", "samples.total_time", "samples.limit", "samples.error_retries"), _RUN),
+        **dict.fromkeys(("samples.started_at", "samples.completed_at", "samples.role_usage", "samples.timelines"), _RUN),
+        **dict.fromkeys(("samples.sandbox", "samples.files", "samples.setup"), "how the sample's place was set up"),
+        **dict.fromkeys(("samples.store", "samples.events", "samples.events_data"), "what happened beside the messages"),
+        "samples.attachments": "texts are put in where a message names them",
+        "samples.output": "the last of the messages",
+        "samples.scores.*.metadata": "of the scorer",
+        "samples.scores.*.history": "of the scorer",
+        "samples.scores.*.answer": "what the scorer took for the answer",
+        **dict.fromkeys(("messages.id", "messages.source", "messages.model", "messages.metadata"), _MADE),
+        **dict.fromkeys(("messages.internal", "messages.function", "tool_calls.type", "tool_calls.view"), _MADE),
+        **dict.fromkeys(("tool_calls.internal", "content.internal", "content.refusal", "content.citations"), _MADE),
+        **dict.fromkeys(("content.reasoning", "content.summary", "content.signature", "content.redacted"), "a thought"),
+        **dict.fromkeys(("input.id", "input.source", "input.metadata", "error.type"), _MADE),
+        **dict.fromkeys(("model_usage.*.total_tokens", "model_usage.*.reasoning_tokens"), "in the other counts"),
+        "model_usage.*.input_tokens_cache_read": "in the other counts",
+        "model_usage.*.input_tokens_cache_write": "in the other counts",
+        "error.traceback": "the message says what went wrong",
+        "error.traceback_ansi": "the message says what went wrong",
+    }
+)
+
+
+@nothing_unread(IGNORED, checks=False)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases and trials of a log, and the scorers that have no counterpart. Raises as `read`."""
     _check_whole(document)
@@ -182,14 +212,14 @@ def _plain(spoken: Any, sample: Sample) -> Any:
     return [_message(one, texts) if isinstance(one, Mapping) else one for one in spoken]
 
 
-def _message(message: Mapping[str, Any], texts: Mapping[str, Any]) -> dict[str, Any]:
-    found = {**message, "content": _attached(message.get("content"), texts)}
+def _message(message: Mapping[str, Any], texts: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: dict[str, Any] = {"content": _attached(message.get("content"), texts)}
     calls = message.get("tool_calls")
     if isinstance(calls, list):
         found["tool_calls"] = [_call(one) for one in calls]
     if isinstance(error := message.get("error"), Mapping):
         found |= {"status": "error", "content": str(error.get("message") or found["content"])}
-    return found
+    return changed(message, **found)
 
 
 def _call(call: Any) -> Any:
@@ -203,7 +233,7 @@ def _attached(content: Any, texts: Mapping[str, Any]) -> Any:
         return texts.get(content.removeprefix(_ATTACHMENT), content)
     if isinstance(content, list):
         return [
-            {**part, "text": _attached(part["text"], texts)} if isinstance(part, Mapping) and "text" in part else part
+            changed(part, text=_attached(part["text"], texts)) if isinstance(part, Mapping) and "text" in part else part
             for part in content
         ]
     return content
@@ -214,4 +244,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     carry=carry,
+    ignored=IGNORED,
 )

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gate.errors import ConfigError
-from gate.formats.documents import parse_document, read_json_lines, read_text
+from gate.formats.documents import parse_csv, parse_document, read_json_lines, read_text
 from gate.suites.base import Document
 
 SCHEME = "file://"
@@ -49,7 +45,7 @@ class Folder:
             self._text(path)
             return [row for _, row in read_json_lines(path, where=where)]
         if path.suffix == ".csv":
-            return _rows(self._text(path), where)
+            return parse_csv(self._text(path), where)[0]
         return self._text(path)
 
     def text(self, reference: str) -> str:
@@ -85,16 +81,3 @@ class Folder:
 
     def _where(self, path: Path) -> str:
         return f"{Path(self._document.where).parent / path.name}"
-
-
-def _rows(text: str, where: str) -> list[Mapping[str, str]]:
-    """The rows of a CSV file by its header. Raises `ConfigError` for a row that is longer than the header."""
-    reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True, restval="")
-    try:
-        rows = list(reader)
-    except csv.Error as error:
-        raise ConfigError(f"not CSV: {error}", where=f"{where}:{reader.line_num}") from None
-    for number, row in enumerate(rows, 2):
-        if None in row:
-            raise ConfigError("a row has more fields than the header", where=f"{where}, row {number}")
-    return [{name.strip(): value for name, value in row.items()} for row in rows]
