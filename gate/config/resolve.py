@@ -226,7 +226,18 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
             if suite.brought is not None
             else "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
         )
-    return StatedCriteria(read_specs({**(suite.brought or {}), **raw}, place.at, custom, adk=adk), place, note)
+    return StatedCriteria(read_specs(_refined(suite.brought or {}, raw), place.at, custom, adk=adk), place, note)
+
+
+def _refined(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The criteria that files bring under those of a configuration, which need not repeat what `recorded_score` reads."""
+    found = {**brought, **raw}
+    for name in brought.keys() & raw.keys():
+        known, own = brought[name], raw[name]
+        if isinstance(known, Mapping) and "metric" in known and not (isinstance(own, Mapping) and "metric" in own):
+            source = {key: value for key, value in known.items() if key != "blocking"}
+            found[name] = {**source, **(own if isinstance(own, Mapping) else {"threshold": own})}
+    return found
 
 
 def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case], *, calibrating: bool) -> Plan:

@@ -5,6 +5,7 @@ A value that was not measured is None with an error beside it, never 0 and never
 """
 
 from gate.model.conversation import (
+    ForeignScore,
     ARGUMENTS,
     CALLS,
     MAX_SECONDS,
@@ -116,6 +117,7 @@ __all__ = [
     "EvidenceSummary",
     "GroupKind",
     "GroupResult",
+    "ForeignScore",
     "Invocation",
     "Location",
     "LookTest",

@@ -44,9 +44,14 @@ def convert(suite: Suite) -> Converted:
         losses += _differences(case, again)
     if suite.recorded:
         losses.append(Loss("", f"recorded trials ({len(suite.recorded)})", check=False))
-    criteria = {**(suite.brought or {}), **(suite.criteria or {})}
+    criteria = {name: one for name, one in {**(suite.brought or {}), **(suite.criteria or {})}.items() if _is_kept(one)}
     text = json.dumps(criteria, indent=2, ensure_ascii=False) + "\n" if criteria else ""
     return Converted(json.dumps({"cases": rows}, indent=2, ensure_ascii=False) + "\n", text, len(rows), tuple(losses))
+
+
+def _is_kept(criterion: Any) -> bool:
+    """False for the score of a recorded trial: no trial is written."""
+    return not (isinstance(criterion, Mapping) and criterion.get("metric") == "recorded_score")
 
 
 def _differences(case: Case, again: Case) -> list[Loss]:

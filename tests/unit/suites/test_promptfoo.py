@@ -132,23 +132,25 @@ def test_an_error_is_never_an_answer(tmp_path: Path) -> None:
     assert [(trial.error, trial.invocations) for trial in suite.recorded] == [("gone", ()), ("no answer", ())]
 
 
-def test_what_failed_by_a_check_that_is_not_here_failed(tmp_path: Path) -> None:
+def test_the_verdict_of_promptfoo_is_a_score_that_decides(tmp_path: Path) -> None:
     script = {"type": "javascript", "value": "false"}
     suite = results(tmp_path, row("a", script, passed=False), row("b", script), row("c", passed=False))
-    errors = [trial.error for trial in suite.recorded]
-    assert errors[:2] == ["promptfoo's assertion javascript failed: because", None]
-    assert errors[2] is not None
-    assert any("javascript" in note for note in suite.notes)
+    assert [trial.error for trial in suite.recorded] == [None, None, None]
+    given = [score for trial in suite.recorded for score in trial.invocations[0].foreign]
+    assert [(score.scorer, score.value) for score in given] == [("promptfoo", 0.0), ("promptfoo", 1.0), ("promptfoo", 0.0)]
+    assert given[0].reason == "promptfoo: assertion javascript: because"
+    assert suite.brought == {"promptfoo": {"metric": "recorded_score", "scorer": "promptfoo", "threshold": 1.0}}
+    assert suite.notes == ()
 
 
-def test_what_failed_by_an_assertion_that_its_test_does_not_show_failed(tmp_path: Path) -> None:
+def test_the_reason_names_an_assertion_that_the_test_does_not_show(tmp_path: Path) -> None:
     """As one that an extension or the provider added."""
     component = {"pass": False, "reason": "not safe", "assertion": {"type": "guardrails"}}
     failed = row(
         "Hi", {"type": "contains", "value": "Hi"}, passed=False, gradingResult={"componentResults": [component]}
     )
     (trial,) = results(tmp_path, failed).recorded
-    assert trial.error == "promptfoo's assertion guardrails failed: not safe"
+    assert trial.invocations[0].foreign[0].reason == "promptfoo: assertion guardrails: not safe"
 
 
 def test_calls_in_an_answer_are_the_trajectory(tmp_path: Path) -> None:
@@ -416,7 +418,7 @@ def test_a_file_outside_the_folder_is_not_read(tmp_path: Path, name: str) -> Non
     inside = tmp_path / "in"
     inside.mkdir()
     (inside / "link").symlink_to(tmp_path)
-    with pytest.raises(ConfigError, match="outside the folder"):
+    with pytest.raises(ConfigError, match="outside the repository"):
         suite_of(inside, tests=[{"vars": {"q": f"file://{name}"}}])
 
 
@@ -451,12 +453,12 @@ def test_what_the_gate_does_not_do_is_lost_by_name(tmp_path: Path) -> None:
             {"description": "loops", "vars": {"q": "{% for x in y %}{% endfor %}"}},
         ],
     )
-    assert [str(loss) for loss in losses if loss.check] == [
+    assert {str(loss) for loss in losses if loss.check} == {
         "redteam",
         "loops: the whole test: its template does more than name variables",
         "a: unheard",
         "a: options.transform, which rewrites the answer before it is checked, is never run",
-    ]
+    }
     quiet = [str(loss) for loss in losses if not loss.check]
     assert "evaluateOptions" in quiet
     assert "a: threshold 0.5 of the test (all of its assertions must hold)" in quiet
