@@ -229,9 +229,22 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     return StatedCriteria(read_specs(_refined(suite.brought or {}, raw), place.at, custom, adk=adk), place, note)
 
 
+_WEIGHTED = {"overall_score", "agent_score", "weighted_score"}
+
+
 def _refined(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The criteria that files bring under those of a configuration, which need not repeat what `recorded_score` reads."""
+    """The criteria that files bring under those of a configuration.
+
+    It need not repeat which scorer `recorded_score` reads. One that is null there is left out, also of weighted scores:
+    a suite can so do without the judge that one of its parts asks.
+    """
+    dropped = [name for name, own in raw.items() if own is None and name in brought]
+    raw = {name: own for name, own in raw.items() if name not in dropped}
+    brought = {name: own for name, own in brought.items() if name not in dropped}
     found = {**brought, **raw}
+    for name in brought.keys() & _WEIGHTED if dropped else ():
+        known = found[name]
+        found[name] = {**(known if isinstance(known, Mapping) else {"threshold": known}), "without": dropped}
     for name in brought.keys() & raw.keys():
         known, own = brought[name], raw[name]
         if isinstance(known, Mapping) and "metric" in known and not (isinstance(own, Mapping) and "metric" in own):

@@ -100,6 +100,13 @@ def events_to_invocation(events: Any, *, user: str = "") -> Invocation:
     )
 
 
+def are_events(values: Sequence[Any]) -> bool:
+    """True for a list of google-adk's events, as its server or ``model_dump()`` writes them."""
+    return bool(values) and all(
+        isinstance(one, Mapping) and "author" in one and "role" not in one and "type" not in one for one in values
+    )
+
+
 def broke_off(events: Sequence[Mapping[str, Any]]) -> bool:
     """Whether events that were streamed end before an answer does: with a part of one, or with a call."""
     spoken = [event for event in events if _raw_parts(get(event, "content"))]
