@@ -171,7 +171,7 @@ def get(body: Mapping[str, Any], name: str) -> Any:
         if name in body:
             raise FormatError(f"both {name} and {twin} are given")
         return body[twin]
-    return body[name] if name in body else None
+    return body.get(name)
 
 
 def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:

@@ -25,9 +25,11 @@ _STATED = frozenset({"usage", "cost_usd", "model", "system_fingerprint"})
 def to_invocation(answer: Any, *, user: str) -> Invocation:
     """What an agent answered to one turn.
 
-    Text is the response, unless it is such an object as JSON. ADK's events are read as its server sends them. A list, or ``{"messages": […]}``, holds OpenAI messages; if it repeats the conversation,
-    only what follows the last message of the user counts. Otherwise ``{"output", "tool_calls", "usage", "cost_usd"}``,
-    in which an output that is not text is kept as JSON. Other keys are ignored unless they look like a misspelling.
+    Text is the response, unless it is an answer object as JSON that tells of calls or messages. A list of google-adk's
+    events is read as its server's. Any other list, or ``{"messages": […]}``, holds OpenAI messages; if it repeats the
+    conversation, only what follows the last message of the user counts. Otherwise ``{"output", "tool_calls", "usage",
+    "cost_usd"}``, in which an output that is not text is kept as JSON. Other keys are ignored unless they look like a
+    misspelling.
     Messages, and an object with ``tool_calls``, also empty ones, show that the agent reports its calls; text and a bare
     output do not. Raises `FormatError`, also if there is neither text nor a tool call: an empty text is an
     answer, a missing one is not.

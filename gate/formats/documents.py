@@ -66,7 +66,9 @@ def parse_csv(text: str, where: str) -> tuple[list[dict[str, str]], list[int]]:
         for row in reader:
             if None in row:
                 hint = "quote a field that holds a comma"
-                raise ConfigError("a row has more fields than the header", where=at_line(where, reader.line_num), hint=hint)
+                raise ConfigError(
+                    "a row has more fields than the header", where=at_line(where, reader.line_num), hint=hint
+                )
             rows.append({name.strip(): value for name, value in row.items()})
             lines.append(reader.line_num)
     except csv.Error as error:

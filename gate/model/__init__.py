@@ -5,7 +5,6 @@ A value that was not measured is None with an error beside it, never 0 and never
 """
 
 from gate.model.conversation import (
-    ForeignScore,
     ARGUMENTS,
     CALLS,
     MAX_SECONDS,
@@ -13,6 +12,7 @@ from gate.model.conversation import (
     RESPONSE,
     RESULTS,
     SILENT,
+    ForeignScore,
     Invocation,
     Part,
     ToolCall,
@@ -115,9 +115,9 @@ __all__ = [
     "ErrorKind",
     "Estimate",
     "EvidenceSummary",
+    "ForeignScore",
     "GroupKind",
     "GroupResult",
-    "ForeignScore",
     "Invocation",
     "Location",
     "LookTest",

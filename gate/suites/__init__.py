@@ -251,8 +251,8 @@ def _document(path: Path, base: Path, root: Path) -> Document:
     if path.suffix == EVAL_ARCHIVE:
         return Document(read_eval_archive(path, where), where, name)
     if path.suffix == ".csv":
-        rows, lines = parse_csv(read_text(path, where), where)
-        return Document(rows, where, name, row_lines=lines)
+        table, ends = parse_csv(read_text(path, where), where)
+        return Document(table, where, name, row_lines=ends)
     if not path.name.endswith(SUFFIXES):
         text = read_text(path, where)
         return Document(text, where, name, row_lines=range(1, text.count("\n") + 2), root=root, folder=path.parent)

@@ -13,7 +13,6 @@ from gate.formats.messages import FormatError
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored
 from gate.model import Behavior, Case, Complexity, Part, Persona, Rubric, Scenario, ToolCall, Turn
-from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
 
 _CASE_KEYS = (

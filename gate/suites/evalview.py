@@ -365,7 +365,9 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     losses = [Loss(case.id, "variance.max_std_dev")] if variance.get("max_std_dev") is not None else []
     losses += [Loss(case.id, f"variance.{key}", check=False) for key in ("runs", "confidence_level") if key in variance]
     data = document.data
-    losses += [Loss(case.id, key, check=False) for key in data if key in _NOT_CARRIED and data[key] not in (None, [], {})]
+    losses += [
+        Loss(case.id, key, check=False) for key in data if key in _NOT_CARRIED and data[key] not in (None, [], {})
+    ]
     asked, turns = data.get("input"), data.get("turns")
     if turns and isinstance(asked, Mapping) and asked.get("query") != turns[0].get("query"):
         losses.append(Loss(case.id, "input.query, of which EvalView asks the turns as well", check=False))

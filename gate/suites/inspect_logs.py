@@ -7,6 +7,7 @@ contain; every other scorer is a lost check for `gate import`, which writes case
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -49,9 +50,13 @@ IGNORED = Ignored(
         **dict.fromkeys(("version", "eval", "plan", "stats", "reductions", "location", "etag", "log_updates"), _RUN),
         **dict.fromkeys(("results.scores", "results.completed_samples", "results.metadata"), _RUN),
         **dict.fromkeys(("samples.uuid", "samples.total_time", "samples.limit", "samples.error_retries"), _RUN),
-        **dict.fromkeys(("samples.started_at", "samples.completed_at", "samples.role_usage", "samples.timelines"), _RUN),
+        **dict.fromkeys(
+            ("samples.started_at", "samples.completed_at", "samples.role_usage", "samples.timelines"), _RUN
+        ),
         **dict.fromkeys(("samples.sandbox", "samples.files", "samples.setup"), "how the sample's place was set up"),
-        **dict.fromkeys(("samples.store", "samples.events", "samples.events_data"), "what happened beside the messages"),
+        **dict.fromkeys(
+            ("samples.store", "samples.events", "samples.events_data"), "what happened beside the messages"
+        ),
         "samples.attachments": "texts are put in where a message names them",
         "samples.output": "the last of the messages",
         "samples.scores.*.metadata": "of the scorer",
@@ -175,7 +180,9 @@ def _trial(document: Document, sample: Sample, case: Case, number: int) -> Recor
     invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
     if not is_answered([invocation]):
         return RecordedTrial(case.id, epoch, (), NO_ANSWER, origin)
-    return RecordedTrial(case.id, epoch, (replace(invocation, foreign=tuple(map(_score, _given(sample)))),), origin=origin)
+    return RecordedTrial(
+        case.id, epoch, (replace(invocation, foreign=tuple(map(_score, _given(sample)))),), origin=origin
+    )
 
 
 class _Given(Struct, frozen=True):
@@ -208,14 +215,16 @@ def _score(given: _Given) -> ForeignScore:
 
 
 def _credit(value: Any) -> float:
-    """A score from 0 to 1: Inspect's letters, words that scorers give instead, and numbers, of which more than 1 is 1."""
+    """A score from 0 to 1 of letters, words or numbers; more than 1 counts as 1."""
     if isinstance(value, str):
         try:
-            return _credit(float(value))
+            value = float(value)
         except ValueError:
             word = value.strip().lower()
             return 0.5 if word in _PARTIAL else 0.0 if word in _FAILING else 1.0
-    return min(1.0, max(0.0, float(value))) if isinstance(value, bool | int | float) and value == value else 0.0
+    if not isinstance(value, bool | int | float) or math.isnan(value):
+        return 0.0
+    return min(1.0, max(0.0, float(value)))
 
 
 def _usage(sample: Sample) -> Usage | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from gate.formats.reading import Ignored
+from gate.formats.reading import Ignored, carried
 from gate.model import Case, Part, Rubric, Turn
 from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
 from gate.suites.exports import ShapeError, question_of, response_of
@@ -116,6 +116,7 @@ _FIRST = {"LLMJudge": "rubric", "MaxDuration": "seconds"}
 def _apply(checks: _Checks, name: str, given: Mapping[str, Any]) -> None:
     apply = _KNOWN.get(name)
     if apply is None or not apply(checks, given):
+        carried(given)  # it is listed whole
         checks.lost.append(name)
 
 

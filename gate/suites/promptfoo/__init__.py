@@ -11,7 +11,10 @@ from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, w
 _MARKS = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
 
 
-_RUN, _AGENT = "of how promptfoo runs and keeps an evaluation", "how to reach the agent, which `agent` in gate.yaml says"
+_RUN, _AGENT = (
+    "of how promptfoo runs and keeps an evaluation",
+    "how to reach the agent, which `agent` in gate.yaml says",
+)
 _ROW = "of a result: its test, its answer and promptfoo's verdict are read"
 IGNORED = Ignored(
     {

@@ -97,8 +97,12 @@ def test_what_evalview_writes_for_itself_stops_no_suite(text: str) -> None:
 
 
 def test_checks_in_the_expectation_are_checks() -> None:
-    text = "name: x\ninput: {query: a}\nexpected: {hallucination: {check: true}, safety: {check: true}, output: {no_pii: true}}"
-    assert case_of(text).options == {"hallucinations_v1": {}, "safety_v1": {}, "pii": {}}
+    stated = "{hallucination: {check: true}, safety: {check: true}, output: {no_pii: true}}"
+    assert case_of(f"name: x\ninput: {{query: a}}\nexpected: {stated}").options == {
+        "hallucinations_v1": {},
+        "safety_v1": {},
+        "pii": {},
+    }
 
 
 @pytest.mark.parametrize(

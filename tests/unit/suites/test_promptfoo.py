@@ -137,7 +137,11 @@ def test_the_verdict_of_promptfoo_is_a_score_that_decides(tmp_path: Path) -> Non
     suite = results(tmp_path, row("a", script, passed=False), row("b", script), row("c", passed=False))
     assert [trial.error for trial in suite.recorded] == [None, None, None]
     given = [score for trial in suite.recorded for score in trial.invocations[0].foreign]
-    assert [(score.scorer, score.value) for score in given] == [("promptfoo", 0.0), ("promptfoo", 1.0), ("promptfoo", 0.0)]
+    assert [(score.scorer, score.value) for score in given] == [
+        ("promptfoo", 0.0),
+        ("promptfoo", 1.0),
+        ("promptfoo", 0.0),
+    ]
     assert given[0].reason == "promptfoo: assertion javascript: because"
     assert suite.brought == {"promptfoo": {"metric": "recorded_score", "scorer": "promptfoo", "threshold": 1.0}}
     assert suite.notes == ()
