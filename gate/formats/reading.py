@@ -78,8 +78,8 @@ def carried(value: Any) -> Any:
 class Ignored:
     """The keys of a format that are not read on purpose, each with the reason.
 
-    A key is meant wherever it stands; a path such as ``samples.events`` only below that key. ``*`` is any one key, and
-    an item of a list has none.
+    A key is meant wherever it stands; a path such as ``samples.events`` only below that key, and ``$.name`` only at the
+    top. ``*`` is any one key, and an item of a list has none.
     """
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
@@ -94,6 +94,8 @@ class Ignored:
 
 
 def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    if pattern[0] == "$":
+        return path == pattern[1:]
     end = path[len(path) - len(pattern) :]
     return len(end) == len(pattern) and all(wanted in ("*", key) for wanted, key in zip(pattern, end, strict=True))
 

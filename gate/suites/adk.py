@@ -34,8 +34,8 @@ IGNORED = Ignored(
     adk.either_spelling(
         {
             "eval_set_id": "the suite's name is that of its files",
-            "name": "of an eval set, for people",
-            "description": "for people",
+            "$.name": "of an eval set, for people",
+            "$.description": "of an eval set, for people",
             "creation_timestamp": "when it was written",
             "invocation_id": "which recording it comes from",
             "user_content.role": "it is the user's",

@@ -317,8 +317,8 @@ IGNORED = Ignored(
         **dict.fromkeys(("token_cost", "input_token_count", "output_token_count", "completion_time"), _RECORDED),
         **dict.fromkeys(("tools_called.description", "tools_called.reasoning"), _RECORDED),
         **dict.fromkeys(("sample.model", "sample.usage", "sample.finish_reason", "sample.error"), _RECORDED),
-        "tags": "of DeepEval's own reports",
-        "custom_column_key_values": "columns that DeepEval's own reports show",
+        "$.tags": "of DeepEval's own reports",
+        "$.custom_column_key_values": "columns that DeepEval's own reports show",
     }
 )
 

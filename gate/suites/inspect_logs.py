@@ -47,8 +47,8 @@ _SCORER = "scorer "
 _RUN, _MADE = "how the log was made", "of the model's own record of a message"
 IGNORED = Ignored(
     {
-        **dict.fromkeys(("version", "eval", "plan", "stats", "reductions", "location", "etag", "log_updates"), _RUN),
-        **dict.fromkeys(("results.scores", "results.completed_samples", "results.metadata"), _RUN),
+        **dict.fromkeys(("$.version", "$.eval", "$.plan", "$.stats", "$.reductions", "$.location", "$.etag"), _RUN),
+        **dict.fromkeys(("$.results.*", "$.log_updates", "samples.turn_count"), _RUN),
         **dict.fromkeys(("samples.uuid", "samples.total_time", "samples.limit", "samples.error_retries"), _RUN),
         **dict.fromkeys(
             ("samples.started_at", "samples.completed_at", "samples.role_usage", "samples.timelines"), _RUN

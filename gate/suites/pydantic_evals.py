@@ -16,7 +16,7 @@ from gate.model import Case, Part, Rubric, Turn
 from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
 from gate.suites.exports import ShapeError, question_of, response_of
 
-IGNORED = Ignored({"$schema": "for editors", "name": "of a data set; the suite's name is that of its files"})
+IGNORED = Ignored({"$schema": "for editors", "$.name": "of a data set; the suite's name is that of its files"})
 RUBRICS, LATENCY, CONTAINS, REGEX = (
     "rubric_based_final_response_quality_v1",
     "latency",

@@ -182,7 +182,8 @@ def test_an_archived_item_of_langfuse_is_no_case(tmp_path: Path) -> None:
 
 
 def test_goldens_of_deepeval_in_csv(tmp_path: Path) -> None:
-    text = 'input,expected_output,expected_tools,additional_metadata\nHi,Hello,"[{""name"": ""find""}]","{""team"": ""care""}"\n'
+    row = '"[{""name"": ""find""}]","{""team"": ""care""}"'
+    text = f"input,expected_output,expected_tools,additional_metadata\nHi,Hello,{row}\n"
     path = write(tmp_path / "goldens.csv", text)
     (suite,) = load([path], root=tmp_path)
     (case,) = suite.cases
