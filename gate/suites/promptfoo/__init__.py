@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from gate.formats.reading import Ignored
 from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
 
@@ -66,11 +68,11 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 def read(document: Document) -> Contents:
     """The cases and trials of a file. Raises `ConfigError` for what cannot be read, or is checked there and not here.
 
-    In results no assertion is lost: promptfoo's verdict on each answer is a score.
+    In results no assertion is lost: promptfoo's verdict on each answer is a score. A key that is not read is noted.
     """
     found, losses = carry(document)
     if _are_results(document.data):
-        losses = [loss for loss in losses if not loss.check]
+        losses = [replace(loss, check=False) for loss in losses if loss.keys or not loss.check]
     return without_losses(document, found, losses)
 
 
