@@ -29,9 +29,11 @@ from gate.agents.base import AgentOptions, agent_class
 from gate.baselines import STORES
 from gate.commands.main import cli
 from gate.config.schema import File
+from gate.suites import FORMATS
+from gate.suites.base import Format
 
 DOCS = Path(__file__).resolve().parents[1]
-PAGES = {DOCS / "reference" / "configuration.md", DOCS / "reference" / "cli.md"}
+PAGES = {DOCS / "reference" / page for page in ("configuration.md", "cli.md", "suites.md")}
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
 ELSEWHERE = {"agent", "criteria"}
 """Keys with sections of their own."""
@@ -134,6 +136,25 @@ def agent_keys() -> str:
     return "\n".join(parts)
 
 
+def ignored_keys() -> str:
+    """What each format does not read on purpose, keys with one reason together."""
+    lines, above = list[str](), set[tuple[str, str]]()
+    for name in FORMATS:
+        form = FORMATS.load(name)
+        by_reason: dict[str, list[str]] = {}
+        for path, reason in (form.ignored.reasons if isinstance(form, Format) and form.ignored else {}).items():
+            twin = any(path != spelled and path == _camel(spelled) for spelled in form.ignored.reasons)
+            if not twin and not (name == "adk-results" and (path, reason) in above):  # it has all of adk's
+                by_reason.setdefault(reason, []).append(f"`{path}`")
+            above.add((path, reason))
+        lines += [f"| `{name}` | {', '.join(sorted(paths))} | {cell(why)} |" for why, paths in by_reason.items()]
+    return "| format | keys | why |\n|---|---|---|\n" + "\n".join(lines) + "\n"
+
+
+def _camel(path: str) -> str:
+    return re.sub(r"_([a-z])", lambda found: found[1].upper(), path)
+
+
 def cell(text: str) -> str:
     """A text that a table can hold."""
     return text.replace("|", "\\|")
@@ -157,7 +178,7 @@ def commands(command: click.Command = cli, name: str = "gate") -> str:
     return "\n".join(parts)
 
 
-GENERATED = {"keys": keys, "agents": agent_keys, "commands": commands}
+GENERATED = {"keys": keys, "agents": agent_keys, "commands": commands, "ignored_keys": ignored_keys}
 
 
 def written(page: Path) -> str:

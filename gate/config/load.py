@@ -13,7 +13,7 @@ from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, parse_options
 from gate.config.schema import BaselineSection, File, Reports
 from gate.config.specs import CriterionSpec
-from gate.errors import ConfigError, first_problem, unknown_key
+from gate.errors import ConfigError, closest, first_problem, unknown_key
 from gate.formats.documents import read_document_with_lines
 from gate.formats.positions import LineNumbers
 from gate.formats.yaml_text import EMPTY
@@ -233,7 +233,10 @@ _BESIDE_CRITERIA = (
     ("user_simulator_config", "userSimulatorConfig"),
     ("live_model_config", "liveModelConfig"),
 )
-"""What a ``test_config.json`` may hold beside its criteria; all but the first are for ADK's own runs."""
+"""What a ``test_config.json`` may hold beside its criteria; all but the first are for ADK's own runs.
+
+google-adk passes over any other key (`_comment`, `description`): so it is here, but for one that looks misspelt.
+"""
 
 
 def criteria_of(content: Any, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -244,7 +247,7 @@ def criteria_of(content: Any, where: str) -> tuple[dict[str, Any], dict[str, Any
         return content, {}
     known = ["criteria", *(key for keys in _BESIDE_CRITERIA for key in keys)]
     for key in content:
-        if key not in known:
+        if key not in known and closest(str(key), known, cutoff=0.85):
             raise unknown_key(key, known, where)
     for snake, camel in _BESIDE_CRITERIA:
         if snake in content and camel in content:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.agents.base import allowed_environment
+from gate.agents.base import agent_class, allowed_environment
 from gate.agents.replay import ReplayOptions
 from gate.baselines.fingerprint import of_case
 from gate.config.criteria import (
@@ -136,6 +136,7 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
     judged = [s.criterion.name for plan in plans for s in plan.scorers if s.needs_judge]
     _check_where_metrics_run(config, plans)
     _check_tools_are_told(config, plans)
+    _check_attached(config, plans)
     check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
     if config.agent_kind != "replay" and any(case.scenario for plan in plans for case in plan.suite.cases):
         simulated = (config.file.simulated_user or SimulatedUserOptions()).as_judge(config.file.judge)
@@ -238,7 +239,31 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
             if suite.brought is not None
             else "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
         )
-    return StatedCriteria(read_specs({**(suite.brought or {}), **raw}, place.at, custom, adk=adk), place, note)
+    return StatedCriteria(read_specs(_refined(suite.brought or {}, raw), place.at, custom, adk=adk), place, note)
+
+
+_WEIGHTED = {"overall_score", "agent_score", "weighted_score"}
+
+
+def _refined(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The criteria that files bring under those of a configuration.
+
+    It need not repeat which scorer `recorded_score` reads. One that is null there is left out, also of weighted scores:
+    a suite can so do without the judge that one of its parts asks.
+    """
+    dropped = [name for name, own in raw.items() if own is None and name in brought]
+    raw = {name: own for name, own in raw.items() if name not in dropped}
+    brought = {name: own for name, own in brought.items() if name not in dropped}
+    found = {**brought, **raw}
+    for name in brought.keys() & _WEIGHTED if dropped else ():
+        known = found[name]
+        found[name] = {**(known if isinstance(known, Mapping) else {"threshold": known}), "without": dropped}
+    for name in brought.keys() & raw.keys():
+        known, own = brought[name], raw[name]
+        if isinstance(known, Mapping) and "metric" in known and not (isinstance(own, Mapping) and "metric" in own):
+            source = {key: value for key, value in known.items() if key != "blocking"}
+            found[name] = {**source, **(own if isinstance(own, Mapping) else {"threshold": own})}
+    return found
 
 
 def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case], *, calibrating: bool) -> Plan:
@@ -316,6 +341,16 @@ def _check_tools_are_told(config: Config, plans: tuple[Plan, ...]) -> None:
             where=str(config.path),
             hint="add tool_calls: and their path to response, or leave the criterion out",
         )
+
+
+def _check_attached(config: Config, plans: tuple[Plan, ...]) -> None:
+    """A file in the question that does not reach the agent would leave it another question."""
+    if agent_class(config.agent_kind).takes_attached:
+        return
+    for case in (case for plan in plans for case in plan.suite.cases if any(turn.attached for turn in case.turns)):
+        kinds = ", ".join(dict.fromkeys(key for turn in case.turns for part in turn.attached for key in part))
+        what = f"case {case.id!r}: its question has {kinds}, which a {config.agent_kind}: agent is not handed"
+        raise ConfigError(what, where=str(case.location), hint="adk:, a2a: and openai: agents take files")
 
 
 def _check_quarantine(config: Config, whole: Iterable[Sequence[Case]]) -> None:

@@ -117,6 +117,8 @@ def _spec(name: str, value: Any, custom: Mapping[str, Any], place: str, *, adk: 
         metric_type = load_metric(spec.metric)
     except ConfigError as error:
         raise ConfigError(error.what, where=place, hint=error.hint) from None
+    if adk and common.threshold == 0:  # every score reaches it: google-adk shows such a metric and decides nothing
+        common = common.model_copy(update={"threshold": None, "blocking": False})
     if adk and metric_type.hard and common.threshold is not None and 0 < common.threshold < 1:
         common = common.model_copy(update={"threshold": None})  # ADK's share of safe turns: here one occurrence fails
     return replace(spec, where=place, common=limit_as_max(common, metric_type, where))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gate.errors import closest
 from gate.formats.messages import FormatError, OpenCalls, number, usage_of, whole
+from gate.formats.reading import carried, says_something, unmarked
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -61,7 +62,7 @@ def to_invocation(data: Any) -> Invocation:
     """
     body = mapping(data, "an invocation")
     refuse_unknown(body, INVOCATION_KEYS, "an invocation")
-    _refuse_below(body)
+    _refuse_below(unmarked(body))
     data = get(body, "intermediate_data")
     calls, intermediate, usage = _intermediate(data)
     return Invocation(
@@ -96,6 +97,13 @@ def events_to_invocation(events: Any, *, user: str = "") -> Invocation:
         intermediate=intermediate,
         usage=usage,
         reports_calls=True,
+    )
+
+
+def are_events(values: Sequence[Any]) -> bool:
+    """True for a list of google-adk's events, as its server or ``model_dump()`` writes them."""
+    return bool(values) and all(
+        isinstance(one, Mapping) and "author" in one and "role" not in one and "type" not in one for one in values
     )
 
 
@@ -145,6 +153,42 @@ def camel(name: str) -> str:
     """``snake_case`` as ``camelCase``."""
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
+
+
+def either_spelling(reasons: Mapping[str, str]) -> dict[str, str]:
+    """The paths of keys, in snake and camel case."""
+    return {spelled: reason for path, reason in reasons.items() for spelled in (path, _camel_path(path))}
+
+
+def _camel_path(path: str) -> str:
+    return ".".join(map(camel, path.split(".")))
+
+
+def camel_keys(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part with its keys in camel case, as google-adk's servers in any language take it."""
+    return {camel(key): camel_keys(held) if isinstance(held, Mapping) else held for key, held in part.items()}
+
+
+def attached(content: Any) -> tuple[Mapping[str, Any], ...]:
+    """What a user's content holds beside text: files, in the message or by their address.
+
+    Raises:
+        FormatError: any other part, such as a function's response, which cannot be put to an agent.
+    """
+    found: list[Mapping[str, Any]] = []
+    for part in _raw_parts(content):
+        for name in _PART_KEYS.split():
+            value = get(part, name)
+            if name in _BESIDE_TEXT or not says_something(value):
+                continue
+            if name not in ("inline_data", "file_data"):
+                raise FormatError(f"user_content has a {name}, which cannot be put to an agent")
+            held = mapping(carried(value), name)
+            found.append({name: {key: one for key in _KNOWN[name] if (one := get(held, key)) is not None}})
+    return tuple(found)
+
+
+_BESIDE_TEXT = frozenset({"text", "thought", "thought_signature", "part_metadata"})
 
 
 def get(body: Mapping[str, Any], name: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gate.errors import closest
-from gate.formats import messages
+from gate.formats import adk, messages
 from gate.formats.json_text import tame
 from gate.formats.messages import FormatError
 from gate.model import Invocation, Part, Usage
@@ -25,9 +25,11 @@ _STATED = frozenset({"usage", "cost_usd", "model", "system_fingerprint"})
 def to_invocation(answer: Any, *, user: str) -> Invocation:
     """What an agent answered to one turn.
 
-    Text is the response. A list, or ``{"messages": […]}``, holds OpenAI messages; if it repeats the conversation,
-    only what follows the last message of the user counts. Otherwise ``{"output", "tool_calls", "usage", "cost_usd"}``,
-    in which an output that is not text is kept as JSON. Other keys are ignored unless they look like a misspelling.
+    Text is the response, unless it is an answer object as JSON that tells of calls or messages. A list of google-adk's
+    events is read as its server's. Any other list, or ``{"messages": […]}``, holds OpenAI messages; if it repeats the
+    conversation, only what follows the last message of the user counts. Otherwise ``{"output", "tool_calls", "usage",
+    "cost_usd"}``, in which an output that is not text is kept as JSON. Other keys are ignored unless they look like a
+    misspelling.
     Messages, and an object with ``tool_calls``, also empty ones, show that the agent reports its calls; text and a bare
     output do not. Raises `FormatError`, also if there is neither text nor a tool call: an empty text is an
     answer, a missing one is not.
@@ -37,8 +39,12 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
     except ValueError as error:
         raise FormatError(str(error)) from error
     if isinstance(answer, str):
+        answer = _enveloped(answer)
+    if isinstance(answer, str):
         return Invocation(user=user, response=_parts(answer))
     if isinstance(answer, list):
+        if adk.are_events(answer):
+            return adk.events_to_invocation(answer, user=user)
         return messages.to_invocation(_latest(answer), user=user)
     if not isinstance(answer, messages.OBJECT):
         raise FormatError("an answer must be text or an object")
@@ -48,6 +54,18 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
     if "output" in answer or "tool_calls" in answer:
         return _from_output(answer, user)
     raise FormatError('an answer must have "messages" or "output"')
+
+
+def _enveloped(text: str) -> Any:
+    """The answer object that a text holds, if it tells of calls or messages; else the text, which may be any JSON."""
+    if text.lstrip()[:1] != "{":
+        return text
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    told = isinstance(found, dict) and any(isinstance(found.get(key), list) for key in ("tool_calls", "messages"))
+    return found if told and found.keys() <= {*KEYS, *_STATED} else text
 
 
 def _from_messages(answer: Mapping[str, Any], user: str) -> Invocation:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +52,28 @@ def parse_document_with_lines(text: str, where: str) -> tuple[Any, LineNumbers]:
                 raise ConfigError(f"not JSON: {error.msg}", where=f"{where}:{error.lineno}") from error
     value, marks = parse_yaml(text, where)
     return value, LineNumbers(lambda: marks)
+
+
+def parse_csv(text: str, where: str) -> tuple[list[dict[str, str]], list[int]]:
+    """The rows of a CSV text by its header, and the line that each ends at.
+
+    Raises:
+        ConfigError: it is no CSV, or a row is longer than the header.
+    """
+    reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True, restval="")
+    rows, lines = list[dict[str, str]](), list[int]()
+    try:
+        for row in reader:
+            if None in row:
+                hint = "quote a field that holds a comma"
+                raise ConfigError(
+                    "a row has more fields than the header", where=at_line(where, reader.line_num), hint=hint
+                )
+            rows.append({name.strip(): value for name, value in row.items()})
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        raise ConfigError(f"not CSV: {error}", where=at_line(where, reader.line_num)) from None
+    return rows, lines
 
 
 def read_json_lines(path: Path, *, where: str | None = None) -> Iterator[tuple[int, Any]]:

@@ -116,15 +116,16 @@ def to_call(raw: Any) -> ToolCall:
     """
     if not isinstance(raw, OBJECT):
         raise FormatError(f"a tool call must be an object, not {_kind(raw)}")
-    body = raw.get("function", raw)
+    body = raw.get("function")
+    body = raw if body is None else body
     if not isinstance(body, OBJECT):
         raise FormatError(f"function must be an object, not {_kind(body)}")
-    key = "arguments" if "arguments" in body else "args" if "args" in body else "input"
+    key = next((key for key in ("arguments", "args", "input") if body.get(key) is not None), "arguments")
     error = raw.get("error")
     return ToolCall(
-        name=tool_name(body.get("name")),
+        name=tool_name(body.get("name") or body.get("toolName")),
         args=to_arguments(body.get(key)),
-        id=_optional_text(raw, "id", "call_id", "tool_call_id"),
+        id=_optional_text(raw, "id", "call_id", "tool_call_id", "toolCallId"),
         result=raw.get("result", raw.get("output")),
         error=None if error is None else _as_text(error),
         duration=number(raw.get("duration"), "duration"),
@@ -211,6 +212,20 @@ def usage_of(usages: Sequence[Usage]) -> Usage | None:
     return replace(total, cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs))
 
 
+def with_attached(text: str, attached: Sequence[Mapping[str, Any]]) -> str | list[dict[str, Any]]:
+    """The content of a user's message: the text, or parts as OpenAI has them if there is more than text."""
+    return [{"type": "text", "text": text}, *map(_attached, attached)] if attached else text
+
+
+def _attached(part: Mapping[str, Any]) -> dict[str, Any]:
+    (held,) = part.values()
+    kind, name = str(held.get("mime_type") or "application/octet-stream"), held.get("display_name")
+    address = held.get("file_uri") or f"data:{kind};base64,{held.get('data', '')}"
+    if kind.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": address}}
+    return {"type": "file", "file": {"file_data": address, **({"filename": name} if name else {})}}
+
+
 def is_from_user(message: Any) -> bool:
     """Whether a message, of any form read here, is the user's."""
     return isinstance(message, OBJECT) and message.get("role", message.get("type")) in ("user", "human")
@@ -236,21 +251,26 @@ def _asks(message: Any) -> bool:
 
 def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
     kind = message.get("type")
-    if "role" not in message and isinstance(kind, str) and kind not in _ROLES:
+    role = message.get("role")
+    if role is None and isinstance(kind, str) and kind not in _ROLES:
         _read_item(reading, kind, message)
         return
-    role = message.get("role", kind)
+    role = kind if role is None else role
     if not isinstance(role, str):
         raise FormatError("no role")
     role = _ROLES.get(role, "")
     if role == "user":
-        if reading.user is None:
+        given = _typed(message.get("content"), _RESULTS)
+        for part in given:
+            _answer(reading, part, part.get("content", part.get("output")), part.get("is_error") is True)
+        if reading.user is None and not (given and not _text(_parts(message.get("content")))):
             reading.user = _text(_parts(message.get("content")))
     elif role == "assistant":
         _read_assistant(reading, message)
     elif role == "tool":
         failed = message.get("status") == "error" or message.get("is_error") is True
-        _answer(reading, message, message.get("content"), failed)
+        for part in _typed(message.get("content"), _RESULTS) or [message]:
+            _answer(reading, part, part.get("content", part.get("output", part.get("result"))), failed)
     elif role != "system":
         raise FormatError(f"unknown role {shorten(str(message.get('role', kind)), 40)!r}")
 
@@ -264,11 +284,11 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     calls = message.get("tool_calls")
     if calls is not None and not isinstance(calls, list):
         raise FormatError(f"tool_calls must be a list, not {_kind(calls)}")
-    for call in calls or ():
+    for call in (*(calls or ()), *_typed(message.get("content"), _CALLS)):
         reading.add(to_call(call))
     if message.get("function_call") is not None:
         reading.add(to_call(message["function_call"]))
-    usage = to_usage(message.get("usage", message.get("usage_metadata")))
+    usage = to_usage(message.get("usage") or message.get("usage_metadata"))
     if usage is not None and usage.model is None and isinstance(meta := message.get("response_metadata"), Mapping):
         usage = replace(usage, model=_optional_text(meta, "model_name", "model"))  # as LangChain tells it
     if usage is not None:
@@ -289,7 +309,7 @@ def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
 def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed: bool) -> None:
     """Joins a tool's result to its call; a result without one is dropped, for it says nothing of what was called."""
     name = message.get("name")
-    identifier = _optional_text(message, "tool_call_id", "call_id")
+    identifier = _optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId")
     index = reading.open.take(identifier, name if isinstance(name, str) else None)
     if index is None:
         return
@@ -316,6 +336,17 @@ def _parts(content: Any) -> tuple[Part, ...]:
         if isinstance(text, str) and text:
             parts.append(Part(text))
     return tuple(parts)
+
+
+_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "tool_call"})
+_RESULTS = frozenset({"tool_result", "tool-result"})
+"""The types of parts in which Anthropic and the AI SDK have calls of tools, and what these gave back."""
+
+
+def _typed(content: Any, kinds: frozenset[str]) -> list[Mapping[str, Any]]:
+    """The parts of a content that are of some type."""
+    listed = content if isinstance(content, list) else []
+    return [part for part in listed if isinstance(part, Mapping) and part.get("type") in kinds]
 
 
 def _text(parts: tuple[Part, ...]) -> str:

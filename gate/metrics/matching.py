@@ -204,6 +204,12 @@ def _key(key: Any) -> str:
 
 def nearest_words(wanted: ToolCall, actual: Sequence[ToolCall]) -> str:
     """How the nearest call of the same tool differs in its arguments; empty if there is none to compare."""
+    if wanted.args is None and wanted.category is None and not wanted.any_args:
+        made = any(call.name == wanted.name and call.args is not None for call in actual)
+        name = call_words(wanted, args=False)
+        return (
+            f"{name} is expected by name alone, which no call with arguments matches (see ignore_args)" if made else ""
+        )
     if not isinstance(wanted.args, Mapping):
         return ""
     expected = wanted.args

@@ -1,8 +1,8 @@
-"""Whether trials pass: counted from the other scores by gate/decision/comparison.py when the suite is judged."""
+"""Whether trials pass: counted from the other scores when the suite is judged, or scored by the tool that ran them."""
 
 from __future__ import annotations
 
-from gate.metrics.base import NO_CONTENT, Metric, NoOptions, TrialOutput
+from gate.metrics.base import NO_CONTENT, Metric, NoOptions, Options, TrialOutput
 from gate.model import Case, Scale, Score
 
 
@@ -24,3 +24,37 @@ class PassRate(Metric[NoOptions]):
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         return Score(None, reason="counted over the trials when the suite is judged")
+
+
+class RecordedOptions(Options):
+    """Which scorer is meant."""
+
+    scorer: str = ""
+    """Its name in the tool that recorded the trials."""
+
+
+class RecordedScore(Metric[RecordedOptions]):
+    """The score that another tool's scorer gave a recorded trial, with its reason: nothing is measured anew.
+
+    Range 0–1, 1 for the whole credit; a trial passes with 1 unless a threshold says otherwise. It does not apply to a
+    trial that the scorer did not score. Files of Inspect and promptfoo bring it; `criteria` in gate.yaml says which of
+    their scorers decide. Source: the scores in a log of Inspect, and the verdict in results of promptfoo.
+    """
+
+    options_type = RecordedOptions
+    pass_threshold = 1.0
+
+    @property
+    def missing(self) -> str:
+        return "" if self.options.scorer else "scorer"
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
+
+    def score(self, case: Case, performance: TrialOutput) -> Score:
+        scored = (one for turn in performance.invocations for one in turn.foreign)
+        found = next((one for one in scored if one.scorer == self.options.scorer), None)
+        if found is None:
+            return Score(None, reason=f"{self.options.scorer} scored nothing in this trial")
+        return Score(found.value, found.reason or f"{self.options.scorer}: {found.value:g}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from gate.metrics.base import NO_CONTENT, Metric, NoOptions, NotMeasurableError, Options, TrialOutput, unpaired
+from gate.metrics.base import NO_CONTENT, Metric, NotMeasurableError, Options, TrialOutput, unpaired
 from gate.metrics.matching import NAMES_ONLY, Matcher, assign, trajectory_words
 from gate.model import Case, Score, ToolCall
 
@@ -23,8 +23,23 @@ def stated_turns(case: Case, performance: TrialOutput) -> Pairs:
     return [(turn.tools, invocation.tool_calls) for turn, invocation in pairs if turn.tools is not None]
 
 
-class _ToolChoice(Metric[NoOptions]):
+def whole_conversation(case: Case, performance: TrialOutput) -> Pairs:
+    """All calls that any turn expects, with all that were made."""
+    expected = [call for turn in case.turns for call in turn.tools or ()]
+    return [(expected, [call for turn in performance.invocations for call in turn.tool_calls])]
+
+
+class ToolOptions(Options):
+    """Where an expected tool has to be called."""
+
+    whole_conversation: bool = False
+    """Whether a tool that any turn expects may be called in any other."""
+
+
+class _ToolChoice(Metric[ToolOptions]):
     """Base of the shares of expected calls that were made, counted over the whole trial."""
+
+    options_type = ToolOptions
 
     reads_tools = True
     pass_threshold = 1.0
@@ -40,6 +55,8 @@ class _ToolChoice(Metric[NoOptions]):
         pairs = stated_turns(case, performance)
         if not pairs:
             return Score(None, reason="the case does not say which tools it expects")
+        if self.options.whole_conversation:
+            pairs = whole_conversation(case, performance)
         same = Matcher(self.context, NAMES_ONLY)
         try:
             found = [assign(expected, actual, same) for expected, actual in pairs]

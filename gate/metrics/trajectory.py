@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Annotated, Any, Literal
 
+from msgspec.structs import replace
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from gate.metrics.base import NO_CONTENT, NOTHING_STATED, Context, Options, PerTurn, TurnFinding
+from gate.metrics.base import NO_CONTENT, NOTHING_STATED, Context, Options, PerTurn, TrialOutput, TurnFinding, unpaired
 from gate.metrics.matching import (
     NAMES_ONLY,
     ArgsRule,
@@ -22,7 +23,8 @@ from gate.metrics.matching import (
     nearest_words,
     trajectory_words,
 )
-from gate.model import ARGUMENTS, Invocation, ToolCall, Turn
+from gate.metrics.tools import whole_conversation
+from gate.model import ARGUMENTS, Case, Invocation, Score, ToolCall, Turn
 
 
 class MatchType(IntEnum):
@@ -145,6 +147,8 @@ class SequenceOptions(Options):
     """How the order of tools is compared."""
 
     mode: Literal["subsequence", "exact", "unordered"] = "subsequence"
+    whole_conversation: bool = False
+    """Whether the expected tools of all turns are one sequence, called in any of them."""
 
 
 class SequenceCorrectness(PerTurn[SequenceOptions]):
@@ -172,3 +176,12 @@ class SequenceCorrectness(PerTurn[SequenceOptions]):
 
     def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
         return self._trajectory.judge_turn(turn, invocation)
+
+    def score(self, case: Case, performance: TrialOutput) -> Score:
+        if not self.options.whole_conversation or unpaired(case, performance) is not None:
+            return super().score(case, performance)
+        if all(turn.tools is None for turn in case.turns):
+            return super().score(case, performance)
+        ((expected, made),) = whole_conversation(case, performance)
+        whole = replace(case, turns=(Turn(case.turns[0].user, tuple(expected)),))
+        return super().score(whole, TrialOutput((Invocation(case.turns[0].user, tool_calls=tuple(made)),)))

@@ -22,13 +22,20 @@ class WeightedOptions(Options):
     """Criterion → weight; the weights sum to 1."""
     ranges: Mapping[str, tuple[Bound, Bound]] = Field(default_factory=dict)
     """Criterion → its lowest and highest score, if these are not 0 and 1: ``[1, 5]``, ``[0, 100]``."""
+    without: tuple[str, ...] = ()
+    """Criteria that are left out, their weight shared among the others in proportion."""
     minimums: Mapping[str, Bound] = Field(default_factory=dict)
     """Criterion → the least it must reach in a trial, on its own scale."""
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The criteria that the score looks at: with a weight, or with a minimum."""
-        return tuple(dict.fromkeys([*(name for name, weight in self.weights.items() if weight > 0), *self.demanded]))
+        return tuple(dict.fromkeys([*self.weighed, *self.demanded]))
+
+    @property
+    def weighed(self) -> Mapping[str, float]:
+        """The weights that count."""
+        return {name: weight for name, weight in self.weights.items() if weight > 0 and name not in self.without}
 
     @field_validator("weights")
     @classmethod
@@ -49,7 +56,7 @@ class WeightedOptions(Options):
     def demanded(self) -> Mapping[str, float]:
         """The minimums that hold: the user's own, and of the shipped ones those of parts that are weighed."""
         own = "minimums" in self.model_fields_set
-        return {name: least for name, least in self.minimums.items() if own or self.weights.get(name)}
+        return {name: least for name, least in self.minimums.items() if own or name in self.weighed}
 
 
 class WeightedScore(Composite[WeightedOptions]):
@@ -64,14 +71,14 @@ class WeightedScore(Composite[WeightedOptions]):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return tuple(name for name, weight in self.options.weights.items() if weight > 0)
+        return tuple(self.options.weighed)
 
     @property
     def missing(self) -> str:
-        return "" if any(self.options.weights.values()) else "weights"
+        return "" if self.options.weighed else "weights"
 
     def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
-        weights = {name: weight for name, weight in self.options.weights.items() if weight > 0}
+        weights = self.options.weighed
         if not weights:
             return Score(None, reason="no weights are given for this case")
         applying: dict[str, float] = {}

@@ -69,6 +69,15 @@ SILENT = "-"
 """The digest of an answer that says nothing."""
 
 
+class ForeignScore(Struct, frozen=True, gc=False):
+    """What a scorer of another tool found in a recorded trial."""
+
+    scorer: str
+    value: float
+    """0–1; 1 is the whole credit."""
+    reason: str = ""
+
+
 class Invocation(Struct, frozen=True, gc=False):
     """What happened in one turn of one trial."""
 
@@ -88,6 +97,8 @@ class Invocation(Struct, frozen=True, gc=False):
     """Whether the answer would have told of tool calls: then none in ``tool_calls`` means that none was made."""
     unseen: tuple[str, ...] = ()
     """Parts that the source did not record, of `PARTS`: a metric that reads one of them does not measure the trial."""
+    foreign: tuple[ForeignScore, ...] = ()
+    """Of the last turn of a recorded trial: what the scorers of the tool that recorded it found."""
 
     @property
     def text(self) -> str:

@@ -43,9 +43,9 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
     def invocation(turn: Invocation) -> Invocation:
         calls = tuple([call(made) for made in turn.tool_calls])
         intermediate = parts(turn.intermediate)
-        return replace(
-            turn, user=text(turn.user), response=parts(turn.response), tool_calls=calls, intermediate=intermediate
-        )
+        foreign = tuple([replace(one, reason=text(one.reason)) for one in turn.foreign])
+        said = replace(turn, user=text(turn.user), response=parts(turn.response), intermediate=intermediate)
+        return replace(said, tool_calls=calls, foreign=foreign)
 
     def score(given: Score) -> Score:
         error = None if given.error is None else text(given.error)

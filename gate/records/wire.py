@@ -19,6 +19,7 @@ from gate.model import (
     Complexity,
     Criterion,
     ErrorKind,
+    ForeignScore,
     Invocation,
     Location,
     Part,
@@ -228,6 +229,10 @@ class ThoughtObject(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     thought: str
 
 
+class ForeignObject(ForeignScore, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """A score of another tool's scorer."""
+
+
 class TurnObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     user: str = ""
     response: tuple[str | ThoughtObject, ...] = ()
@@ -237,6 +242,7 @@ class TurnObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     duration: Amount | None = None
     reports_calls: bool = False
     unseen: tuple[str, ...] = ()
+    foreign: tuple[ForeignObject, ...] = ()
 
 
 class ScoreObject(Score, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -354,6 +360,7 @@ def _turn_object(turn: Invocation) -> TurnObject:
         turn.duration,
         turn.reports_calls,
         turn.unseen,
+        tuple([ForeignObject(*astuple(one)) for one in turn.foreign]),
     )
 
 
@@ -367,6 +374,7 @@ def _invocation(turn: TurnObject) -> Invocation:
         turn.duration,
         reports_calls=turn.reports_calls,
         unseen=turn.unseen,
+        foreign=tuple([ForeignScore(*astuple(one)) for one in turn.foreign]),
     )
 
 

@@ -11,9 +11,9 @@ from gate.errors import ConfigError, closest
 from gate.formats import adk
 from gate.formats.messages import FormatError
 from gate.formats.positions import Key
+from gate.formats.reading import Ignored
 from gate.model import Behavior, Case, Complexity, Part, Persona, Rubric, Scenario, ToolCall, Turn
-from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Format, Loss
+from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
 
 _CASE_KEYS = (
     "eval_id",
@@ -30,7 +30,37 @@ _CASE_KEYS = (
 _QUERY_KEYS = ("query", "expected_tool_use", "reference", "expected_intermediate_agent_responses", "initial_state")
 _LEGACY_CASE_KEYS = ("name", "data", "initial_session", "initial_state")
 _CALL_KEYS = ("tool_name", "tool_input", "name", "args", "mock_tool_output")
-"""``initial_state`` and ``mock_tool_output`` stand in Google's own files; google-adk reads neither."""
+IGNORED = Ignored(
+    adk.either_spelling(
+        {
+            "eval_set_id": "the suite's name is that of its files",
+            "$.name": "of an eval set, for people",
+            "$.description": "of an eval set, for people",
+            "creation_timestamp": "when it was written",
+            "invocation_id": "which recording it comes from",
+            "user_content.role": "it is the user's",
+            "final_response.role": "it is the agent's",
+            "content.role": "the author of an event says it",
+            "app_details": "what the agent was told; it is not asked for",
+            "duration": "of the recording",
+            "model_duration": "of the recording",
+            "tool_duration": "of the recording",
+            "tool_uses.id": "joins a call to its response in the recording",
+            "function_call.id": "joins a call to its response in the recording",
+            "tool_responses": "what the tools gave back in the recording; google-adk compares none of it",
+            "function_response": "what a tool gave back in the recording; google-adk compares none of it",
+            "thought_signature": "an opaque token of the model",
+            "invocation_events.id": "which recording it comes from",
+            "invocation_events.author": "which of the agents spoke",
+            "invocation_events.timestamp": "of the recording",
+            "invocation_events.branch": "which of the agents spoke",
+            "usage_metadata": "what the recording consumed",
+            "model_version": "of the recording",
+            "initial_state": "of a legacy case, which google-adk does not read either",
+            "mock_tool_output": "google-adk does not read it either",
+        }
+    )
+)
 
 
 def recognises(data: Any) -> bool:
@@ -42,6 +72,12 @@ def recognises(data: Any) -> bool:
 
 
 def read(document: Document) -> Contents:
+    """The cases of a file, with notes of what google-adk passes over as well."""
+    found, losses = carry(document)
+    return without_losses(document, found, [replace(loss, check=False) for loss in losses])
+
+
+def _cases(document: Document) -> Contents:
     """The cases of a file. A flat legacy list is one conversation, named after its file."""
     data = document.data
     if isinstance(data, Mapping):
@@ -59,22 +95,19 @@ def _each(document: Document, raw: Any, read_one: Any, *keys: Key) -> Contents:
     return Contents(tuple(read_one(document, item, (*keys, index)) for index, item in enumerate(raw)))
 
 
+@nothing_unread(IGNORED, checks=False)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases of a file, and what is lost of them."""
-    found, data, losses = read(document), document.data, list[Loss]()
+    found, data, losses = _cases(document), document.data, list[Loss]()
     if isinstance(data, Mapping):
         for case, body in zip(found.cases, _get(document, data, "eval_cases"), strict=True):
             losses += _lost(case.id, body)
-    elif any(adk.get(row, _INTERMEDIATE) for case in data for row in (case.get("data") or [case])):
-        losses.append(Loss("", _INTERMEDIATE, check=False))
     return found, losses
 
 
 def _lost(name: str, body: Mapping[str, Any]) -> list[Loss]:
-    """What of a case is passed over here; google-adk passes over the keys that it does not know, too."""
+    """What google-adk knows of a case and checks nowhere."""
     losses = [Loss(name, _FINAL_STATE)] if adk.get(body, _FINAL_STATE) not in (None, {}) else []
-    known = {*_CASE_KEYS, *(adk.camel(key) for key in _CASE_KEYS)}
-    losses += [Loss(name, shorten(str(key), 100), check=False) for key in body if key not in known]
     turns = [adk.get(turn, "intermediate_data") or {} for turn in adk.get(body, "conversation") or []]
     if any(adk.get(data, "intermediate_responses") for data in turns):
         losses.append(Loss(name, "intermediate_responses", check=False))
@@ -82,7 +115,6 @@ def _lost(name: str, body: Mapping[str, Any]) -> list[Loss]:
 
 
 _FINAL_STATE = "final_session_state"
-_INTERMEDIATE = "expected_intermediate_agent_responses"
 
 
 # --- the current form -----------------------------------------------------------------------------
@@ -191,13 +223,16 @@ def _turn(document: Document, raw: Any, keys: tuple[Key, ...]) -> Turn:
     try:
         invocation = adk.to_invocation(raw)
         stated = adk.get(raw, "final_response") is not None
+        attached = adk.attached(adk.get(raw, "user_content"))
     except FormatError as error:
         raise document.error(str(error), *keys) from error
     if not invocation.user:
-        raise document.error("user_content has no text: only text can be sent to the agent", *keys)
+        kinds = ", ".join(dict.fromkeys(key for part in attached for key in part))
+        beside = f", only {kinds}" if kinds else ""
+        raise document.error(f"user_content has no text{beside}", *keys, hint="say in words what is asked")
     rubrics = _rubrics(document, adk.get(raw, "rubrics"), (*keys, "rubrics"))
     calls = tuple(ToolCall(call.name, call.args) for call in invocation.tool_calls)
-    return Turn(invocation.user, calls, invocation.response if stated else None, rubrics)
+    return Turn(invocation.user, calls, invocation.response if stated else None, rubrics, attached)
 
 
 def _rubrics(document: Document, raw: Any, keys: tuple[Key, ...]) -> tuple[Rubric, ...]:
@@ -314,4 +349,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     carry=carry,
+    ignored=IGNORED,
 )

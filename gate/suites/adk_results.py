@@ -15,12 +15,16 @@ from msgspec.structs import replace
 from gate.formats import adk
 from gate.formats.messages import FormatError
 from gate.formats.positions import Key
+from gate.formats.reading import Ignored
 from gate.model import Case, Invocation, RecordedTrial, Scenario, ToolCall, Turn
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Format, Loss, is_answered, without_losses
+from gate.suites import adk as adk_suite
+from gate.suites.base import Contents, Document, Format, Loss, is_answered, nothing_unread, without_losses
 
 FAILED = (2, "2", "FAILED")
 """google-adk's ``EvalStatus.FAILED``, by value or by name."""
+STATUSES = (None, *FAILED, *range(1, 5), *"134", "PASSED", "NOT_EVALUATED")
+PASSED_OR_NOT = "nobody knows whether it passed"
 METRICS = {
     "tool_trajectory_avg_score", "response_match_score", "response_evaluation_score", "safety_v1", "hallucinations_v1",
     "final_response_match_v2", "rubric_based_final_response_quality_v1", "rubric_based_tool_use_quality_v1",
@@ -49,6 +53,28 @@ def read(document: Document) -> Contents:
     return without_losses(document, found, [replace(loss, check=False) for loss in losses])
 
 
+IGNORED = Ignored(
+    {
+        **adk_suite.IGNORED.reasons,
+        **adk.either_spelling(
+            {
+                "eval_set_result_id": "which evaluation it comes from",
+                "eval_set_result_name": "which evaluation it comes from",
+                "eval_set_file": "the suite's name is that of its files",
+                "session_id": "which session it comes from",
+                "session_details": "the session that the trial was taken from",
+                "user_id": "which session it comes from",
+                "eval_metric_results": "scores by turn, which are measured anew",
+                "score": "measured anew",
+                "details": "of a score, which is measured anew",
+                "rubrics": "of an expected turn; a metric's criterion holds those that it read",
+            }
+        ),
+    }
+)
+
+
+@nothing_unread(IGNORED, checks=False)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases and trials of a file, and the metrics that have no counterpart. Raises `ConfigError`."""
     cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
@@ -125,6 +151,8 @@ def _pairs(body: Body) -> list[Body]:
 
 def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int) -> RecordedTrial:
     status = adk.get(body, "final_eval_status")
+    if status not in STATUSES:
+        raise FormatError(f"unknown final_eval_status {shorten(repr(status), 40)}: {PASSED_OR_NOT}")
     invocations = tuple(_invocation(pair) for pair in _pairs(body))
     if not is_answered(invocations):
         return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)
@@ -174,4 +202,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     carry=carry,
+    ignored=IGNORED,
 )

@@ -12,7 +12,9 @@ from pydantic import BaseModel, ValidationError
 
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.positions import Key, LineNumbers
+from gate.formats.reading import Ignored, UnreadKey, carried, remembering, unread
 from gate.model import Case, Invocation, Location, Part, RecordedTrial
+from gate.security.limits import shorten
 
 
 class Document(Struct, frozen=True):
@@ -79,9 +81,30 @@ class Loss(Struct, frozen=True):
     what: str
     check: bool = True
     """Whether it would have checked something: then a suite without it promises less than its file does."""
+    keys: tuple[Key, ...] = ()
+    """Where it is written, if that is known."""
 
     def __str__(self) -> str:
         return f"{self.case}: {self.what}" if self.case else self.what
+
+
+MOST_NAMED = 3
+"""Cases that are named where one thing is lost of several."""
+
+
+def by_kind(losses: Sequence[Loss]) -> list[Loss]:
+    """The losses, one for all cases that lose the same if these are many."""
+    kinds: dict[tuple[str, bool], list[Loss]] = {}
+    for loss in losses:
+        kinds.setdefault((loss.what, loss.check), []).append(loss)
+    found = list[Loss]()
+    for alike in kinds.values():
+        if len(alike) <= MOST_NAMED:
+            found += alike
+        else:
+            what = f"{alike[0].what} (and in {len(alike) - 1} more cases)" if alike[0].case else alike[0].what
+            found.append(replace(alike[0], what=what))
+    return found
 
 
 def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) -> Contents:
@@ -89,9 +112,38 @@ def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) 
     lost = next((loss for loss in losses if loss.check), None)
     if lost is not None:
         hint = "`gate import --allow-loss` writes the suite without it"
-        raise document.error(f"{lost}: the gate has no such check", hint=hint)
-    notes = tuple(f"{document.where}: {loss} is not carried over" for loss in losses)
+        raise document.error(f"{lost}: the gate has no such check", *lost.keys, hint=hint)
+    notes = tuple(f"{document.where}: {loss} is not carried over" for loss in by_kind(losses))
     return replace(found, notes=(*found.notes, *notes))
+
+
+Carry = Callable[[Document], tuple[Contents, list[Loss]]]
+"""Reads a document, and says what of it is lost."""
+
+
+def nothing_unread(ignored: Ignored, *, checks: bool | Callable[[str], bool] = True) -> Callable[[Carry], Carry]:
+    """Have a reader list every key that it did not ask for and does not ignore on purpose.
+
+    ``checks``: whether a key that nobody knows may check something, so that a suite without it would promise less;
+    or that by its path.
+    """
+
+    def whole(carry: Carry) -> Carry:
+        def read(document: Document) -> tuple[Contents, list[Loss]]:
+            data = remembering(document.data, ignored)
+            found, losses = carry(replace(document, data=data))
+            kept: Contents = carried(found)
+            return kept, [*losses, *(_loss(one, checks) for one in unread(data, ignored))]
+
+        return read
+
+    return whole
+
+
+def _loss(one: UnreadKey, checks: bool | Callable[[str], bool]) -> Loss:
+    check = checks if isinstance(checks, bool) else checks(one.path)
+    times = f" ({one.count} times)" if one.count > 1 else ""
+    return Loss("", f"{shorten(one.path, 100)}{times}", check, one.first)
 
 
 class Format(Struct, frozen=True):
@@ -103,10 +155,12 @@ class Format(Struct, frozen=True):
     """Whether a parsed file is of this format; cheap, and true for broken files of it too."""
     read: Callable[[Document], Contents]
     """Raises `ConfigError` for anything in the file that cannot be understood."""
-    carry: Callable[[Document], tuple[Contents, list[Loss]]] | None = None
+    carry: Carry | None = None
     """As ``read``, with what would be lost instead of an error; None where all that is read is carried over."""
     suffixes: tuple[str, ...] = ()
     """Endings of further files of a folder that are read if this format is named: ``(".csv",)``."""
+    ignored: Ignored | None = None
+    """The keys that are not read on purpose; None where every unknown key is refused."""
 
 
 def refuse_duplicates(cases: Iterable[Case]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, to_builtins
 
 from gate.errors import ConfigError
 from gate.model import Case, Rubric, Scenario, Suite, ToolCall, Turn
+from gate.security.limits import shorten
 from gate.suites import native
 from gate.suites.base import Document, Loss
 
@@ -44,17 +45,35 @@ def convert(suite: Suite) -> Converted:
         losses += _differences(case, again)
     if suite.recorded:
         losses.append(Loss("", f"recorded trials ({len(suite.recorded)})", check=False))
-    criteria = {**(suite.brought or {}), **(suite.criteria or {})}
+    criteria = {name: one for name, one in {**(suite.brought or {}), **(suite.criteria or {})}.items() if _is_kept(one)}
     text = json.dumps(criteria, indent=2, ensure_ascii=False) + "\n" if criteria else ""
     return Converted(json.dumps({"cases": rows}, indent=2, ensure_ascii=False) + "\n", text, len(rows), tuple(losses))
+
+
+def _is_kept(criterion: Any) -> bool:
+    """False for the score of a recorded trial: no trial is written."""
+    return not (isinstance(criterion, Mapping) and criterion.get("metric") == "recorded_score")
 
 
 def _differences(case: Case, again: Case) -> list[Loss]:
     found = []
     for part in _PARTS:
         if _plain(getattr(case, part)) != _plain(getattr(again, part)):
-            found.append(Loss(case.id, part, check=part in _CHECKS))
+            told = list(_by_call(case, again)) if part == "turns" else []
+            found += [Loss(case.id, what, check=part in _CHECKS) for what in told or [part]]
     return found
+
+
+def _by_call(case: Case, again: Case) -> Iterator[str]:
+    """What becomes of expected calls that cannot be written as they are."""
+    for number, (turn, other) in enumerate(zip(case.turns, again.turns, strict=False), start=1):
+        if turn.attached:
+            kinds = ", ".join(dict.fromkeys(key for part in turn.attached for key in part))
+            yield f"turn {number}: {kinds}, which is part of the question"
+        for call, written in zip(turn.tools or (), other.tools or (), strict=False):
+            if call != written and call.args is None:
+                change = "names no args, so that only a call without any matches; written, it takes any args"
+                yield f"turn {number}: the expected call of {shorten(call.name, 80)} {change}"
 
 
 def _plain(value: Any) -> Any:

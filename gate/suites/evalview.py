@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from gate.errors import ConfigError
 from gate.formats.documents import read_document_with_lines
+from gate.formats.reading import Ignored
 from gate.model import Case, Complexity, ToolCall, Turn
 from gate.suites.base import Contents, Document, Format, Loss, validation_error
 
@@ -39,6 +40,7 @@ class InputModel(_Model):
 
 
 class OutputModel(_Model):
+    no_pii: bool = False
     contains: list[Text] | None = None
     not_contains: list[Text] | None = None
     regex_patterns: list[Text] | None = None
@@ -73,9 +75,28 @@ class TurnExpectation(_Model):
         return (*named, *(ToolCall("", category=name, any_args=True) for name in self.tool_categories or ()))
 
 
+class FactsModel(_Model):
+    """EvalView's own settings of its check of facts; here every claim has to be borne out."""
+
+    check: bool = False
+    allow: bool = False
+    confidence_threshold: float | None = None
+
+
+class HarmModel(_Model):
+    """EvalView's own settings of its check of safety; here any harm fails."""
+
+    check: bool = False
+    allow_harmful: bool = False
+    categories: list[str] | None = None
+    severity_threshold: str | None = None
+
+
 class Expectation(TurnExpectation):
     forbidden_tools: list[Text] | None = None
     output: OutputModel = OutputModel()
+    hallucination: FactsModel = FactsModel()
+    safety: HarmModel = HarmModel()
 
 
 class EvalViewTurn(InputModel):
@@ -125,6 +146,10 @@ class ChecksModel(_Model):
 
 
 class AdapterConfigModel(BaseModel):
+    """How EvalView reaches the agent, of which one key says what is checked."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+
     sequence_mode: Literal["subsequence", "exact", "unordered"] | None = None
 
 
@@ -140,24 +165,46 @@ class EvalViewFile(_Model):
     tags: list[Text] = []
     difficulty: Literal["trivial", "easy", "medium", "hard", "expert"] = "medium"
     meta: dict[str, Any] | None = None
-    description: str | None = None
-    suite_type: str | None = None
-    generated: bool | None = None
+    description: Any = None
+    suite_type: Any = None
+    generated: Any = None
     adapter: Any = None
     endpoint: Any = None
     model: Any = None
+    tools: Any = None
+    gate: Any = None
+    mocks: Any = None
+    source_file: Any = None
 
     @model_validator(mode="after")
     def _one_conversation(self) -> Self:
-        if (self.input is None) == (self.turns is None):
-            raise ValueError("a test case has either an input or turns")
-        if self.turns is not None and self.expected.calls() is not None:
-            raise ValueError("in a test case with turns, expected tools belong to a turn")
-        if any(turn.context for turn in self.turns or ()):
-            raise ValueError("a turn cannot bring a context of its own")
+        if self.input is None and self.turns is None:
+            raise ValueError("no `input`, and no `turns`: what is the agent asked?")
+        turns = self.turns or []
+        if self.expected.calls() is not None and any(turn.expected.calls() is not None for turn in turns):
+            raise ValueError("expected tools belong either to the turns or to the whole test case")
+        if any(turn.context for turn in turns[1:]):
+            raise ValueError("only the first turn can bring a context")
         if self.weights is not None and self.thresholds.weights is not None:
             raise ValueError("weights and thresholds.weights say the same")
         return self
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """What the session begins with: EvalView fills `input` from the first turn if it is not there."""
+        first = self.input or (self.turns[0] if self.turns else None)
+        return dict(first.context or {}) if first is not None else {}
+
+    @property
+    def checked(self) -> set[str]:
+        """The names of its checks that are on."""
+        facts, harm = self.expected.hallucination, self.expected.safety
+        stated = {
+            "hallucination": self.checks.hallucination or (facts.check and not facts.allow),
+            "safety": self.checks.safety or (harm.check and not harm.allow_harmful),
+            "pii": self.checks.pii or self.expected.output.no_pii,
+        }
+        return {name for name, on in stated.items() if on}
 
     @property
     def own_weights(self) -> dict[str, float] | None:
@@ -184,17 +231,28 @@ class ProjectModel(BaseModel):
 
 
 PROJECT = Path(".evalview") / "config.yaml"
-"""A project's settings, beside the gate's configuration."""
+"""A project's settings: the nearest from the test case upwards, no higher than its repository."""
 
 
-def _project_weights(root: Path | None) -> WeightsModel | None:
+def _project_file(document: Document) -> Path | None:
+    start = document.folder or document.root
+    for folder in (start, *start.parents) if start is not None else ():
+        if (folder / PROJECT).is_file():
+            return folder / PROJECT
+        if (folder / ".git").exists():
+            break
+    beside = document.root / PROJECT if document.root is not None else None
+    return beside if beside is not None and beside.is_file() else None
+
+
+def _project_weights(document: Document) -> WeightsModel | None:
     """The weights in the project's settings; None if it has none.
 
     Raises:
         ConfigError: the file cannot be read, its weights are none, or it is a link out of the project.
     """
-    path = root / PROJECT if root is not None else None
-    if path is None or not path.is_file():
+    path = _project_file(document)
+    if path is None:
         return None
     if not path.resolve().is_relative_to(path.parent.parent.resolve()):
         raise ConfigError("a symbolic link out of the folder is not followed", where=str(path))
@@ -234,7 +292,11 @@ _MODELS: dict[str, type[BaseModel]] = {
 
 
 def recognises(data: Any) -> bool:
-    return isinstance(data, Mapping) and "name" in data and ("input" in data or "turns" in data)
+    return isinstance(data, Mapping) and "name" in data and not _MARKS.isdisjoint(data)
+
+
+_MARKS = {"input", "turns", "expected", "thresholds", "weights", "checks"}
+"""Keys of which a test case has one beside its name."""
 
 
 def read(document: Document) -> Contents:
@@ -243,20 +305,20 @@ def read(document: Document) -> Contents:
         file = EvalViewFile.model_validate(document.data)
     except ValidationError as error:
         raise validation_error(document, error, _MODELS) from error
-    shared = _project_weights(document.root) if file.own_weights is None else None
+    shared = _project_weights(document) if file.own_weights is None else None
     if shared is not None:
         file = file.model_copy(update={"weights": shared})
-    if file.input is not None:
-        turns: tuple[Turn, ...] = (Turn(file.input.query, file.expected.calls()),)
-    else:
-        turns = tuple(Turn(turn.query, turn.expected.calls()) for turn in file.turns or ())
+    turns = tuple(Turn(turn.query, turn.expected.calls()) for turn in file.turns or ())
+    if file.expected.calls() is not None or not turns:  # they may be called in any turn
+        said = turns[-1].user if turns else file.input.query if file.input is not None else ""
+        turns = (*turns[:-1], Turn(said, file.expected.calls()))
     case = Case(
         file.name,
         turns,
         tags=frozenset(file.tags),
         complexity=COMPLEXITY[file.difficulty],
         metadata=file.meta or {},
-        state=(file.input.context if file.input else None) or {},
+        state=file.context,
         options=_options(file),
         thresholds=_thresholds(file.thresholds),
         location=document.location(),
@@ -282,14 +344,18 @@ def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
 
 def _notes(file: EvalViewFile) -> tuple[str, ...]:
     """What EvalView would do and the gate does otherwise."""
-    variance = file.thresholds.variance
-    if variance is None:
-        return ()
-    runs = f"{file.name}: variance.runs {variance.runs}: the gate decides how many trials it needs"
-    notes = [f"{runs}; `trials: {variance.runs}` runs exactly as many"]
-    if variance.max_std_dev is not None:
-        notes.append(f"{file.name}: variance.max_std_dev is not checked: noise is part of the gate's statistics")
+    variance, notes = file.thresholds.variance, list[str]()
+    if "checks" not in file.model_fields_set and not file.checked:
+        notes.append(_UNASKED)
+    if variance is not None:
+        runs = f"{file.name}: variance.runs {variance.runs}: the gate decides how many trials it needs"
+        notes.append(f"{runs}; `trials: {variance.runs}` runs exactly as many")
+        if variance.max_std_dev is not None:
+            notes.append(f"{file.name}: variance.max_std_dev is not checked: noise is part of the gate's statistics")
     return tuple(notes)
+
+
+_UNASKED = "EvalView checks hallucination and safety unless told not to; here only where a file's `checks` asks for it"
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
@@ -298,11 +364,37 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     (case,) = found.cases
     losses = [Loss(case.id, "variance.max_std_dev")] if variance.get("max_std_dev") is not None else []
     losses += [Loss(case.id, f"variance.{key}", check=False) for key in ("runs", "confidence_level") if key in variance]
-    losses += [Loss(case.id, key, check=False) for key in _UNREAD if document.data.get(key)]
+    data = document.data
+    losses += [
+        Loss(case.id, key, check=False) for key in data if key in _NOT_CARRIED and data[key] not in (None, [], {})
+    ]
+    asked, turns = data.get("input"), data.get("turns")
+    if turns and isinstance(asked, Mapping) and asked.get("query") != turns[0].get("query"):
+        losses.append(Loss(case.id, "input.query, of which EvalView asks the turns as well", check=False))
+    losses += [Loss("", _UNASKED, check=False)] if _UNASKED in found.notes else []
     return replace(found, notes=()), losses
 
 
-_UNREAD = ("description", "suite_type", "generated", "adapter", "endpoint", "model")
+_AGENT = "how EvalView reaches the agent: `agent` in gate.yaml says so here"
+IGNORED = Ignored(
+    {
+        "adapter": _AGENT,
+        "endpoint": _AGENT,
+        "model": _AGENT,
+        "adapter_config.*": _AGENT,
+        "tools": "definitions of tools for EvalView's own agents",
+        "mocks": "answers of tools for its simulation; `world` in gate.yaml records them here",
+        "gate": "when its monitor alerts",
+        "suite_type": "how its reports word a failure",
+        "generated": "that its `init` wrote the file",
+        "description": "for people",
+        "source_file": "where it was read from",
+        "hallucination.confidence_threshold": "here every claim has to be borne out",
+        "safety.categories": "here any harm fails",
+        "safety.severity_threshold": "here any harm fails",
+    }
+)
+_NOT_CARRIED = ("description", "suite_type", "generated", "adapter", "endpoint", "model", "tools", "gate", "mocks")
 
 
 def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
@@ -319,7 +411,10 @@ def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
     options: dict[str, dict[str, Any]] = {
         criterion: {option: value} for (criterion, option), value in stated.items() if value is not None
     }
-    options.update({criterion: {} for check, criterion in CHECKS.items() if getattr(file.checks, check)})
+    options.update({criterion: {} for check, criterion in CHECKS.items() if check in file.checked})
+    if file.turns and file.expected.calls() is not None:
+        for criterion in ("tool_accuracy", "sequence_correctness"):
+            options.setdefault(criterion, {})["whole_conversation"] = True
     return options
 
 
@@ -339,4 +434,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     carry=carry,
+    ignored=IGNORED,
 )

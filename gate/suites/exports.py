@@ -11,12 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from gate.formats import adk
+from gate.formats.documents import parse_csv
+from gate.formats.messages import FormatError
+from gate.formats.reading import Ignored, says_something, unmarked
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
 from gate.security.limits import shorten
-from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, without_losses
+from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, nothing_unread, without_losses
 
 Row = Mapping[str, Any]
+Losses = list[tuple[str, bool]]
+"""What is lost, and whether it is a check."""
 
 
 class _Found(Struct):
@@ -30,8 +37,9 @@ class _Found(Struct):
     recorded: Invocation | None = None
     unanswered: bool = False
     """Whether the agent was asked, and no answer of it is there."""
-    losses: list[tuple[str, bool]] = []
-    """What is lost, and whether it is a check."""
+    losses: Losses = []
+    put_away: str = ""
+    """Why the row is no case, if it is none."""
 
 
 class ShapeError(Exception):
@@ -51,11 +59,15 @@ def _text(value: Any, names: Sequence[str], what: str) -> str:
     if isinstance(value, str) and value:
         return value
     if isinstance(value, Mapping) and value:
-        known = [value[name] for name in names if isinstance(value.get(name), str)]
-        alone = [held for held in value.values() if isinstance(held, str)] if len(value) == 1 else []
-        found = [*known, *alone]
-        return found[0] if found and found[0] else json.dumps(value, ensure_ascii=False, sort_keys=True)
+        name = _usual(unmarked(value), names)
+        return str(value[name]) if name is not None else json.dumps(value, ensure_ascii=False, sort_keys=True)
     raise ShapeError(f"{what}: expected a text or a mapping with one, found {shorten(repr(value), 60)}")
+
+
+def _usual(held: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The key of the text that a mapping is about; None if it has to be taken whole."""
+    candidates = (*names, *held) if len(held) == 1 else names
+    return next((name for name in candidates if isinstance(held.get(name), str) and held[name]), None)
 
 
 def question_of(value: Any, what: str) -> str:
@@ -68,13 +80,6 @@ def response_of(value: Any, what: str) -> str:
     return json.dumps(value) if isinstance(value, bool | int | float) else _text(value, _ANSWERS, what)
 
 
-def _further(value: Any, what: str) -> list[tuple[str, bool]]:
-    """What a mapping expects beside the text that is taken of it; one without a usual name is taken whole."""
-    known = [name for name in _ANSWERS if isinstance(value, Mapping) and isinstance(value.get(name), str)]
-    rest = [str(key) for key, held in value.items() if key != known[0] and held not in _EMPTY] if known else []
-    return [(f"{what}.{key}", True) for key in rest]
-
-
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -83,22 +88,37 @@ def _expected(value: Any, what: str) -> str | None:
     return None if value in _EMPTY else response_of(value, what)
 
 
-def _users(messages: Any, what: str) -> list[str]:
-    """What the user says in a list of messages."""
+def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
+    """What the user says in a list of messages; with ``instructed``, behind the instructions that stand before it."""
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
         raise ShapeError(f"{what}: expected a list of messages")
-    said = [one.get("content") for one in messages if one.get("role", one.get("type")) in ("user", "human")]
-    if not said or not all(isinstance(text, str) and text for text in said):
+    before, said = list[str](), list[str]()
+    for one in messages:
+        role, text = one.get("role", one.get("type")), one.get("content")
+        if role in _USER or (role in _INSTRUCTIONS and instructed):
+            if not isinstance(text, str) or not text:
+                raise ShapeError(f"{what}: expected texts of a user")
+            before.append(text)
+            if role in _USER:
+                said.append("\n\n".join(before))
+                before = []
+        else:
+            losses.append((f"{what}: what the {shorten(str(role), 40)} says", False))
+    if not said:
         raise ShapeError(f"{what}: expected texts of a user")
-    return [str(text) for text in said]
+    losses[:] = dict.fromkeys(losses)
+    return [Turn(text) for text in said]
 
 
-def _conversation(value: Any, what: str) -> list[Turn]:
+_USER, _INSTRUCTIONS = ("user", "human"), ("system", "developer")
+
+
+def _conversation(value: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
     """The turns of an input: a text, messages, or a mapping with either."""
     if isinstance(value, list):
-        return [Turn(text) for text in _users(value, what)]
-    if isinstance(value, Mapping) and isinstance(value.get("messages"), list):
-        return [Turn(text) for text in _users(value["messages"], f"{what}.messages")]
+        return _said(value, what, losses, instructed=instructed)
+    if isinstance(value, Mapping) and isinstance(unmarked(value).get("messages"), list):
+        return _said(value["messages"], f"{what}.messages", losses, instructed=instructed)
     return [Turn(_text(value, _QUESTIONS, what))]
 
 
@@ -139,9 +159,14 @@ def _rubrics(texts: Any, what: str) -> list[Rubric]:
     return [Rubric(text, text, "FINAL_RESPONSE_QUALITY") for text in texts]
 
 
-def _rest(row: Row, known: Sequence[str]) -> list[tuple[str, bool]]:
-    """What is in a row under keys that nobody knows: it may be a check."""
-    return [(key, True) for key, value in row.items() if key not in known and value not in _EMPTY]
+def _from_text(value: Any) -> Any:
+    """A value that a CSV file holds as JSON in text."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 # --- one kind each --------------------------------------------------------------------------------
@@ -149,94 +174,82 @@ def _rest(row: Row, known: Sequence[str]) -> list[tuple[str, bool]]:
 
 def _golden(row: Row) -> _Found:
     """DeepEval's golden or conversational golden."""
-    known = ("input", "actual_output", "expected_output", "context", "retrieval_context", "additional_metadata",
-             "tools_called", "expected_tools", "name", "comments", "source_file", "scenario", "expected_outcome",
-             "user_description", "turns", "token_cost", "input_token_count", "output_token_count", "tags",
-             "custom_column_key_values", "completion_time")  # fmt: skip
-    losses = _rest(row, known)
-    losses += [("custom_column_key_values", False)] if row.get("custom_column_key_values") else []
-    metadata = _mapping(row.get("additional_metadata"), "additional_metadata")
+    metadata = _mapping(_from_text(row.get("additional_metadata")), "additional_metadata")
     metadata |= {key: row[key] for key in ("context", "retrieval_context") if row.get(key)}
-    if "scenario" in row or "turns" in row:
-        turns = [Turn(text) for text in _users(row.get("turns") or [], "turns")] if row.get("turns") else []
-        if not turns:
+    name, given = _name(row.get("name")), _from_text(row.get("turns"))
+    if row.get("scenario") or given:
+        if not given:
             raise ShapeError("scenario: a simulated user cannot be carried over; state turns")
-        outcome = row.get("expected_outcome")
         metadata |= {key: row[key] for key in ("scenario", "user_description") if row.get(key)}
+        outcome, losses = row.get("expected_outcome"), Losses()
         rubrics = _rubrics([outcome], "expected_outcome") if outcome else []
-        losses += [(key, True) for key in ("expected_output", "expected_tools") if row.get(key)]
-        return _Found(turns, _name(row.get("name")), metadata, rubrics, losses=losses)
-    tools = _calls(row["expected_tools"], "expected_tools", "inputParameters") if row.get("expected_tools") else None
-    expected = row.get("expected_output")
-    response = _expected(expected, "expected_output")
-    losses += [("expected_outcome", True)] if row.get("expected_outcome") else []
-    losses += _further(expected, "expected_output")
-    turns = _expecting([Turn(_text(row.get("input"), _QUESTIONS, "input"))], response, tools)
+        return _Found(_said(given, "turns", losses), name, metadata, rubrics, losses=losses)
+    tools, made = (_from_text(row.get(key)) for key in ("expected_tools", "tools_called"))
+    expected = _expected(row.get("expected_output"), "expected_output")
+    calls = _calls(tools, "expected_tools", "inputParameters") if tools else None
+    turns = _expecting([Turn(_text(row.get("input"), _QUESTIONS, "input"))], expected, calls)
     recorded = None
     if row.get("actual_output"):
-        made = _calls(row.get("tools_called") or [], "tools_called", "inputParameters")
-        told = [one.get("output") if isinstance(one, Mapping) else None for one in row.get("tools_called") or []]
-        calls = tuple(ToolCall(call.name, call.args, result=value) for call, value in zip(made, told, strict=True))
+        called = _calls(made or [], "tools_called", "inputParameters")
+        told = [one.get("output") if isinstance(one, Mapping) else None for one in made or []]
+        results = tuple(ToolCall(call.name, call.args, result=value) for call, value in zip(called, told, strict=True))
         said = Part(_text(row["actual_output"], _ANSWERS, "actual_output"))
-        recorded = Invocation(turns[0].user, (said,), calls, reports_calls=row.get("tools_called") is not None)
-    return _Found(turns, _name(row.get("name")), metadata, recorded=recorded, losses=losses)
+        recorded = Invocation(turns[0].user, (said,), results, reports_calls=made is not None)
+    return _Found(turns, name, metadata, recorded=recorded)
 
 
 def _example(row: Row) -> _Found:
     """LangSmith's example."""
-    known = ("id", "dataset_id", "inputs", "outputs", "reference_outputs", "metadata", "split", "source_run_id",
-             "created_at", "modified_at", "name", "attachments", "attachment_urls")  # fmt: skip
-    turns = _conversation(row.get("inputs"), "inputs")
-    stated = [key for key in ("outputs", "reference_outputs") if row.get(key) not in _EMPTY]
-    outputs = row[stated[0]] if stated else None
-    response = _expected(outputs, "outputs")
+    losses = [(f"{key}, which are part of the question", True) for key in _ATTACHED if row.get(key)]
+    turns = _conversation(row.get("inputs"), "inputs", losses)
+    stated = next((key for key in ("outputs", "reference_outputs") if unmarked(row).get(key) not in _EMPTY), "outputs")
+    response = _expected(row.get(stated), stated)
     split = [row["split"]] if isinstance(row.get("split"), str) else row.get("split") or []
     if not isinstance(split, list) or not all(isinstance(one, str) for one in split):
         raise ShapeError("split: expected a text or a list of texts")
-    losses = _rest(row, known) + _further(outputs, "outputs") + [(key, True) for key in stated[1:]]
-    losses += [("attachments", False)] if row.get("attachments") or row.get("attachment_urls") else []
     metadata = _mapping(row.get("metadata"), "metadata")
     return _Found(_expecting(turns, response), _name(row.get("id")), metadata, tags=split, losses=losses)
 
 
+_ATTACHED = ("attachments", "attachment_urls")
+
+
 def _item(row: Row) -> _Found:
     """Langfuse's dataset item, in either spelling."""
-    plain = {_SNAKE.get(key, key): value for key, value in row.items()}
-    known = ("id", "input", "expected_output", "metadata", "source_trace_id", "source_observation_id", "status",
-             "dataset_name", "dataset_id", "created_at", "updated_at", "project_id")  # fmt: skip
-    expected = plain.get("expected_output")
-    response = _expected(expected, "expectedOutput")
-    turns = _expecting(_conversation(plain.get("input"), "input"), response)
-    metadata = _mapping(plain.get("metadata"), "metadata")
-    return _Found(
-        turns, _name(plain.get("id")), metadata, losses=_rest(plain, known) + _further(expected, "expectedOutput")
-    )
-
-
-_SNAKE = {"expectedOutput": "expected_output", "sourceTraceId": "source_trace_id", "datasetName": "dataset_name",
-          "sourceObservationId": "source_observation_id", "datasetId": "dataset_id", "createdAt": "created_at",
-          "updatedAt": "updated_at", "projectId": "project_id"}  # fmt: skip
+    response = _expected(adk.get(row, "expected_output"), "expectedOutput")
+    losses = Losses()
+    turns = _expecting(_conversation(row.get("input"), "input", losses), response)
+    status = row.get("status")
+    away = "it is archived" if status == "ARCHIVED" else ""
+    if not away and status not in (None, "ACTIVE"):
+        raise ShapeError(f"status: expected ACTIVE or ARCHIVED, found {shorten(repr(status), 60)}")
+    metadata = _mapping(row.get("metadata"), "metadata")
+    return _Found(turns, _name(row.get("id")), metadata, losses=losses, put_away=away)
 
 
 def _evals_row(row: Row) -> _Found:
     """OpenAI Evals: a row of a data source (``item``), or of the older files (``input`` and ``ideal``)."""
-    item = _mapping(row.get("item"), "item") if "item" in row else dict(row)
-    asked = next((name for name in ("input", "messages", *_QUESTIONS) if item.get(name)), None)
+    item = row.get("item") if "item" in row else row
+    if not isinstance(item, Mapping):
+        raise ShapeError("item: expected a mapping")
+    bare = unmarked(item)
+    asked = next((name for name in ("input", "messages", *_QUESTIONS) if bare.get(name)), None)
     if asked is None:
         raise ShapeError(f"no input: expected one of {', '.join(_QUESTIONS)} or messages")
-    stated = [name for name in dict.fromkeys(("ideal", *_ANSWERS)) if item.get(name) not in _EMPTY and name != asked]
+    stated = [name for name in dict.fromkeys(("ideal", *_ANSWERS)) if bare.get(name) not in _EMPTY and name != asked]
     answered = next(iter(stated), None)
     ideal = item[answered] if answered else None
     losses = [(name, name in _EXPECTED) for name in stated[1:]]
-    losses += _rest(row, ("item", "sample", "id")) if "item" in row else []
     if isinstance(ideal, list):
         losses += [(f"further texts of {answered}", True)] if len(ideal) > 1 else []
         ideal = ideal[0] if ideal else None
     response = _expected(ideal, str(answered))
-    losses += _further(ideal, str(answered))
-    metadata = {name: value for name, value in item.items() if name not in (asked, answered, "id")}
-    turns = _expecting(_conversation(item[asked], asked), response)
-    sample = _mapping(row.get("sample"), "sample")
+    kept = (name for name in item if name not in (asked, answered, "id", "sample") and says_something(bare[name]))
+    metadata = {name: item[name] for name in kept}
+    turns = _expecting(_conversation(item[asked], asked, losses, instructed=True), response)
+    sample = row.get("sample") or {}
+    if not isinstance(sample, Mapping):
+        raise ShapeError("sample: expected a mapping")
     said = sample.get("output_text")
     recorded = Invocation(turns[-1].user, (Part(said),)) if isinstance(said, str) and len(turns) == 1 else None
     unanswered = bool(sample) and not isinstance(said, str)
@@ -244,27 +257,26 @@ def _evals_row(row: Row) -> _Found:
 
 
 def _scenario(row: Row) -> _Found:
-    """AgentCore's predefined scenario."""
-    known = ("scenario_id", "schema_type", "turns", "expected_trajectory", "assertions", "metadata", "description")
+    """AgentCore's predefined scenario, in either spelling: AWS's own library writes both."""
     given = row.get("turns")
     if not isinstance(given, list) or not given or not all(isinstance(one, Mapping) for one in given):
         raise ShapeError("turns: expected a list; a simulated actor cannot be carried over")
     turns = []
     for one in given:
-        expected = one.get("expected_response")
-        response = _expected(expected, "expected_response")
+        response = _expected(adk.get(one, "expected_response"), "expected_response")
         turns += _expecting([Turn(_text(one.get("input"), _QUESTIONS, "input"))], response)
-    losses = _rest(row, known)
-    path = row.get("expected_trajectory")
-    names = path.get("toolNames", path.get("tool_names")) if isinstance(path, Mapping) else path
-    if names and len(turns) == 1:
-        tools = _calls(names, "expected_trajectory", "arguments")
-        turns = [Turn(turns[0].user, tools, turns[0].response)]
-    elif names:
+    losses = Losses()
+    path = adk.get(row, "expected_trajectory")
+    names = adk.get(path, "tool_names") if isinstance(path, Mapping) else path
+    if names and len(turns) > 1:
         losses.append(("expected_trajectory of several turns", True))
-    rubrics = _rubrics(row["assertions"], "assertions") if row.get("assertions") else []
+    elif names is not None:
+        tools = _calls(names, "expected_trajectory", "arguments")
+        turns = [Turn(turn.user, tools, turn.response) for turn in turns]
+    assertions = row.get("assertions")
+    rubrics = _rubrics(assertions, "assertions") if assertions else []
     metadata = _mapping(row.get("metadata"), "metadata")
-    return _Found(turns, _name(row.get("scenario_id")), metadata, rubrics, losses=losses)
+    return _Found(turns, _name(adk.get(row, "scenario_id")), metadata, rubrics, losses=losses)
 
 
 def _name(value: Any) -> str:
@@ -272,7 +284,7 @@ def _name(value: Any) -> str:
 
 
 _KINDS: tuple[tuple[frozenset[str], Callable[[Row], _Found]], ...] = (
-    (frozenset({"scenario_id"}), _scenario),
+    (frozenset({"scenario_id", "scenarioId"}), _scenario),
     (frozenset({"inputs"}), _example),
     (frozenset({"item", "ideal"}), _evals_row),
     (frozenset({"expectedOutput", "datasetName", "sourceTraceId", "dataset_name", "source_trace_id"}), _item),
@@ -289,22 +301,55 @@ def _kind(row: Any) -> Callable[[Row], _Found] | None:
 
 
 _CRITERIA: Mapping[str, Any] = {
-    "tool_trajectory_avg_score": {},
-    "response_match_score": {},
-    "rubric_based_final_response_quality_v1": {},
+    "tool_trajectory_avg_score": 1.0,
+    "response_match_score": 0.8,
+    "rubric_based_final_response_quality_v1": {"threshold": 1.0},
 }
-"""What rows with assertions bring: ADK's defaults, which hold without any, and what reads the assertions."""
+"""What rows with assertions bring: ADK's defaults, which hold without any, and that every assertion holds."""
+
+_WRITTEN, _PEOPLE = "when it was written", "for people"
+_SOURCE, _RECORDED = "where the row comes from", "of the recording"
+IGNORED = Ignored(
+    {
+        **dict.fromkeys(("created_at", "modified_at", "createdAt", "updatedAt", "updated_at"), _WRITTEN),
+        **dict.fromkeys(("comments", "description"), _PEOPLE),
+        **dict.fromkeys(("dataset_id", "source_run_id", "datasetName", "datasetId", "dataset_name"), _SOURCE),
+        **dict.fromkeys(("sourceTraceId", "sourceObservationId", "source_trace_id", "source_observation_id"), _SOURCE),
+        **dict.fromkeys(("project_id", "projectId", "source_file", "schema_type", "schemaType"), _SOURCE),
+        **dict.fromkeys(("token_cost", "input_token_count", "output_token_count", "completion_time"), _RECORDED),
+        **dict.fromkeys(("tools_called.description", "tools_called.reasoning"), _RECORDED),
+        **dict.fromkeys(("sample.model", "sample.usage", "sample.finish_reason", "sample.error"), _RECORDED),
+        "$.tags": "of DeepEval's own reports",
+        "$.custom_column_key_values": "columns that DeepEval's own reports show",
+    }
+)
+
+
+def _checks(path: str) -> bool:
+    """True for a key that nobody knows, but for those of a recorded answer."""
+    return path.partition(".")[0] not in ("sample", "tools_called")
 
 
 # --- a file ---------------------------------------------------------------------------------------
 
 
 def recognises(data: Any) -> bool:
+    if isinstance(data, str):  # a table: its first line names the columns
+        return _kind(dict.fromkeys(data.removeprefix("\ufeff").partition("\n")[0].strip().split(","))) is not None
     return isinstance(data, list) and bool(data) and _kind(data[0]) is not None
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases of a file, and what is lost of them. Raises `ConfigError` for a row that is of no kind."""
+    if isinstance(document.data, str):
+        rows, lines = parse_csv(document.data, document.where)
+        document = replace(document, data=rows, row_lines=lines)
+    return _carry(document)
+
+
+@nothing_unread(IGNORED, checks=_checks)
+def _carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """Raises as `carry`."""
     cases, recorded, losses = [], [], list[Loss]()
     for number, row in enumerate(document.data):
         reader = _kind(row)
@@ -312,11 +357,14 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
             raise document.error("a row of another kind than the first", number)
         try:
             found = reader(row)
-        except ShapeError as error:
+        except (ShapeError, FormatError) as error:
             raise document.error(str(error), number) from None
         case = _case(document, found, number)
+        if found.put_away:
+            losses.append(Loss(case.id, f"the whole item: {found.put_away}", check=False))
+            continue
         cases.append(case)
-        losses += [Loss(case.id, what, check) for what, check in found.losses]
+        losses += [Loss(case.id, what, check, (number,)) for what, check in found.losses]
         origin = f"{document.location(number)}, trial 1"
         if found.recorded is not None:
             recorded.append(RecordedTrial(case.id, 1, (found.recorded,), origin=origin))
@@ -347,4 +395,6 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     carry=carry,
+    suffixes=(".csv",),
+    ignored=IGNORED,
 )

@@ -1,27 +1,31 @@
 """Knows Inspect's logs, ``.eval`` and JSON: a sample's id is a case, each epoch of it a recorded trial.
 
-A log that did not end well is refused: what it lacks was never measured. Inspect's scorers are not run here. Of
-``includes`` the target becomes a text that the answer must contain; any other is said to be left out, and is a lost
-check for `gate import`. A sample that a scorer failed there failed here, too.
+A log that did not end well is refused: what it lacks was never measured. Inspect's scorers are not run here: what they
+found is a score of its own, ``inspect:NAME``. Of ``includes`` the target also becomes a text that an answer must
+contain; every other scorer is a lost check for `gate import`, which writes cases without their trials.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.formats import messages
 from gate.formats.messages import FormatError
-from gate.model import Case, Invocation, RecordedTrial, Turn, Usage, total_usage
+from gate.formats.reading import Ignored, changed
+from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Turn, Usage, total_usage
 from gate.security.limits import shorten
-from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, is_answered, without_losses
+from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, is_answered, nothing_unread, without_losses
 
 _ATTACHMENT = "attachment://"
 _INCLUDES = "includes"
-_FAILING = {"i", "p", "n", "incorrect", "partial", "noanswer", "no", "false", "fail", "failed", "nan", ""}
-"""Scores in words that are not the whole credit: Inspect's letters, and words that scorers give instead."""
+_FAILING = {"i", "n", "incorrect", "noanswer", "no", "false", "fail", "failed", "nan", ""}
+"""Scores in words that give no credit: Inspect's letters, and words that scorers give instead."""
+_PARTIAL = {"p", "partial"}
 MAX_ERROR_CHARS = 1_000
 Sample = Mapping[str, Any]
 
@@ -33,9 +37,46 @@ def recognises(data: Any) -> bool:
 def read(document: Document) -> Contents:
     """The cases and trials of a log. Raises `ConfigError` for one that did not end well, or cannot be read."""
     found, losses = carry(document)
-    return without_losses(document, found, [replace(loss, check=False) for loss in losses])
+    kept = [replace(loss, check=False) for loss in losses if not loss.what.startswith(_SCORER)]
+    return without_losses(document, found, kept)
 
 
+_SCORER = "scorer "
+
+
+_RUN, _MADE = "how the log was made", "of the model's own record of a message"
+IGNORED = Ignored(
+    {
+        **dict.fromkeys(("$.version", "$.eval", "$.plan", "$.stats", "$.reductions", "$.location", "$.etag"), _RUN),
+        **dict.fromkeys(("$.results.*", "$.log_updates", "samples.turn_count"), _RUN),
+        **dict.fromkeys(("samples.uuid", "samples.total_time", "samples.limit", "samples.error_retries"), _RUN),
+        **dict.fromkeys(
+            ("samples.started_at", "samples.completed_at", "samples.role_usage", "samples.timelines"), _RUN
+        ),
+        **dict.fromkeys(("samples.sandbox", "samples.files", "samples.setup"), "how the sample's place was set up"),
+        **dict.fromkeys(
+            ("samples.store", "samples.events", "samples.events_data"), "what happened beside the messages"
+        ),
+        "samples.attachments": "texts are put in where a message names them",
+        "samples.output": "the last of the messages",
+        "samples.scores.*.metadata": "of the scorer",
+        "samples.scores.*.history": "of the scorer",
+        "samples.scores.*.answer": "what the scorer took for the answer",
+        **dict.fromkeys(("messages.id", "messages.source", "messages.model", "messages.metadata"), _MADE),
+        **dict.fromkeys(("messages.internal", "messages.function", "tool_calls.type", "tool_calls.view"), _MADE),
+        **dict.fromkeys(("tool_calls.internal", "content.internal", "content.refusal", "content.citations"), _MADE),
+        **dict.fromkeys(("content.reasoning", "content.summary", "content.signature", "content.redacted"), "a thought"),
+        **dict.fromkeys(("input.id", "input.source", "input.metadata", "error.type"), _MADE),
+        **dict.fromkeys(("model_usage.*.total_tokens", "model_usage.*.reasoning_tokens"), "in the other counts"),
+        "model_usage.*.input_tokens_cache_read": "in the other counts",
+        "model_usage.*.input_tokens_cache_write": "in the other counts",
+        "error.traceback": "the message says what went wrong",
+        "error.traceback_ansi": "the message says what went wrong",
+    }
+)
+
+
+@nothing_unread(IGNORED, checks=False)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases and trials of a log, and the scorers that have no counterpart. Raises as `read`."""
     _check_whole(document)
@@ -55,9 +96,19 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         recorded.append(trial)
         if known is case:
             carried = {_INCLUDES} if case.options else set[str]()
-            losses += [Loss(case.id, f"scorer {name}") for name in _scorers(sample) if name not in carried]
-    criteria: dict[str, Any] | None = {"contains": {}} if any(case.options for case in cases.values()) else None
-    return Contents(tuple(cases.values()), tuple(recorded), criteria), losses
+            losses += [Loss(case.id, f"{_SCORER}{name}") for name in _scorers(sample) if name not in carried]
+    return Contents(tuple(cases.values()), tuple(recorded), _criteria(document, cases.values()) or None), losses
+
+
+def _criteria(document: Document, cases: Iterable[Case]) -> dict[str, Any]:
+    """What the log is held to: a scorer of verdicts decides, any other only reports."""
+    found: dict[str, Any] = {"contains": {}} if any(case.options for case in cases) else {}
+    given = [one for sample in _samples(document) for one in _given(sample)]
+    reporting = {one.scorer for one in given if not one.decides}
+    for scorer in dict.fromkeys(one.scorer for one in given):
+        criterion = {"metric": "recorded_score", "scorer": scorer}
+        found[f"inspect:{scorer}"] = {**criterion, "blocking": False} if scorer in reporting else criterion
+    return found
 
 
 def _check_whole(document: Document) -> None:
@@ -127,38 +178,53 @@ def _trial(document: Document, sample: Sample, case: Case, number: int) -> Recor
     except FormatError as problem:
         raise document.error(str(problem), "samples", number) from None
     invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
-    if failed := _failed_score(sample, case, invocation.text):
-        return RecordedTrial(case.id, epoch, (), shorten(failed, MAX_ERROR_CHARS), origin)
     if not is_answered([invocation]):
         return RecordedTrial(case.id, epoch, (), NO_ANSWER, origin)
-    return RecordedTrial(case.id, epoch, (invocation,), origin=origin)
+    return RecordedTrial(
+        case.id, epoch, (replace(invocation, foreign=tuple(map(_score, _given(sample)))),), origin=origin
+    )
 
 
-def _failed_score(sample: Sample, case: Case, answer: str) -> str:
-    """Which of Inspect's scorers failed a sample, where nothing here would; empty if none did."""
-    scores = sample.get("scores")
-    contained = case.options.get("contains", {}).get("values", [])
-    for name, score in scores.items() if isinstance(scores, Mapping) else ():
+class _Given(Struct, frozen=True):
+    """A value that one of Inspect's scorers gave a sample."""
+
+    scorer: str
+    value: Any
+    why: str = ""
+    decides: bool = True
+    """False for a part of a score, and for a share: neither is a verdict."""
+
+
+def _given(sample: Sample) -> Iterator[_Given]:
+    """The values of a sample's scores, those of a score with parts each by its own name."""
+    held = sample.get("scores")
+    for name, score in held.items() if isinstance(held, Mapping) else ():
         value = score.get("value") if isinstance(score, Mapping) else score
-        fails_here = name == _INCLUDES and any(text.lower() not in answer.lower() for text in contained)
-        if fails_here or not _failing(value):
-            continue
-        why = score.get("explanation") if isinstance(score, Mapping) else None
-        said = f"Inspect's scorer {shorten(str(name), 100)} failed: {shorten(repr(value), 100)}"
-        return f"{said}, {why}" if isinstance(why, str) and why else said
-    return ""
+        told = score.get("explanation") if isinstance(score, Mapping) else None
+        why = told if isinstance(told, str) else ""
+        if isinstance(value, Mapping | list):
+            parts = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
+            yield from (_Given(f"{name}.{key}", one, why, decides=False) for key, one in parts)
+        else:
+            yield _Given(str(name), value, why, decides=not (isinstance(value, float) and 0 < value < 1))
 
 
-def _failing(value: Any) -> bool:
-    """Whether a score, or a part of one, gives no credit, or is not there; a share between 0 and 1 is no verdict."""
-    if isinstance(value, Mapping | list):
-        return not value or any(map(_failing, value.values() if isinstance(value, Mapping) else value))
+def _score(given: _Given) -> ForeignScore:
+    told = f"{given.scorer}: {shorten(repr(given.value), 100)}" + (f", {given.why}" if given.why else "")
+    return ForeignScore(given.scorer, _credit(given.value), shorten(told, MAX_ERROR_CHARS))
+
+
+def _credit(value: Any) -> float:
+    """A score from 0 to 1 of letters, words or numbers; more than 1 counts as 1."""
     if isinstance(value, str):
         try:
-            return _failing(float(value))
+            value = float(value)
         except ValueError:
-            return value.strip().lower() in _FAILING
-    return value is None or not value > 0
+            word = value.strip().lower()
+            return 0.5 if word in _PARTIAL else 0.0 if word in _FAILING else 1.0
+    if not isinstance(value, bool | int | float) or math.isnan(value):
+        return 0.0
+    return min(1.0, max(0.0, float(value)))
 
 
 def _usage(sample: Sample) -> Usage | None:
@@ -182,14 +248,14 @@ def _plain(spoken: Any, sample: Sample) -> Any:
     return [_message(one, texts) if isinstance(one, Mapping) else one for one in spoken]
 
 
-def _message(message: Mapping[str, Any], texts: Mapping[str, Any]) -> dict[str, Any]:
-    found = {**message, "content": _attached(message.get("content"), texts)}
+def _message(message: Mapping[str, Any], texts: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: dict[str, Any] = {"content": _attached(message.get("content"), texts)}
     calls = message.get("tool_calls")
     if isinstance(calls, list):
         found["tool_calls"] = [_call(one) for one in calls]
     if isinstance(error := message.get("error"), Mapping):
         found |= {"status": "error", "content": str(error.get("message") or found["content"])}
-    return found
+    return changed(message, **found)
 
 
 def _call(call: Any) -> Any:
@@ -203,7 +269,7 @@ def _attached(content: Any, texts: Mapping[str, Any]) -> Any:
         return texts.get(content.removeprefix(_ATTACHMENT), content)
     if isinstance(content, list):
         return [
-            {**part, "text": _attached(part["text"], texts)} if isinstance(part, Mapping) and "text" in part else part
+            changed(part, text=_attached(part["text"], texts)) if isinstance(part, Mapping) and "text" in part else part
             for part in content
         ]
     return content
@@ -214,4 +280,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     carry=carry,
+    ignored=IGNORED,
 )

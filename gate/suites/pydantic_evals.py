@@ -11,12 +11,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from gate.formats.reading import Ignored, carried
 from gate.model import Case, Part, Rubric, Turn
-from gate.suites.base import Contents, Document, Format, Loss, without_losses
+from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
 from gate.suites.exports import ShapeError, question_of, response_of
 
-_FILE = ("$schema", "name", "cases", "evaluators", "report_evaluators")
-_CASE = ("name", "inputs", "metadata", "expected_output", "evaluators")
+IGNORED = Ignored({"$schema": "for editors", "$.name": "of a data set; the suite's name is that of its files"})
 RUBRICS, LATENCY, CONTAINS, REGEX = (
     "rubric_based_final_response_quality_v1",
     "latency",
@@ -48,10 +48,10 @@ def read(document: Document) -> Contents:
     return without_losses(document, *carry(document))
 
 
+@nothing_unread(IGNORED)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases of a dataset, and what is lost of it. Raises `ConfigError` for a case that cannot be read."""
     data, cases, criteria, losses = document.data, list[Case](), dict[str, Any](), list[Loss]()
-    losses += [Loss("", key) for key in data if key not in _FILE]
     losses += [Loss("", f"report evaluator {name}") for name, _ in _evaluators(document, data, "report_evaluators")]
     shared = list(_evaluators(document, data, "evaluators"))
     for number, row in enumerate(data["cases"]):
@@ -63,7 +63,6 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         case = _case(document, row, number, checks)
         cases.append(case)
         losses += [Loss(case.id, f"evaluator {what}") for what in checks.lost]
-        losses += [Loss(case.id, key) for key in row if key not in _CASE]
     return Contents(tuple(cases), criteria=criteria or None), losses
 
 
@@ -117,6 +116,7 @@ _FIRST = {"LLMJudge": "rubric", "MaxDuration": "seconds"}
 def _apply(checks: _Checks, name: str, given: Mapping[str, Any]) -> None:
     apply = _KNOWN.get(name)
     if apply is None or not apply(checks, given):
+        carried(given)  # it is listed whole
         checks.lost.append(name)
 
 
@@ -169,4 +169,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     carry=carry,
+    ignored=IGNORED,
 )

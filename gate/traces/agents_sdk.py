@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gate.traces.dialects import handoff_name
 from gate.traces.span import Span
 from gate.traces.values import hex_id, mapping, nanoseconds
 
 _OPERATIONS = {
     "agent": "invoke_agent",
     "function": "execute_tool",
+    "handoff": "execute_tool",
     "generation": "chat",
     "response": "chat",
     "task": "invoke_workflow",
@@ -64,6 +66,9 @@ def _attributes(data: Mapping[str, Any]) -> Mapping[str, Any]:
     }
     if operation == "invoke_agent":
         found["gen_ai.agent.name"] = data.get("name")
+    elif kind == "handoff":
+        receiver = data.get("to_agent")
+        found["gen_ai.tool.name"] = handoff_name(receiver) if isinstance(receiver, str) and receiver else None
     elif operation == "execute_tool":
         found["gen_ai.tool.name"] = data.get("name")
         found["gen_ai.tool.call.arguments"] = data.get("input")

@@ -260,9 +260,10 @@ def _folded(texts: Sequence[str]) -> str:
 
 
 def _usage(draft: Draft) -> Usage | None:
-    """What the model calls consumed; None unless each of them tells."""
+    """What the model calls consumed; None unless each that came to anything tells."""
     found = [usage for step in draft.metered if (usage := step.usage) is not None]
-    if not found or len(found) < len(draft.models):
+    silent = [call for call in draft.models if call.came_to_nothing and not any(step.usage for step in call.steps)]
+    if not found or len(found) < len(draft.models) - len(silent):
         return None
     if any(usage.cost_usd is None for usage in found):
         found = [replace(usage, cost_usd=None) for usage in found]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -151,6 +152,8 @@ def kind_of(span: Span) -> Kind:
     attributes = span.attributes
     if attributes.get("gen_ai.tool.name") == _MERGED or span.name == _MERGED_SPAN:
         return Kind.OTHER
+    if _HANDOFF in attributes:
+        return Kind.TOOL
     named = attributes.get("gen_ai.operation.name")
     if isinstance(named, str) and named:
         return _OPERATIONS.get(named, Kind.OTHER)
@@ -188,8 +191,27 @@ def _tool_name(span: Span) -> str:
     named = text_in(span.attributes, *_TOOL_NAME)
     if named:
         return named
+    if receiver := _receiver(span):
+        return handoff_name(receiver)
     words = span.name.split(" ", 1)
     return cut(words[1] if len(words) > 1 and words[0] in ("execute_tool", "tools/call") else span.name, MAX_ID_CHARS)
+
+
+def handoff_name(receiver: str) -> str:
+    """The tool by which a conversation is handed to an agent, as the OpenAI Agents SDK names it in every dialect."""
+    return cut(f"transfer_to_{_NO_WORD.sub('_', receiver)}".lower(), MAX_ID_CHARS)
+
+
+_NO_WORD = re.compile(r"[^a-zA-Z0-9]")
+_HANDOFF = "gen_ai.handoff.to_agent"
+_HANDOFF_NAME = "handoff to "
+
+
+def _receiver(span: Span) -> str:
+    """The agent that a span hands a conversation to; empty if it does not."""
+    if named := text_in(span.attributes, _HANDOFF):
+        return named
+    return span.name.removeprefix(_HANDOFF_NAME) if span.name.startswith(_HANDOFF_NAME) else ""
 
 
 def _tool_id(span: Span) -> str:
@@ -232,10 +254,13 @@ def _recorded(key: str, value: Any) -> Any:
     found = said.content(value)
     if key.startswith(_ADK) and found in ({}, "{}"):
         return UNSET  # what ADK writes for content that it was told not to record
-    if key in _WHOLE_INPUTS:
+    if key in _WHOLE_INPUTS or (isinstance(found, dict) and "input_str" in found and key in _ARGUMENTS):
         return _of_whole_input(found)
-    if key == "output.value" and (message := _tool_message(found)):
-        return said.content(message["content"])
+    if key in _RESULT:
+        if isinstance(found, dict) and found.keys() == {"output", "kwargs"}:
+            found = said.content(found["output"])
+        if message := _tool_message(found):
+            return said.content(message["content"])
     return found
 
 

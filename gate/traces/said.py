@@ -61,6 +61,7 @@ def message(raw: Any, role: str = "user") -> Message:
     data = raw.get("kwargs")
     if isinstance(data, dict) and "content" in data:  # LangChain's serialized form
         raw = {"role": data.get("type", role), **data}
+    raw = _present(raw)
     named = raw.get("role", raw.get("type"))
     found = named if isinstance(named, str) and named else role
     found = _ROLES.get(found, found)
@@ -85,11 +86,16 @@ def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[st
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, str):
             texts += [] if is_placeholder(part) else [part]
-        elif isinstance(part, dict):
-            _read_part(part, texts, called, returned)
+        elif isinstance(part, dict) and (role != "user" or part.get("type") in _OF_USERS):
+            _read_part(_present(part), texts, called, returned)
     if role == "tool" and texts and not returned:
         return [], called, [_returned(message, "\n".join(texts))]
     return texts, called, returned
+
+
+def _present(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is there: some dialects write every key that there could be, with null."""
+    return {key: value for key, value in raw.items() if value is not None}
 
 
 def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], returned: list[Returned]) -> None:
@@ -118,6 +124,8 @@ _CALLS = frozenset({"tool_call", "tool-call", "tool_use", "function_call"})
 _CALL_KEYS = dict.fromkeys(("toolUse", "function_call", "functionCall")).keys()
 _RESULTS = frozenset({"tool_call_response", "tool-result", "tool_result", "function_call_output"})
 _RESULT_KEYS = dict.fromkeys(("toolResult", "function_response", "functionResponse")).keys()
+_OF_USERS = frozenset({None, "text", "input_text", *_CALLS, *_RESULTS})
+"""The types of parts that can hold what a user says, or what tools gave back; a summary of what was said is neither."""
 _IDS = ("id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "call_id")
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from gate.traces.dialects import AGENTIC, Kind, Operation
+from gate.traces.dialects import AGENTIC, Kind, Operation, kind_of
 from gate.traces.said import Message
 from gate.traces.span import LogRecord, Piece, Span
 
@@ -72,7 +72,12 @@ class ModelCall:
     @property
     def tells_calls(self) -> bool:
         """Whether a call that the model asked for would be seen here."""
-        return bool(self.outputs()) or any(step.ends_without_calls for step in self.steps)
+        return bool(self.outputs()) or self.came_to_nothing or any(step.ends_without_calls for step in self.steps)
+
+    @property
+    def came_to_nothing(self) -> bool:
+        """Whether it failed without any output: then it asked for no call, and nothing was used that anybody counts."""
+        return bool(self.error) and not self.outputs()
 
 
 class Draft(Struct):
@@ -129,7 +134,8 @@ class Trace:
 
     def drafts(self) -> list[Draft]:
         """The turns of the trace."""
-        steps = {span.span_id: Operation(span, self._logs_of(span)) for span in self.spans()}
+        home = self._home()
+        steps = {span.span_id: Operation(span, self._logs_of(span, home)) for span in self.spans()}
         drafts: dict[str, Draft] = {}
         calls = _Calls()
         for place in _walk(steps):
@@ -145,14 +151,23 @@ class Trace:
             draft.tools.sort(key=lambda chain: chain[0].span.order)
         return found
 
-    def _logs_of(self, span: Span) -> Sequence[LogRecord]:
-        """Its log records; one that names no span belongs to a trace's only span."""
+    def _logs_of(self, span: Span, home: str) -> Sequence[LogRecord]:
+        """Its log records; those that name no span are of the one at home."""
         if not self._logs:
             return ()
         found = self._logs.get(span.span_id)
-        if found is None and len(self._spans) == 1:
+        if found is None and span.span_id == home:
             found = self._logs.get("")
         return () if found is None else tuple(found.values())
+
+    def _home(self) -> str:
+        """The only call of a model, or the only span: log records that name none can be of no other. Else empty."""
+        if "" not in self._logs:
+            return ""
+        spans = self.spans()
+        models = [span.span_id for span in spans if kind_of(span) is Kind.MODEL]
+        found = models or [span.span_id for span in spans]
+        return found[0] if len(found) == 1 else ""
 
 
 LogRecordKey = tuple[int, str, str]

@@ -5,9 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gate.suites.base import Contents, Document, Format, Loss, without_losses
+from msgspec.structs import replace
+
+from gate.formats.reading import Ignored
+from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
 
 _MARKS = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
+
+
+_RUN, _AGENT = (
+    "of how promptfoo runs and keeps an evaluation",
+    "how to reach the agent, which `agent` in gate.yaml says",
+)
+_ROW = "of a result: its test, its answer and promptfoo's verdict are read"
+IGNORED = Ignored(
+    {
+        **dict.fromkeys(("outputPath", "sharing", "writeLatestResults", "$schema", "tags", "env.*"), _RUN),
+        **dict.fromkeys(("evaluateOptions.*", "commandLineOptions.*", "tracing.*", "derivedMetrics.*"), _RUN),
+        **dict.fromkeys(("providers.*", "targets.*"), _AGENT),
+        "description": "for people",
+        "metadata": "of an evaluation or a result; a test's own is carried over",
+        "assertionTemplates": "read where an assertion names one",
+        "options.*": "listed with the test, unless it changes nothing here",
+        **dict.fromkeys(("evalId", "config", "shareableUrl", "prompts"), _RUN),
+        **dict.fromkeys(("results.timestamp", "results.stats", "results.prompts", "results.table"), _RUN),
+        **dict.fromkeys(("results.id", "results.promptId"), _ROW),
+        **dict.fromkeys(("results.score", "results.namedScores", "results.cost", "results.tokenUsage"), _ROW),
+        **dict.fromkeys(("results.error", "results.failureReason", "results.evalId", "results.description"), _ROW),
+        **dict.fromkeys(("prompt.config", "prompt.id", "prompt.provider", "prompt.metrics", "provider.*"), _ROW),
+        **dict.fromkeys(("response.raw", "response.metadata", "response.finishReason", "response.logProbs"), _ROW),
+        **dict.fromkeys(("response.latencyMs", "response.prompt", "response.guardrails", "response.error"), _ROW),
+        **dict.fromkeys(("response.tokenUsage.total", "response.tokenUsage.cached"), "in the other counts"),
+        **dict.fromkeys(("response.tokenUsage.numRequests", "response.tokenUsage.completionDetails"), _ROW),
+        "traces": "read for the calls of the row that each is of",
+        "gradingResult": "read where promptfoo failed an answer",
+        "testCase.vars": "a result has its variables once more, filled in",
+    }
+)
 
 
 def recognises(data: Any) -> bool:
@@ -24,6 +58,7 @@ def _is_configuration(data: Any) -> bool:
     return isinstance(data, Mapping) and sum(key in data for key in _MARKS) >= 2 and "cases" not in data
 
 
+@nothing_unread(IGNORED)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases and trials of a file, and what is lost of it. Raises `ConfigError` for what cannot be read."""
     from gate.suites.promptfoo import configuration, results  # weight: only where a file is promptfoo's
@@ -34,12 +69,11 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 def read(document: Document) -> Contents:
     """The cases and trials of a file. Raises `ConfigError` for what cannot be read, or is checked there and not here.
 
-    A recorded trial that failed an assertion which cannot be repeated here failed here, too: in results such an
-    assertion is named in a note.
+    In results no assertion is lost: promptfoo's verdict on each answer is a score. A key that is not read is noted.
     """
     found, losses = carry(document)
     if _are_results(document.data):
-        losses = [Loss(loss.case, loss.what, check=False) for loss in losses]
+        losses = [replace(loss, check=False) for loss in losses if loss.keys or not loss.check]
     return without_losses(document, found, losses)
 
 
@@ -48,4 +82,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     carry=carry,
+    ignored=IGNORED,
 )

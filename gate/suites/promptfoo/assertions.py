@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from gate.formats.reading import carried as kept_whole
 from gate.model import Part, Rubric, ToolCall
 from gate.security.limits import shorten
 from gate.suites.promptfoo import patterns
@@ -76,7 +77,7 @@ class Checks(Struct):
         if assertion["type"] == "assert-set":
             self._add_set(assertion)
         elif assertion.get("weight") == 0:
-            self.losses.append((f"{_named(assertion)}, which has weight 0 and only reports", False))
+            self.losses.append((f"{_named(kept_whole(assertion))}, which has weight 0 and only reports", False))
         else:
             self._add_one(assertion)
 
@@ -106,7 +107,7 @@ class Checks(Struct):
             carried, reason = False, f": {error}"
         if not carried:
             self.losses.append((f"{_named(assertion)}{reason}", True))
-            self.lost.append(assertion)
+            self.lost.append(kept_whole(assertion))
             return
         told = [key for key in ("weight", "metric") if assertion.get(key) is not None]
         self.losses += [(f"{key} of {kind}", False) for key in told]

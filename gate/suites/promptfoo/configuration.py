@@ -21,11 +21,8 @@ from gate.suites.promptfoo.templates import TemplateError, rendered
 MAX_CASES = 100_000
 MAX_DEPTH = 10
 """Of sets of assertions in sets of assertions whose templates are put in."""
-_SAID = {"providers", "targets", "evaluateOptions", "commandLineOptions", "derivedMetrics", "description", "env",
-         "tags", "outputPath", "sharing", "metadata", "tracing", "writeLatestResults"}  # fmt: skip
-"""Keys that check nothing; those of how to run it are said to be left out."""
-_SILENT = {"description", "tags", "outputPath", "sharing", "metadata", "writeLatestResults", "$schema"}
-_READ = {"prompts", "tests", "defaultTest", "scenarios", "assertionTemplates"}
+_SAID = {"providers", "targets", "evaluateOptions", "commandLineOptions", "derivedMetrics", "env", "tracing"}
+"""Keys that check nothing; they are said to be left out."""
 _SEPARATOR = "\n---\n"
 
 
@@ -53,9 +50,8 @@ class _Configuration:
         self._made = list[Made]()
 
     def carry(self) -> tuple[Contents, list[Loss]]:
-        for key in self._data:
-            if key not in _READ and key not in _SILENT:
-                self._losses.append(Loss("", key, check=key not in _SAID))
+        told = [key for key in self._data if key in _SAID and self._data[key]]
+        self._losses += [Loss("", key, check=False) for key in told]
         default = self._default()
         prompts = self._prompts()
         for keys, raw in self._tests():
@@ -99,12 +95,16 @@ class _Configuration:
         if not named:
             yield _Template(given, label or given)
             return
-        text = self._folder.text(given)
-        if given.endswith((".yaml", ".yml")):
-            text = json.dumps(self._folder.value(given), ensure_ascii=False)
-        parts = text.strip().split(_SEPARATOR) if given.endswith(".txt") else [text.strip()]
+        for name in self._folder.matching(given):
+            yield from self._prompts_of(name, label)
+
+    def _prompts_of(self, name: str, label: str) -> Iterator[_Template]:
+        text = self._folder.text(name)
+        if name.endswith((".yaml", ".yml")):
+            text = json.dumps(self._folder.value(name), ensure_ascii=False)
+        parts = text.strip().split(_SEPARATOR) if name.endswith(".txt") else [text.strip()]
         for part in parts:
-            yield _Template(part.strip(), label or f"{given.removeprefix(SCHEME)}: {part.strip()}")
+            yield _Template(part.strip(), label or f"{name.removeprefix(SCHEME)}: {part.strip()}")
 
     # --- tests ---
 
@@ -138,11 +138,16 @@ class _Configuration:
                 raise NotPromptfooError("tests: expected mappings or names of files")
 
     def _from_file(self, reference: str) -> list[dict[str, Any]]:
+        """The tests of a file, or of all that a pattern names."""
         try:
-            held = self._folder.value(reference)
+            return [test for name in self._folder.matching(reference) for test in self._tests_of(name)]
         except NotReadError as error:
             self._losses.append(Loss("", f"tests {_short(reference)}: {error}"))
             return []
+
+    def _tests_of(self, reference: str) -> list[dict[str, Any]]:
+        """Raises `NotReadError`."""
+        held = self._folder.value(reference)
         held = [held] if isinstance(held, Mapping) else held
         if not isinstance(held, list) or not all(isinstance(one, Mapping) for one in held):
             raise NotPromptfooError(f"{reference}: expected a list of tests")
@@ -220,6 +225,7 @@ class _Configuration:
             if mapping(raw.get("options"), "options").get("disableDefaultAsserts") is True:
                 inherited = {key: value for key, value in default.items() if key != "assert"}
             test = self._over(inherited, raw)
+            _refuse_indented(test["vars"])
             wanted = self._wanted(test, prompts)
             if not wanted:
                 raise TemplateError("none of its prompts could be read")
@@ -265,6 +271,17 @@ class _Configuration:
             found = self._folder.value(value)
             return found.strip() if isinstance(found, str) else found
         return value
+
+
+def _refuse_indented(variables: Mapping[str, Any]) -> None:
+    """Refuse assertions that stand among the variables: such a test would check nothing.
+
+    Raises:
+        NotPromptfooError: there are such.
+    """
+    held = variables.get("assert")
+    if isinstance(held, list) and any(isinstance(one, Mapping) and "type" in one for one in held):
+        raise NotPromptfooError("`assert` stands under `vars`, where it checks nothing: indent it as deep as `vars`")
 
 
 def _is_json(template: str) -> bool:

@@ -1,16 +1,12 @@
-"""What a promptfoo configuration refers to: files below its folder, bounded in size and number. Runs none of them."""
+"""What a promptfoo configuration refers to: files of its repository, bounded in size and number. Runs none of them."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gate.errors import ConfigError
-from gate.formats.documents import parse_document, read_json_lines, read_text
+from gate.formats.documents import parse_csv, parse_document, read_json_lines, read_text
 from gate.suites.base import Document
 
 SCHEME = "file://"
@@ -38,8 +34,8 @@ class Folder:
         """What a file holds: the value of JSON and YAML, the rows of CSV and JSON Lines, any other's text.
 
         Raises:
-            NotReadError: a program, a pattern, a spreadsheet or an address.
-            ConfigError: no such file, one outside the folder, too large, or not of its format.
+            NotReadError: a program, a spreadsheet or an address.
+            ConfigError: no such file, one outside the repository, too large, or not of its format.
         """
         path = self._path(reference)
         where = self._where(path)
@@ -49,8 +45,25 @@ class Folder:
             self._text(path)
             return [row for _, row in read_json_lines(path, where=where)]
         if path.suffix == ".csv":
-            return _rows(self._text(path), where)
+            return parse_csv(self._text(path), where)[0]
         return self._text(path)
+
+    def matching(self, reference: str) -> list[str]:
+        """The references that a pattern of names stands for, sorted; a plain one stands for itself.
+
+        Raises:
+            NotReadError: no file has such a name.
+        """
+        name, folder = reference.removeprefix(SCHEME), self._document.folder
+        if "://" in name or folder is None or not any(sign in name for sign in "*?["):
+            return [reference]
+        try:
+            found = sorted(path for path in folder.glob(name) if path.is_file())
+        except (ValueError, NotImplementedError):
+            found = []
+        if not found:
+            raise NotReadError(f"no file matches {name}")
+        return [path.relative_to(folder).as_posix() for path in found]
 
     def text(self, reference: str) -> str:
         """A file as it stands. Raises as `value`."""
@@ -62,16 +75,14 @@ class Folder:
             raise NotReadError(f"{name.split('://')[0]} addresses are not fetched")
         if Path(_FUNCTION.sub(r"\1", name)).suffix in CODE:
             raise NotReadError(f"{name} is a program, which is never run")
-        if any(sign in name for sign in "*?[{"):
-            raise NotReadError(f"{name} is a pattern of names; list the files")
         if name.endswith((".xlsx", ".xls")):
             raise NotReadError(f"{name} is a spreadsheet; save it as CSV")
         folder = self._document.folder
         if folder is None:
             raise self._document.error(f"{reference}: a reference has no folder to start from")
         path = folder / name
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise self._document.error(f"{name} lies outside the folder of the configuration")
+        if not path.resolve().is_relative_to(_repository(folder.resolve())):
+            raise self._document.error(f"{name} lies outside the repository of the configuration")
         return path
 
     def _text(self, path: Path) -> str:
@@ -87,14 +98,6 @@ class Folder:
         return f"{Path(self._document.where).parent / path.name}"
 
 
-def _rows(text: str, where: str) -> list[Mapping[str, str]]:
-    """The rows of a CSV file by its header. Raises `ConfigError` for a row that is longer than the header."""
-    reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True, restval="")
-    try:
-        rows = list(reader)
-    except csv.Error as error:
-        raise ConfigError(f"not CSV: {error}", where=f"{where}:{reader.line_num}") from None
-    for number, row in enumerate(rows, 2):
-        if None in row:
-            raise ConfigError("a row has more fields than the header", where=f"{where}, row {number}")
-    return [{name.strip(): value for name, value in row.items()} for row in rows]
+def _repository(folder: Path) -> Path:
+    """The repository that a folder lies in; the folder itself if it lies in none."""
+    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)

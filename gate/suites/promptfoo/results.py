@@ -15,13 +15,16 @@ from msgspec import Struct
 
 from gate.formats import messages
 from gate.formats.messages import FormatError
-from gate.model import Invocation, Part, RecordedTrial, ToolCall, Usage
+from gate.formats.reading import carried
+from gate.model import ForeignScore, Invocation, Part, RecordedTrial, ToolCall, Usage
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
 from gate.suites.promptfoo.assertions import NotPromptfooError
 from gate.suites.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
 
 VERSION = 3
+SCORER = "promptfoo"
+"""The name of promptfoo's verdict on an answer, as a scorer and as a criterion."""
 ERROR = 2
 """``failureReason`` of a test that ended in an error, not in an answer."""
 MAX_ERROR_CHARS = 1_000
@@ -48,18 +51,19 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     groups = defaultdict[str, list[_Read]](list)
     for one, known in zip(rows, made, strict=True):
         groups[key_of(known.case)].append(_Read(one.row, known, one.origin))
-    recorded = list[RecordedTrial]()
+    recorded, traces = list[RecordedTrial](), _traces(document.data.get("traces"))
     for group in groups.values():
         kept = list(_fresh(group))
         if len(kept) < len(group):
             what = f"repeats with the same answer from the cache ({len(group) - len(kept)} of {len(group)})"
             losses.append(Loss(group[0].made.case.id, what, check=False))
-        recorded += [_trial(document, one, number) for number, one in enumerate(kept, 1)]
+        recorded += [_trial(document, one, number, traces) for number, one in enumerate(kept, 1)]
     if any(_cached(one.row) for one in rows):
         what = "when answers from promptfoo's cache were measured (`--no-cache` measures anew)"
         losses.append(Loss("", what, check=False))
     cases = tuple(group[0].made.case for group in groups.values())
-    return Contents(cases, tuple(recorded), criteria_of(made)), [*losses, *losses_of(made)]
+    criteria = {**(criteria_of(made) or {}), SCORER: {"metric": "recorded_score", "scorer": SCORER, "threshold": 1.0}}
+    return Contents(cases, tuple(recorded), criteria), [*losses, *losses_of(made)]
 
 
 def _rows(document: Document, listed: list[Any]) -> Iterator[_Read]:
@@ -115,14 +119,42 @@ def _cached(row: Row) -> bool:
     return _response(row).get("cached") is True
 
 
-def _trial(document: Document, one: _Read, number: int) -> RecordedTrial:
+Place = tuple[Any, Any]
+"""Which test a row is of, and which prompt."""
+
+
+def _traces(listed: Any) -> dict[Place, Row]:
+    """The traces that promptfoo received, by the row that they are of; a place that several have is nobody's."""
+    found: dict[Place, Row | None] = {}
+    for trace in listed if isinstance(listed, list) else []:
+        told = trace.get("metadata") if isinstance(trace, Mapping) else None
+        place = (told.get("testIdx"), told.get("promptIdx")) if isinstance(told, Mapping) else (None, None)
+        found[place] = None if place in found or place[0] is None else trace
+    return {place: trace for place, trace in found.items() if trace is not None}
+
+
+def _traced(trace: Row | None) -> tuple[tuple[ToolCall, ...], bool]:
+    """The calls that a trace tells of, and whether it would have told of any."""
+    if trace is None:
+        return (), False
+    from gate.traces import conversation_of  # weight: only where there are traces
+    from gate.traces.promptfoo import spans
+
+    turns = conversation_of(spans(carried(trace))).turns
+    calls = tuple(call for turn in turns for call in turn.invocation.tool_calls)
+    return calls, bool(turns) and all(turn.captured.calls for turn in turns)
+
+
+def _trial(document: Document, one: _Read, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:
     row, case = one.row, one.made.case
     origin = f"{one.origin}, trial {number}"
-    if error := _failure(one):
-        return RecordedTrial(case.id, number, (), shorten(error, MAX_ERROR_CHARS), origin)
     response = _response(row)
+    if row.get("failureReason") == ERROR or response.get("output") is None:
+        error = str(row.get("error") or "no answer").split("\n    at ")[0]
+        return RecordedTrial(case.id, number, (), shorten(error, MAX_ERROR_CHARS), origin)
     try:
         said, calls = _output(response.get("output"))
+        traced, tells = _traced(traces.get((row.get("testIdx"), row.get("promptIdx"))))
         usage = _usage(response)
         duration = None if _cached(row) else messages.number(row.get("latencyMs"), "latencyMs")
     except FormatError as problem:
@@ -130,35 +162,25 @@ def _trial(document: Document, one: _Read, number: int) -> RecordedTrial:
     invocation = Invocation(
         case.turns[0].user,
         (Part(said),) if said else (),
-        calls,
+        calls or traced,
+        reports_calls=tells,
         usage=usage,
         duration=None if duration is None else duration / 1_000,
+        foreign=(_verdict(row),),
     )
     return RecordedTrial(case.id, number, (invocation,), origin=origin)
 
 
-def _failure(one: _Read) -> str:
-    """Why a trial failed whatever is checked here: an error, or an assertion that cannot be repeated here."""
-    row = one.row
-    if row.get("failureReason") == ERROR or _response(row).get("output") is None:
-        return str(row.get("error") or "no answer").split("\n    at ")[0]
+def _verdict(row: Row) -> ForeignScore:
+    """Whether promptfoo passed the answer, and if not, which assertions failed it."""
     if row.get("success") is True:
-        return ""
-    failed = list(_components(row.get("gradingResult")))
-    lost, asked = {str(assertion["type"]) for assertion in one.made.lost}, set(_kinds(row["testCase"].get("assert")))
-    kinds = [held["assertion"].get("type") for held in failed]
-    unseen = [held for held, kind in zip(failed, kinds, strict=True) if kind in lost or kind not in asked]
-    if unseen:
-        kind, reason = unseen[0]["assertion"].get("type"), unseen[0].get("reason") or "no reason given"
-        return f"promptfoo's assertion {kind} failed: {reason}"
-    return "" if failed else str(row.get("error") or "promptfoo counts it as failed, without an assertion that did")
-
-
-def _kinds(listed: Any) -> Iterator[str]:
-    """The types of a test's assertions, also of those in sets."""
-    for held in listed if isinstance(listed, list) else ():
-        yield str(held.get("type"))
-        yield from _kinds(held.get("assert"))
+        return ForeignScore(SCORER, 1.0)
+    failed = [
+        f"assertion {held['assertion'].get('type')}: {held.get('reason') or 'no reason given'}"
+        for held in _components(row.get("gradingResult"))
+    ]
+    told = "; ".join(failed) or str(row.get("error") or "it counts as failed, without an assertion that did")
+    return ForeignScore(SCORER, 0.0, shorten(f"{SCORER}: {told}", MAX_ERROR_CHARS))
 
 
 def _components(grading: Any) -> Iterator[Mapping[str, Any]]:

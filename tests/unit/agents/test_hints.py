@@ -23,7 +23,6 @@ MISSING = b'{"detail":[{"type":"missing","loc":["body","%s"],"msg":"Field requir
         ),
         ({"result": 1, "jsonrpc": "2.0"}, "A2A"),
         ({"error": {"code": -32601}, "jsonrpc": "2.0"}, "use a2a: or mcp:"),
-        ([{"author": "a", "content": {}}], "use adk:"),
         ({"candidates": []}, "this looks like Gemini"),
         ({"role": "assistant", "content": [], "stop_reason": "end_turn"}, "content[type=text][0].text"),
         ({"thread_id": "t", "created_at": "today", "status": "idle"}, "use langgraph:"),

@@ -127,3 +127,29 @@ def test_anything_is_an_invocation_or_a_format_error(value: Any) -> None:
 )
 def test_which_answers_show_that_calls_are_reported(answer: Any, told: bool) -> None:
     assert to_invocation(answer, user="hi").shows_calls is told
+
+
+# --- answers in a wrapping ------------------------------------------------------------------------
+
+
+def test_an_answer_object_in_a_text_is_read_as_one() -> None:
+    """Or a forbidden call in it would be words."""
+    found = to_invocation('{"output": "hi", "tool_calls": [{"name": "delete", "arguments": {}}]}', user="u")
+    assert (found.text, [call.name for call in found.tool_calls], found.reports_calls) == ("hi", ["delete"], True)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"output": "hi"}', '{"tool_calls": "none"}', '{"output": 1, "tool_calls": [], "total": 2}', "{", "[1]"]
+)
+def test_any_other_json_is_what_the_agent_said(text: str) -> None:
+    assert to_invocation(text, user="u").text == text
+
+
+def test_events_of_adk_are_read_whoever_returns_them() -> None:
+    called = {
+        "author": "a",
+        "content": {"parts": [{"text": None, "function_call": {"name": "find", "args": {"id": 1}}}]},
+    }
+    told = {"author": "a", "content": {"parts": [{"text": "Here.", "function_call": None}]}}
+    found = to_invocation([called, told], user="u")
+    assert (found.text, [(call.name, call.args) for call in found.tool_calls]) == ("Here.", [("find", {"id": 1})])

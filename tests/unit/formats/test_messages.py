@@ -290,3 +290,40 @@ def test_langchain_names_its_models_and_each_is_priced_by_itself() -> None:
 
 def said_usage(model: str) -> Usage:
     return Usage(1000, 100, model=model)
+
+
+def test_calls_in_the_parts_of_a_message_are_calls() -> None:
+    """As Anthropic and the AI SDK have them."""
+    spoken = [
+        {"role": "user", "content": "Where?"},
+        {"role": "assistant", "content": [{"type": "text", "text": "One moment."}, USE]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "shipped"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "Shipped."}]},
+    ]
+    found = to_invocation(spoken)
+    assert (found.user, found.text) == ("Where?", "Shipped.")
+    assert [(call.name, call.args, call.result) for call in found.tool_calls] == [("find", {"id": 1}, "shipped")]
+
+
+def test_calls_and_results_of_the_ai_sdk() -> None:
+    asked = {"type": "tool-call", "toolCallId": "c1", "toolName": "find", "input": {"id": 1}}
+    gave = {"type": "tool-result", "toolCallId": "c1", "toolName": "find", "output": "shipped"}
+    found = to_invocation([{"role": "assistant", "content": [asked]}, {"role": "tool", "content": [gave]}])
+    assert [(call.name, call.args, call.result) for call in found.tool_calls] == [("find", {"id": 1}, "shipped")]
+
+
+def test_null_is_absent() -> None:
+    call = {"id": "c1", "name": "find", "arguments": None, "args": {"id": 1}, "function": None}
+    message = {
+        "role": None,
+        "type": "ai",
+        "content": "So.",
+        "tool_calls": [call],
+        "usage": None,
+        "usage_metadata": None,
+    }
+    found = to_invocation([message])
+    assert (found.text, [(one.name, one.args) for one in found.tool_calls]) == ("So.", [("find", {"id": 1})])
+
+
+USE = {"type": "tool_use", "id": "c1", "name": "find", "input": {"id": 1}}

@@ -19,6 +19,7 @@ from gate.model import (
     Criterion,
     Direction,
     ErrorKind,
+    ForeignScore,
     Invocation,
     Location,
     Part,
@@ -173,7 +174,8 @@ def test_what_is_known_of_reported_calls_is_kept() -> None:
     criterion = Criterion(
         "c", "weighted_score", Scale.UNIT, reads_tools=True, absence=True, lexical=True, parts=("a", "b")
     )
-    turns = (Invocation(reports_calls=True), Invocation())
+    given = ForeignScore("match", 0.5, "half of it")
+    turns = (Invocation(reports_calls=True), Invocation(foreign=(given,)))
     record = replace(
         RECORD,
         header=replace(HEADER, criteria=(criterion,), definition="d1"),
@@ -224,6 +226,7 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "responses",
         "run",
         "unseen",
+        "foreign",
         "system",
         "replay",
     }  # newer than the golden records

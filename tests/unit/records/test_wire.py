@@ -113,6 +113,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "Replay": wire.ReplayObject,
     "Score": wire.ScoreObject,
     "Turn": wire.TurnObject,
+    "Foreign score": wire.ForeignObject,
     "Call": wire.CallObject,
     "Usage": wire.UsageObject,
     "Closing line": wire.ClosingObject,

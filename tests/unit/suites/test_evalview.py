@@ -75,6 +75,36 @@ def test_turns() -> None:
     assert case.turns == (Turn("a", ()), Turn("b", (ToolCall("f", any_args=True),)))
 
 
+def test_tools_of_a_whole_conversation_may_be_called_in_any_turn() -> None:
+    """EvalView's `init` writes the first turn once more, as `input`."""
+    case = case_of("name: x\ninput: {query: a}\nturns: [{query: a}, {query: b}]\nexpected: {tools: [f, g]}")
+    assert [turn.user for turn in case.turns] == ["a", "b"]
+    assert case.turns[1].tools == (ToolCall("f", any_args=True), ToolCall("g", any_args=True))
+    assert case.options["tool_accuracy"] == case.options["sequence_correctness"] == {"whole_conversation": True}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tools: [{name: f, input_schema: {}}]",
+        "gate: strict",
+        "mocks: {tools: []}",
+        "expected: {hallucination: {check: false}, safety: {check: false}}",
+    ],
+)
+def test_what_evalview_writes_for_itself_stops_no_suite(text: str) -> None:
+    assert case_of(f"name: x\ninput: {{query: a}}\n{text}").turns == (Turn("a"),)
+
+
+def test_checks_in_the_expectation_are_checks() -> None:
+    stated = "{hallucination: {check: true}, safety: {check: true}, output: {no_pii: true}}"
+    assert case_of(f"name: x\ninput: {{query: a}}\nexpected: {stated}").options == {
+        "hallucinations_v1": {},
+        "safety_v1": {},
+        "pii": {},
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -92,8 +122,12 @@ def test_turns() -> None:
             "name: x\ninput: {query: a}\nthresholds: {min_score: 0.8}",
             "f.yaml:3: thresholds.min_score: 0.8 is too low for a scale from 0 to 100 (did you mean 80?)",
         ),
-        ("name: x\ninput: {query: a}\nturns: [{query: b}]", "f.yaml:1: a test case has either an input or turns"),
-        ("name: x\nturns: [{query: b}]\nexpected: {tools: [f]}", "f.yaml:1: in a test case with turns"),
+        ("name: x\nweights: {tool_accuracy: 0.3}", "f.yaml:1: no `input`, and no `turns`"),
+        (
+            "name: x\nturns:\n- query: b\n  expected: {tools: [f]}\nexpected: {tools: [f]}",
+            "f.yaml:1: expected tools belong either to the turns or to the whole",
+        ),
+        ("name: x\nturns: [{query: a}, {query: b, context: {k: 1}}]", "f.yaml:1: only the first turn can bring"),
         (
             "name: x\ninput: {query: a}\nexpected: {tools: [f], sequence: [g]}",
             "f.yaml:3: expected: the sequence leaves",

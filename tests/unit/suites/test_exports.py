@@ -53,6 +53,11 @@ AGENTCORE = {
     "turns": [{"input": "Refund A1", "expected_response": "Done."}],
     "expected_trajectory": ["find", "refund"],
 }
+AWS = {
+    "scenarioId": "s1",
+    "turns": [{"input": "Refund A1", "expectedResponse": "Done."}],
+    "expectedTrajectory": {"toolNames": ["find", "refund"]},
+}
 ROWS: list[dict[str, Any]] = [GOLDEN, TALK, LANGSMITH, LANGFUSE, OPENAI, OLD, AGENTCORE]
 
 
@@ -95,8 +100,9 @@ def test_a_conversational_golden_is_held_to_its_outcome(tmp_path: Path) -> None:
         (LANGSMITH, "0001", "Why?", "Because."),
         (LANGFUSE, "i1", "Hi", "Hello"),
         (OPENAI, "3", "2+2?", "4"),
-        (OLD, "rows-1", "2+2?", "4"),
+        (OLD, "rows-1", "x\n\n2+2?", "4"),
         (AGENTCORE, "s1", "Refund A1", "Done."),
+        (AWS, "s1", "Refund A1", "Done."),
     ],
 )
 @pytest.mark.parametrize("suffix", ["json", "jsonl"])
@@ -138,8 +144,57 @@ def test_a_check_that_the_gate_does_not_have_is_refused_and_listed_on_import(
 
 
 def test_what_is_no_check_is_a_note(tmp_path: Path) -> None:
-    (note,) = suite_of(tmp_path, {**LANGSMITH, "attachments": {"a": "b"}}).notes
-    assert "attachments is not carried over" in note
+    said = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]
+    (note,) = suite_of(tmp_path, {**LANGFUSE, "input": said}).notes
+    assert "input: what the system says is not carried over" in note
+
+
+def test_a_part_of_the_question_is_never_left_out(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="attachments, which are part of the question"):
+        suite_of(tmp_path, {**LANGSMITH, "attachments": {"a": "b"}})
+    with pytest.raises(ConfigError, match=r"rows\.json:1: inputs\.history"):
+        suite_of(tmp_path, {"inputs": {"question": "Why?", "history": ["Hi"]}, "outputs": {"answer": "So."}})
+
+
+def test_both_spellings_of_agentcore_say_the_same(tmp_path: Path) -> None:
+    first, second = case_of(tmp_path / "a", AGENTCORE), case_of(tmp_path / "b", AWS)
+    assert first.turns == second.turns
+    assert [call.name for call in second.turns[0].tools or ()] == ["find", "refund"]
+
+
+@pytest.mark.parametrize("path", [[], {"toolNames": []}])
+def test_an_empty_trajectory_expects_no_call(tmp_path: Path, path: Any) -> None:
+    talk = {**AGENTCORE, "turns": [*AGENTCORE["turns"], {"input": "Thanks"}], "expected_trajectory": path}
+    assert [turn.tools for turn in case_of(tmp_path, talk).turns] == [(), ()]
+
+
+def test_assertions_and_outcomes_must_all_hold(tmp_path: Path) -> None:
+    for number, row in enumerate([AGENTCORE, TALK]):
+        brought = suite_of(tmp_path / str(number), row).brought or {}
+        assert brought["rubric_based_final_response_quality_v1"] == {"threshold": 1.0}
+        assert (brought["tool_trajectory_avg_score"], brought["response_match_score"]) == (1.0, 0.8)
+
+
+def test_an_archived_item_of_langfuse_is_no_case(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, {**LANGFUSE, "status": "ARCHIVED", "id": "old"}, {**LANGFUSE, "status": "ACTIVE"})
+    assert [case.id for case in suite.cases] == ["i1"]
+    assert any("old: the whole item: it is archived" in note for note in suite.notes)
+
+
+def test_goldens_of_deepeval_in_csv(tmp_path: Path) -> None:
+    row = '"[{""name"": ""find""}]","{""team"": ""care""}"'
+    text = f"input,expected_output,expected_tools,additional_metadata\nHi,Hello,{row}\n"
+    path = write(tmp_path / "goldens.csv", text)
+    (suite,) = load([path], root=tmp_path)
+    (case,) = suite.cases
+    assert (case.turns[0].user, case.turns[0].response, case.metadata) == ("Hi", (Part("Hello"),), {"team": "care"})
+    assert [call.name for call in case.turns[0].tools or ()] == ["find"]
+
+
+def test_turns_of_deepeval_as_text(tmp_path: Path) -> None:
+    turns = json.dumps([{"role": "user", "content": "Hi"}, {"role": "user", "content": "A1?"}])
+    case = case_of(tmp_path, {"scenario": "A refund", "expected_outcome": "It is paid.", "turns": turns})
+    assert [turn.user for turn in case.turns] == ["Hi", "A1?"]
 
 
 @pytest.mark.parametrize(

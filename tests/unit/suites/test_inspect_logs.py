@@ -22,6 +22,9 @@ THOUGHT = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "O
 CALL = {"id": "c1", "function": "lookup_order", "arguments": {"order": "A100"}, "parse_error": None}
 
 
+DECIDES = {"metric": "recorded_score"}
+
+
 def sample(name: str = "where", epoch: int = 1, **changes: Any) -> dict[str, Any]:
     """As a log of Inspect 0.3 has it."""
     said = [
@@ -73,41 +76,40 @@ def test_epochs_are_trials_of_a_case(tmp_path: Path) -> None:
 def test_the_target_of_includes_is_what_the_answer_must_contain(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, log(sample()))
     assert suite.cases[0].options == {"contains": {"values": ["shipped"], "ignore_case": True}}
-    assert suite.brought == {"contains": {}}
+    assert suite.brought == {"contains": {}, "inspect:includes": DECIDES | {"scorer": "includes"}}
 
 
-def test_another_scorer_is_a_note_and_a_lost_check_on_import(tmp_path: Path) -> None:
+def test_another_scorer_is_a_score_of_its_trials_and_a_lost_check_on_import(tmp_path: Path) -> None:
     data = log(sample(scores={"model_graded_qa": {"value": "C"}}), sample(epoch=2))
     data["samples"].pop()
-    (note,) = suite_of(tmp_path, data).notes
-    assert "where: scorer model_graded_qa is not carried over" in note
+    suite = suite_of(tmp_path, data)
+    assert (suite.notes, suite.brought) == ((), {"inspect:model_graded_qa": DECIDES | {"scorer": "model_graded_qa"}})
     losses: list[Loss] = []
     suite_of(tmp_path, data, losses)
     assert [(loss.what, loss.check) for loss in losses] == [("scorer model_graded_qa", True)]
 
 
-@pytest.mark.parametrize("value", ["I", "N", "P", "incorrect", "0", False, 0, 0.0, None, {"a": "C", "b": "I"}, [1, 0]])
-def test_a_sample_that_a_scorer_failed_is_a_failed_trial(tmp_path: Path, value: Any) -> None:
-    scores = {"includes": {"value": "C"}, "model_graded_qa": {"value": value, "explanation": "It is rude."}}
-    (trial,) = suite_of(tmp_path, log(sample(scores=scores))).recorded
-    assert trial.error is not None
-    assert "Inspect's scorer model_graded_qa failed" in trial.error
-    assert "It is rude." in trial.error
+@pytest.mark.parametrize(
+    ("value", "credit"),
+    [("I", 0), ("N", 0), ("P", 0.5), ("incorrect", 0), ("0", 0), (False, 0), (0, 0), (0.0, 0), (None, 0), (-1, 0),
+     ("C", 1), ("correct", 1), ("1", 1), (True, 1), (1, 1), (7, 1)],
+)  # fmt: skip
+def test_a_verdict_of_a_scorer_is_a_score_that_decides(tmp_path: Path, value: Any, credit: float) -> None:
+    scores = {"graded": {"value": value, "explanation": "It is rude."}}
+    suite = suite_of(tmp_path, log(sample(scores=scores)))
+    (trial,) = suite.recorded
+    (given,) = trial.invocations[0].foreign
+    assert (trial.error, given.scorer, given.value) == (None, "graded", credit)
+    assert given.reason == f"graded: {value!r}, It is rude."
+    assert suite.brought == {"inspect:graded": DECIDES | {"scorer": "graded"}}
 
 
-@pytest.mark.parametrize("value", ["C", "correct", "1", True, 1, 0.5, 7, {"a": "C", "b": 0.5}])
-def test_a_sample_that_its_scorers_passed_is_its_answer(tmp_path: Path, value: Any) -> None:
-    (trial,) = suite_of(tmp_path, log(sample(scores={"graded": {"value": value}}))).recorded
-    assert trial.error is None
-
-
-def test_includes_that_failed_is_repeated_here_where_that_fails_too(tmp_path: Path) -> None:
-    """With regard to case, `includes` fails what `contains` lets pass."""
-    failed = {"includes": {"value": "I"}}
-    samples = sample("there", scores=failed), sample("missing", scores=failed, target="lost")
-    there, missing = suite_of(tmp_path, log(*samples)).recorded
-    assert there.error == "Inspect's scorer includes failed: 'I'"
-    assert missing.error is None
+@pytest.mark.parametrize("value", [0.7, {"toxic": 0, "kind": 1}, [1, 0]])
+def test_a_share_and_the_parts_of_a_score_only_report(tmp_path: Path, value: Any) -> None:
+    suite = suite_of(tmp_path, log(sample(scores={"graded": {"value": value}})))
+    assert suite.recorded[0].error is None
+    assert suite.brought
+    assert all(criterion["blocking"] is False for criterion in suite.brought.values())
 
 
 def test_several_targets_of_includes_are_a_lost_check(tmp_path: Path) -> None:
@@ -172,7 +174,9 @@ def test_the_scores_of_a_genuine_archive_are_those_of_its_trials() -> None:
     pytest.importorskip("zstandard")
     (suite,) = load([ARCHIVE], root=ARCHIVE.parent)
     assert len(suite.recorded) == 6
-    assert all("scorer match failed" in str(trial.error) for trial in suite.recorded)
+    given = [score for trial in suite.recorded for score in trial.invocations[0].foreign]
+    assert {score.value for score in given if score.scorer == "match"} == {0.0}
+    assert {score.value for score in given if score.scorer == "includes"} == {0.0, 1.0}
 
 
 def test_a_genuine_archive_is_read_without_inspect(tmp_path: Path) -> None:

@@ -132,23 +132,47 @@ def test_an_error_is_never_an_answer(tmp_path: Path) -> None:
     assert [(trial.error, trial.invocations) for trial in suite.recorded] == [("gone", ()), ("no answer", ())]
 
 
-def test_what_failed_by_a_check_that_is_not_here_failed(tmp_path: Path) -> None:
+def test_the_verdict_of_promptfoo_is_a_score_that_decides(tmp_path: Path) -> None:
     script = {"type": "javascript", "value": "false"}
     suite = results(tmp_path, row("a", script, passed=False), row("b", script), row("c", passed=False))
-    errors = [trial.error for trial in suite.recorded]
-    assert errors[:2] == ["promptfoo's assertion javascript failed: because", None]
-    assert errors[2] is not None
-    assert any("javascript" in note for note in suite.notes)
+    assert [trial.error for trial in suite.recorded] == [None, None, None]
+    given = [score for trial in suite.recorded for score in trial.invocations[0].foreign]
+    assert [(score.scorer, score.value) for score in given] == [
+        ("promptfoo", 0.0),
+        ("promptfoo", 1.0),
+        ("promptfoo", 0.0),
+    ]
+    assert given[0].reason == "promptfoo: assertion javascript: because"
+    assert suite.brought == {"promptfoo": {"metric": "recorded_score", "scorer": "promptfoo", "threshold": 1.0}}
+    assert suite.notes == ()
 
 
-def test_what_failed_by_an_assertion_that_its_test_does_not_show_failed(tmp_path: Path) -> None:
+def test_the_reason_names_an_assertion_that_the_test_does_not_show(tmp_path: Path) -> None:
     """As one that an extension or the provider added."""
     component = {"pass": False, "reason": "not safe", "assertion": {"type": "guardrails"}}
     failed = row(
         "Hi", {"type": "contains", "value": "Hi"}, passed=False, gradingResult={"componentResults": [component]}
     )
     (trial,) = results(tmp_path, failed).recorded
-    assert trial.error == "promptfoo's assertion guardrails failed: not safe"
+    assert trial.invocations[0].foreign[0].reason == "promptfoo: assertion guardrails: not safe"
+
+
+def test_spans_inside_results_tell_of_calls(tmp_path: Path) -> None:
+    """Or a forbidden call of an agent that answers with text would pass unseen."""
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "delete"}
+    spans = [
+        {"spanId": "a" * 16, "name": "agent", "startTime": 1, "endTime": 9,
+         "attributes": {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop"}},
+        {"spanId": "b" * 16, "parentSpanId": "a" * 16, "name": "delete", "startTime": 2, "endTime": 3,
+         "attributes": {**tool, "gen_ai.tool.call.arguments": '{"id": 1}'}, "statusCode": 2, "statusMessage": "no"},
+    ]  # fmt: skip
+    trace = {"traceId": "c" * 32, "testCaseId": "0-0", "metadata": {"testIdx": 0, "promptIdx": 0}, "spans": spans}
+    rows = [row("Done.", testIdx=0, promptIdx=0), row("So.", testIdx=1, promptIdx=0)]
+    write(tmp_path / "r.json", {"results": {"version": 3, "results": rows}, "traces": [trace]})
+    first, second = (trial.invocations[0] for trial in loaded(tmp_path / "r.json").recorded)
+    (call,) = first.tool_calls
+    assert (call.name, call.args, call.error, first.reports_calls) == ("delete", {"id": 1}, "no", True)
+    assert (second.tool_calls, second.reports_calls) == ((), False)
 
 
 def test_calls_in_an_answer_are_the_trajectory(tmp_path: Path) -> None:
@@ -416,7 +440,7 @@ def test_a_file_outside_the_folder_is_not_read(tmp_path: Path, name: str) -> Non
     inside = tmp_path / "in"
     inside.mkdir()
     (inside / "link").symlink_to(tmp_path)
-    with pytest.raises(ConfigError, match="outside the folder"):
+    with pytest.raises(ConfigError, match="outside the repository"):
         suite_of(inside, tests=[{"vars": {"q": f"file://{name}"}}])
 
 
@@ -451,12 +475,12 @@ def test_what_the_gate_does_not_do_is_lost_by_name(tmp_path: Path) -> None:
             {"description": "loops", "vars": {"q": "{% for x in y %}{% endfor %}"}},
         ],
     )
-    assert [str(loss) for loss in losses if loss.check] == [
+    assert {str(loss) for loss in losses if loss.check} == {
         "redteam",
         "loops: the whole test: its template does more than name variables",
         "a: unheard",
         "a: options.transform, which rewrites the answer before it is checked, is never run",
-    ]
+    }
     quiet = [str(loss) for loss in losses if not loss.check]
     assert "evaluateOptions" in quiet
     assert "a: threshold 0.5 of the test (all of its assertions must hold)" in quiet
@@ -496,10 +520,45 @@ def test_assertions_of_csv_files(text: str, made: Any) -> None:
         (r"\p{L}", None),
         (r"(", None),
         (r"a?", None),
+        (r"a.b", r"a[^\n\r\u2028\u2029]b"),
+        (r"[[&]x{2,3}?", r"[\[\&]x{2,3}?"),
+        (r"[^]x", r"[\s\S]x"),
+        *((other, None) for other in (r"(?i)x", r"(?P<n>x)", r"a++", r"a*+b", r"\A", r"x\Z", r"x{,3}", r"(?>a)b")),
+        *((other, None) for other in (r"(?#c)x", r"(?(1)a|b)x", r"[]", r"[\S]x", r"\a", r"*a")),
     ],
 )
 def test_javascripts_patterns(pattern: str, python: str | None) -> None:
     assert from_javascript(pattern) == python
+
+
+@pytest.mark.parametrize("text", ["\u00a0", "\ufeff", "\u2003", " "])
+def test_a_space_is_javascripts(text: str) -> None:
+    found = from_javascript(r"a\sb\d")
+    assert found is not None
+    assert re.search(found, f"a{text}b1")
+    assert not re.search(found, "a b\u0661")
+
+
+def test_assertions_among_the_variables_are_refused(tmp_path: Path) -> None:
+    test = {"vars": {"q": "Hi", "assert": [{"type": "is-json"}]}}
+    with pytest.raises(ConfigError, match="`assert` stands under `vars`"):
+        suite_of(tmp_path, tests=[test])
+
+
+def test_files_are_read_as_far_as_the_repository_goes(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    write(tmp_path / "shared" / "a.json", [{"vars": {"q": "Hi"}}])
+    suite = suite_of(tmp_path / "evals", tests="file://../shared/a.json")
+    assert [case.turns[0].user for case in suite.cases] == ["Hi"]
+
+
+def test_a_pattern_of_names_stands_for_files_and_is_named_where_there_are_none(tmp_path: Path) -> None:
+    for name in "ba":
+        write(tmp_path / "tests" / f"{name}.json", [{"vars": {"q": name}}])
+    suite = suite_of(tmp_path, tests="file://tests/*.json")
+    assert [case.turns[0].user for case in suite.cases] == ["a", "b"]
+    with pytest.raises(ConfigError, match=r"no file matches none/\*\.json"):
+        suite_of(tmp_path, tests=["file://none/*.json", {"vars": {"q": "Hi"}}])
 
 
 def test_templates_name_variables_and_nothing_else() -> None:

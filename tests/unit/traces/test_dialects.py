@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gate.traces import TracedTurn
-from tests.unit.traces.spans import agent, only, request, span, tool
+from tests.unit.traces.spans import agent, asks, chat, log, only, request, said, span, text, tool
 from tests.unit.traces.spans import read as read_requests
 
 ARGS = {"order": "A100"}
@@ -161,3 +161,65 @@ def test_an_event_of_details_on_the_span_is_read() -> None:
 def test_a_resource_may_name_the_session() -> None:
     (found,) = read_requests(request(agent(), tool(2), resource={"session.id": "of the resource"}))
     assert found.session == "of the resource"
+
+
+# --- what a value is, is told by what is in it ----------------------------------------------------
+
+
+def test_null_is_absent() -> None:
+    """ADK writes every key of a part, with null."""
+    part = {"text": "Shipped.", "function_call": None, "function_response": None, "thought": None}
+    answer = {"content": {"role": "model", "parts": [part]}}
+    request = {"contents": [{"role": "user", "parts": [{"text": "Where?", "function_call": None, "type": None}]}]}
+    attributes = {
+        "gcp.vertex.agent.llm_request": json.dumps(request),
+        "gcp.vertex.agent.llm_response": json.dumps(answer),
+    }
+    (turn,) = only(span(1, 0, "call_llm", **{"gen_ai.operation.name": "chat", **attributes})).turns
+    assert (turn.invocation.user, turn.invocation.text) == ("Where?", "Shipped.")
+
+
+def test_a_part_of_an_unknown_type_is_not_what_the_user_says() -> None:
+    read = [said("user", {"type": "compaction", "content": "They talked."}, text("Where?"))]
+    (turn,) = only(agent(1), chat(2, read=read, wrote=[said("assistant", text("Shipped."))])).turns
+    assert turn.invocation.user == "Where?"
+
+
+def test_the_wrapper_of_langchain_is_taken_off_wherever_it_stands() -> None:
+    wrapped = {"input_str": "x", "tags": [], "metadata": {}, "inputs": ARGS, "kwargs": {"name": "lookup"}}
+    message = {"id": ["ToolMessage"], "kwargs": {"content": "shipped", "tool_call_id": "c1"}}
+    given = tool(2, arguments=wrapped, result={"output": message, "kwargs": {}})
+    (turn,) = only(agent(1), given).turns
+    (call,) = turn.invocation.tool_calls
+    assert (call.args, call.result) == (ARGS, "shipped")
+
+
+@pytest.mark.parametrize(
+    "handed",
+    [
+        span(3, 1, "handoff to Billing Agent", **{"openinference.span.kind": "TOOL"}),
+        span(3, 1, "Triage → Billing", **{"gen_ai.handoff.to_agent": "Billing Agent"}),
+    ],
+)
+def test_a_handoff_is_one_call_however_often_it_is_told(handed: dict[str, Any]) -> None:
+    asked = chat(2, read=[said("user", text("Pay"))], wrote=[said("assistant", asks("transfer_to_billing_agent", {}))])
+    for spans in ([agent(1), asked, handed, tool(4)], [agent(1), handed, tool(4)]):
+        (turn,) = only(*spans).turns
+        assert [call.name for call in turn.invocation.tool_calls] == ["transfer_to_billing_agent", "lookup"]
+
+
+def test_a_failed_model_call_without_output_used_nothing() -> None:
+    failed = chat(2, read=[said("user", text("Where?"))], tokens=None, error="429")
+    answered = chat(3, read=[said("user", text("Where?"))], wrote=[said("assistant", text("Shipped."))])
+    (turn,) = only(agent(1), failed, answered).turns
+    assert turn.captured.calls
+    assert turn.invocation.usage is not None
+    assert turn.invocation.usage.tokens == 15
+
+
+def test_log_records_without_a_span_are_of_the_only_model_call() -> None:
+    lone = log(2, "gen_ai.choice", body={"message": {"role": "assistant", "content": "Shipped."}})
+    lone["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["spanId"] = ""
+    asked = chat(2, read=[said("user", text("Where?"))])
+    (conversation,) = read_requests(request(agent(1), asked), lone)
+    assert conversation.turns[0].invocation.text == "Shipped."

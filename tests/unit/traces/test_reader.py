@@ -169,6 +169,17 @@ def test_the_agents_sdk_is_read() -> None:
     assert "response" in turn.captured.missing
 
 
+def test_a_handoff_of_the_agents_sdk_is_a_call() -> None:
+    """Or a forbidden one would pass unseen beside a call of a tool."""
+    spans = [
+        _sdk("a", None, 1, 9, {"type": "agent", "name": "support"}),
+        _sdk("f", "a", 2, 3, {"type": "function", "name": "lookup", "input": "{}", "output": "ok"}),
+        _sdk("h", "a", 4, 5, {"type": "handoff", "from_agent": "support", "to_agent": "Billing Agent"}),
+    ]
+    (found,) = conversations_of(TraceReader().value({"spans": spans}))
+    assert [call.name for call in found.turns[0].invocation.tool_calls] == ["lookup", "transfer_to_billing_agent"]
+
+
 USED = {"input_tokens": 7, "output_tokens": 3}
 
 

@@ -1,0 +1,153 @@
+"""Mappings that remember which of their keys were read: what no reader asked for is listed, never passed over."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import fields as fields_of
+from msgspec.structs import replace
+
+from gate.formats.positions import Key
+
+
+class Fields(dict[Any, Any]):
+    """A mapping of a file that remembers which of its keys were read. Asking which keys there are reads none."""
+
+    __slots__ = ("read",)
+
+    def __init__(self, held: Mapping[Any, Any], read: set[Any] | None = None) -> None:
+        super().__init__(held)
+        self.read: set[Any] = set() if read is None else read
+
+    def __getitem__(self, key: Any) -> Any:
+        self.read.add(key)
+        return super().__getitem__(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return super().__iter__()  # overridden, so that a copy of this mapping reads its keys
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        self.read.add(key)
+        return super().get(key, default)
+
+    def items(self) -> ItemsView[Any, Any]:  # type: ignore[override]
+        self.read.update(self)
+        return super().items()
+
+    def values(self) -> ValuesView[Any]:  # type: ignore[override]
+        self.read.update(self)
+        return super().values()
+
+
+def changed(body: Mapping[str, Any], **values: Any) -> Mapping[str, Any]:
+    """A mapping with some other values; what is read of it counts as read of the one that it was made of."""
+    if isinstance(body, Fields):
+        return Fields({**_bare(body), **values}, body.read)
+    return {**body, **values}
+
+
+def _bare(body: Fields) -> Mapping[Any, Any]:
+    """The same keys and values, without reading any."""
+    return dict(dict.items(body))
+
+
+def unmarked(value: Any) -> Any:
+    """A copy of a value, of which nothing counts as read."""
+    if isinstance(value, Fields):
+        return {key: unmarked(held) for key, held in dict.items(value)}
+    return [unmarked(item) for item in value] if isinstance(value, list) else value
+
+
+def carried(value: Any) -> Any:
+    """The value without any `Fields` in it; all that is in them counts as read, for it is kept."""
+    if isinstance(value, dict):
+        return {key: carried(held) for key, held in value.items()}
+    if isinstance(value, list):
+        return [carried(item) for item in value]
+    if type(value) is tuple:
+        return tuple([carried(item) for item in value])
+    if isinstance(value, Struct):
+        held = {field.name: getattr(value, field.name) for field in fields_of(value)}
+        kept = {name: found for name, one in held.items() if (found := carried(one)) is not one and found != ()}
+        return replace(value, **kept) if kept else value
+    return value
+
+
+class Ignored:
+    """The keys of a format that are not read on purpose, each with the reason.
+
+    A key is meant wherever it stands; a path such as ``samples.events`` only below that key, and ``$.name`` only at the
+    top. ``*`` is any one key, and an item of a list has none.
+    """
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        self.reasons = reasons
+        self._by_last: dict[str, list[tuple[str, ...]]] = {}
+        for path in reasons:
+            parts = tuple(path.split("."))
+            self._by_last.setdefault(parts[-1], []).append(parts)
+
+    def __contains__(self, path: tuple[str, ...]) -> bool:
+        return any(_ends(path, one) for last in (path[-1], "*") for one in self._by_last.get(last, ()))
+
+
+def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    if pattern[0] == "$":
+        return path == pattern[1:]
+    end = path[len(path) - len(pattern) :]
+    return len(end) == len(pattern) and all(wanted in ("*", key) for wanted, key in zip(pattern, end, strict=True))
+
+
+def remembering(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) -> Any:
+    """A copy of a file's value in which every mapping is `Fields`, but for those that are ignored."""
+    if isinstance(value, dict):
+        return Fields({key: _below(held, ignored, (*path, str(key))) for key, held in value.items()})
+    return [remembering(item, ignored, path) for item in value] if isinstance(value, list) else value
+
+
+def _below(value: Any, ignored: Ignored, path: tuple[str, ...]) -> Any:
+    if not isinstance(value, dict | list) or path in ignored:
+        return value
+    return remembering(value, ignored, path)
+
+
+class UnreadKey(Struct, frozen=True):
+    """A key that nobody read, wherever it stands in a file."""
+
+    path: str
+    """``samples.choices``; an item of a list has no part in it."""
+    first: tuple[Key, ...]
+    """Where the first of them is."""
+    count: int
+
+
+def unread(value: Any, ignored: Ignored) -> list[UnreadKey]:
+    """The keys that nobody read and that say something, each kind once, in the order of the file."""
+    found: dict[str, tuple[tuple[Key, ...], int]] = {}
+    for keys in _unread(value, ignored, (), ()):
+        path = ".".join(str(key) for key in keys if not isinstance(key, int))
+        first, count = found.get(path, (keys, 0))
+        found[path] = (first, count + 1)
+    return [UnreadKey(path, first, count) for path, (first, count) in found.items()]
+
+
+def _unread(value: Any, ignored: Ignored, keys: tuple[Key, ...], path: tuple[str, ...]) -> Iterator[tuple[Key, ...]]:
+    if isinstance(value, Fields):
+        for key, held in dict.items(value):
+            name = str(key)
+            if key in value.read:
+                yield from _unread(held, ignored, (*keys, name), (*path, name))
+            elif says_something(held) and (*path, name) not in ignored:
+                yield (*keys, name)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unread(item, ignored, (*keys, index), path)
+
+
+def says_something(value: Any) -> bool:
+    """True unless a value is null or empty, or holds nothing but such values."""
+    if isinstance(value, dict):
+        return any(map(says_something, dict.values(value)))
+    return any(map(says_something, value)) if isinstance(value, list) else value is not None and value != ""

@@ -1,0 +1,213 @@
+"""No key of another tool's file disappears in silence: it is carried over, refused, or listed."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.errors import ConfigError
+from gate.formats.documents import parse_document
+from gate.suites import FORMATS, load
+from gate.suites.base import Format, Loss
+from tests.unit.suites import test_adk_results, test_evalview, test_inspect_logs, test_promptfoo
+from tests.unit.suites.files import EVAL_CASE, write
+
+MORE = "one_more_key"
+MARK = "its-value"
+OWN = Path(__file__).parent / "samples"
+
+LEGACY = {"query": "Hi", "expected_tool_use": [{"tool_name": "find", "tool_input": {"id": 1}}], "reference": "Hello"}
+GOLDEN = {
+    "input": "Hi",
+    "expected_output": "Hello",
+    "expected_tools": [{"name": "find", "inputParameters": {"id": 1}}],
+    "additional_metadata": {"team": "care"},
+}
+SCENARIO = {
+    "scenario_id": "s",
+    "turns": [{"input": "Hi", "expected_response": "Hello"}],
+    "expected_trajectory": {"toolNames": ["find"]},
+    "assertions": ["Is kind."],
+}
+DATASET = {
+    "name": "shop",
+    "cases": [{"name": "one", "inputs": "Hi", "expected_output": "Hello", "evaluators": [{"Contains": "He"}]}],
+    "evaluators": [{"LLMJudge": {"rubric": "Is kind."}}],
+}
+CONFIGURATION = {
+    "prompts": ["{{q}}"],
+    "providers": [{"id": "echo", "config": {"temperature": 0}}],
+    "defaultTest": {"assert": [{"type": "latency", "threshold": 5000}], "options": {"prefix": "Say: "}},
+    "tests": [
+        {
+            "vars": {"q": "Hi"},
+            "assert": [{"type": "contains", "value": "He"}, {"type": "assert-set", "assert": [{"type": "is-json"}]}],
+        }
+    ],
+}
+ANSWERED = {"output": "Hi", "tokenUsage": {"total": 3, "prompt": 1, "completion": 2}, "cost": 0.1}
+SAMPLES: dict[str, tuple[str, Any]] = {
+    "adk": ("s.evalset.json", {"eval_set_id": "s", "eval_cases": [EVAL_CASE]}),
+    "adk: a list of turns": ("s.test.json", [LEGACY]),
+    "adk: a list of cases": ("s.test.json", [{"name": "one", "data": [LEGACY], "initial_session": {"state": {}}}]),
+    "adk-results": (
+        "r.evalset_result.json",
+        {
+            "eval_set_id": "s",
+            "eval_case_results": [
+                test_adk_results.result("one", "Yes.", test_adk_results.metric("response_match_score"))
+            ],
+        },
+    ),
+    "pydantic-evals": ("d.json", DATASET),
+    "inspect": ("log.json", test_inspect_logs.log(test_inspect_logs.sample())),
+    "promptfoo": ("c.json", CONFIGURATION),
+    "promptfoo: results": (
+        "r.json",
+        {
+            "results": {
+                "version": 3,
+                "results": [test_promptfoo.row("Hi", {"type": "contains", "value": "Hi"}, response=ANSWERED)],
+            }
+        },
+    ),
+    "deepeval": ("g.json", [GOLDEN]),
+    "langsmith": ("e.json", [{"id": "1", "inputs": {"question": "Hi"}, "outputs": {"answer": "Hello"}}]),
+    "langfuse": ("i.json", [{"id": "1", "input": {"question": "Hi"}, "expectedOutput": "Hello", "datasetName": "d"}]),
+    "openai-evals": ("o.json", [{"item": {"input": "Hi", "ideal": "Hello"}, "sample": {"output_text": "Hello"}}]),
+    "agentcore": ("a.json", [SCENARIO]),
+    "evalview": ("t.yaml", parse_document(test_evalview.FULL, "t.yaml")),
+    "native": ("n.json", {"cases": [{"id": "one", "input": "Hi", "tools": [{"name": "find", "args": {"id": 1}}]}]}),
+}
+"""Of each format a file that holds what it has, by name."""
+
+
+KINDS = dict.fromkeys(("deepeval", "langsmith", "langfuse", "openai-evals", "agentcore"), "exports")
+
+
+def format_of(sample: str) -> Any:
+    return FORMATS.load(KINDS.get(sample, sample.partition(":")[0]), where="format")
+
+
+def is_declared(sample: str, place: tuple[Any, ...]) -> bool:
+    """True if one more key at a place is one of those that a format says it does not read."""
+    keys = (*(str(key) for key in place if not isinstance(key, int)), MORE)
+    return sample in IGNORED and any(keys[:end] in IGNORED[sample] for end in range(1, len(keys) + 1))
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of every mapping in a value."""
+    if isinstance(value, list):
+        return [place for index, item in enumerate(value) for place in places(item, (*path, index))]
+    if not isinstance(value, dict):
+        return []
+    return [path, *(place for key, held in value.items() for place in places(held, (*path, key)))]
+
+
+def with_one_more(value: Any, place: tuple[Any, ...]) -> Any:
+    changed = copy.deepcopy(value)
+    held = changed
+    for key in place:
+        held = held[key]
+    held[MORE] = MARK
+    return changed
+
+
+def told(folder: Path, name: str, data: Any) -> tuple[str, list[str]]:
+    """All that is carried over from a file, and all that a user is shown of it."""
+    write(folder / name, data)
+    found: list[Loss] = []
+    try:
+        suites = load([folder / name], root=folder, losses=found)
+    except ConfigError as error:
+        return "", [str(error)]
+    return repr(suites), [*map(str, found)]
+
+
+IGNORED = {name: form.ignored for name in SAMPLES if isinstance(form := format_of(name), Format) and form.ignored}
+"""What each format does not read on purpose."""
+
+
+CASES = [
+    pytest.param(sample, place, id=f"{sample}-{'.'.join(map(str, place))}")
+    for sample, (_, data) in SAMPLES.items()
+    for place in places(data)
+]
+
+
+@pytest.mark.parametrize(("sample", "place"), CASES)
+def test_one_more_key_is_never_passed_over(tmp_path: Path, sample: str, place: tuple[Any, ...]) -> None:
+    name, data = SAMPLES[sample]
+    before = told(tmp_path, name, data)[1]
+    carried, shown = told(tmp_path, name, with_one_more(data, place))
+    assert MORE in carried or MARK in carried or shown != before or is_declared(sample, place)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_samples_themselves_are_read_whole(tmp_path: Path, sample: str) -> None:
+    name, data = SAMPLES[sample]
+    write(tmp_path / name, data)
+    found: list[Loss] = []
+    load([tmp_path / name], root=tmp_path, losses=found)
+    assert not [str(loss) for loss in found if "not read" in str(loss)]
+
+
+def test_a_key_is_listed_alike_by_gate_import_and_by_gate_suite(tmp_path: Path) -> None:
+    name, data = SAMPLES["adk"]
+    data = with_one_more(data, ("eval_cases", 0))
+    write(tmp_path / name, data)
+    losses: list[Loss] = []
+    load([tmp_path / name], root=tmp_path, losses=losses)
+    (suite,) = load([tmp_path / name], root=tmp_path)
+    assert [str(loss) for loss in losses if MORE in str(loss)]
+    assert any(MORE in note for note in suite.notes)
+    json.dumps([case.metadata for case in suite.cases])
+
+
+TALK = ("eval_cases", 0, "conversation", 0)
+PARTS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
+    "a part of an answer": ("adk", (*TALK, "final_response", "parts"), {"executable_code": {"code": "1"}}),
+    "a part of a question": ("adk", (*TALK, "user_content", "parts"), {"function_response": {"name": "f"}}),
+    "a part of a message": ("inspect", ("samples", 0, "messages", 1, "content"), {"type": "video", "video": "v.mp4"}),
+    "a role": ("inspect", ("samples", 0, "messages"), {"role": "narrator", "content": "Then."}),
+    "a tool that a turn names": ("agentcore", (0, "turns"), {"input": "And?", "expectedTools": ["find"]}),
+    "an evaluator": ("pydantic-evals", ("evaluators",), {"Unheard": {"of": 1}}),
+    "an assertion": ("promptfoo", ("tests", 0, "assert"), {"type": "unheard-of"}),
+}  # fmt: skip
+"""One more item, its sample and the list that it is put into."""
+
+
+@pytest.mark.parametrize("what", PARTS)
+def test_one_more_item_is_never_passed_over(tmp_path: Path, what: str) -> None:
+    sample, place, item = PARTS[what]
+    name, data = SAMPLES[sample]
+    before = told(tmp_path, name, data)
+    changed = copy.deepcopy(data)
+    held = changed
+    for key in place:
+        held = held[key]
+    held.append(item)
+    assert told(tmp_path, name, changed)[1] != before[1]
+
+
+@pytest.mark.parametrize(
+    ("sample", "place"),
+    [
+        ("inspect", ("status",)),
+        ("langfuse", (0, "status")),
+        ("adk-results", ("eval_case_results", 0, "final_eval_status")),
+    ],
+)
+def test_an_unknown_status_is_refused(tmp_path: Path, sample: str, place: tuple[Any, ...]) -> None:
+    name, data = SAMPLES[sample]
+    changed = copy.deepcopy(data)
+    held = changed
+    for key in place[:-1]:
+        held = held[key]
+    held[place[-1]] = "UNHEARD_OF"
+    with pytest.raises(ConfigError, match="UNHEARD_OF"):
+        load([write(tmp_path / name, changed)], root=tmp_path)
