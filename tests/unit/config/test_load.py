@@ -59,6 +59,7 @@ def test_examples_hold_to_the_schema_and_load(path: Path, validator: jsonschema.
         {"budget": {"usd": 0}},
         {"quarantine": [{"case": "x", "owner": "me", "expires": "2030-01-01"}]},
         {"executor": "remote"},
+        {"baseline": {"store": "git", "bucket": "s3://here"}},
         {"agent": {"replay": True}, "executor": {"processes": 0}},
         {"agent": {"replay": True}, "executor": {"processes": 2, "ray": "auto"}},
         {"agent": {"replay": True}, "executor": {"ray": "somewhere"}},
@@ -79,6 +80,13 @@ def test_the_schema_knows_every_metric(validator: jsonschema.Draft202012Validato
     (_, criteria) = json_schema()["properties"]["criteria"]["anyOf"]
     assert set(criteria["properties"]) == set(METRICS)
     validator.validate({**MINIMAL, "criteria": {"latency": {"p95": 3, "max": 10}, "tool_accuracy": 0.5}})
+
+
+def test_the_schema_leaves_the_options_of_a_store_that_a_package_adds_to_it(
+    validator: jsonschema.Draft202012Validator,
+) -> None:
+    validator.validate({**MINIMAL, "baseline": {"store": "of-a-package", "anything": 1}})
+    assert not validator.is_valid({**MINIMAL, "baseline": {"store": "git", "anything": 1}})
 
 
 @pytest.mark.parametrize(

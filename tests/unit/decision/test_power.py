@@ -15,6 +15,7 @@ from gate.decision.power import (
     Design,
     Rates,
     cost_per_run,
+    drops_of,
     power_of,
     provable,
     rates_of,
@@ -32,6 +33,13 @@ def seen(passes: list[tuple[int, int]], repeat: int = 1) -> Rates:
 
 
 STEADY_AND_FLAKY = [(5, 5)] * 7 + [(3, 5), (4, 5), (0, 5)]
+
+
+@pytest.mark.parametrize("size", [10, 59, 60, 199, 200])
+def test_the_simulated_drops_are_smaller_the_more_cases_there_are(size: int) -> None:
+    drops = drops_of(Design(size))
+    assert list(drops) == sorted(set(drops)) and 5 <= len(drops) <= 6
+    assert drops[2] == {10: 0.15, 59: 0.15, 60: 0.08, 199: 0.08, 200: 0.03}[size]
 
 
 def test_a_steady_case_has_failures_too_and_one_that_never_passes_has_hardly_any_passes() -> None:

@@ -64,6 +64,7 @@ def test_a_third_of_a_tag_leads_and_not_a_noisy_case() -> None:
     assert result.verdict is Verdict.REGRESSED
     [named] = result.concentrated
     assert (named.name, named.cases, named.of) == ("refund", 60, 400)
+    assert (named.lost, named.rest_lost) == (20, 3)
     (first, *_), left = rows(result)
     assert (first.name, first.is_named, left) == ("refund", True, 0)
 

@@ -175,6 +175,14 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
             ),
             "thin",
         ),
+        (
+            replace(
+                decided("PASS", Stage(StageKind.CERTIFIED, 1)),
+                warnings=(Finding.of("thin_baseline", cases=4, wanted=5, least=1),),
+                changes=(Finding.of("base_run_beside", commit="0123456789ab"),),
+            ),
+            "drop of about 31 points",  # what was run beside is no stored baseline, and stays as thin as it is
+        ),
         (NARROW, "in 13 % of runs"),
         *((replace(UNDECIDED, cause=cause), "") for cause in LOOKS_DO_NOT_DECIDE),
         (BELOW, ""),  # by far
