@@ -24,15 +24,14 @@ from gate.config.settings import settings_of
 from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
-from gate.pipeline.history import MISPLACED, misplaced_in
-from gate.pipeline.journal import newest_first, records_folder
+from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
 from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
-from gate.pipeline.picked import beside
-from gate.pipeline.recordings import prune_recordings
-from gate.pipeline.reference import References, find_anchor, find_baselines, git_context, is_lost, store_of
-from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, load_to_judge, own_terms
+from gate.pipeline.references import References, find_anchor, find_baselines, git_context, is_lost, store_of
+from gate.pipeline.terms import Terms, own_terms
+from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
 from gate.records import Header, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
+from gate.records.misplaced import MISPLACED, misplaced_in
 from gate.reports.explanation import headline
 from gate.reports.formatting import count, interval, listing, sample
 from gate.reports.table import table
@@ -40,6 +39,8 @@ from gate.security.escape import console
 from gate.security.signing import signed
 from gate.system.clock import now
 from gate.system.git import Git
+from gate.world.options import store_folder
+from gate.world.pruning import owner_name, prune
 
 # --- saving ---------------------------------------------------------------------------------------
 
@@ -73,7 +74,7 @@ def save_baseline(
     said: list[str] = []
     proven: list[Proofs] = []
     with _refusing(), _store(config, environment) as store:
-        others = _beside(config, store, path, record)
+        others = _unsaved_runs(config, store, path, record)
         lines = _found(record, path, config, environment, release, left_out=0 if record.header.agent else len(others))
         suite_id, name = record.header.suite_id, commit_key(record.header)
         if accepted is not None and not _is_known(store.ledger(suite_id), name, *accepted):
@@ -106,14 +107,14 @@ def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:
     return any((one.key, one.by, one.why) == (key, by, why) for one in ledger.acceptances)
 
 
-def _beside(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
+def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
     """Further runs of the record's commit and agent that are not stored."""
     header = record.header
     stored = None
     with suppress(BaselineError):  # saving says what is wrong with it
         stored = store.find(header.suite_id, (header.commit,)) if header.commit else None
     known = {run for one in (stored.records if stored is not None else ()) for run in run_ids(one)}
-    return beside(path, header, records_folder(config, header.suite_id), known=known | set(run_ids(record)))
+    return other_runs_beside(path, header, records_folder(config, header.suite_id), known=known | set(run_ids(record)))
 
 
 def _with_others(
@@ -349,7 +350,7 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
     git = Git(config.root, environment=environment)
     with _store(config, environment) as store:
         entries = store.entries()
-        never = [f"never compared with: {console(name)}: {MISPLACED}" for name in misplaced_in(store)]
+        never = [f"never compared with: {console(name)}: {MISPLACED}" for name in misplaced_in(store.contents())]
         if not entries:
             return "\n".join(["no baselines are stored; `gate baseline save RECORD` keeps one", *never])
         where = git_context(config, git)
@@ -455,3 +456,37 @@ def _store(config: Config, environment: Mapping[str, str]) -> Store:
 
 def _time(unix: float) -> str:
     return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+# --- recordings of the outside world --------------------------------------------------------------
+
+
+def prune_recordings(config: Config, store: Store, environment: Mapping[str, str]) -> str:
+    """Keeps the folder of recordings within `world.keep_megabytes`, and returns what was done in words, if anything.
+
+    A record that cannot be read may name any of them: then nothing is removed, and that is said.
+    """
+    options = config.file.world
+    if options is None:
+        return ""
+    folder, most = store_folder(options, config.root, environment), options.keep_megabytes * 1_000_000
+    owner = owner_name(config.root / config.path.name)
+    try:
+        done = prune(folder, owner, most, lambda: _vouched(store), now().timestamp())
+    except GateError as error:
+        return f"no recordings were removed, since the stored records cannot be read: {error}"
+    said = f"removed {count(done.files, 'recording')} ({_megabytes(done.bytes)}) that no stored record names"
+    over = f"recordings take {_megabytes(done.left_bytes)}, over world.keep_megabytes, and are in use"
+    return "; ".join([*([said] if done.files else []), *([over] if done.left_bytes > most else [])])
+
+
+def _vouched(store: Store) -> frozenset[str]:
+    """The runs whose recordings some stored record names."""
+    entries = store.entries()
+    store.bring(entries)
+    trials = (trial for entry in entries for trial in store.read(entry).trials if trial.replay is not None)
+    return frozenset(trial.replay.recording.partition(":")[0] for trial in trials if trial.replay is not None)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

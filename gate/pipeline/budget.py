@@ -1,18 +1,23 @@
-"""The budget of a run: its limits, what was spent, and whether the next trial may start."""
+"""The budget of a run, from which its judge draws, too: limits, what was spent, and whether a trial may start."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from time import monotonic
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
+from gate.config.load import Config
 from gate.config.schema import BudgetSection
 from gate.errors import MeasureError
 from gate.judges.meter import Budget as JudgeBudget
 from gate.model import Trial
-from gate.pipeline.execute import Job
 from gate.system.prices import turn_cost
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
+    from gate.pipeline.execute import Job
 
 PROBES = 3
 """Trials that may fail one by one, before several run at a time without a known price."""
@@ -142,3 +147,58 @@ class RunBudget(Struct):
 def _is_replayed(trial: Trial) -> bool:
     """Whether every call of a trial was answered from a recording, so that it took neither money nor tokens."""
     return trial.replay is not None and trial.replay.whole
+
+
+# --- what trials cost -----------------------------------------------------------------------------
+
+
+class Spent(Struct, frozen=True):
+    """A sum of money and where it is from."""
+
+    cost_usd: float | None
+    """None where nothing is known of any trial."""
+    cost_basis: Literal["", "reported", "list price", "partly list price"]
+    cost_unknown: int
+    """Trials that were measured and do not tell all of their cost."""
+
+
+def spent_on(trials: Iterable[Trial]) -> Spent:
+    """What the trials cost, without what was answered from recordings."""
+    usd, known, listed, reported, unknown = 0.0, False, False, False, 0
+    for trial in trials:
+        usages = [invocation.usage for invocation in trial.invocations]
+        costs = [turn_cost(usage) for usage in usages]
+        told = [cost for cost in costs if cost is not None]
+        replayed = trial.replay is not None and trial.replay.whole
+        unknown += trial.measured and not replayed and (not told or None in costs)
+        if not told:
+            continue
+        known = True
+        stated = [usage is not None and usage.cost_usd is not None for usage in usages]
+        reported = reported or any(stated)
+        listed = listed or any(cost is not None and not own for cost, own in zip(costs, stated, strict=True))
+        usd += 0.0 if replayed else max(0.0, sum(told) - (trial.saved_usd or 0.0))
+    if not known:
+        return Spent(None, "", unknown)
+    return Spent(usd, ("partly list price" if reported else "list price") if listed else "reported", unknown)
+
+
+# --- the judge ------------------------------------------------------------------------------------
+
+
+def judge_of(config: Config, environment: Mapping[str, str], budget: JudgeBudget | None = None) -> Judge:
+    """Return the judge that a configuration names, with its cache, for ``async with``.
+
+    ``budget``: one that others draw from, too; None: the configuration's own.
+
+    Raises:
+        ConfigError: no key and no explicit endpoint; a cache that cannot be opened.
+    """
+    from gate.judges.client import open_judge  # weight: only where a judge is asked
+
+    return open_judge(
+        config.file.judge,
+        environment=environment,
+        cache_path=config.output / "judge.sqlite",
+        budget=judge_budget(config.file.budget) if budget is None else budget,
+    )

@@ -22,7 +22,8 @@ from gate.model import Verdict
 from gate.model.finding import Finding
 from gate.pipeline.journal import newest_first, path_of, records_folder
 from gate.pipeline.session import may_change
-from gate.pipeline.verdict import Terms, judge_record, load_to_judge
+from gate.pipeline.terms import Terms
+from gate.pipeline.verdict import judge_record, load_to_judge
 from gate.records import Header, read_closed_part, read_header, read_record, write_record
 from gate.records.model import INTERRUPTED, count, difference
 from gate.reports.formatting import count as plural

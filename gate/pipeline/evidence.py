@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from gate.errors import ExitCode, MeasureError, UntrustedError
 from gate.model import Result, SuiteResult, Verdict
-from gate.pipeline.verdict import NO_REFERENCE, judge_record, keeper_of, own_terms
+from gate.pipeline.terms import own_terms
+from gate.pipeline.verdict import NO_REFERENCE, judge_record, keeper_of
 from gate.records import Header, Record, RecordReader, lines_of, read_header
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -23,34 +23,19 @@ from gate.decision import Settings
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Criterion, Result, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
-from gate.pipeline.base_tree import base_agent, check_base_address, stands_in
-from gate.pipeline.division import after, step_down
+from gate.pipeline.base_agent import base_agent, check_base_address, stands_in
 from gate.pipeline.draws import continue_earlier, with_draws
-from gate.pipeline.earlier_session import Spoiled
 from gate.pipeline.journal import anew, check_untracked, open_journal, records_folder, take_back, without
 from gate.pipeline.judge_stored import close_with
-from gate.pipeline.memory import Memory
-from gate.pipeline.past import past_rates
 from gate.pipeline.progress import Progress
-from gate.pipeline.reference import References, find_baselines, store_kind, suites_left_out
-from gate.pipeline.release import OwnRecord, own_record
-from gate.pipeline.rounds import SuiteRun
+from gate.pipeline.references import References, past_rates, store_kind, suites_left_out
+from gate.pipeline.rounds import Memory, SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
 from gate.pipeline.session import RunOptions, Session, about_address, check_version, may_change, open_session
-from gate.pipeline.shards import assigned, epochs_of
-from gate.pipeline.shown import shown_trials
+from gate.pipeline.stored_trials import StoredTrials, stored_trials
+from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, terms_of_plan, with_design
 from gate.pipeline.top_up import stores, top_up
 from gate.pipeline.trials import TrialRunner
-from gate.pipeline.unchanged import BaseRecord, unchanged
-from gate.pipeline.verdict import (
-    Terms,
-    accepted,
-    job_settings,
-    judge_record,
-    load_to_judge,
-    result_of,
-    terms_of_plan,
-    with_design,
-)
+from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shown_trials
 from gate.records import Header, Record, RecordWriter, read_header
 from gate.records.model import INTERRUPTED
 from gate.reports.files import Outputs, check_outputs, write_reports
@@ -121,15 +106,9 @@ class Ran(MeasuredSuite, frozen=True, kw_only=True):
     result: SuiteResult
 
 
-def _baselines(session: Session, plan: Plan, runs: Set[str] = frozenset()) -> References:
-    """What a suite is compared with; ``runs``: not with these, which may be stored already."""
-    config, store, where = session.config, session.store, session.where
-    return find_baselines(config, store, plan.suite.id, where, session.git, runs, plan=plan.planned)
-
-
 def _all_baselines(session: Session, plans: Sequence[Plan]) -> list[References]:
     """Return what each suite is compared with; the first also owes what the base has of suites that are not run."""
-    found = [_baselines(session, plan) for plan in plans]
+    found = [session.baselines(plan) for plan in plans]
     suites = [plan.suite.id for plan in plans]
     gone = suites_left_out(session.config, session.store, suites, session.where, session.environment)
     if gone:
@@ -151,7 +130,7 @@ def _stepped_down(runs: Sequence[Ran], environment: Mapping[str, str]) -> list[S
 
     def again(number: int, proven: int) -> SuiteResult:
         ran = runs[number]
-        terms = with_design(ran.terms, after(ran.terms.settings, proven))
+        terms = with_design(ran.terms, after_proofs(ran.terms.settings, proven))
         record = load_to_judge(ran.path, criteria=ran.criteria)
         result = _judged(record, ran.found, terms)
         if result.verdict is Verdict.REGRESSED:
@@ -209,10 +188,10 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
         )
         journal, unsure = _sure_of_version(session, journal, memory, stack)
         taken_up = len(journal.resumed)
-        spoiled = Spoiled(session, plan, found.all, journal.header).among(journal.resumed)
+        spoiled = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
         journal = stack.enter_context(_without_outage(session, journal, header, spoiled, memory))
         if journal.resumed:  # this very run may be what is stored
-            found = replace(_baselines(session, plan, runs_in(journal.header)), doubts=found.doubts)
+            found = replace(session.baselines(plan, runs_in(journal.header)), doubts=found.doubts)
         base = await base_agent(session, found.first, stack)
         run_id = journal.header.run_id
         before = _earlier(session, plan, journal.header, found)
@@ -280,36 +259,32 @@ def _measured(session: Session, plan: Plan, path: Path, found: References, terms
 
 
 async def _on_stored(session: Session, plan: Plan, header: Header, found: References) -> MeasuredSuite | None:
-    """A release, which is judged by what was measured of its commit, or a change whose agent is its base's; None if the
-    suite is to be measured."""
-    own = await own_record(session, plan, header)
-    if own is not None:
-        found = _baselines(session, plan, own.runs)
-        terms = _stored_terms(session, plan, found, own.note, own.doubt)
-        return _on_record(session, plan, own, found, terms)
-    same = unchanged(session, plan, header, found)
-    if same is None:
+    """Return the suite as decided on stored trials, or None if it is to be measured."""
+    stored = await stored_trials(session, plan, header, found)
+    if stored is None:
         return None
-    terms = _stored_terms(session, plan, same.found, same.note)
-    terms = replace(terms, same_as=same.commit, same_verdict=same.found.fell_short)
-    return _on_record(session, plan, same, same.found, terms)
-
-
-def _on_record(
-    session: Session, plan: Plan, stored: OwnRecord | BaseRecord, found: References, terms: Terms
-) -> MeasuredSuite:
+    terms = _stored_terms(session, plan, stored)
     close_with(terms, stored.path, stored.record, session.environment)
-    return _measured(session, plan, stored.path, found, terms)
+    return _measured(session, plan, stored.path, stored.found, terms)
 
 
-def _stored_terms(session: Session, plan: Plan, found: References, note: str, doubt: str = "") -> Terms:
-    """What a record is judged by for which nothing is run: everything in it, in one look."""
-    notes = (*filter(None, (session.options.note, session.where.note)), note, *found.notes)
-    doubts = (*filter(None, (doubt,)), *found.doubts)
+def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
+    """Return the terms of a record for which nothing is run: everything in it counts, in one look."""
+    config, options, where, found = session.config, session.options, session.where, stored.found
     settings = replace(session.settings, rerun="never")
-    config, options, where = session.config, session.options, session.where
+    notes = [note for note in (options.note, where.note) if note]
+    doubts = [stored.doubt] if stored.doubt else []
+    terms = terms_of_plan(
+        plan,
+        config,
+        settings,
+        notes=(*notes, stored.note, *found.notes),
+        doubts=(*doubts, *found.doubts),
+        rules=options.rules,
+        release=where.release,
+    )
     return replace(
-        terms_of_plan(plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, release=where.release),
+        terms,
         whole=True,
         command=options.command,
         anchored=where.anchored,
@@ -317,6 +292,8 @@ def _stored_terms(session: Session, plan: Plan, found: References, note: str, do
         store=store_kind(config, session.environment),
         compared=tuple(map(identity, found.all)),
         past=_past(session, plan, found),
+        same_as=stored.same_as,
+        same_verdict=found.fell_short if stored.same_as else "",
     )
 
 
@@ -382,7 +359,7 @@ def planned_header(session: Session, plan: Plan, reference: Reference) -> Header
     """The header of the record that a suite's run writes."""
     return Header(
         suite_id=plan.suite.id,
-        plan=assigned(plan.planned, reference, session.options.shard[1]),
+        plan=assigned_to_shards(plan.planned, reference, session.options.shard[1]),
         criteria=plan.criteria,
         run_id=uuid4().hex,
         gate_version=__version__,
@@ -406,7 +383,7 @@ def _shard_epochs(session: Session, plan: Plan) -> int:
     if session.options.shard[1] == 1:
         return 0
     if session.config.agent_kind != "replay":
-        return epochs_of(session.config)
+        return shard_epochs(session.config)
     recorded = Counter(trial.case_id for trial in plan.suite.recorded)
     fewest = min((recorded[case.id] for case in plan.suite.cases), default=0)
     return min(fewest, session.settings.exact_epochs or fewest)

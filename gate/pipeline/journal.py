@@ -1,9 +1,9 @@
-"""Which file a run's record is written to, and what of an earlier session it takes up again."""
+"""Files of records: which one a run writes to, what it continues, and which other runs lie beside it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain, count
@@ -11,10 +11,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gate.config.load import Config
+from gate.config.load import Config, load_config
+from gate.config.schema import File
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
-from gate.records import Header, RecordWriter, read_closed_part, read_header, read_record, write_record
+from gate.records import Header, RecordWriter, is_closed, read_closed_part, read_header, read_record, write_record
 from gate.records.keys import suite_key
 from gate.records.model import count as count_trials
 from gate.records.model import difference
@@ -176,3 +177,116 @@ def _free(folder: Path, stem: str) -> Path:
     except OSError as problem:
         raise MeasureError(f"the record cannot be written: {problem.strerror}", where=str(folder)) from None
     raise AssertionError("there is always a further name")
+
+
+# --- records of earlier runs ----------------------------------------------------------------------
+# The order of arguments is the same for every command: first the record that is judged, then what it is compared with.
+
+
+MOST_LISTED = 400
+"""The newest files of the results folder that are looked at."""
+
+
+def results_folder(config_path: Path) -> Path:
+    """Where a run of this configuration leaves its records and reports; without a configuration, the default beside it.
+
+    Raises:
+        ConfigError: the configuration is there, and cannot be read.
+    """
+    if config_path.is_file():
+        return load_config(config_path).output
+    return config_path.parent / str(File.model_fields["output"].default)
+
+
+def newest_record(config_path: Path) -> Path:
+    """The newest finished record of all suites. Raises `MeasureError` if there is none."""
+    found = next(_finished(config_path), None)
+    if found is None:
+        raise _no_record_in(config_path, "no finished record")
+    return found[0]
+
+
+def newest_records(config_path: Path, most: int) -> list[Path]:
+    """Up to ``most`` finished records of the suite that was measured last, the newest first.
+
+    Raises:
+        MeasureError: there is none.
+    """
+    paths: list[Path] = []
+    suite_id = None
+    for path, header in _finished(config_path):
+        suite_id = header.suite_id if suite_id is None else suite_id
+        if header.suite_id == suite_id:
+            paths.append(path)
+        if len(paths) == most:
+            break
+    if not paths:
+        raise _no_record_in(config_path, "no finished record")
+    return paths
+
+
+def no_record(path: Path, error: type[GateError]) -> GateError:
+    """The error for a path at which there is no file."""
+    if path.is_dir():
+        hint = "name a file in it, or none: then it is the newest of the results folder"
+        return error("this is a folder, and a record is a file", where=str(path), hint=hint)
+    return error("no such record", where=str(path))
+
+
+def record_before(record: Path, config_path: Path) -> Path:
+    """The newest finished record of the same suite that was begun before this one, of another run.
+
+    Raises:
+        MeasureError: there is none, or the record cannot be read.
+    """
+    if not record.is_file():
+        raise no_record(record, MeasureError)
+    header = read_header(record, error=MeasureError)
+    for path, other in _finished(config_path):
+        earlier = other.created < header.created and other.run_id != header.run_id
+        if earlier and other.suite_id == header.suite_id:
+            return path
+    raise _no_record_in(config_path, f"no earlier record to compare {record} with")
+
+
+def _no_record_in(config_path: Path, what: str) -> MeasureError:
+    folder = results_folder(config_path) / "records"
+    return MeasureError(what, where=str(folder), hint="`gate run` makes one; or name a record")
+
+
+def _finished(config_path: Path) -> Iterator[tuple[Path, Header]]:
+    """The closed records of whole runs, the newest first; what cannot be read is passed over."""
+    folder = results_folder(config_path) / "records"
+    folders = [path for path in folder.glob("*") if path.is_dir()] if folder.is_dir() else []
+    for path in newest_first(*folders)[:MOST_LISTED]:
+        with suppress(GateError, OSError):
+            if is_closed(path) and (header := read_header(path)).shard == (1, 1):
+                yield path, header
+
+
+# --- other runs of one commit ---------------------------------------------------------------------
+# Whoever picks one of several runs of the same commit and agent may pick the luckiest.
+
+
+MOST_BESIDE = 100
+"""The newest files of a folder that are looked at."""
+
+
+def other_runs_beside(path: Path, header: Header, folder: Path, *, known: Collection[str] = ()) -> list[Path]:
+    """Records of further runs of the same plan, criteria, commit and agent, in the record's folder or in ``folder``.
+
+    ``known``: runs that are not meant, such as those that are stored already.
+    """
+    if header.commit is None or header.dirty:
+        return []
+    found, seen = [], {header.run_id, *known}
+    for other in newest_first(*{path.parent.resolve(), folder.resolve()})[:MOST_BESIDE]:
+        with suppress(GateError, OSError):
+            theirs = read_header(other)
+            if theirs.run_id in seen or theirs.stripped or theirs.definition != header.definition:
+                continue
+            if difference(theirs, header):
+                continue
+            seen.add(theirs.run_id)
+            found.append(other)
+    return found

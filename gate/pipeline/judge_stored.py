@@ -1,16 +1,17 @@
-"""Verdicts on existing records: compared, reported, merged, or measured by an untrusted run. Runs no agent."""
+"""Verdicts on existing records: compared, reported, merged, measured by an untrusted run, or scored again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from time import monotonic
 
 from msgspec.structs import replace
 
 from gate.baselines import STORES
 from gate.baselines.base import outage_in
-from gate.baselines.pairing import Reference, identity, match_cases, reference_to
+from gate.baselines.pairing import Match, Reference, identity, match_cases, reference_to
 from gate.baselines.union import run_ids, runs_in
 from gate.config.base_policy import Rules, path_at, settings_under_base
 from gate.config.load import Config, load_config, read_config
@@ -21,11 +22,10 @@ from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import Result, Side, SuiteResult, Trial
-from gate.pipeline.division import after, step_down
+from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.draws import with_draws
-from gate.pipeline.journal import redactor_of
-from gate.pipeline.picked import beside
-from gate.pipeline.reference import (
+from gate.pipeline.journal import no_record, other_runs_beside, redactor_of
+from gate.pipeline.references import (
     LUCKY,
     SEARCHED,
     GitContext,
@@ -37,23 +37,38 @@ from gate.pipeline.reference import (
     unlike,
 )
 from gate.pipeline.session import about_address
-from gate.pipeline.shown import shown_trials
-from gate.pipeline.unchanged import from_store
+from gate.pipeline.stored_trials import with_stored_trials
+from gate.pipeline.terms import (
+    Terms,
+    after_proofs,
+    job_settings,
+    own_terms,
+    step_down,
+    terms_of_plan,
+    with_design,
+    with_run_of,
+)
+from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import (
     NO_REFERENCE,
-    Terms,
     accepted,
-    job_settings,
     judge_record,
     load_to_judge,
-    no_record,
-    own_terms,
     result_of,
-    terms_of_plan,
-    told_by,
-    with_design,
+    shown_trials,
 )
-from gate.records import Header, PlannedCase, Record, RecordWriter, merge, read_header, read_record, write_record
+from gate.records import (
+    Header,
+    PlannedCase,
+    Record,
+    RecordWriter,
+    merge,
+    read_header,
+    read_record,
+    redacted,
+    write_record,
+)
+from gate.records.model import count as counted
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
 from gate.system.clock import now
@@ -105,7 +120,7 @@ def compare_records(
     else:
         plan = plan_of(config, environment, _header_of(candidate))
         record = load_to_judge(candidate, criteria=plan.criteria)
-        terms = told_by(record, terms_of_plan(plan, config))
+        terms = with_run_of(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
     _check_other_run(record, reference, baseline)
     reference = unlike(reference, runs_in(record.header))
@@ -120,7 +135,7 @@ def compare_records(
 def _picked(terms: Terms, path: Path, reference: Reference, record: Record) -> Terms:
     """The terms, and that the baseline was picked by hand, where further runs of its commit lie beside it."""
     header = reference.records[0].header
-    others = [] if header.commit == record.header.commit else beside(path, header, path.parent)
+    others = [] if header.commit == record.header.commit else other_runs_beside(path, header, path.parent)
     if not others:
         return terms
     left = f"{count(len(others), 'other run')} of its commit beside it"
@@ -288,7 +303,7 @@ def decide_merged(
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
-    terms = told_by(record, own, scope=rules is None)
+    terms = with_run_of(record, own, scope=rules is None)
     job = job_settings(config, terms.settings, plans, baselines, rules)
     terms = replace(
         with_design(terms, job),
@@ -379,13 +394,13 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        trusted.append(_trusted(from_store(record, found), plan, config.file.seed))
+        trusted.append(_trusted(with_stored_trials(record, found), plan, config.file.seed))
 
     def judge(number: int, proven: int) -> SuiteResult:
         record, plan, found = trusted[number], plans[number], baselines[number]
         missing = _missing(record, plan, settings)
         doubts = (*([missing] if missing else []), *found.doubts)
-        terms = terms_of_plan(plan, config, after(settings, proven), notes=found.notes, doubts=doubts)
+        terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         if record.header.stripped:
             same, verdict = found.first.info.commit or "", found.fell_short
             terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
@@ -436,3 +451,67 @@ def _check_measured_by(record: Record, plan: Plan) -> None:
                 where=record.header.suite_id,
                 hint="bring the change up to date with its base, and measure again",
             )
+
+
+# --- scored again ---------------------------------------------------------------------------------
+# So a baseline can follow an upgrade of its judge: the recorded conversations are scored by the present criteria.
+
+
+async def rescore_record(path: Path, output: Path, config: Config, environment: Mapping[str, str]) -> str:
+    """Writes the record at ``path``, scored anew, to ``output``; returns what was done in a line.
+
+    Raises:
+        MeasureError: a stored baseline, which keeps no messages; or no case of the record is in the suite as it was.
+    """
+    record = read_whole(path)
+    if record.header.stripped:
+        raise MeasureError(
+            "a stored baseline keeps no messages, so it cannot be scored again",
+            where=str(path),
+            hint="name the record of the run itself: --record, .gate/records, or the artifact of its job",
+        )
+    plan = plan_named(record.header.suite_id, make_plans(config, environment), config)
+    match = match_cases(plan.planned, record.header.plan)
+    kept = [trial for trial in record.trials if trial.case_id in match.same]
+    if not kept:
+        what = "the suite has no case with the same content as in the record"
+        raise MeasureError(what, where=str(path), hint="check out the suite that the record belongs to")
+    started, budget = monotonic(), config.file.budget
+    run_budget = RunBudget(budget, judge_budget(budget))
+    async with TrialRunner(config, plan, environment, run_budget) as runner:
+        trials = [trial async for trial in runner.score(_renamed(kept, match))]
+        judge_cost = runner.judge_cost_usd
+    redactor = redactor_of(environment)
+    trials = sorted((redacted(t, redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number))
+    footer = replace(
+        counted(tuple(trials)),
+        duration=monotonic() - started,
+        judge_cost_usd=judge_cost,
+        stopped=run_budget.stopped,
+        terms=_rescored_terms(record, plan),
+    )
+    write_record(output, Record(_rescored_header(record.header, plan, match), tuple(trials), footer))
+    left = len(record.trials) - len(kept)
+    gone = f"; {count(left, 'trial')} of cases that changed or left the suite were left out" if left else ""
+    return f"{output}: {count(len(trials), 'trial')} scored again{gone}"
+
+
+async def _renamed(trials: Sequence[Trial], match: Match) -> AsyncIterator[Trial]:
+    """The trials under the ids that their cases have now, without their scores."""
+    for trial in trials:
+        yield replace(trial, case_id=match.ids[trial.case_id], scores={})
+
+
+def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
+    """Of the same run; its plan holds the cases that were scored."""
+    found = {match.ids[case_id] for case_id in match.same}
+    cases = tuple(case for case in plan.planned if case.id in found)
+    selected = header.selected or bool(plan.deselected)
+    return replace(header, plan=cases, criteria=plan.criteria, selected=selected, created=now().timestamp())
+
+
+def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:
+    """The run's own, by the criteria of now; the schedule looked at other scores, so its looks no longer count."""
+    own = own_terms(record)
+    notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
+    return replace(own, criteria=plan.criteria, thresholds=None, scheduled=False, notes=notes, base=None).plain()

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import zip_longest
+from statistics import fmean
 
 from msgspec import structs
 from msgspec.structs import replace
 
 from gate.baselines.beside import EPOCHS, useless, with_base
 from gate.baselines.pairing import Pairing, Reference, pair, reported_before
+from gate.config.load import Config
 from gate.config.resolve import Plan
-from gate.config.schema import BudgetSection
-from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step, wanted
+from gate.config.schema import BudgetSection, TrialsSection
+from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step, spoiled, wanted
 from gate.decision.crashes import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import APART, BASE, FULL, Side, SuiteResult, Trial, Verdict
-from gate.pipeline.base_tree import BaseAgent
+from gate.model.finding import Finding
+from gate.pipeline.base_agent import BaseAgent
+from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.memory import Memory
-from gate.pipeline.replay import Replayer, check_executor, waits
 from gate.pipeline.session import Session
-from gate.pipeline.shards import epochs_of, measured
-from gate.pipeline.spent import spent_on
 from gate.pipeline.top_up import kept_epochs
-from gate.pipeline.trials import TrialRunner
-from gate.pipeline.verdict import outside
-from gate.records import RecordWriter, to_record
+from gate.pipeline.trials import Replayer, TrialRunner, check_executor, waits
+from gate.pipeline.verdict import MAX_SHOWN_CHARS, outside
+from gate.records import Header, PlannedCase, RecordWriter, assign_shards, from_digest, to_record
 from gate.reports.formatting import count
+from gate.scoring.batch import ScoringSetup
 
 Slot = tuple[Side, str, str]
 """Side, tag and case of a trial."""
@@ -210,7 +211,7 @@ class SuiteRun:
         if self.session.config.agent_kind == "replay":
             await self._replay_trials(self._own)
         else:
-            request = Request(Side.CANDIDATE, FULL, self._own, epochs_of(self.session.config))
+            request = Request(Side.CANDIDATE, FULL, self._own, shard_epochs(self.session.config))
             await self._round(More((request,), 1, f"shard {index} of {total}"))
             if (step := self._confirmation()) is not None:
                 await self._round(step)
@@ -224,7 +225,7 @@ class SuiteRun:
     def part(self) -> SuiteResult:
         """The result of a shard, which decides nothing."""
         header, config = self.journal.header, self.session.config
-        found = measured(
+        found = shard_result(
             header.shard, self._own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
         )
         spent = structs.asdict(spent_on(self.trials))
@@ -360,3 +361,125 @@ def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
         return [chunk for part in parts for chunk in ([part] if few is None else [part[:few], part[few:]])]
     chunks = [[part[i : i + each] for i in range(0, len(part), each)] for part in parts]
     return [chunk for turn in zip_longest(*chunks, fillvalue=[]) for chunk in turn if chunk]
+
+
+# --- a part of the suite on each machine ----------------------------------------------------------
+
+
+AUTO_EPOCHS = 3
+"""A shard cannot know what the others found, so `trials: auto` is its longest schedule."""
+
+
+def shard_epochs(config: Config) -> int:
+    """How often a shard runs each of its cases: what `trials` says at most, in one go."""
+    trials = config.file.trials
+    if isinstance(trials, TrialsSection):
+        return trials.max
+    return trials if isinstance(trials, int) else AUTO_EPOCHS
+
+
+def assigned_to_shards(plan: Sequence[PlannedCase], reference: Reference, shards: int) -> tuple[PlannedCase, ...]:
+    """The plan with a shard for each case, balanced by how long the cases took in the baseline, if there is one."""
+    if shards == 1:
+        return tuple(plan)
+    known = _durations(trial for record in reference.records for trial in record.trials)
+    return assign_shards([replace(case, hint=known.get(case.id)) for case in plan], shards)
+
+
+def _durations(trials: Iterable[Trial]) -> Mapping[str, float]:
+    """Mean seconds of a trial by case, to the millisecond."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for trial in trials:
+        if trial.duration is not None and trial.error is None and trial.side is Side.CANDIDATE:
+            found[trial.case_id].append(trial.duration)
+    return {case_id: round(fmean(durations), 3) for case_id, durations in found.items()}
+
+
+def shard_result(
+    shard: tuple[int, int], own: Sequence[str], trials: Sequence[Trial], *, suite_id: str, seed: int, config: Config
+) -> SuiteResult:
+    """What a shard says: measured, or why not. It never passes nor regresses, since it knows its own cases alone."""
+    index, total = shard
+    errors = sum(not trial.measured for trial in trials)
+    problem = _shard_problem(own, trials, errors, config.file.gate.max_error_rate)
+    cause = Finding.of("shard_measured", shard=index, of=total, trials=len(trials), cases=len(own))
+    if problem is not None:
+        cause = Finding.of("shard_not_measured", shard=index, of=total, problem=problem)
+    return SuiteResult(
+        suite_id=suite_id,
+        verdict=cause.verdict,
+        cause=cause,
+        criteria=(),
+        cases=(),
+        agent_runs=len(trials),
+        errors=errors,
+        seed=seed,
+    )
+
+
+def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Finding | None:
+    """Why the shard cannot be used for the whole run; None if it can."""
+    if trials and errors / len(trials) > most:
+        return Finding.of("too_many_errors", share=errors / len(trials), most=most, error="")
+    if trials and not any(trial.answered for trial in trials):
+        told = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
+        return Finding.of(
+            "outage",
+            cases=len({t.case_id for t in trials}),
+            of=len(own),
+            compared=False,
+            error=told.most_common(1)[0][0],
+        )
+    silent = set(own) - {trial.case_id for trial in trials}
+    if silent:
+        return Finding.of("cases_not_run", cases=tuple(sorted(silent)), of=len(own))
+    return None
+
+
+# --- an earlier session ---------------------------------------------------------------------------
+
+
+def ran_in_outage(
+    session: Session, plan: Plan, references: Sequence[Reference], header: Header, trials: Sequence[Trial]
+) -> Sequence[Trial]:
+    """Return the trials of an earlier session that ran during an outage and must be run again.
+
+    Recordings are never among them: they cannot change.
+    """
+    references = with_base(header, trials, references)
+    trials = [trial for trial in trials if trial.tag not in APART]
+    if not trials or session.config.agent_kind == "replay":
+        return ()
+    index, total = header.shard
+    own = {case.id for case in header.plan if case.shard == index}
+    cases = [case for case in plan.suite.cases if case.id in own]
+    found = []
+    for reference in references:
+        paired = pair(plan.planned, plan.criteria, reference)
+        before = paired.trials if total == 1 else ()  # few cases are no sample of the suite: all have to fail
+        known = Situation(cases, plan.criteria, trials, before, session.settings, not_comparable=paired.not_comparable)
+        found.append(spoiled(known))
+    return min(found, key=len)  # what counts against one of them counts
+
+
+# --- what stays in memory -------------------------------------------------------------------------
+
+
+class Memory:
+    """What stays in memory of a trial that is on disk, so that a run of any length fits."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._room = MAX_SHOWN_CHARS
+        self._cases, self._setup = plan.cases, ScoringSetup(plan.scorers)
+
+    def keep(self, trial: Trial) -> Trial:
+        """What stays of a trial that was run or read here."""
+        return self.fit(from_digest(trial, self._setup.digest(trial, self._cases.get(trial.case_id))))
+
+    def fit(self, kept: Trial) -> Trial:
+        """What stays of a trial that is a digest already: its answers only while there is room."""
+        chars = sum(len(turn.text) for turn in kept.invocations)
+        if chars and self._room <= 0:
+            return replace(kept, invocations=tuple(replace(turn, response=()) for turn in kept.invocations))
+        self._room -= chars
+        return kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,13 +14,14 @@ from gate.baselines import Store
 from gate.baselines.fingerprint import of_agent, of_version
 from gate.config.base_policy import Rules
 from gate.config.load import Config
+from gate.config.resolve import Plan
 from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.errors import MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
-from gate.pipeline.reference import REPORTS, GitContext, git_context, store_of
+from gate.pipeline.references import REPORTS, GitContext, References, find_baselines, git_context, store_of
 from gate.suites import case_files
 from gate.system.clock import now
 from gate.system.git import Git
@@ -71,6 +72,10 @@ class Session(Struct, frozen=True):
     run_budget: RunBudget
     version: str = ""
     """Of the agent, as `agent.version` tells it; empty if it has none."""
+
+    def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
+        """Return what a suite is compared with; records of the runs ``but``, which may be stored already, are none."""
+        return find_baselines(self.config, self.store, plan.suite.id, self.where, self.git, but, plan=plan.planned)
 
 
 def open_session(

@@ -23,9 +23,9 @@ from gate.errors import BaselineError, MeasureError
 from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget
-from gate.pipeline.drift import drift_in, since
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of, take_back
+from gate.pipeline.references import drift_in, since
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import load_to_judge, with_stored

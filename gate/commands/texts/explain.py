@@ -16,7 +16,8 @@ from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial
 from gate.pipeline.judge_stored import found_again, named, read_baseline, read_whole
-from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, own_terms
+from gate.pipeline.terms import Terms, own_terms
+from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
 from gate.reports import replayed
 from gate.reports.formatting import (

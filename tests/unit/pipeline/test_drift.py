@@ -6,7 +6,7 @@ from random import Random
 
 from gate.baselines.union import run_ids, unite
 from gate.model import Criterion, Scale, Score, Trial
-from gate.pipeline.drift import drift_in, since
+from gate.pipeline.references import drift_in, since
 from gate.records import Footer, Header, PlannedCase, Record
 
 OK = Criterion("ok", "ok", Scale.BINARY, pass_threshold=1.0)

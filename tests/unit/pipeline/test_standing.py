@@ -1,4 +1,4 @@
-"""What the ledger says of the record that a change is compared with (`gate.pipeline.reference`)."""
+"""What the ledger says of the record that a change is compared with (`gate.pipeline.references`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from gate.baselines.ledger import LAPSED, Ledger, Mark
 from gate.baselines.pairing import reference_to
-from gate.pipeline.reference import _below
+from gate.pipeline.references import _below
 from tests.unit.baselines.samples import make_record
 
 BASE, ANCHOR = "b" * 40, "a" * 40

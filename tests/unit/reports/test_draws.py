@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gate.model import SuiteResult, Verdict
 from gate.model.finding import Finding
 from gate.pipeline import draws as counted
-from gate.pipeline.verdict import Terms
+from gate.pipeline.terms import Terms
 from gate.records import Header
 from gate.reports import console, explanation, junit, markdown
 

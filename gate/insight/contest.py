@@ -27,8 +27,9 @@ from gate.pipeline.flow import planned_header
 from gate.pipeline.journal import open_journal, redactor_of
 from gate.pipeline.progress import Progress
 from gate.pipeline.session import RunOptions, Session, check_version, open_session
+from gate.pipeline.terms import terms_of_plan
 from gate.pipeline.trials import TrialRunner
-from gate.pipeline.verdict import NO_REFERENCE, terms_of_plan
+from gate.pipeline.verdict import NO_REFERENCE
 from gate.records import RecordWriter, to_record
 from gate.records.keys import suite_key
 from gate.system.clock import now

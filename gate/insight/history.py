@@ -6,7 +6,6 @@ A record that cannot be read, or that is no whole record, is counted and named; 
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -22,8 +21,9 @@ from gate.hosts.artifact import record_members
 from gate.model import Case, Criterion, MeasuredTrial
 from gate.records import Header, cases_of
 from gate.records import Run as StoredRun
-from gate.records.keys import Stored, commit_key, suite_key
+from gate.records.keys import Stored, commit_key
 from gate.records.measured import MeasuredReader, created_in
+from gate.records.misplaced import MISPLACED, is_misplaced
 from gate.security.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -31,14 +31,10 @@ if TYPE_CHECKING:
     from gate.baselines.ledger import Ledger
     from gate.config.load import Config
 
+
 MOST_FILES = 20_000
 """Files of a folder that are looked at."""
 PATTERN = "*.jsonl"
-MISPLACED = "it belongs to another suite or commit than its name says (save it again from a run of this suite)"
-_NAME = re.compile(r"(?:\d{8}T\d{6}-)?((?:[0-9a-f]{40,64}|uncommitted)(?:-dirty)?)(?:-[0-9a-f]{12}|-unknown)?\.jsonl")
-"""The commit in the file name of a stored record; a store that names its records otherwise does not say it."""
-_FOLDER = re.compile(r".*[0-9a-f]{12}")
-"""The folder of a suite in a store."""
 
 
 class Unread(Struct, frozen=True):
@@ -77,7 +73,7 @@ def history_of(
         return reading.result(", ".join(map(str, sources[:3])) + (" …" if len(sources) > 3 else ""))
     if config is None:
         raise ConfigError("no record, folder or archive is named", hint="name one, or give --config")
-    from gate.pipeline.reference import store_of  # weight: only where no source is named
+    from gate.pipeline.references import store_of  # weight: only where no source is named
 
     store = store_of(config, environment)
     if store is not None:
@@ -129,7 +125,7 @@ class _Reading:
                     return
                 if header.shard != (1, 1):
                     raise MeasureError(f"shard {header.shard[0]} of {header.shard[1]}: merge the shards first")
-                if store is not None and _is_misplaced(stored.where, header):
+                if store is not None and is_misplaced(stored.where, header):
                     raise MeasureError(MISPLACED)
                 judge = self._judges.get(header.suite_id) or _Judge(header)
                 runs = _runs(reader, judge, self._ledger(store, header), stored.where)
@@ -162,33 +158,6 @@ class _Reading:
             raise MeasureError(what, where=source, hint="`gate run` makes one, `gate baseline save` stores it")
         suites = tuple(suite_history(name, runs) for name, runs in sorted(self._runs.items()))
         return Histories(suites, self.records, tuple(self.unread), source)
-
-
-# --- stored records that are not what their names say ----------------------------------------------
-
-
-def misplaced_in(store: Store) -> list[str]:
-    """Where records are in an open store whose files name another suite or commit than they hold: nothing is compared
-    with them. What cannot be read is no concern of this."""
-    return [stored.where for stored in store.contents() if _lies(stored)]
-
-
-def _lies(stored: Stored) -> bool:
-    try:
-        with stored.open() as file:
-            return _is_misplaced(stored.where, MeasuredReader(file, where=stored.where, error=MeasureError).header)
-    except (GateError, OSError):
-        return False
-
-
-def _is_misplaced(where: str, header: Header) -> bool:
-    """Whether a file that is named as stores name theirs has the name of another record."""
-    folder, _, name = where.rpartition("/")
-    suite = folder.replace(":", "/").rpartition("/")[2]
-    named = _NAME.fullmatch(name)
-    if named is None or not _FOLDER.fullmatch(suite):
-        return False
-    return (suite, named[1]) != (suite_key(header.suite_id), commit_key(header))
 
 
 # --- sources ----------------------------------------------------------------------------------------

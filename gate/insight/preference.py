@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from gate.config.load import Config
 from gate.errors import MeasureError
+from gate.insight.lineup import Contender, SharedCases, common_cases
 from gate.judges.client import Judge
 from gate.judges.options import JudgeOptions
 from gate.judges.options import check as check_judge
@@ -19,10 +20,9 @@ from gate.judges.prompt import Answer, Answers, Question
 from gate.metrics.judged import conversation, rationale
 from gate.model import Trial
 from gate.model.lineup import OrderedVote
+from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.judge import judge_of
-from gate.pipeline.lineup import Contender, SharedCases, common_cases
-from gate.pipeline.verdict import own_terms
+from gate.pipeline.terms import own_terms
 from gate.security.limits import shorten
 from gate.security.redact import Redactor
 

@@ -1,4 +1,4 @@
-"""Finds what a change is measured against: the commit, its nearest stored ancestor, and the records to pool."""
+"""Finds what a run is compared with: the record of its base or of the nearest stored ancestor, and the anchor."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,18 +14,21 @@ from msgspec.structs import replace
 from gate.baselines import Found, Store, StoreSettings, open_store
 from gate.baselines.base import SUFFIX, Trust, outage_in
 from gate.baselines.ledger import LAPSED, Ledger, Mark
-from gate.baselines.pairing import Reference, match_cases, reference_to
+from gate.baselines.pairing import Reference, match_cases, pair, reference_to
 from gate.baselines.tags import series_of
-from gate.baselines.union import run_ids, without
+from gate.baselines.union import RunPart, parts_of, run_ids, without
 from gate.config.base_policy import path_at
 from gate.config.load import Config, load_config
 from gate.config.schema import NO_STORE
 from gate.decision.cases import LEAST_LOST, MOST_LOST
+from gate.decision.comparison import PASS_RATE, passed
+from gate.decision.drift import Moved, newest_move
+from gate.decision.measured import EPOCHS
+from gate.decision.verdict import COVERED
 from gate.errors import BaselineError, ConfigError, GateError
-from gate.model import BaselineInfo
+from gate.model import BaselineInfo, Case, Criterion, Scale, Trial
 from gate.model.finding import Finding
-from gate.pipeline.drift import drift_in, later, since
-from gate.records import PlannedCase, Record
+from gate.records import Header, PlannedCase, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
 from gate.reports.formatting import count, listing
 from gate.security.environment import TOKEN, in_ci
@@ -606,3 +610,149 @@ def unlike(reference: Reference, runs: Set[str]) -> Reference:
     info = reference.info
     found = reference_to(kept, kept[0].header.commit, distance=info.distance, source=info.source)
     return replace(found, name=reference.name)
+
+
+# --- runs from before the provider moved ----------------------------------------------------------
+
+
+LATER = 6
+"""Newer records of the same agent that are read to see whether it moved after the one that a change is held to."""
+
+
+class Drift(Struct, frozen=True):
+    """A point at which the same agent began to score otherwise."""
+
+    since: float
+    """Unix time of the first run after it."""
+    commit: str | None
+    moved: Moved
+    scale: Scale
+    before: frozenset[str]
+    """The runs before it."""
+    runs: int
+
+    @property
+    def fact(self) -> Finding:
+        """What a reader should know of it."""
+        moved = self.moved
+        return Finding.of(
+            "provider_moved",
+            since=self.since,
+            commit=self.commit,
+            metric=moved.metric,
+            scale=self.scale,
+            change=moved.change,
+            p=moved.p,
+            runs=self.runs,
+        )
+
+
+def drift_in(records: Sequence[Record]) -> Drift | None:
+    """The newest point at which the runs of these records moved; the first record says what is comparable."""
+    if not records:
+        return None
+    nearest = records[0].header
+    parts = sorted(
+        ((part, record.header) for record in records if _alike(record.header, nearest) for part in parts_of(record)),
+        key=lambda one: one[0].run.age,
+    )
+    known = {case.id: case.fingerprint for case in nearest.plan}
+    cases = {case.id: Case(case.id, (), thresholds=case.thresholds) for case in nearest.plan}
+    moved = newest_move([_comparable(part, header, known) for part, header in parts], cases, nearest.criteria)
+    if moved is None:
+        return None
+    first, header = parts[moved.run]
+    before = frozenset(part.run.id for part, _ in parts[: moved.run])
+    return Drift(first.run.created, header.commit, moved, _scale(moved.metric, nearest.criteria), before, len(parts))
+
+
+def since(records: Sequence[Record], drift: Drift | None) -> tuple[Record, ...]:
+    """The records without the runs from before the point; the nearest stays as it is if nothing else is left."""
+    if drift is None:
+        return tuple(records)
+    kept = tuple(left for record in records if (left := without(record, drift.before)) is not None)
+    return kept or tuple(records[:1])
+
+
+def later(store: Store, suite_id: str, than: Record) -> list[Record]:
+    """Newer records of the same agent, as nightly runs and merges leave them, the newest first."""
+    if not than.header.agent:
+        return []
+    entries = [e for e in store.entries(suite_id) if not e.dirty and e.created > than.header.created]
+    found = store.read_sound(entry for entry in entries[:LATER] if entry.commit != than.header.commit)
+    return [record for record in found if record.header.agent == than.header.agent]
+
+
+def _alike(header: Header, nearest: Header) -> bool:
+    """Whether what was measured is measured alike: the same criteria, of the same agent or at the same commit."""
+    same = bool(header.agent) and header.agent == nearest.agent
+    fingerprints = {c.name: c.fingerprint for c in header.criteria}
+    return (same or header == nearest) and fingerprints == {c.name: c.fingerprint for c in nearest.criteria}
+
+
+def _comparable(part: RunPart, header: Header, known: Mapping[str, str]) -> list[Trial]:
+    """The trials of cases that are the same in the nearest record."""
+    same = {case.id for case in header.plan if known.get(case.id) == case.fingerprint}
+    return [trial for trial in part.trials if trial.case_id in same]
+
+
+def _scale(metric: str, criteria: Sequence[Criterion]) -> Scale:
+    return Scale.BINARY if metric == PASS_RATE else next(c.scale for c in criteria if c.name == metric)
+
+
+# --- the trend that a report shows ----------------------------------------------------------------
+
+
+MOST_PAST = 20
+"""Records that are looked at, the nearest."""
+MOST_PAST_TRIALS = 20_000
+"""Stored trials of them together, by those of the baseline: of a large suite fewer records are read, or none."""
+
+
+def past_rates(
+    store: Store | None,
+    own: Reference,
+    suite_id: str,
+    where: GitContext,
+    plan: Sequence[PlannedCase],
+    cases: Mapping[str, Case],
+    criteria: Sequence[Criterion],
+) -> tuple[float, ...]:
+    """The pass rate of each commit before the candidate's of which a record is stored, by its criteria, oldest first.
+
+    Left out is a record that covers too few of the cases as they are now, or that cannot be read.
+    """
+    if store is None or not own.records or not where.ancestors:
+        return ()
+    most = min(MOST_PAST, MOST_PAST_TRIALS // max(1, len(own.records[0].trials)))
+    place = {commit: distance for distance, commit in enumerate(where.ancestors)}
+    near = [entry for entry in store.entries(suite_id) if not entry.dirty and entry.commit in place]
+    near = sorted(near, key=lambda entry: place[entry.commit or ""])[:most]
+    store.bring(near)
+    found = []
+    for entry in reversed(near):
+        try:
+            rate = _rate(store.read(entry), plan, cases, criteria)
+        except BaselineError:
+            continue
+        found += [] if rate is None else [rate]
+    return tuple(found)
+
+
+def _rate(
+    record: Record, plan: Sequence[PlannedCase], cases: Mapping[str, Case], criteria: Sequence[Criterion]
+) -> float | None:
+    paired = pair(plan, criteria, reference_to([record], None, distance=None, source=""))
+    blocking = {criterion.name for criterion in criteria if criterion.blocking}
+    apart = {case_id for case_id, name in paired.not_comparable if name in blocking}
+    by_case: dict[str, list[bool]] = {}
+    for trial in paired.trials:
+        case = cases.get(trial.case_id)
+        if case is None or case.id in apart or trial.tag not in EPOCHS:
+            continue
+        outcome = passed(trial, case, criteria)
+        if outcome is not None:
+            by_case.setdefault(case.id, []).append(outcome)
+    if not by_case or len(by_case) < COVERED * len(plan):
+        return None
+    return fmean(fmean(outcomes) for outcomes in by_case.values())

@@ -15,7 +15,8 @@ from gate.decision.lineup import Measured, count_comparisons, dominated, measure
 from gate.errors import ConfigError, MeasureError, nearest
 from gate.model import FULL, Case, Criterion, Direction, Scale, Side, Trial
 from gate.model.lineup import Lineup, LineupEntry, OrderedVote
-from gate.pipeline.verdict import Terms, load_to_judge, own_terms
+from gate.pipeline.terms import Terms, own_terms
+from gate.pipeline.verdict import load_to_judge
 from gate.records import Record, cases_of
 from gate.reports.formatting import count, listing
 from gate.system.prices import turn_cost

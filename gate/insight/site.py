@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gate import __version__
 from gate.errors import ConfigError, MeasureError
-from gate.pipeline.history import Histories
+from gate.insight.history import Histories
 from gate.records.keys import suite_key
 from gate.reports.html.site import Shown, site
 from gate.security import files

@@ -26,8 +26,9 @@ from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.model import FULL, Case, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Trial, Verdict
 from gate.pipeline.judge_stored import read_whole
-from gate.pipeline.reference import git_context, nearest_stored, store_of
-from gate.pipeline.verdict import NO_REFERENCE, judge_record, terms_of_plan
+from gate.pipeline.references import git_context, nearest_stored, store_of
+from gate.pipeline.terms import terms_of_plan
+from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
 from gate.reports.explanation import headline
 from gate.reports.formatting import figure, interval, sample
