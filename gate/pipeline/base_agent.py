@@ -27,41 +27,41 @@ class BaseAgent(Protocol):
     """The base commit's agent, as far as a run may ask it."""
 
     possible: bool
-    """Whether it can be run."""
-    spoiled: bool
-    """Whether it cannot since it would be the change's agent, or run in what is the change's: whatever is stated."""
+    """True if it can be run."""
+    mixed_with_change: bool
+    """True if it cannot, as it would be the change's agent or run in the change's surroundings."""
     beside: bool
-    """Whether it is to be run in place of a stored baseline, since there is none."""
+    """True if it is to be run in place of a stored baseline, since there is none."""
     without_rules: bool
-    """Whether the base commit has no configuration."""
+    """True if the base commit has no configuration."""
     note: str
-    """What a reader should know of why it is not; empty if that is plain."""
+    """Why it is not run, for the reader; empty if that is plain."""
 
     def root(self) -> Path:
-        """The configuration's folder to start it from."""
+        """Return the configuration's folder to start it from."""
 
     def options(self) -> AgentOptions:
-        """The options to start or reach it by."""
+        """Return the options to start or reach it by."""
 
 
 async def base_agent(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
-    """The base commit's agent: where `agent.base` says, else from its commit if the gate can start it."""
+    """Return the base commit's agent: the one at `agent.base`, else from its commit if the gate can start it."""
     if session.config.agent.base is None:
         return BaseTree(session, reference, stack)
     return await _served(session, reference)
 
 
 def check_base_address(config: Config) -> None:
-    """Raises ConfigError for an address where it has no meaning."""
+    """Raise `ConfigError` if there is an address and the agent's kind takes none."""
     kind = config.agent_kind
     if config.agent.base is not None and server_of(config.agent, kind) is None:
-        hint = (
-            "leave it out: the gate starts the base commit's agent itself" if config.agent.is_local else "leave it out"
-        )
+        hint = "leave it out"
+        if config.agent.is_local:
+            hint += ": the gate starts the base commit's agent itself"
         raise ConfigError(f"a {kind}: agent has no address", where="agent.base", hint=hint)
 
 
-def stands_in(session: Session, reference: Reference) -> bool:
+def wants_base_beside(session: Session, reference: Reference) -> bool:
     """True if the base commit's agent is wanted in place of a stored baseline, whether or not it can be run."""
     where, config = session.where, session.config
     is_change = where.base is not None and where.base != where.head
@@ -74,26 +74,28 @@ class BaseTree:
 
     def __init__(self, session: Session, reference: Reference, stack: ExitStack) -> None:
         self._session, self._stack = session, stack
-        self.beside = stands_in(session, reference)
+        config, git = session.config, session.git
+        self.beside = wants_base_beside(session, reference)
         self._commit = session.where.base if self.beside else reference.info.commit
         self._root: Path | None = None
-        local = session.config.agent.is_local
-        sourced = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
-        possible = bool(local and (sourced or self.beside) and self._commit and session.git.resolve(self._commit))
+        is_stored = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
+        possible = bool(
+            config.agent.is_local and (is_stored or self.beside) and self._commit and git.resolve(self._commit)
+        )
         why = differs = ""
-        if possible and session.git.has_only_pointers():
+        if possible and git.has_only_pointers():
             # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
             why = "it has files in LFS, and git-lfs is not installed"
         elif possible and self._commit is not None:
-            differs = surroundings_differ(session.config, session.git, self._commit, session.options.setup)
+            differs = surroundings_differ(config, git, self._commit, session.options.setup)
             why = f"{differs}, and it would meet what this job made for the change's" if differs else ""
-        self.possible, self.spoiled = possible and not why, bool(differs)
+        self.possible, self.mixed_with_change = possible and not why, bool(differs)
         self.beside = self.beside and self.possible
-        self.without_rules = self.beside and not has_configuration(session.config, session.git, self._commit or "")
-        self.note = f"the base commit's agent is not run {'again' if sourced else 'beside'}: {why}" if why else ""
+        self.without_rules = self.beside and not has_configuration(config, git, self._commit or "")
+        self.note = f"the base commit's agent is not run {'again' if is_stored else 'beside'}: {why}" if why else ""
 
     def root(self) -> Path:
-        """The configuration's folder as it was at the base commit."""
+        """Return the configuration's folder as it was at the base commit."""
         if self._root is None:
             assert self._commit is not None
             tree = self._stack.enter_context(self._session.git.worktree(self._commit, content=True))
@@ -107,10 +109,13 @@ class BaseTree:
 class ServedBase:
     """The base commit's agent at an address of its own."""
 
-    def __init__(self, config: Config, options: AgentOptions | None, note: str = "", *, spoiled: bool = False) -> None:
+    beside = without_rules = False
+
+    def __init__(
+        self, config: Config, options: AgentOptions | None, note: str = "", *, mixed_with_change: bool = False
+    ) -> None:
         self._config, self._options = config, options
-        self.possible, self.note, self.spoiled = options is not None, note, spoiled
-        self.beside = self.without_rules = False
+        self.possible, self.note, self.mixed_with_change = options is not None, note, mixed_with_change
 
     def root(self) -> Path:
         return self._config.root
@@ -121,29 +126,35 @@ class ServedBase:
 
 
 async def _served(session: Session, reference: Reference) -> ServedBase:
-    """By `agent.base`; not possible where nothing is stored, the address is empty, or another version answers there."""
+    """Return the agent at `agent.base`.
+
+    It is not possible if nothing is stored, the address is empty, or another version answers there.
+    """
     config, environment = session.config, session.environment
     address, kind = config.agent.base, config.agent_kind
     assert address is not None
     if not reference.records:
         return ServedBase(config, None)
+    mixed = problem = ""
     try:
         url = expand(address.url, environment, where="agent.base.url")
-        spoiled = _as_the_change(session, reference, url)
-        problem = spoiled or await _other_version(session, reference, url)
+        mixed = _mixed_with_change(session, reference, url)
+        problem = mixed or await _other_version(session, reference, url)
     except GateError as error:
-        spoiled, problem = "", str(error)
+        mixed, problem = "", str(error)
     if problem:
         note = "" if session.where.anchored else f"the base commit's agent is not run again: {problem}"
-        return ServedBase(config, None, note, spoiled=bool(spoiled))
+        return ServedBase(config, None, note, mixed_with_change=bool(mixed))
     server = server_of(config.agent, kind)
     assert server is not None
-    changed = {"url": url} | ({"headers": address.headers} if address.headers is not None else {})
+    changed: dict[str, Any] = {"url": url}
+    if address.headers is not None:
+        changed["headers"] = address.headers
     return ServedBase(config, config.agent.model_copy(update={kind: server.model_copy(update=changed)}))
 
 
-def _as_the_change(session: Session, reference: Reference, url: str) -> str:
-    """That it would be the change's agent, or asked as that one is; empty if it is the base's own."""
+def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:
+    """Return why it would be the change's agent, or asked as that one is; empty if it is the base's own."""
     config, commit = session.config, reference.info.commit
     server = server_of(config.agent, config.agent_kind)
     if server is not None and expand(server.url, session.environment, where=config.agent_kind) == url:
@@ -153,7 +164,7 @@ def _as_the_change(session: Session, reference: Reference, url: str) -> str:
 
 
 async def _other_version(session: Session, reference: Reference, url: str) -> str:
-    """That the server tells another version than the baseline's; empty if it does not, or tells none."""
+    """Return that the server tells another version than the baseline's; empty if it does not, or tells none."""
     config = session.config
     source = config.agent.version
     if source is None or source.header is None:
@@ -201,7 +212,7 @@ def has_configuration(config: Config, git: Git, commit: str) -> bool:
 
 
 def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None = None) -> str:
-    """What keeps the base commit's agent from being run as it was, a file or a key; empty if nothing does.
+    """Return the file or key that keeps the base commit's agent from being run as it was; empty if nothing does.
 
     ``setup``: the commands that this job ran, where they are not the configuration's.
     """
@@ -221,7 +232,7 @@ def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None
 
 
 def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[str] = ()) -> str:
-    """The key by which the configuration starts or asks another agent than at the commit; empty if there is none.
+    """Return the key by which the configuration starts another agent than at the commit; empty if there is none.
 
     ``but``: options of the agent's kind that are replaced for the base.
     """
@@ -236,8 +247,10 @@ def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[s
 
 
 def measures_alike(config: Config, git: Git, commit: str) -> bool:
-    """True if the configuration at the commit holds and scores conversations as this one does, as far as fingerprints
-    of the agent, the cases and the criteria do not say it."""
+    """True if the configuration at the commit holds and scores conversations as this one does.
+
+    Fingerprints of the agent, the cases and the criteria do not say so.
+    """
     before, now = _before_and_now(config, git, commit)
     if before is None or now is None:
         return False
@@ -255,7 +268,7 @@ def _stored(config: Config, git: Git, commit: str) -> bytes | None:
 
 
 def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
-    """A configuration as it is written, before anything on the command line or of the action is laid over it."""
+    """Return a configuration as it is written, without overrides of the command line or of the action."""
     with suppress(GateError, OSError, UnicodeDecodeError):
         text = content()
         found = parse_document(text.decode(), "gate.yaml") if text is not None else None
@@ -274,6 +287,6 @@ def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
 
 
 def _named_by(setup: str, own: PurePosixPath) -> list[PurePosixPath]:
-    """Files and folders that the commands may install, the folder itself for ``.``: each word, as a path."""
+    """Return the paths that the commands may install: each word, the folder itself for ``.``."""
     words = re.split(r"[\s'\"=;&|()\[\]]+", setup)
     return [PurePosixPath(os.path.normpath(own / word)) for word in words if word and not word.startswith(("-", "/"))]

@@ -23,7 +23,7 @@ from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.draws import with_draws
+from gate.pipeline.draws import earlier_draws
 from gate.pipeline.journal import no_record, other_runs_beside, redactor_of
 from gate.pipeline.references import (
     LUCKY,
@@ -313,7 +313,8 @@ def decide_merged(
         store=store_kind(config, environment),
         compared=tuple(map(identity, found.all)),
     )
-    terms = with_draws(terms, config, header, found.all, git)
+    draws = earlier_draws(config, header, found.all, terms, git)
+    terms = replace(terms, earlier=draws.verdicts, notes=(*terms.notes, *draws.notes))
     close_with(terms, record_path, record, environment)
     return _result(record_path, record, found, terms, outputs, command)
 

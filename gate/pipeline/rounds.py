@@ -99,7 +99,7 @@ class SuiteRun:
         self.notes: tuple[str, ...] = ()
         """What a reader should know of how the base commit's agent fared in its place."""
         is_run_now = base.beside or bool(self._of_base and references and references[0].beside)
-        if _is_itself(session, references) or base.spoiled:
+        if _is_itself(session, references) or base.mixed_with_change:
             self.settings = replace(self.settings, rerun="never")
         elif is_run_now:
             self.settings = replace(self.settings, rerun="beside" if base.possible else "never")
