@@ -23,7 +23,7 @@ HINT = "runs record it where the configuration has `world:`, and leave the recor
 
 
 class AskedDifference(Struct, frozen=True):
-    """What the trials of one record asked otherwise than those of another."""
+    """Differences between the requests of two records."""
 
     cases: int
     """Cases of which it is known."""
@@ -38,7 +38,7 @@ class AskedDifference(Struct, frozen=True):
 def compare_requests(
     before: Path, now: Path, config_path: Path | None, environment: Mapping[str, str]
 ) -> AskedDifference:
-    """Compares the n-th trial of each case with the other record's n-th.
+    """Compare the n-th trial of each case with the other record's n-th.
 
     What a record says of a trial that was answered from the other's is taken as it is; of any others the recordings
     are read. Raises MeasureError where nothing is known of any case.
@@ -66,7 +66,7 @@ def compare_requests(
 
 
 def _by_case(record: Record) -> dict[str, list[Trial]]:
-    """The candidate's recorded trials of each case, as they were numbered."""
+    """Return the candidate's recorded trials of each case, as they were numbered."""
     found: dict[str, list[Trial]] = {}
     for trial in sorted(trials_of(record), key=lambda trial: trial.number):
         if trial.side is Side.CANDIDATE and trial.replay is not None:
@@ -75,7 +75,7 @@ def _by_case(record: Record) -> dict[str, list[Trial]]:
 
 
 def _difference(before: Trial, now: Trial, library: Library, at: float, volatile: Volatile) -> tuple[str, bool] | None:
-    """What the second asked otherwise, first, and whether all was compared; None where that is not known."""
+    """Return the first difference in what the second asked, and True if all was compared; None if nobody knows."""
     old, new = before.replay, now.replay
     if old is not None and new is not None and new.source == old.recording and (new.same or new.difference):
         return new.difference, True

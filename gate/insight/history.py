@@ -45,21 +45,21 @@ class Unread(Struct, frozen=True):
 
 
 class Histories(Struct, frozen=True):
-    """What was found in all sources."""
+    """Everything that was found in all sources."""
 
     suites: tuple[SuiteHistory, ...]
     """In the order of their names."""
     records: int
-    """That were read."""
+    """The number of records that were read."""
     unread: tuple[Unread, ...] = ()
     source: str = ""
-    """Where it comes from, in words."""
+    """The source, in words."""
 
 
 def history_of(
     sources: Sequence[Path], config: Config | None, environment: Mapping[str, str], *, suite_id: str | None = None
 ) -> Histories:
-    """The history in these files, folders and archives; without any, in the configured store, or else of the records.
+    """Return the history in these files, folders and archives; without any, in the configured store or records.
 
     Raises:
         MeasureError: there is nothing that can be read.
@@ -91,7 +91,7 @@ def history_of(
 def history_of_configured(
     sources: Sequence[Path], config_path: Path, environment: Mapping[str, str], *, suite_id: str | None = None
 ) -> Histories:
-    """As `history_of`; the configuration is read only where no source is named. Raises as it does."""
+    """Do as `history_of`; the configuration is read only if no source is named."""
     if sources:
         return history_of(sources, None, environment, suite_id=suite_id)
     from gate.config.load import load_config  # weight: only where no source is named
@@ -100,7 +100,7 @@ def history_of_configured(
 
 
 class _Reading:
-    """What was read so far, by suite."""
+    """The runs that were read so far, by suite."""
 
     def __init__(self, suite_id: str | None) -> None:
         self._wanted = suite_id
@@ -115,7 +115,7 @@ class _Reading:
         self.unread.append(Unread(where, why))
 
     def take(self, stored: Stored, store: Store | None = None) -> None:
-        """Reads one record, or notes why it cannot be read."""
+        """Read one record, or note why it cannot be read."""
         try:
             with stored.open() as file:
                 reader = MeasuredReader(file, where=stored.where, error=MeasureError)
@@ -139,7 +139,7 @@ class _Reading:
             self._runs.setdefault(header.suite_id, []).extend(runs)
 
     def _ledger(self, store: Store | None, header: Header) -> Ledger | None:
-        """Of the suite; None where there is none that can be read."""
+        """Return the suite's ledger; None if there is none that can be read."""
         if store is not None and header.suite_id not in self._ledgers:
             try:
                 self._ledgers[header.suite_id] = store.ledger(header.suite_id)
@@ -164,7 +164,7 @@ class _Reading:
 
 
 def _named(sources: Sequence[Path], reading: _Reading) -> Iterator[Stored]:
-    """The records in these files, folders and archives."""
+    """Yield the records in these files, folders and archives."""
     for source in sources:
         if source.is_dir():
             paths = sorted(islice(source.rglob(PATTERN), MOST_FILES))
@@ -194,7 +194,7 @@ def _members(archive: Path, reading: _Reading) -> Iterator[Stored]:
 
 
 def _newest_first(found: Iterable[Stored]) -> list[Stored]:
-    """By the time in their first lines: the newest says by which criteria all are judged."""
+    """Sort by the time in their first lines: the newest says by which criteria all are judged."""
     return sorted(found, key=lambda stored: -_created(stored))
 
 
@@ -220,7 +220,7 @@ class _Judge:
         self._plan = newest.plan
 
     def terms(self, header: Header) -> tuple[tuple[Criterion, ...], Mapping[str, Case]]:
-        """Criteria and cases for a record."""
+        """Return the criteria and cases for a record."""
         if _measured(header) != self._measured:
             return header.criteria, {case.id: case for case in cases_of(header)}
         if header.plan == self._plan:
@@ -234,7 +234,7 @@ def _measured(header: Header) -> dict[str, tuple[str, bool]]:
 
 
 def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: str) -> list[PastRun]:
-    """The runs of a record, each with its own trials."""
+    """Return the runs of a record, each with its own trials."""
     header = reader.header
     criteria, cases = judge.terms(header)
     key = commit_key(header)

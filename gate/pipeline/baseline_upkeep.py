@@ -55,7 +55,7 @@ def save_baseline(
     proofs: list[Proofs] | None = None,
     key: bytes | None = None,
 ) -> str:
-    """Stores a complete record with its verdict, and returns what was done in words.
+    """Store a complete record with its verdict. Returns what was done in words.
 
     ``proofs`` is given what this proves of what was stored; with a private ``key`` that is signed and stored beside it.
 
@@ -94,7 +94,7 @@ def save_baseline(
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """What is stored already and cannot be read keeps anything from being written: to whoever saves, that is it."""
+    """Raise that nothing was saved if a record that is stored already cannot be read."""
     try:
         yield
     except BaselineError as error:
@@ -103,12 +103,12 @@ def _refusing() -> Iterator[None]:
 
 
 def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:
-    """Whether this very acceptance is stored: a job that runs again does not make it last longer."""
+    """True if this very acceptance is stored: a job that runs again does not make it last longer."""
     return any((one.key, one.by, one.why) == (key, by, why) for one in ledger.acceptances)
 
 
 def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
-    """Further runs of the record's commit and agent that are not stored."""
+    """Return further runs of the record's commit and agent that are not stored."""
     header = record.header
     stored = None
     with suppress(BaselineError):  # saving says what is wrong with it
@@ -127,7 +127,7 @@ def _with_others(
     *,
     same_agent: bool,
 ) -> list[str]:
-    """Saves further runs of the same commit and agent, or says that they were left out."""
+    """Save further runs of the same commit and agent. Returns in words that they were united or left out."""
     if not same_agent:
         names = ", ".join(path.name for path in others[:3])
         return [f"{count(len(others), 'other run')} of this commit left out: {names}"] if others else []
@@ -144,7 +144,7 @@ def _with_others(
 
 
 def _to_know(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
-    """What whoever saves has to know; ``lines`` are findings that nobody accepted."""
+    """Return notes for the person who saves; ``lines`` are findings that nobody accepted."""
     said = []
     if is_lost(config, environment):
         said.append(
@@ -158,7 +158,7 @@ def _to_know(config: Config, environment: Mapping[str, str], lines: Sequence[Lin
 
 
 def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:
-    """Signs what is proven of a record, and adds it to the ledger. Returns that in words."""
+    """Sign what is proven of a record, and adds it to the ledger. Returns that in words."""
     envelopes = [signed(write_proofs(parcel), key).decode() for parcel in parcels(joined(proven))]
     suite_id, at = header.suite_id, now().timestamp()
     store.note(suite_id, [Signed(suite_key(suite_id), commit_key(header), at, one) for one in envelopes])
@@ -168,7 +168,7 @@ def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) 
 def _found(
     record: Record, path: Path, config: Config, environment: Mapping[str, str], release: str, *, left_out: int = 0
 ) -> list[Line]:
-    """The verdicts on the record's runs, as lines of the ledger."""
+    """Return the verdicts on the record's runs, as lines of the ledger."""
     header = record.header
     if record.footer is None or header.shard != (1, 1):
         return []  # the store says why it does not take it
@@ -189,7 +189,7 @@ def _found(
 def _judged(
     source: Path | Record, record: Record, config: Config, environment: Mapping[str, str], release: str = ""
 ) -> tuple[SuiteResult, References, Terms]:
-    """The verdict on the record, by its own terms, against what its run would be compared with now."""
+    """Return the verdict on the record, by its own terms, against what its run would be compared with now."""
     own = own_terms(record, settings_of(config, now()))
     terms = replace(own, anchored=True, release=release or own.release)
     references = found_again(record.header, terms, config, environment)
@@ -197,7 +197,7 @@ def _judged(
 
 
 def _far_better(against: SuiteResult) -> bool:
-    """Whether the pass rate rose by more than twice the half-width of its 90 % interval, as luck does in one of 2,000.
+    """True if the pass rate rose by more than twice the half-width of its 90 % interval: luck does in one of 2,000.
 
     The anchor moves up then. A looser rule would choose the luckiest of many records of an unchanged agent.
     """
@@ -206,14 +206,14 @@ def _far_better(against: SuiteResult) -> bool:
 
 
 def _scope(record: Record, config: Config, environment: Mapping[str, str]) -> frozenset[str] | None:
-    """The cases that the configuration runs; None if the record holds all of them."""
+    """Return the cases that the configuration runs; None if the record holds all of them."""
     if not record.header.selected:
         return None
     return frozenset(case.id for case in plan_of(config, environment, record.header).planned)
 
 
 def save_newest(config: Config, environment: Mapping[str, str], *, release: str = "", key: bytes | None = None) -> str:
-    """Stores the newest finished record of each suite. Raises `BaselineWriteError`, also if there is none."""
+    """Store the newest finished record of each suite. Raises `BaselineWriteError`, also if there is none."""
     paths = [_newest_finished(config, suite_id) for suite_id in suite_ids(config, environment)]
     return "\n".join(save_baseline(config, path, environment, release=release, key=key) for path in paths)
 
@@ -228,7 +228,7 @@ def _newest_finished(config: Config, suite_id: str) -> Path:
 
 
 def carry_on(config: Config, environment: Mapping[str, str], own: Sequence[Proofs]) -> tuple[Proofs, Sequence[str]]:
-    """The proofs of everything that is stored, as far as they are known, and why some could not be looked up.
+    """Return the proofs of everything that is stored, as far as they are known, and why some could not be looked up.
 
     ``own`` are those of what was measured here.
     """
@@ -260,7 +260,7 @@ def accept_baseline(
     until: date | None = None,
     key: bytes | None = None,
 ) -> str:
-    """Makes the stored record of a commit the anchor of each suite that has one, and returns what was done in words.
+    """Make the stored record of a commit the anchor of each suite that has one. Returns what was done in words.
 
     ``until`` is the last day on which that counts, in UTC; None: the last that ``baseline.accept_days`` allows.
 
@@ -291,7 +291,7 @@ def accept_baseline(
 
 
 def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str]) -> None:
-    """Raises `BaselineError` if the record misses a threshold: that nobody can accept."""
+    """Raise `BaselineError` if the record misses a threshold, which nobody can accept."""
     suite, _, _ = _judged(record, record, config, environment)
     if names := suite.beyond_accepting:
         what = f"not accepted: a threshold, a limit or a hard rule is missed: {console(listing(names))}"
@@ -318,7 +318,7 @@ def _commit(git: Git, revision: str | None) -> str | None:
 
 
 def _person(git: Git, environment: Mapping[str, str]) -> str:
-    """Who is at work: as git knows them, else as the CI does."""
+    """Return who accepts: the user in git's settings, else the CI's."""
     known = [git.ask("config", "--get", f"user.{part}") for part in ("name", "email")] if git.is_repository() else []
     named = " ".join(filter(None, known))
     names = (named, *(environment.get(name, "") for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "USER")))
@@ -329,7 +329,7 @@ def _person(git: Git, environment: Mapping[str, str]) -> str:
 
 
 def _until(config: Config, until: date | None) -> date:
-    """The last day of an acceptance that is given now."""
+    """Return the last day of an acceptance that is given now."""
     days, today = config.file.baseline.accept_days, now().date()
     latest = latest_day(now().timestamp(), days)
     if until is not None and not today <= until <= latest:
@@ -346,7 +346,7 @@ def _acceptance(config: Config, suite_id: str, key: str, by: str, why: str, unti
 
 
 def list_baselines(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
-    """The stored baselines, newest first, each with its verdicts."""
+    """Return the stored baselines, newest first, each with its verdicts."""
     git = Git(config.root, environment=environment)
     with _store(config, environment) as store:
         entries = store.entries()
@@ -369,7 +369,7 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
 
 
 def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str]]:
-    """What is known of where each entry comes from, and why no more is; both empty where nobody looks for proofs."""
+    """Return the proof of each entry, and why some are unproven; both are empty if nobody looks for proofs."""
     if not isinstance(store, ProvenStore):
         return [], []
     store.bring(entries)
@@ -379,7 +379,7 @@ def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str
 
 
 def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
-    """The status of an entry, in words."""
+    """Return the status of an entry, in words."""
     words, now_ = ["anchor"] if is_anchor else [], ledger.at(now().timestamp())
     rejected = " (rejected)" if now_.rejected(entry.key) else ""
     words += [f"release {tag}{rejected}" for tag in ledger.releases(entry.key)]
@@ -391,14 +391,14 @@ def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
 
 
 def _ends(accepted: Acceptance) -> str:
-    """Until when an acceptance counts, or counted."""
+    """Return until when an acceptance counts, or counted."""
     if accepted.last_day is None:
         return ""
     return f" {'until' if accepted.counts(now().timestamp()) else 'and ended on'} {accepted.last_day}"
 
 
 def show_baseline(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
-    """What a run here would be compared with, criterion by criterion, and the anchor."""
+    """Return what a run here would be compared with, criterion by criterion, and the anchor."""
     git = Git(config.root, environment=environment)
     where = git_context(config, git)
     parts = []
@@ -427,7 +427,7 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -
 
 
 def _told(ledger: Ledger, key: str) -> list[str]:
-    """The marks of a record, each on a line."""
+    """Return the marks of a record, each on a line."""
     lines = []
     for mark in ledger.marks:
         if mark.key == key:
@@ -462,7 +462,7 @@ def _time(unix: float) -> str:
 
 
 def prune_recordings(config: Config, store: Store, environment: Mapping[str, str]) -> str:
-    """Keeps the folder of recordings within `world.keep_megabytes`, and returns what was done in words, if anything.
+    """Keep the folder of recordings within `world.keep_megabytes`. Returns what was done in words, if anything.
 
     A record that cannot be read may name any of them: then nothing is removed, and that is said.
     """
@@ -481,7 +481,7 @@ def prune_recordings(config: Config, store: Store, environment: Mapping[str, str
 
 
 def _vouched(store: Store) -> frozenset[str]:
-    """The runs whose recordings some stored record names."""
+    """Return the runs whose recordings some stored record names."""
     entries = store.entries()
     store.bring(entries)
     trials = (trial for entry in entries for trial in store.read(entry).trials if trial.replay is not None)

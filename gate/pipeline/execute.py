@@ -52,7 +52,7 @@ MAX_COLLATERAL = 20
 """Attempts that failed through no fault of their own, after which they count."""
 EPOCHS = (FULL, STORED)
 LEAST_WAVE = 10
-"""How many trials must fail at least before an agent that never answered is called down."""
+"""The fewest trials that must fail before an agent that never answered is called down."""
 
 
 class Job(Struct, frozen=True):
@@ -65,7 +65,7 @@ class Job(Struct, frozen=True):
     tag: str = FULL
     side: Side = Side.CANDIDATE
     again: bool = False
-    """Whether it is run in place of one of its round that could not be measured."""
+    """True if it is run in place of one of its round that could not be measured."""
 
 
 async def execute(
@@ -81,7 +81,7 @@ async def execute(
     world: World | None = None,
     users: Callable[[Job], User] | None = None,
 ) -> AsyncGenerator[Trial, None]:
-    """Finished, unscored trials as they finish, in no order.
+    """Yield finished, unscored trials as they finish, in no order.
 
     ``agent`` is entered already. ``jobs`` is consumed as there is room, at most twice ``concurrency`` ahead of what was
     taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
@@ -128,7 +128,7 @@ class _Limits(Struct, frozen=True):
 
 
 class _Run:
-    """What the workers of one ``execute`` share."""
+    """The state that the workers of one ``execute`` share."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class _Run:
         """Finished trials, and None as each worker's last word; bounded by ``room``."""
 
     async def work(self, *, after: float) -> None:
-        """Runs jobs until there are none. Raises what ends the run, after the trials that led to it."""
+        """Run jobs until there are none. Raises what ends the run, after the trials that led to it."""
         try:
             await asyncio.sleep(after)
             while True:
@@ -212,15 +212,14 @@ class _Run:
         )
 
     def _replay(self, job: Job, error: TrialError | None) -> Replay | None:
-        """How much of the outside world was replayed; None where nothing of it is recorded or replayed."""
+        """Return how much of the outside world was replayed; None if nothing of it is recorded or replayed."""
         if self._world is None:
             return None
         measured = error is None or error.end is End.FAILED
         return self._world.settle(job.case.id, job.number, job.side, measured=measured)
 
     async def _attempt(self, job: Job, log: Log) -> tuple[list[Invocation], AgentFailure | None, str]:
-        """Holds the conversation once, in a session of its own, and says which process held it; what happened before a
-        failure is kept."""
+        """Hold the conversation once, in a session of its own. Returns its turns, its failure and its process."""
         session_id, world, failed, process = token_hex(16), self._world, None, ""
         invocations: list[Invocation] = []
         if world is not None:
@@ -256,7 +255,7 @@ class _Run:
         return replace(invocation, reports_calls=True) if self._agent.reports_calls else invocation
 
     async def _pause(self, attempts: int, failure: AgentFailure) -> bool:
-        """Waits before a retry; where the agent asked for patience, everyone waits. Returns whether to try again."""
+        """Wait before a retry; if the agent asked for patience, everyone waits. Returns True if it is tried again."""
         if failure.retry_after is None:
             pause = min(FIRST_PAUSE * 2 ** (attempts - 1), LONGEST_PAUSE)
             await asyncio.sleep(pause * (1 - self._random.random() / 2))
@@ -273,21 +272,21 @@ class _Run:
 
 
 def _as_recorded(invocation: Invocation, spared: float) -> Invocation:
-    """The invocation with the time that its replayed answers took when they were recorded."""
+    """Return the invocation with the time that its replayed answers took when they were recorded."""
     if invocation.duration is None or not spared:
         return invocation
     return replace(invocation, duration=invocation.duration + spared)
 
 
 def _error(failure: AgentFailure) -> TrialError:
-    """What a trial ended in; one that others took along each time never had its chance, and says nothing."""
+    """Return how a trial ended. One that others took down each time never had its chance: that is the host's error."""
     return TrialError(ErrorKind.HOST if failure.collateral else failure.kind, failure.message)
 
 
 async def _requests(
     job: Job, session_id: str, invocations: list[Invocation], log: Log, user: User
 ) -> AsyncIterator[Request]:
-    """The turns of a trial, each with the history of what both sides really said."""
+    """Yield the turns of a trial, each with the history of what both sides really said."""
     case = job.case
     history: list[dict[str, Any]] = []
     while (text := await user.next_turn(invocations)) is not None:
@@ -331,7 +330,7 @@ class _Wave:
             self._last = error
 
     def check(self) -> None:
-        """Before a further trial: raises MeasureError where the whole wave failed and nothing else succeeded."""
+        """Raise MeasureError before a further trial if the whole wave failed and nothing else succeeded."""
         if self._answered or self._failed < self._size or self._last is None:
             return
         raise MeasureError(
@@ -342,7 +341,7 @@ class _Wave:
 
 
 class _Patience:
-    """How long the agent asked everyone to wait, in a row and without one answer."""
+    """The time that the agent asked everyone to wait, in a row and without one answer."""
 
     def __init__(self) -> None:
         self.resume_at = 0.0
@@ -350,7 +349,7 @@ class _Patience:
         self.in_flight: list[float] = []
         """When each attempt began that goes on; one that goes on while everyone waits is being answered."""
         self.is_over = False
-        """Whether what the agent puts off is unmeasured at once; each further trial is asked for once."""
+        """True if what the agent puts off is unmeasured at once; each further trial is asked for once."""
         self._asked = 0.0
         """Seconds, since the last answer."""
         self._lost = 0
@@ -358,7 +357,7 @@ class _Patience:
         self._said = ""
 
     def ask(self, seconds: float, now: float) -> None:
-        """Everyone waits this long, unless they did for too long already. What is asked meanwhile does not count."""
+        """Make everyone wait this long, unless they did for too long. Requests in the meantime do not count."""
         pause = min(seconds, LONGEST_PAUSE)
         if now >= self.resume_at:
             is_served = any(begun < self.resume_at for begun in self.in_flight)
@@ -370,7 +369,7 @@ class _Patience:
 
     @contextmanager
     def trying(self, now: float) -> Iterator[None]:
-        """While an attempt goes on that begins now."""
+        """Note an attempt that begins now for as long as it goes on."""
         self.in_flight.append(now)
         try:
             yield
@@ -381,12 +380,12 @@ class _Patience:
         self._asked, self._lost, self.is_over = 0.0, 0, False
 
     def lose(self, failure: AgentFailure) -> None:
-        """A trial is given up: its failure says so."""
+        """Note that a trial is given up, in its failure, too."""
         failure.message = f"it keeps asking for patience, {MOST_PATIENCE:g} s without an answer: {failure.message}"
         self._lost, self._said = self._lost + 1, failure.message
 
     def check(self) -> None:
-        """Before a further trial: raises MeasureError where it would be put off like all of those before it."""
+        """Raise MeasureError before a further trial if it would be put off like all of those before it."""
         if self.is_over and self._lost >= LEAST_WAVE:
             raise MeasureError(self._said, where="agent", hint="nothing further was run; run again once it answers")
 
@@ -399,14 +398,14 @@ class _Patience:
 
 STOP_SIGNAL = "</finished>"
 MAX_SAID_CHARS = 20_000
-"""Of one turn of the agent that a simulated user is shown."""
+"""The longest part of one turn of the agent that a simulated user is shown."""
 
 
 class User(Protocol):
     """One user of one trial."""
 
     async def next_turn(self, said: Sequence[Invocation]) -> str | None:
-        """What the user says after these turns; None: nothing more. Raises `AgentFailure` if that cannot be told."""
+        """Return the user's next message, or None if there is none. Raises `AgentFailure` if nobody can tell."""
 
 
 class WrittenUser:
@@ -451,7 +450,7 @@ class SimulatedUser:
 
 
 def user_of(case: Case, model: Judge | None, max_turns: int) -> User:
-    """Who talks to the agent in a trial of this case. Raises `AgentFailure` if nobody can play the user."""
+    """Return the user for a trial of this case. Raises `AgentFailure` if nobody can play the user."""
     if case.scenario is None:
         return WrittenUser(case)
     if model is None:
@@ -460,21 +459,21 @@ def user_of(case: Case, model: Judge | None, max_turns: int) -> User:
 
 
 def recorded_user(case: Case, trials: Sequence[RecordedTrial], number: int) -> User:
-    """Who talked in a recorded trial, by its number from 1."""
+    """Return the user of a recorded trial, by its number from 1."""
     if case.scenario is None or not 1 <= number <= len(trials):
         return WrittenUser(case)
     return RecordedUser(case, trials[number - 1].invocations)
 
 
 def messages_of(scenario: Scenario, said: Sequence[Invocation]) -> list[dict[str, str]]:
-    """The question of what the user says next."""
+    """Return the messages that ask a model what the user says next."""
     system = INSTRUCTIONS.format(persona=_persona(scenario.persona), signal=STOP_SIGNAL)
     shown = f"PLAN\n{scenario.plan}\n\nCONVERSATION SO FAR\n{_history(said)}\n\nThe user's next message:"
     return [{"role": "system", "content": system}, {"role": "user", "content": shown}]
 
 
 def _history(said: Sequence[Invocation]) -> str:
-    """Both sides' texts; no thoughts, calls and results of tools, as google-adk's default has it."""
+    """Return both sides' texts, without thoughts, calls and results of tools, as google-adk's default does."""
     lines = []
     for turn in said:
         lines.append(f"user: {turn.user}")

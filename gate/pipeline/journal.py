@@ -29,7 +29,7 @@ SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
 def redactor_of(environment: Mapping[str, str]) -> Redactor:
-    """Masks the values of everything in the environment whose name says that it is secret."""
+    """Return what masks the values of all variables whose name says that they are secret."""
     return Redactor(value for name, value in environment.items() if SECRET_NAME.search(name))
 
 
@@ -43,7 +43,7 @@ def open_journal(
     by_commit: bool = False,
     remember: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
-    """The record to write to, under its lock.
+    """Return the record to write to, under its lock.
 
     A run of the same agent on the same clean commit continues the record of that commit: repeating it until it is green
     would defeat the gate. ``by_commit``: so does one of an agent without a fingerprint. ``resume`` continues the newest
@@ -70,7 +70,7 @@ def without(
     why: str,
     remember: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
-    """The journal, resumed without these trials of an earlier session; ``why``: what ended it.
+    """Return the journal, resumed without these trials of an earlier session; ``why``: what ended it.
 
     The file is replaced atomically, so the trials that count survive a crash at any point.
     """
@@ -86,8 +86,7 @@ def without(
 
 
 def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> RecordWriter:
-    """The journal begun anew, under the run of ``header``. Its record stays in the folder of the suite's records, where
-    earlier measurements of the change are counted."""
+    """Begin the journal anew, under the run of ``header``; its record stays among those of earlier measurements."""
     record = read_record(journal.path, complete=False)
     write_record(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), record)
     journal.close()
@@ -95,7 +94,7 @@ def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> 
 
 
 def take_back(path: Path) -> None:
-    """Leaves out of a record what was written since a run last closed it; one that none has closed is removed."""
+    """Cut a record back to where a run last closed it, or remove it if no run has."""
     closed = read_closed_part(path, error=MeasureError)
     if closed.footer is None:
         files.remove(path)
@@ -104,19 +103,19 @@ def take_back(path: Path) -> None:
 
 
 def path_of(config: Config, header: Header, *, by_commit: bool = False) -> Path | None:
-    """The path of a commit's record; None if the agent may have changed since, unless only the commit is to be so."""
+    """Return the path of a commit's record; None if the agent may have changed since, unless ``by_commit``."""
     if not (header.commit and (header.agent or by_commit)) or header.dirty:
         return None
     return records_folder(config, header.suite_id) / f"{header.commit}{_part(header)}.jsonl"
 
 
 def records_folder(config: Config, suite_id: str) -> Path:
-    """The folder of a suite's records, unless a run names another file."""
+    """Return the folder of a suite's records, unless a run names another file."""
     return config.output / "records" / suite_key(suite_id)
 
 
 def check_untracked(config: Config, git: Git, suite_id: str) -> None:
-    """Raises ConfigError where records came with the commit: nobody knows that anything was measured for them."""
+    """Raise ConfigError if records came with the commit: nothing shows that they were measured."""
     found = git.tracked_in(records_folder(config, suite_id))
     if found is not None:
         hint = f"git rm --cached {one_line(found, 200)}, and name the folder in .gitignore"
@@ -124,7 +123,7 @@ def check_untracked(config: Config, git: Git, suite_id: str) -> None:
 
 
 def newest_first(*folders: Path) -> list[Path]:
-    """The record files of some folders, by the time of their last line; one that vanishes meanwhile is left out."""
+    """Return the record files of some folders by the time of their last line, without any that vanish meanwhile."""
     dated = []
     for folder in folders:
         for path in folder.glob("*.jsonl"):
@@ -140,7 +139,7 @@ def _part(header: Header) -> str:
 def _open_writer(
     path: Path, header: Header, *, resume: bool, remember: Callable[[Trial], Trial] | None
 ) -> RecordWriter:
-    """The writer; a finished record is not resumed if the agent's source is unknown here: it may have changed."""
+    """Return the writer. A finished record is not resumed if the agent's source is unknown: it may have changed."""
     writer = RecordWriter(path, header, resume=resume, remember=remember)
     if resume and not header.agent and writer.finished:
         writer.close()
@@ -157,7 +156,7 @@ def _newest(folder: Path) -> Path:
 
 
 def _continues(path: Path, header: Header) -> bool:
-    """Whether the record of this commit belongs to the same run; one of another selection or shard is left alone."""
+    """True if the record of this commit belongs to the same run; one of another selection or shard is left alone."""
     try:
         return not difference(read_header(path), header)
     except GateError:
@@ -165,7 +164,7 @@ def _continues(path: Path, header: Header) -> bool:
 
 
 def _free(folder: Path, stem: str) -> Path:
-    """An empty file of a name that no record had: two runs may start at the same moment."""
+    """Create an empty file under a new name: two runs may start at the same moment."""
     try:
         files.make_folder(folder)  # a file in its place would make every name look taken
         for name in chain([stem], (f"{stem}-{number}" for number in count(2))):
@@ -188,7 +187,7 @@ MOST_LISTED = 400
 
 
 def results_folder(config_path: Path) -> Path:
-    """Where a run of this configuration leaves its records and reports; without a configuration, the default beside it.
+    """Return the folder that a run of this configuration writes to; without one, the default beside it.
 
     Raises:
         ConfigError: the configuration is there, and cannot be read.
@@ -199,7 +198,7 @@ def results_folder(config_path: Path) -> Path:
 
 
 def newest_record(config_path: Path) -> Path:
-    """The newest finished record of all suites. Raises `MeasureError` if there is none."""
+    """Return the newest finished record of all suites. Raises `MeasureError` if there is none."""
     found = next(_finished(config_path), None)
     if found is None:
         raise _no_record_in(config_path, "no finished record")
@@ -207,7 +206,7 @@ def newest_record(config_path: Path) -> Path:
 
 
 def newest_records(config_path: Path, most: int) -> list[Path]:
-    """Up to ``most`` finished records of the suite that was measured last, the newest first.
+    """Return up to ``most`` finished records of the suite that was measured last, the newest first.
 
     Raises:
         MeasureError: there is none.
@@ -226,7 +225,7 @@ def newest_records(config_path: Path, most: int) -> list[Path]:
 
 
 def no_record(path: Path, error: type[GateError]) -> GateError:
-    """The error for a path at which there is no file."""
+    """Return the error for a path at which there is no file."""
     if path.is_dir():
         hint = "name a file in it, or none: then it is the newest of the results folder"
         return error("this is a folder, and a record is a file", where=str(path), hint=hint)
@@ -234,7 +233,7 @@ def no_record(path: Path, error: type[GateError]) -> GateError:
 
 
 def record_before(record: Path, config_path: Path) -> Path:
-    """The newest finished record of the same suite that was begun before this one, of another run.
+    """Return the newest finished record of the same suite that was begun before this one, of another run.
 
     Raises:
         MeasureError: there is none, or the record cannot be read.
@@ -255,7 +254,7 @@ def _no_record_in(config_path: Path, what: str) -> MeasureError:
 
 
 def _finished(config_path: Path) -> Iterator[tuple[Path, Header]]:
-    """The closed records of whole runs, the newest first; what cannot be read is passed over."""
+    """Yield the closed records of whole runs, the newest first, without those that cannot be read."""
     folder = results_folder(config_path) / "records"
     folders = [path for path in folder.glob("*") if path.is_dir()] if folder.is_dir() else []
     for path in newest_first(*folders)[:MOST_LISTED]:
@@ -273,7 +272,7 @@ MOST_BESIDE = 100
 
 
 def other_runs_beside(path: Path, header: Header, folder: Path, *, known: Collection[str] = ()) -> list[Path]:
-    """Records of further runs of the same plan, criteria, commit and agent, in the record's folder or in ``folder``.
+    """Return records of further runs of the same plan, criteria, commit and agent, beside it or in ``folder``.
 
     ``known``: runs that are not meant, such as those that are stored already.
     """

@@ -76,14 +76,14 @@ from gate.system.git import Git
 
 
 def read_whole(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
-    """A whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
+    """Return a whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
     if not path.is_file():
         raise no_record(path, error)
     return read_record(path, complete=complete, error=error)
 
 
 def _header_of(path: Path | Record) -> Header:
-    """The header and plan alone. Raises `MeasureError` if the file is missing, or they are damaged."""
+    """Return only the header and plan. Raises `MeasureError` if they are missing or damaged."""
     if isinstance(path, Record):
         return path.header
     if not path.is_file():
@@ -92,7 +92,7 @@ def _header_of(path: Path | Record) -> Header:
 
 
 def read_baseline(source: Path | Record, *, distance: int | None = None) -> Reference:
-    """A record to compare with. Raises `BaselineError`."""
+    """Return a record to compare with. Raises `BaselineError`."""
     if isinstance(source, Record):
         return reference_to([source], source.header.commit, distance=distance, source="a record")
     if not source.is_file():
@@ -109,7 +109,7 @@ def compare_records(
     outputs: Outputs,
     command: str,
 ) -> Result:
-    """The verdict on one record against another, or against thresholds alone.
+    """Return the verdict on one record against another, or against thresholds alone.
 
     ``config`` judges by its criteria and settings; without one, the candidate's own do.
     """
@@ -133,7 +133,7 @@ def compare_records(
 
 
 def _picked(terms: Terms, path: Path, reference: Reference, record: Record) -> Terms:
-    """The terms, and that the baseline was picked by hand, where further runs of its commit lie beside it."""
+    """Return the terms, with a note if the baseline was picked by hand from several runs of its commit."""
     header = reference.records[0].header
     others = [] if header.commit == record.header.commit else other_runs_beside(path, header, path.parent)
     if not others:
@@ -144,7 +144,7 @@ def _picked(terms: Terms, path: Path, reference: Reference, record: Record) -> T
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:
-    """Raises `BaselineError` if the baseline holds an outage, is the candidate itself, or belongs to another suite."""
+    """Raise `BaselineError` if the baseline holds an outage, is the candidate itself, or belongs to another suite."""
     where = "" if isinstance(baseline, Record) else str(baseline)
     for stored in reference.records:
         if problem := outage_in(stored):
@@ -159,7 +159,7 @@ def _check_other_run(record: Record, reference: Reference, baseline: Path | Reco
 
 
 def _distance(git: Git, header: Header, reference: Reference) -> int | None:
-    """First-parent commits from the commit that the record's change is measured against to the reference's."""
+    """Return the number of first-parent commits from the record's base commit back to the reference's."""
     ancestors = _ancestors(git, header)
     commit = reference.info.commit
     return ancestors.index(commit) if commit in ancestors else None
@@ -173,7 +173,7 @@ def _ancestors(git: Git, header: Header) -> tuple[str, ...]:
 def report_record(
     path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], outputs: Outputs, command: str
 ) -> Result:
-    """The verdict on a record as its run reached it, against a named baseline or the one that its run would find now.
+    """Return the verdict on a record as its run reached it, against a named baseline or the one found now.
 
     Raises:
         ConfigError: without a configuration nobody knows where the baseline is, and a comparison that is left out
@@ -193,7 +193,7 @@ def report_record(
 
 
 def _noted(terms: Terms, found: References) -> Terms:
-    """The terms, and what the reader must know if the run compared its record with anything else."""
+    """Return the terms, with a note if the run compared its record with anything else."""
     here = tuple(map(identity, found.all))
     if not terms.compared or terms.compared == here:
         return terms
@@ -203,12 +203,12 @@ def _noted(terms: Terms, found: References) -> Terms:
 
 
 def named(baseline: str) -> Path | None:
-    """The file that ``--against`` names; None for ``none``."""
+    """Return the file that ``--against`` names; None for ``none``."""
     return None if baseline == "none" else Path(baseline)
 
 
 def found_again(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
-    """What the record's run would be compared with now, in the kind of store that it was told to look in.
+    """Return what the record's run would be compared with now, in the kind of store that it looked in.
 
     A run that was held to a base commit's rules looked for baselines where those have them.
     """
@@ -229,7 +229,7 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
 
 
 def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:
-    """The configuration with `baseline` as the rules of that commit have it, and its tree as long as the ``stack``.
+    """Return the configuration with `baseline` from the rules of that commit, whose tree the ``stack`` keeps.
 
     As it is if there are none: no commit, no such configuration in it, or one that cannot be read. That the commit is
     not here any more is told by what is then compared.
@@ -264,7 +264,7 @@ def _result(
 
 
 def merge_records(paths: Sequence[Path], output: Path) -> str:
-    """Joins shards into one record. Raises `MeasureError` if one is missing, doubled, damaged or of another run."""
+    """Join shards into one record. Raises `MeasureError` if one is missing, doubled, damaged or of another run."""
     whole = merge([read_whole(path) for path in paths])
     footer = write_record(output, whole)
     return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
@@ -282,7 +282,9 @@ def decide_merged(
     release: str = "",
     note: str = "",
 ) -> Result:
-    """The verdict that one run over all shards would have come to: criteria and baseline are looked up as it would.
+    """Return the verdict that one run over all shards would have come to.
+
+    Criteria and baseline are looked up as that run would.
 
     ``rules`` are those that the configuration comes from, if a base commit's rules apply; ``note`` is what a reader
     should know of how the record came about.
@@ -332,21 +334,21 @@ def _baselines(
     where: GitContext,
     runs: Set[str] = frozenset(),
 ) -> list[References]:
-    """What each suite is compared with; ``runs`` are those that are judged."""
+    """Return what each suite is compared with; ``runs`` are those that are judged."""
     store, git = store_of(config, environment), Git(config.root, environment=environment)
     with store if store is not None else nullcontext():
         return [find_baselines(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
 
 
 def close_with(terms: Terms, path: Path, record: Record, environment: Mapping[str, str]) -> None:
-    """Closes the record again with what its verdict is reached by, so that a later report reaches the same."""
+    """Close the record again with the terms of its verdict, so that a later report reaches the same."""
     stopped = record.footer.stopped if record.footer is not None else ""
     with RecordWriter(path, record.header, resume=True, remember=_number) as writer:
         writer.finish(stopped=stopped, terms=redactor_of(environment).redact_json(terms.plain()))
 
 
 def _number(trial: Trial) -> Trial:
-    """The trial without what it holds."""
+    """Return the trial's number without its content."""
     return Trial(trial.case_id, trial.number)
 
 
@@ -355,7 +357,7 @@ def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> P
 
 
 def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
-    """The plan of a record's suite. Raises `ConfigError` if the configuration does not have it."""
+    """Return the plan of a record's suite. Raises `ConfigError` if the configuration does not have it."""
     found = {plan.suite.id: plan for plan in plans}
     if suite_id not in found:
         hint = nearest(suite_id, list(found))
@@ -364,12 +366,12 @@ def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
 
 
 def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
-    """The suites that the configuration runs."""
+    """Return the ids of the suites that the configuration runs."""
     return [plan.suite.id for plan in make_plans(config, as_if_judged(config, environment))]
 
 
 def as_if_judged(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Nothing is asked of a judge here, so its key need not be; its model and address count all the same."""
+    """Return the environment with a key for a judge that is never asked; its model and address count all the same."""
     key = config.file.judge.api_key_env if config.file.judge else None
     return {"OPENAI_API_KEY": "not used", **({key: "not used"} if key else {}), **environment}
 
@@ -378,7 +380,7 @@ def as_if_judged(config: Config, environment: Mapping[str, str]) -> Mapping[str,
 
 
 def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
-    """The verdict on records of an untrusted run, under this configuration and against its stored baselines.
+    """Return the verdict on records of an untrusted run, under this configuration and against its stored baselines.
 
     Only the candidate's scores are taken from a record; the demands on them are this configuration's.
 
@@ -412,7 +414,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
 
 
 def _trusted(record: Record, plan: Plan, seed: int) -> Record:
-    """The record's own scores under the cases of this plan; what it says about how to judge them is ignored.
+    """Return the record's own scores under the cases of this plan, without the rules that it brings.
 
     A case that the plan has, matched by content under any id, is taken from the plan; if its content differs, it counts
     as edited, regardless of what the baseline says. For a case that the plan does not have, only the record's
@@ -434,7 +436,7 @@ def _trusted(record: Record, plan: Plan, seed: int) -> Record:
 
 
 def _missing(record: Record, plan: Plan, settings: Settings) -> str:
-    """The cases of this plan that were not measured, if they are too many for a pass; else empty."""
+    """Return how many cases of this plan were not measured, if they are too many for a pass; else empty."""
     judged = [case for case in plan.planned if case.id not in settings.quarantine]
     found = {case.fingerprint for case in record.header.plan} | {case.id for case in record.header.plan}
     gone = [case for case in judged if case.fingerprint not in found and case.id not in found]
@@ -459,7 +461,7 @@ def _check_measured_by(record: Record, plan: Plan) -> None:
 
 
 async def rescore_record(path: Path, output: Path, config: Config, environment: Mapping[str, str]) -> str:
-    """Writes the record at ``path``, scored anew, to ``output``; returns what was done in a line.
+    """Write the record at ``path``, scored anew, to ``output``; returns what was done in a line.
 
     Raises:
         MeasureError: a stored baseline, which keeps no messages; or no case of the record is in the suite as it was.
@@ -498,13 +500,13 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
 
 
 async def _renamed(trials: Sequence[Trial], match: Match) -> AsyncIterator[Trial]:
-    """The trials under the ids that their cases have now, without their scores."""
+    """Yield the trials under the ids that their cases have now, without their scores."""
     for trial in trials:
         yield replace(trial, case_id=match.ids[trial.case_id], scores={})
 
 
 def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
-    """Of the same run; its plan holds the cases that were scored."""
+    """Return the header of the same run with the cases that were scored."""
     found = {match.ids[case_id] for case_id in match.same}
     cases = tuple(case for case in plan.planned if case.id in found)
     selected = header.selected or bool(plan.deselected)
@@ -512,7 +514,7 @@ def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
 
 
 def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:
-    """The run's own, by the criteria of now; the schedule looked at other scores, so its looks no longer count."""
+    """Return the run's own terms with the present criteria; its schedule looked at other scores."""
     own = own_terms(record)
     notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
     return replace(own, criteria=plan.criteria, thresholds=None, scheduled=False, notes=notes, base=None).plain()

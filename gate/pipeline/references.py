@@ -45,7 +45,7 @@ CUT_OFF = (
     "this shallow clone has no commit that a baseline is stored of, so which one this change belongs to is not known: "
     "check out with fetch-depth: 0, on GitLab with GIT_DEPTH: 0"
 )
-"""Why no pass is believed against a record that was merely saved last."""
+"""The doubt that keeps a suite from passing against a record that was merely saved last."""
 SEARCHED = 200
 """First-parent ancestors that are looked at."""
 REPORTS = "gate-results"
@@ -63,11 +63,11 @@ class GitContext(Struct, frozen=True):
     """The base and its first-parent ancestors, nearest first."""
     note: str = ""
     anchored: bool = False
-    """Whether to compare with the anchor too: on the default branch, and for a release."""
+    """True to compare with the anchor, too: on the default branch, and for a release."""
     release: str = ""
     """The tag that is to be released, if one is."""
     is_cut: bool = False
-    """Whether there may be further ancestors, which a shallow clone does not have."""
+    """True if there may be further ancestors, which a shallow clone does not have."""
 
 
 class References(Struct, frozen=True):
@@ -78,11 +78,11 @@ class References(Struct, frozen=True):
     anchor: str = ""
     """The commit of the anchor, if there is one and it is among them, under its own name or as the own base."""
     doubts: tuple[str, ...] = ()
-    """Why no pass against them is believed."""
+    """Reasons that keep the suite from passing."""
     accepted: str = ""
-    """Who accepted this very run once it was stored, and when."""
+    """The person who accepted this very run once it was stored, and the time."""
     expired: str = ""
-    """That somebody accepted a record of this history, and until when that counted; empty if nothing has ended."""
+    """The last acceptance of a record of this history, if it has ended, in words; else empty."""
     fell_short: str = ""
     """The verdict of the base's record if it fell short when it was stored and nobody accepted that; else empty."""
 
@@ -92,12 +92,12 @@ class References(Struct, frozen=True):
 
 
 def changed_files(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
-    """The user's files that differ from HEAD; ``written``: files that a run leaves, relative to the root."""
+    """Return the user's files that differ from HEAD; ``written``: files that a run leaves, relative to the root."""
     return tuple(git.changed(exclude=(*_own_files(config), *written))) if git.is_repository() else ()
 
 
 NO_GIT = "git is not installed (no program of that name in PATH), so commits are not known"
-"""Of a folder that is in a repository."""
+"""The note on a folder that is in a repository."""
 
 
 def git_context(
@@ -109,7 +109,7 @@ def git_context(
     anchored: bool | None = None,
     release: str = "",
 ) -> GitContext:
-    """Asks git where we are.
+    """Return the position of the work tree in its history.
 
     The base is ``baseline.against`` where given; else the merge base with the default branch; on that branch itself,
     the commit before HEAD, or HEAD while the work tree differs from it. ``changed`` are the `changed_files` if they
@@ -136,7 +136,7 @@ def git_context(
 
 
 def _own_files(config: Config) -> tuple[str, ...]:
-    """The files that the gate itself writes, which are not changes by the user."""
+    """Return the files that the gate itself writes, which are not changes by the user."""
     return (config.file.output, config.file.baseline.folder, REPORTS)
 
 
@@ -165,7 +165,7 @@ def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | No
 
 
 def _common(git: Git, head: str, tip: str, remote: str) -> str | None:
-    """The merge base, for which a shallow clone gets more history where its remote gives it."""
+    """Return the merge base; a shallow clone fetches more history for it if it can."""
     try:
         return git.common_history(head, tip, remote=remote)
     except GitError:
@@ -173,14 +173,14 @@ def _common(git: Git, head: str, tip: str, remote: str) -> str | None:
 
 
 def _default_tip(git: Git, remote: str) -> str | None:
-    """The default branch's newest commit that is known here; without a remote, that of a local main or master."""
+    """Return the default branch's newest known commit; without a remote, that of a local main or master."""
     branch = git.default_branch(remote)
     names = [f"{remote}/{branch}", branch] if branch else ["main", "master"]
     return next((found for name in names if (found := git.resolve(name))), None)
 
 
 def store_kind(config: Config, environment: Mapping[str, str]) -> str:
-    """The kind of store that is configured; without one, files, and in CI the repository's own branch.
+    """Return the kind of store that is configured; without one, files, and in CI the repository's own branch.
 
     What a job writes beside its clone is gone with it. A folder that is there already, committed or restored, is kept
     to; so it is where there is no remote to push to. Under the rules of a base commit, one that the change commits says
@@ -196,7 +196,7 @@ def store_kind(config: Config, environment: Mapping[str, str]) -> str:
 
 
 def _has_folder(config: Config, git: Git) -> bool:
-    """Whether the file store's folder is there; under a base's rules, in its tree or with records no commit has."""
+    """True if the file store's folder is there; under a base's rules, in its tree or with records no commit has."""
     name = config.file.baseline.folder
     folder = config.root / name
     if config.base_root is None or (config.base_root / name).is_dir():
@@ -205,14 +205,14 @@ def _has_folder(config: Config, git: Git) -> bool:
 
 
 def _has_restored(config: Config, git: Git) -> bool:
-    """Whether the file store's folder has records that no commit has."""
+    """True if the file store's folder has records that no commit has."""
     folder = str(config.root / config.file.baseline.folder)
     restored = git.ask("ls-files", "-z", "--others", "--", folder) if git.is_repository() else None
     return any(name.endswith(SUFFIX) for name in (restored or "").split("\0"))
 
 
 def is_lost(config: Config, environment: Mapping[str, str]) -> bool:
-    """Whether what is stored here is gone with the CI job: in a folder of its clone that nobody has committed."""
+    """True if stored records are gone with the CI job: they are in a folder of its clone that nobody has committed."""
     folder = config.root / config.file.baseline.folder
     if store_kind(config, environment) != "file" or not in_ci(environment) or not folder.is_relative_to(config.root):
         return False
@@ -221,7 +221,7 @@ def is_lost(config: Config, environment: Mapping[str, str]) -> bool:
 
 
 def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
-    """The store of baselines; None where they are switched off."""
+    """Return the store of baselines; None if they are switched off."""
     section, kind = config.file.baseline, store_kind(config, environment)
     if kind == NO_STORE:
         return None
@@ -239,7 +239,7 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
 
 
 def _root_of(config: Config, kind: str, environment: Mapping[str, str]) -> Path:
-    """What the store's paths are relative to.
+    """Return the folder that the store's paths are relative to.
 
     A change could edit a folder that is committed, or bring one: under a base's rules it is read as the base commit has
     it. What no commit has is the job's, as from a cache. Raises ConfigError where both are in one folder.
@@ -269,7 +269,7 @@ def find_baselines(
     *,
     plan: Sequence[PlannedCase] = (),
 ) -> References:
-    """What a record is compared with: the record of its own base, and the anchor if the git context asks for it.
+    """Return what a record is compared with: the record of its base, and the anchor if the git context asks for it.
 
     A release is compared with the anchor alone, once there is one. ``runs`` are those that are compared: no yardstick
     for themselves. ``plan`` are its cases: the anchor has to cover them.
@@ -284,7 +284,7 @@ def find_baselines(
 
 
 def _in_own_tree(found: References, config: Config) -> References:
-    """With files in the base's tree named as in the change's own: that tree is gone with the run."""
+    """Return the references with the base's tree, which is gone with the run, named as the change's own."""
     if config.base_root is None:
         return found
     before, own = str(config.base_root), str(config.root)
@@ -362,7 +362,7 @@ def _shown(name: str) -> str:
 
 
 def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext, found: References) -> References:
-    """With what is known of where the records come from.
+    """Return the references with what is known of where the records come from.
 
     Raises:
         BaselineError: a proof is required, and there is none. Not on the default branch: its job makes the next one.
@@ -385,7 +385,7 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
 
 
 def _with_provenance(reference: Reference, trust: Trust) -> Reference:
-    """The reference with whether somebody is known to have measured all of it."""
+    """Return the reference as proven or unproven."""
     if not reference.records:
         return reference
     doubtful = any(commit_key(record.header) in trust.unproven for record in reference.records)
@@ -393,7 +393,7 @@ def _with_provenance(reference: Reference, trust: Trust) -> Reference:
 
 
 def _commits_with(config: Config, where: GitContext, git: Git) -> int:
-    """How many commits of the base's history have the configuration; 0 where it is new, or that is not known."""
+    """Return how many commits of the base's history have the configuration; 0 if it is new, or nobody knows."""
     if where.base is None:
         return 0
     path = config.path.name
@@ -402,7 +402,7 @@ def _commits_with(config: Config, where: GitContext, git: Git) -> int:
 
 
 def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[str | Finding, ...]]:
-    """The reference without runs from before the provider moved, and what is to be said of that.
+    """Return the reference without runs from before the provider moved, and notes about that.
 
     A change is held to its own base, though that was measured before the move: then it is said.
     """
@@ -431,7 +431,7 @@ def find_anchor(
     runs: Set[str] = frozenset(),
     plan: Sequence[PlannedCase] = (),
 ) -> Reference | None:
-    """The anchor in the history of this commit, of which most cases are still in the ``plan``, if one is given."""
+    """Return the anchor in the history of this commit; most of its cases must still be in the ``plan``, if given."""
     shallow = where.head is not None and git.is_shallow()
 
     def is_near(commit: str | None) -> bool:
@@ -456,14 +456,13 @@ def find_anchor(
 
 
 def _is_same(own: Reference, anchor: Reference) -> bool:
-    """Whether the anchor is the record of the own base, all its runs included."""
+    """True if the anchor is the record of the own base, all its runs included."""
     ids = [set(run_ids(reference.records[0])) for reference in (own, anchor)]
     return own.info.commit == anchor.info.commit and ids[0] == ids[1]
 
 
 def _accepted(ledger: Ledger, where: GitContext, runs: Set[str]) -> str:
-    """Who accepted these very runs, as when a release that was turned down is measured again. Not what else is measured
-    of its commit: what was accepted is what was seen."""
+    """Return who accepted these very runs: other runs of the commit were not seen, and are not accepted."""
     key = key_of(where.head)
     found = ledger.accepted(key) if where.anchored else None
     seen = {m.run for m in ledger.marks if found is not None and m.key == key and m.at <= found.at}
@@ -473,7 +472,7 @@ def _accepted(ledger: Ledger, where: GitContext, runs: Set[str]) -> str:
 
 
 def _expired(ledger: Ledger, where: GitContext) -> str:
-    """The newest acceptance of a record of this history that has ended."""
+    """Return in words the newest acceptance of a record of this history that has ended."""
     near = {key_of(commit) for commit in (*where.ancestors, *filter(None, (where.head,)))}
     found = next((one for one in reversed(ledger.ended) if one.key in near), None)
     if found is None:
@@ -482,7 +481,7 @@ def _expired(ledger: Ledger, where: GitContext) -> str:
 
 
 def _below(ledger: Ledger, own: Reference, *, is_ancestor: bool) -> tuple[str, ...]:
-    """That the record of the base is itself no good, which a comparison with it does not show."""
+    """Return a note if the base's own record fell short, which a comparison with it does not show."""
     mark = ledger.below(key_of(own.info.commit)) if own.records else None
     if mark is None:
         return ()
@@ -492,7 +491,7 @@ def _below(ledger: Ledger, own: Reference, *, is_ancestor: bool) -> tuple[str, .
 
 
 def _fell_short(mark: Mark, base: str) -> str:
-    """What was found of the base's record; runs of one commit may have been held to earlier ones of the same."""
+    """Return how the base's record fell short. It may have been held to earlier runs of the same commit."""
     is_its_own = key_of(mark.anchor) == mark.key
     found = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
     if mark.verdict == LAPSED:
@@ -505,7 +504,7 @@ def _fell_short(mark: Mark, base: str) -> str:
 
 
 def _picked(ledger: Ledger, own: Reference) -> tuple[str, ...]:
-    """That the record of the base was one of several runs, of which somebody chose it."""
+    """Return a note if the record of the base was picked from several runs."""
     key = key_of(own.info.commit)
     mark = next((mark for mark in reversed(ledger.marks) if mark.key == key), None) if own.records else None
     if mark is None or not mark.left_out:
@@ -515,7 +514,7 @@ def _picked(ledger: Ledger, own: Reference) -> tuple[str, ...]:
 
 
 def _gone(ledger: Ledger, store: Store, suite_id: str, where: GitContext) -> tuple[str, ...]:
-    """That the ledger knows a record of this history which is not there: then it is not the first that is missing."""
+    """Return a note if the ledger names a record of this history that is gone."""
     marked = {mark.key for mark in ledger.marks} - {entry.key for entry in store.entries(suite_id)}
     gone = next((key for key in map(key_of, where.ancestors) if key in marked), None)
     if gone is None:
@@ -525,7 +524,7 @@ def _gone(ledger: Ledger, store: Store, suite_id: str, where: GitContext) -> tup
 
 
 def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | None:
-    """What is known of the suite's agent here: the record of this commit, of its nearest ancestor, else the newest."""
+    """Return the record of this commit, of its nearest ancestor, or else the newest."""
     commits = (*((where.head,) if where.head else ()), *where.ancestors)
     return store.find(suite_id, commits) or store.latest(suite_id)
 
@@ -533,7 +532,7 @@ def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | No
 def find_baseline(
     config: Config, store: Store | None, suite_id: str, where: GitContext, *, exclude: Set[str] = frozenset()
 ) -> Reference:
-    """The stored records of the own base, newest first, at most ``baseline.pool`` of one agent.
+    """Return the stored records of the own base, newest first, at most ``baseline.pool`` of one agent.
 
     ``exclude``: commits of which the record does not count.
 
@@ -563,26 +562,26 @@ def find_baseline(
 
 
 def _saved_last(store: Store, suite_id: str, exclude: Set[str]) -> Found | None:
-    """The newest record that did not fall short: none of this history is there, and this one is nobody's own base."""
+    """Return the newest record that did not fall short, for a commit without a stored ancestor."""
     ledger = store.ledger(suite_id).at(now().timestamp())
     below = {entry.key for entry in store.entries(suite_id) if ledger.below(entry.key) is not None}
     return store.latest(suite_id, exclude=exclude | below) or store.latest(suite_id)
 
 
 def _no_ancestor(where: GitContext) -> str:
-    """How the record that was saved last is related to this commit; without one, the context's own note says it."""
+    """Return how the record that was saved last is related to this commit; empty outside of git."""
     if where.head is None:
         return ""
     return f"saved last; {'not known to be' if where.is_cut else 'not'} an ancestor of this commit"
 
 
 def _is_own(found: Found, where: GitContext) -> bool:
-    """Whether it measured this very agent; recordings, or an agent outside the repository, may differ at one commit."""
+    """True if it measured this very agent. Recordings and agents outside the repository may differ at one commit."""
     return found.commit is not None and found.commit == where.head and bool(found.records[0].header.agent)
 
 
 def _missing(config: Config, suite_id: str, where: GitContext, why: str = "", *, of_itself: bool = False) -> Reference:
-    """That there is none, or, as ``why``, that there is one which does not count."""
+    """Return a reference without records; ``why``: one is stored, and does not count."""
     missing = why or f"no baseline of {suite_id!r} {_looked(config, where)}"
     if config.file.baseline.on_missing == "fail":
         hint = "the first of all: `gate run --store none` on the default branch, then `gate baseline save`"
@@ -591,7 +590,7 @@ def _missing(config: Config, suite_id: str, where: GitContext, why: str = "", *,
 
 
 def _looked(config: Config, where: GitContext) -> str:
-    """Where none is: in the whole store, of which only ancestors count under ``fail``; the base itself is the first."""
+    """Return where a baseline was looked for: under ``fail`` only among ancestors, the base first."""
     nearest = where.base or where.head
     if config.file.baseline.on_missing != "fail" or nearest is None:
         return "in the store"
@@ -600,7 +599,7 @@ def _looked(config: Config, where: GitContext) -> str:
 
 
 def unlike(reference: Reference, runs: Set[str]) -> Reference:
-    """The reference without the trials of these very runs: a record compared with itself always passes."""
+    """Return the reference without the trials of these runs: a record compared with itself always passes."""
     if runs.isdisjoint(one for record in reference.records for one in run_ids(record)):
         return reference
     kept = [left for record in reference.records if (left := without(record, runs)) is not None]
@@ -633,7 +632,7 @@ class Drift(Struct, frozen=True):
 
     @property
     def fact(self) -> Finding:
-        """What a reader should know of it."""
+        """What a reader should know of it, as a finding."""
         moved = self.moved
         return Finding.of(
             "provider_moved",
@@ -648,7 +647,7 @@ class Drift(Struct, frozen=True):
 
 
 def drift_in(records: Sequence[Record]) -> Drift | None:
-    """The newest point at which the runs of these records moved; the first record says what is comparable."""
+    """Return the newest point at which the runs of these records moved; the first record says what is comparable."""
     if not records:
         return None
     nearest = records[0].header
@@ -667,7 +666,7 @@ def drift_in(records: Sequence[Record]) -> Drift | None:
 
 
 def since(records: Sequence[Record], drift: Drift | None) -> tuple[Record, ...]:
-    """The records without the runs from before the point; the nearest stays as it is if nothing else is left."""
+    """Return the records without the runs from before the point; at least the nearest stays."""
     if drift is None:
         return tuple(records)
     kept = tuple(left for record in records if (left := without(record, drift.before)) is not None)
@@ -675,7 +674,7 @@ def since(records: Sequence[Record], drift: Drift | None) -> tuple[Record, ...]:
 
 
 def later(store: Store, suite_id: str, than: Record) -> list[Record]:
-    """Newer records of the same agent, as nightly runs and merges leave them, the newest first."""
+    """Return newer records of the same agent, as nightly runs and merges leave them, the newest first."""
     if not than.header.agent:
         return []
     entries = [e for e in store.entries(suite_id) if not e.dirty and e.created > than.header.created]
@@ -684,14 +683,14 @@ def later(store: Store, suite_id: str, than: Record) -> list[Record]:
 
 
 def _alike(header: Header, nearest: Header) -> bool:
-    """Whether what was measured is measured alike: the same criteria, of the same agent or at the same commit."""
+    """True if both measured the same criteria, of the same agent or at the same commit."""
     same = bool(header.agent) and header.agent == nearest.agent
     fingerprints = {c.name: c.fingerprint for c in header.criteria}
     return (same or header == nearest) and fingerprints == {c.name: c.fingerprint for c in nearest.criteria}
 
 
 def _comparable(part: RunPart, header: Header, known: Mapping[str, str]) -> list[Trial]:
-    """The trials of cases that are the same in the nearest record."""
+    """Return the trials of cases that are the same in the nearest record."""
     same = {case.id for case in header.plan if known.get(case.id) == case.fingerprint}
     return [trial for trial in part.trials if trial.case_id in same]
 
@@ -718,7 +717,7 @@ def past_rates(
     cases: Mapping[str, Case],
     criteria: Sequence[Criterion],
 ) -> tuple[float, ...]:
-    """The pass rate of each commit before the candidate's of which a record is stored, by its criteria, oldest first.
+    """Return the pass rates of stored commits before this one, by its criteria, the oldest first.
 
     Left out is a record that covers too few of the cases as they are now, or that cannot be read.
     """

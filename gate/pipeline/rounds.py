@@ -45,8 +45,7 @@ MORE_EPOCHS = 2
 
 
 def _is_itself(session: Session, references: Sequence[Reference]) -> bool:
-    """Whether this commit is compared with its own earlier record, as every night: to run its agent for both sides
-    would excuse the very drift that is to be found."""
+    """True if this commit is compared with its own earlier record: running both sides would excuse any drift."""
     where = session.where
     return where.head is not None and not where.dirty and any(one.info.commit == where.head for one in references[:1])
 
@@ -97,7 +96,7 @@ class SuiteRun:
         self._of_base = [trial for trial in journal.resumed if trial.tag == BASE]
         """Trials that stand for a stored baseline."""
         self.notes: tuple[str, ...] = ()
-        """What a reader should know of how the base commit's agent fared in its place."""
+        """Notes on how the base commit's agent fared in place of a stored baseline."""
         is_run_now = base.beside or bool(self._of_base and references and references[0].beside)
         if _is_itself(session, references) or base.mixed_with_change:
             self.settings = replace(self.settings, rerun="never")
@@ -122,7 +121,7 @@ class SuiteRun:
         self._numbers = Numbers(journal.resumed)
 
     def _pair(self) -> None:
-        """Pairs the plan with what it is compared with, as far as that is known by now."""
+        """Pair the plan with what it is compared with, as far as that is known by now."""
         plan, header = self.plan, self.journal.header
         references = with_base(header, self._of_base, self._references)
         self.pairings = [
@@ -137,7 +136,7 @@ class SuiteRun:
         self.reported = any(reported_before(header, one) for one in references)
 
     async def measure(self) -> None:
-        """Everything that is needed for the verdict; for a shard, its cases."""
+        """Measure what the verdict needs; for a shard, its cases."""
         if self.session.options.shard[1] > 1:
             await self._measure_shard()
         elif self.session.config.agent_kind == "replay":
@@ -146,7 +145,7 @@ class SuiteRun:
             await self._follow_schedule()
 
     async def _follow_schedule(self) -> None:
-        """Asks for trials until the verdict is known against each reference, or a regression is proven."""
+        """Ask for trials until the verdict is known against each reference, or a regression is proven."""
         if self._base.beside:
             await self._run_base()
         for number, paired in enumerate(self.pairings):
@@ -159,7 +158,7 @@ class SuiteRun:
                 return
 
     async def _run_base(self) -> None:
-        """Runs the base commit's agent in place of a stored baseline.
+        """Run the base commit's agent in place of a stored baseline.
 
         After the change's first round, which shows that there is something to compare, and what a run takes.
         """
@@ -190,7 +189,7 @@ class SuiteRun:
         self.notes = (*self.notes, f"no baseline is stored, and the base commit's agent {what}")
 
     def _jobs_of_base(self) -> list[Job]:
-        """The missing jobs of the base commit's agent, epoch by epoch."""
+        """Return the missing jobs of the base commit's agent, epoch by epoch."""
         done, found = Counter(trial.case_id for trial in self._of_base), []
         for epoch in range(EPOCHS):
             for case in self.plan.suite.cases:
@@ -201,12 +200,12 @@ class SuiteRun:
 
     @property
     def _own(self) -> tuple[str, ...]:
-        """The cases of this shard."""
+        """Return the cases of this shard."""
         header = self.journal.header
         return tuple(case.id for case in header.plan if case.shard == header.shard[0])
 
     async def _measure_shard(self) -> None:
-        """Runs every case of this shard as often as the schedule may ask for."""
+        """Run every case of this shard as often as the schedule may ask for."""
         index, total = self.journal.header.shard
         if self.session.config.agent_kind == "replay":
             await self._replay_trials(self._own)
@@ -217,13 +216,13 @@ class SuiteRun:
                 await self._round(step)
 
     def _confirmation(self) -> More | None:
-        """What `gate merge` will need of this shard's cases if they crash: only here can they be run."""
+        """Return the round that `gate merge` will need of this shard's crashing cases: only here can they be run."""
         own, before = set(self._own), self.pairings[0].trials if self.pairings else ()
         cases = [case for case in self.plan.suite.cases if case.id in own]
         return confirmation(Situation(cases, self.plan.criteria, self.trials, before, self.settings))
 
     def part(self) -> SuiteResult:
-        """The result of a shard, which decides nothing."""
+        """Return the result of a shard, which decides nothing."""
         header, config = self.journal.header, self.session.config
         found = shard_result(
             header.shard, self._own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
@@ -251,7 +250,7 @@ class SuiteRun:
         self.trials.sort(key=lambda trial: (trial.number, order.get(trial.case_id, 0)))
 
     def _recorded_jobs(self, each: Mapping[str, range], wanted: int) -> Iterator[Job]:
-        """Case by case, so that each is sent and read once; under a budget epoch by epoch, so that whole ones stay."""
+        """Return jobs case by case, so that each is sent once; under a budget, by epoch, so that whole ones stay."""
         cases, budget = self.plan.cases, self.session.config.file.budget
         if budget == BudgetSection():
             return (Job(cases[case_id], number) for case_id, numbers in each.items() for number in numbers)
@@ -271,8 +270,10 @@ class SuiteRun:
                     session.progress.trial(trial)
 
     def _next(self, paired: Pairing, *, further: bool) -> More | SuiteResult | None:
-        """The next round that a reference asks for; the agent of a ``further`` one is not run again. Of the last one no
-        verdict is worked out: nothing is run after it, and what is shown is made of the closed record."""
+        """Return the next round that a reference asks for, or a verdict if another reference follows.
+
+        The last needs no verdict here: the closed record is judged. A ``further`` one asks for no trials of the base.
+        """
         own = [trial for trial in self.trials if trial.side is Side.CANDIDATE] if further else self.trials
         known = Situation(
             self.plan.suite.cases,
@@ -292,7 +293,7 @@ class SuiteRun:
         return wanted(known) if paired is self.pairings[-1] else next_step(known, verdict_only=True)
 
     async def _round(self, step: More) -> None:
-        """One round: takes the trials of an earlier session, and runs those that are missing."""
+        """Take the trials of an earlier session, and run those that are missing."""
         have = [trial for trial in self._earlier if trial.round == step.round]
         self._earlier = [trial for trial in self._earlier if trial.round != step.round]
         self.trials += have
@@ -310,7 +311,7 @@ class SuiteRun:
                 await self._run(jobs)
 
     def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
-        """The missing jobs of a request, epoch by epoch, so that a budget that ends leaves whole epochs."""
+        """Return the missing jobs of a request, epoch by epoch, so that a budget that ends leaves whole epochs."""
         jobs = []
         for case_id in request.cases * request.n:
             slot = request.side, request.tag, case_id
@@ -324,7 +325,7 @@ class SuiteRun:
         return jobs
 
     async def _let_pass(self, step: More) -> bool:
-        """Waits as long as the step asks for. Returns whether the budget leaves the time."""
+        """Wait as long as the step asks for. Returns False if the budget does not leave the time."""
         run_budget = self.session.run_budget
         if run_budget.deadline is not None and time.monotonic() + step.pause >= run_budget.deadline:
             run_budget.stopped = f"the budget of minutes leaves no time to {step.why}"
@@ -342,7 +343,7 @@ class SuiteRun:
 
 
 def is_in_vain(trials: Sequence[Trial]) -> bool:
-    """Whether the base's agent was asked in these trials of one round and is not there, so that the rest is left out.
+    """True if the base's agent never answered in these trials of one round, so that the rest is left out.
 
     In a round that picks cases by their outcomes a failure of the agent is no sign of that.
     """
@@ -352,7 +353,7 @@ def is_in_vain(trials: Sequence[Trial]) -> bool:
 
 
 def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
-    """The jobs of both sides a few at a time in turn, so that what moves the provider meanwhile strikes both.
+    """Return the jobs of both sides a few at a time in turn, so that a move of the provider strikes both.
 
     Those of the base alone: a few that show whether it is there, and the rest.
     """
@@ -371,7 +372,7 @@ AUTO_EPOCHS = 3
 
 
 def shard_epochs(config: Config) -> int:
-    """How often a shard runs each of its cases: what `trials` says at most, in one go."""
+    """Return how often a shard runs each of its cases: the most that `trials` allows, in one go."""
     trials = config.file.trials
     if isinstance(trials, TrialsSection):
         return trials.max
@@ -379,7 +380,7 @@ def shard_epochs(config: Config) -> int:
 
 
 def assigned_to_shards(plan: Sequence[PlannedCase], reference: Reference, shards: int) -> tuple[PlannedCase, ...]:
-    """The plan with a shard for each case, balanced by how long the cases took in the baseline, if there is one."""
+    """Return the plan with a shard for each case, balanced by how long the cases took in the baseline."""
     if shards == 1:
         return tuple(plan)
     known = _durations(trial for record in reference.records for trial in record.trials)
@@ -387,7 +388,7 @@ def assigned_to_shards(plan: Sequence[PlannedCase], reference: Reference, shards
 
 
 def _durations(trials: Iterable[Trial]) -> Mapping[str, float]:
-    """Mean seconds of a trial by case, to the millisecond."""
+    """Return the mean seconds of a trial by case, to the millisecond."""
     found: dict[str, list[float]] = defaultdict(list)
     for trial in trials:
         if trial.duration is not None and trial.error is None and trial.side is Side.CANDIDATE:
@@ -398,7 +399,7 @@ def _durations(trials: Iterable[Trial]) -> Mapping[str, float]:
 def shard_result(
     shard: tuple[int, int], own: Sequence[str], trials: Sequence[Trial], *, suite_id: str, seed: int, config: Config
 ) -> SuiteResult:
-    """What a shard says: measured, or why not. It never passes nor regresses, since it knows its own cases alone."""
+    """Return whether a shard measured its cases. It never passes or regresses: it knows only its own."""
     index, total = shard
     errors = sum(not trial.measured for trial in trials)
     problem = _shard_problem(own, trials, errors, config.file.gate.max_error_rate)
@@ -418,7 +419,7 @@ def shard_result(
 
 
 def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Finding | None:
-    """Why the shard cannot be used for the whole run; None if it can."""
+    """Return why the shard cannot be used for the whole run; None if it can."""
     if trials and errors / len(trials) > most:
         return Finding.of("too_many_errors", share=errors / len(trials), most=most, error="")
     if trials and not any(trial.answered for trial in trials):
@@ -466,18 +467,18 @@ def ran_in_outage(
 
 
 class Memory:
-    """What stays in memory of a trial that is on disk, so that a run of any length fits."""
+    """A digest of each trial that is on disk, so that a run of any length fits in memory."""
 
     def __init__(self, plan: Plan) -> None:
         self._room = MAX_SHOWN_CHARS
         self._cases, self._setup = plan.cases, ScoringSetup(plan.scorers)
 
     def keep(self, trial: Trial) -> Trial:
-        """What stays of a trial that was run or read here."""
+        """Return what stays of a trial that was run or read here."""
         return self.fit(from_digest(trial, self._setup.digest(trial, self._cases.get(trial.case_id))))
 
     def fit(self, kept: Trial) -> Trial:
-        """What stays of a trial that is a digest already: its answers only while there is room."""
+        """Return what stays of a trial that is a digest already: its answers only while there is room."""
         chars = sum(len(turn.text) for turn in kept.invocations)
         if chars and self._room <= 0:
             return replace(kept, invocations=tuple(replace(turn, response=()) for turn in kept.invocations))

@@ -74,14 +74,15 @@ class TrialRunner:
         options = self.config.file.world
         if options is None or self.config.agent_kind == "replay" or not self._run_id:
             return None
-        from gate.world.pruning import owner_name  # weight: only where the outside world is recorded
+        from gate.world.proxy import serving  # weight: only where the outside world is recorded
+        from gate.world.pruning import owner_name
         from gate.world.world import World
 
         upstreams = upstreams_of(options, self.environment)
         folder = store_folder(options, self.config.root, self.environment)
         redactor, owner = redactor_of(self.environment), owner_name(self.config.root / self.config.path.name)
         world = World(options, upstreams, folder, redactor, self._run_id, owner)
-        return await self._stack.enter_async_context(world)
+        return await self._stack.enter_async_context(serving(world))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -90,12 +91,12 @@ class TrialRunner:
 
     @property
     def judge_cost_usd(self) -> float | None:
-        """What the judge and the simulated user took together; None if neither was asked, or a price is not known."""
+        """The cost of the judge and the simulated user; None if neither was asked, or a price is not known."""
         costs = [model.spending.cost_usd for model in (self._judge, self._simulator) if model is not None]
         return None if not costs or None in costs else self.run_budget.judge.spent_usd
 
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
-        """Scored trials as they finish, in no order; fewer than asked for where a budget ends.
+        """Yield scored trials as they finish, in no order; fewer than asked for if a budget ends.
 
         Under a budget of dollars or tokens the first trials run one by one until an answer tells what it took, so that
         the next ones have a price. Raises MeasureError if the first answer does not tell.
@@ -134,14 +135,14 @@ class TrialRunner:
         self.run_budget.close()
 
     async def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
-        """Trials that were run before, scored; as they finish, in no order."""
+        """Yield trials that were run before, scored, as they finish, in no order."""
         async for trial in self._scored(trials, await self._open_judge(), await self._open_in_agent()):
             yield trial
 
     async def _scored(
         self, finished: AsyncIterator[Trial], judge: Judge | None, processes: MetricProcesses | None
     ) -> AsyncGenerator[Trial, None]:
-        """Scores what finishes. What is waited for (judges, other processes) overlaps with the agent's next trials."""
+        """Score finished trials. Waiting for judges and other processes overlaps with the agent's next trials."""
         cases, waiting = self.plan.cases, set[asyncio.Task[Trial]]()
         try:
             async for trial in finished:
@@ -188,7 +189,7 @@ class TrialRunner:
         return self._agents[side]
 
     async def _open_receiver(self) -> Receiver | None:
-        """The receiver of both sides' traces; None where none is configured."""
+        """Return the receiver of both sides' traces; None where none is configured."""
         traces = self.config.agent.traces
         if traces is None or self.config.agent_kind == "replay":
             return None
@@ -201,13 +202,13 @@ class TrialRunner:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know of the traces that were received, and of the recordings."""
+        """Notes on the traces that were received, and on the recordings."""
         traced = (agent for agent in self._agents.values() if isinstance(agent, TracedAgent))
         found = dict.fromkeys(note for agent in traced for note in agent.notes)
         return (*found, *(() if self.world is None else self.world.notes))
 
     async def _users(self) -> Callable[[Job], User] | None:
-        """Who talks to the agent where one of the cases is a scenario: a model, or who did when it was recorded."""
+        """Return who talks to the agent, if a case is a scenario: a model, or the recorded user."""
         if not any(case.scenario for case in self.plan.suite.cases):
             return None
         if self.config.agent_kind == "replay":
@@ -225,14 +226,14 @@ class TrialRunner:
         return lambda job: user_of(job.case, model, options.max_turns)
 
     async def _open_judge(self) -> Judge | None:
-        """The judge of the run; None where no criterion asks one."""
+        """Return the judge of the run; None where no criterion asks one."""
         if self._judge is None and any(s.needs_judge for s in self.plan.scorers):
             opened = judge_of(self.config, self.environment, self.run_budget.judge)
             self._judge = await self._stack.enter_async_context(opened)
         return self._judge
 
     async def _open_in_agent(self) -> MetricProcesses | None:
-        """The processes of the custom metrics that run in the agent's interpreter; None if there are none."""
+        """Return the processes of the custom metrics that run in the agent's interpreter; None if there are none."""
         metrics = [scorer.metric for scorer in self.plan.scorers if isinstance(scorer.metric, InAgentMetric)]
         if self._processes is None and metrics:
             from gate.agents.python import PythonOptions
@@ -254,11 +255,11 @@ QUICK_SECONDS, SLOW_SECONDS = 0.1, 0.4
 """A batch that took less is followed by a larger one, one that took more by a smaller."""
 
 Recorded = tuple[Trial, bytes]
-"""What stays in memory of a trial, and its line in the record."""
+"""A trial's digest, and its line in the record."""
 
 
 def waits(plan: Plan) -> bool:
-    """Whether scoring waits for a judge: then trials are scored one by one, many at a time."""
+    """True if scoring waits for a judge: then trials are scored one by one, many at a time."""
     return any(scorer.needs_judge for scorer in plan.scorers)
 
 
@@ -273,7 +274,7 @@ class Replayer:
         self._recorded = in_order(plan.suite.recorded)
 
     async def run(self, jobs: Iterable[Job], trials: int) -> AsyncGenerator[list[Recorded], None]:
-        """The jobs as they are scored, in parts and in no order; fewer than asked for where a budget ends.
+        """Yield the jobs as they are scored, in parts and in no order; fewer than asked for if a budget ends.
 
         ``trials`` is how many there are. Close it (``contextlib.aclosing``) to cancel what is in flight.
         """
@@ -304,7 +305,7 @@ class Replayer:
         pace: _Pace,
         slots: int,
     ) -> bool:
-        """Asks for batches while there are slots and jobs; whether any is waited for."""
+        """Ask for batches while there are slots and jobs. Returns True if any is waited for."""
         while len(waiting) < slots and (part := list(islice(source, pace.size))):
             waiting[asyncio.create_task(executor.score(self._batch(part)))] = part
         return bool(waiting)
@@ -330,7 +331,7 @@ class Replayer:
 
 
 class _Pace:
-    """How many trials a batch has: as many as take a moment, so that little is lost and a signal is heard."""
+    """The size of a batch: as many trials as take a moment, so that little is lost and a signal is heard."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -344,7 +345,7 @@ class _Pace:
 
 
 def in_order(recorded: Iterable[RecordedTrial]) -> Mapping[str, Sequence[RecordedTrial]]:
-    """By case, in the order of their numbers: trial n of a case is the n-th of them."""
+    """Return the trials by case in the order of their numbers: trial n of a case is the n-th of them."""
     found: dict[str, list[RecordedTrial]] = defaultdict(list)
     for trial in sorted(recorded, key=lambda trial: trial.number):
         found[trial.case_id].append(trial)
@@ -352,7 +353,7 @@ def in_order(recorded: Iterable[RecordedTrial]) -> Mapping[str, Sequence[Recorde
 
 
 def check_executor(config: Config, plan: Plan) -> None:
-    """Raises ConfigError if an executor is named that has nothing to do."""
+    """Raise ConfigError if an executor is named that has nothing to do."""
     named = config.file.executor.named
     judged = next((scorer.criterion.name for scorer in plan.scorers if scorer.needs_judge), None)
     if not named or judged is None:

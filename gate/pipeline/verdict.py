@@ -61,7 +61,7 @@ MAX_SHOWN_CHARS = 20_000_000
 
 
 class Keeper:
-    """What stays of a trial that is on disk, so that any record fits: one that fails is kept to be shown."""
+    """A digest of each trial that is on disk, so that any record fits. Failing trials are kept whole, to be shown."""
 
     def __init__(self, cases: Mapping[str, Case], criteria: Sequence[Criterion]) -> None:
         self._room = MAX_SHOWN_CHARS
@@ -80,13 +80,13 @@ class Keeper:
 
 
 def keeper_of(header: Header, criteria: Sequence[Criterion] | None = None) -> Callable[[Trial], Trial]:
-    """What keeps of each trial what `judge_record` wants; by the record's own criteria unless others are given."""
+    """Return a function that keeps of a trial what `judge_record` needs; ``criteria`` replace the record's."""
     cases = {case.id: case for case in cases_of(header)}
     return Keeper(cases, header.criteria if criteria is None else criteria).keep
 
 
 def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None = None) -> Record:
-    """A closed record, of a file or as it is, as `judge_record` wants it.
+    """Return a closed record, from a file or as it is, as far as `judge_record` needs it.
 
     ``criteria`` say which trials fail; None: the record's own.
 
@@ -110,7 +110,7 @@ def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None
 
 
 def judge_record(record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
-    """The verdict on a record as it stands; nothing is run.
+    """Return the verdict on a record as it stands; nothing is run.
 
     Against several references the first is the one whose figures are shown first, and the verdict is the worst of all.
 
@@ -141,7 +141,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
 
 
 def _same_alone(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:
-    """The record that the trials are of, alone; terms that say nothing of it where something else is compared with."""
+    """Return only the record that the trials are of; if it is not the reference, terms that do not mention it."""
     first = next(iter(references), None)
     if not terms.same_as or (first is not None and first.records and first.info.commit == terms.same_as):
         return [replace(first, records=first.records[:1])] if first is not None and terms.same_as else references, terms
@@ -156,7 +156,7 @@ def _at_no_cost(found: SuiteResult) -> SuiteResult:
 
 
 def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
-    """The runs of the default branch where the terms have them, else those behind the baseline."""
+    """Return the pass rates of the default branch if the terms have them, else those behind the baseline."""
     rate = next((row.candidate for row in found.criteria if row.criterion.name == PASS_RATE), None)
     return (*terms.past, rate.value) if rate is not None and len(terms.past) >= 2 else found.trend
 
@@ -170,7 +170,7 @@ def _told(note: str | Finding) -> Finding:
 
 
 def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]]) -> CaseResult:
-    """The case with each expected category that a call of its turn satisfies under the name of that call."""
+    """Return the case with each expected category that a call of its turn satisfies under the name of that call."""
     if not categories or not any(call.category for turn in case.expected for call in turn or ()):
         return case
     turns = []
@@ -181,7 +181,7 @@ def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]])
 
 
 def _named_call(call: ToolCall, free: list[str], categories: Mapping[str, frozenset[str]]) -> ToolCall:
-    """Takes the first free name in the call's category, if there is one."""
+    """Take the first free name in the call's category, if there is one."""
     tools = categories.get(call.category or "", frozenset())
     name = next((name for name in free if name in tools), None)
     if name is None:
@@ -220,12 +220,12 @@ def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
 
 
 def _scope(header: Header) -> str:
-    """What of the suite was run, as ``24 of 120 cases, tag smoke``."""
+    """Return the part of the suite that was run: ``24 of 120 cases, tag smoke``."""
     return f"{len(header.plan)} of {count(header.whole, 'case')}, {header.scope}"
 
 
 def accepted(suite: SuiteResult, found: References) -> SuiteResult:
-    """The suite as people accepted it, or that they once did, if that has ended and it does not pass without."""
+    """Return the suite as accepted; if it does not pass and an acceptance has ended, with that."""
     if found.accepted:
         suite = accepted_by(suite, found.accepted)
         if suite.accepted:
@@ -234,7 +234,7 @@ def accepted(suite: SuiteResult, found: References) -> SuiteResult:
 
 
 def _own(record: Record) -> Record:
-    """Without the trials of the base's agent that ran beside: they say something of the first reference alone."""
+    """Return the record without trials of the base's agent: they concern only the first reference."""
     return replace(record, trials=tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE))
 
 
@@ -278,7 +278,7 @@ def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
 
 
 def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Sequence[Reference]) -> SuiteResult:
-    """The first, under the worst verdict of all; the others go with it, each under the name of its reference."""
+    """Return the first result under the worst verdict of all, with the others by the names of their references."""
     if not others:
         return first
     further = [
@@ -292,7 +292,7 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
 
 
 def judged_part(record: Record) -> Record:
-    """Without what was run for later changes, and in place of a baseline: that is no part of what is judged."""
+    """Return the record without trials for later changes and in place of a baseline, which are not judged."""
     if not any(trial.tag in APART for trial in record.trials):
         return record
     return replace(record, trials=tuple(trial for trial in record.trials if trial.tag not in APART))
@@ -315,7 +315,7 @@ def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Ref
 
 
 def in_one_look(record: Record) -> Record:
-    """Every epoch of a record as if they had been run at once, whatever each was run for.
+    """Return every epoch of a record as if they had been run at once, whatever each was run for.
 
     Reruns were picked by their outcomes and are left out; what decides how often a case was run is the target alone.
     """
@@ -325,7 +325,7 @@ def in_one_look(record: Record) -> Record:
 
 
 def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
-    """The suite as decided, with what its record holds for later changes, and what that cost."""
+    """Return the decided suite with the trials that its record holds for later changes, and their cost."""
     own = Counter(trial.case_id for trial in record.trials if trial.tag == STORED)
     if not own:
         return suite
@@ -338,7 +338,7 @@ def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
 
 
 def _spent(record: Record) -> dict[str, Any]:
-    """What the record's run cost."""
+    """Return what the record's run cost, and when and of what commit it was."""
     footer = record.footer
     return {
         **structs.asdict(spent_on(record.trials)),
@@ -353,7 +353,7 @@ def _spent(record: Record) -> dict[str, Any]:
 def result_of(
     suites: Sequence[SuiteResult], settings: Settings, *, command: str, record_paths: Sequence[Path] = ()
 ) -> Result:
-    """All suites under one verdict and one exit code."""
+    """Return all suites under one verdict and one exit code."""
     return Result(
         suites=tuple(suites),
         verdict=worst([suite.verdict for suite in suites]),
@@ -366,7 +366,7 @@ def result_of(
 
 
 def outside(selection: Selection | None, plan: Sequence[PlannedCase], reference: Reference) -> frozenset[str]:
-    """The cases that the reference measured and the selection would not take of it: nothing is owed for them.
+    """Return the reference's cases that the selection leaves out: they need not be compared.
 
     By what the reference knows of a case; of its metadata it knows nothing, and a condition on it leaves none out.
     """
@@ -383,7 +383,7 @@ def outside(selection: Selection | None, plan: Sequence[PlannedCase], reference:
 
 
 def shown_trials(source: Path | Record, header: Header, reference: Reference, terms: Terms) -> SuiteTrials:
-    """What the record and the reference that it is compared with first hold of each case."""
+    """Return the trials of each case in the record and in its first reference."""
 
     def read() -> Iterable[Trial]:
         return source.trials if isinstance(source, Record) else iter_trials(source, error=MeasureError)
