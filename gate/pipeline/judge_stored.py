@@ -34,7 +34,7 @@ from gate.pipeline.references import (
     git_context,
     store_kind,
     store_of,
-    unlike,
+    without_runs,
 )
 from gate.pipeline.session import about_address
 from gate.pipeline.stored_trials import with_stored_trials
@@ -123,7 +123,7 @@ def compare_records(
         terms = with_run_of(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
     _check_other_run(record, reference, baseline)
-    reference = unlike(reference, runs_in(record.header))
+    reference = without_runs(reference, runs_in(record.header))
     if isinstance(baseline, Path) and reference.records:
         terms = _picked(terms, baseline, reference, record)
     if config is not None and reference.records:

@@ -303,30 +303,39 @@ def _find_baselines(
 ) -> References:
     ledger = store.ledger(suite_id).at(now().timestamp())
     anchor = find_anchor(store, suite_id, where, git, runs, plan) if where.anchored else None
-    proven = "" if anchor is None else anchor.info.commit or UNCOMMITTED
-    people = (_accepted(ledger, where, runs), _expired(ledger, where))
+    found = References((), accepted=_accepted(ledger, where, runs), expired=_expired(ledger, where))
+    if anchor is not None:
+        found = replace(found, anchor=anchor.info.commit or UNCOMMITTED)
     if where.release and anchor is not None:
-        return References((anchor,), (), proven, (), *people)
+        return replace(found, all=(anchor,))
     if where.release and runs:
         itself = find_anchor(store, suite_id, where, git, plan=plan)
         if itself is not None and itself.info.commit == where.head:  # the first that was ever recorded
-            return References((unlike(itself, runs),), (), proven, (), *people)
+            return replace(found, all=(without_runs(itself, runs),))
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
-    own, drifted = undrifted(unlike(find_baseline(config, store, suite_id, where, exclude=rejected), runs), store)
+    own = without_runs(find_baseline(config, store, suite_id, where, exclude=rejected), runs)
+    own, drift = without_drift(own, store)
     is_change = not where.anchored and not where.release
     own = replace(own, of_change=not where.anchored, beside=is_change and not own.records)
-    if not own.records and store.latest(suite_id) is None:
-        own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
+    if not own.records:
+        if store.latest(suite_id) is None:
+            own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
+        notes = [drift, _note_of_lost_record(ledger, store, suite_id, where)]
+        found = replace(found, notes=tuple(note for note in notes if note))
+        return replace(found, all=(own,) if anchor is None else (anchor,))
     is_ancestor = own.info.commit in where.ancestors
-    below = () if where.anchored and is_ancestor else _below(ledger, own, is_ancestor=is_ancestor)
-    gone = () if own.records else _gone(ledger, store, suite_id, where)
-    notes = (*drifted, *below, *_picked(ledger, own), *gone)
-    doubts = (CUT_OFF,) if own.records and where.is_cut and not is_ancestor else ()
-    mark = ledger.below(key_of(own.info.commit)) if own.records else None
-    fell_short = "" if mark is None else mark.verdict
-    if anchor is None or (own.records and _is_same(own, anchor)):
-        return References((own,), notes, proven, doubts, *people, fell_short)
-    return References((own, anchor) if own.records else (anchor,), notes, proven, doubts, *people, fell_short)
+    mark = ledger.below(key_of(own.info.commit))
+    notes = [drift]
+    if mark is not None and not (where.anchored and is_ancestor):
+        notes.append(_note_of_shortfall(mark, own, is_ancestor=is_ancestor))
+    notes.append(_note_of_picked_run(ledger, own))
+    return replace(
+        found,
+        all=(own,) if anchor is None or _is_same(own, anchor) else (own, anchor),
+        notes=tuple(note for note in notes if note),
+        doubts=(CUT_OFF,) if where.is_cut and not is_ancestor else (),
+        fell_short="" if mark is None else mark.verdict,
+    )
 
 
 def suites_left_out(
@@ -401,26 +410,23 @@ def _commits_with(config: Config, where: GitContext, git: Git) -> int:
     return where.ancestors.index(added) + 1 if added in where.ancestors else 0
 
 
-def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[str | Finding, ...]]:
-    """Return the reference without runs from before the provider moved, and notes about that.
+def without_drift(reference: Reference, store: Store) -> tuple[Reference, Finding | None]:
+    """Return the reference without runs from before the provider moved, and a note of the move.
 
-    A change is held to its own base, though that was measured before the move: then it is said.
+    A change is held to its own base, though that was measured before the move: then only the note says so.
     """
     if not reference.records:
-        return reference, ()
+        return reference, None
     nearest = reference.records[0]
-    if found := drift_in(reference.records):
-        kept, info = since(reference.records, found), reference.info
-        fresh = replace(
-            reference_to(kept, info.commit, distance=info.distance, source=info.source),
-            name=reference.name,
-            of_change=reference.of_change,
-        )
-        return fresh, (found.fact,)
-    found = drift_in([nearest, *reference.records[1:], *later(store, nearest.header.suite_id, nearest)])
-    if found is None or found.since <= nearest.header.created:
-        return reference, ()
-    return reference, (found.fact.but(baseline_is_older=True),)
+    drift = drift_in(reference.records)
+    if drift is not None:
+        kept, info = runs_after(reference.records, drift), reference.info
+        fresh = reference_to(kept, info.commit, distance=info.distance, source=info.source)
+        return replace(fresh, name=reference.name, of_change=reference.of_change), drift.fact
+    drift = drift_in([nearest, *reference.records[1:], *newer_records(store, nearest.header.suite_id, nearest)])
+    if drift is None or drift.since <= nearest.header.created:
+        return reference, None
+    return reference, drift.fact.but(baseline_is_older=True)
 
 
 def find_anchor(
@@ -480,47 +486,44 @@ def _expired(ledger: Ledger, where: GitContext) -> str:
     return f"the acceptance of {found.key[:12]} by {shorten(found.by, 60)} ended on {found.last_day}"
 
 
-def _below(ledger: Ledger, own: Reference, *, is_ancestor: bool) -> tuple[str, ...]:
-    """Return a note if the base's own record fell short, which a comparison with it does not show."""
-    mark = ledger.below(key_of(own.info.commit)) if own.records else None
-    if mark is None:
-        return ()
+def _note_of_shortfall(mark: Mark, own: Reference, *, is_ancestor: bool) -> str:
+    """Return how the base's own record fell short, which a comparison with it does not show.
+
+    It may have been held to earlier runs of the same commit.
+    """
     commit = (own.info.commit or "")[:12]
-    fell = _fell_short(mark, f"the base commit {commit}" if is_ancestor else f"{commit}, which was saved last,")
-    return (f"{fell}; this change is compared with it all the same",)
-
-
-def _fell_short(mark: Mark, base: str) -> str:
-    """Return how the base's record fell short. It may have been held to earlier runs of the same commit."""
+    base = f"the base commit {commit}" if is_ancestor else f"{commit}, which was saved last,"
     is_its_own = key_of(mark.anchor) == mark.key
-    found = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
+    came_out = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
     if mark.verdict == LAPSED:
         held = "its own earlier runs" if is_its_own else mark.anchor[:12]
-        return f"{base} passed only against {held}, whose acceptance has ended"
-    if is_its_own:
-        return f"{base} was run again, and held to its own earlier runs came out {found}"
-    anchor = f"the anchor {mark.anchor[:12]}" if mark.anchor else "what it was held to"
-    return f"{base} is itself below {anchor} ({found})"
+        fell = f"{base} passed only against {held}, whose acceptance has ended"
+    elif is_its_own:
+        fell = f"{base} was run again, and held to its own earlier runs came out {came_out}"
+    else:
+        anchor = f"the anchor {mark.anchor[:12]}" if mark.anchor else "what it was held to"
+        fell = f"{base} is itself below {anchor} ({came_out})"
+    return f"{fell}; this change is compared with it all the same"
 
 
-def _picked(ledger: Ledger, own: Reference) -> tuple[str, ...]:
-    """Return a note if the record of the base was picked from several runs."""
+def _note_of_picked_run(ledger: Ledger, own: Reference) -> str:
+    """Return a note if the record of the base was picked from several runs; else empty."""
     key = key_of(own.info.commit)
-    mark = next((mark for mark in reversed(ledger.marks) if mark.key == key), None) if own.records else None
+    mark = next((mark for mark in reversed(ledger.marks) if mark.key == key), None)
     if mark is None or not mark.left_out:
-        return ()
+        return ""
     others = count(mark.left_out, "other run")
-    return (f"the baseline was picked by hand, {others} of its commit left out: {LUCKY}",)
+    return f"the baseline was picked by hand, {others} of its commit left out: {LUCKY}"
 
 
-def _gone(ledger: Ledger, store: Store, suite_id: str, where: GitContext) -> tuple[str, ...]:
-    """Return a note if the ledger names a record of this history that is gone."""
+def _note_of_lost_record(ledger: Ledger, store: Store, suite_id: str, where: GitContext) -> str:
+    """Return a note if the ledger names a record of this history that is gone; else empty."""
     marked = {mark.key for mark in ledger.marks} - {entry.key for entry in store.entries(suite_id)}
-    gone = next((key for key in map(key_of, where.ancestors) if key in marked), None)
-    if gone is None:
-        return ()
-    lost = "deleted, renamed, or no plain file any more"
-    return (f"a baseline was stored: the ledger names a record of {gone[:12]}, which is gone ({lost})",)
+    for key in map(key_of, where.ancestors):
+        if key in marked:
+            lost = "deleted, renamed, or no plain file any more"
+            return f"a baseline was stored: the ledger names a record of {key[:12]}, which is gone ({lost})"
+    return ""
 
 
 def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | None:
@@ -551,12 +554,12 @@ def find_baseline(
         found = here if here is not None and not _is_own(here, where) else None
     if found is None and config.file.baseline.on_missing != "fail":
         found = _saved_last(store, suite_id, exclude)
-        note = _no_ancestor(where)
+        note = _kinship(where)
         if found is not None and _is_own(found, where):
-            return _missing(config, suite_id, where, OWN, of_itself=True)
+            return _no_baseline(config, suite_id, where, OWN, of_itself=True)
     if found is None:
         is_out_of_reach = not where.head and store.latest(suite_id) is not None
-        return _missing(config, suite_id, where, NO_COMMIT if is_out_of_reach else "")
+        return _no_baseline(config, suite_id, where, NO_COMMIT if is_out_of_reach else "")
     source = f"{found.where} ({note})" if note else found.where
     return reference_to(found.records, found.commit, distance=found.distance, source=source)
 
@@ -568,7 +571,7 @@ def _saved_last(store: Store, suite_id: str, exclude: Set[str]) -> Found | None:
     return store.latest(suite_id, exclude=exclude | below) or store.latest(suite_id)
 
 
-def _no_ancestor(where: GitContext) -> str:
+def _kinship(where: GitContext) -> str:
     """Return how the record that was saved last is related to this commit; empty outside of git."""
     if where.head is None:
         return ""
@@ -580,16 +583,18 @@ def _is_own(found: Found, where: GitContext) -> bool:
     return found.commit is not None and found.commit == where.head and bool(found.records[0].header.agent)
 
 
-def _missing(config: Config, suite_id: str, where: GitContext, why: str = "", *, of_itself: bool = False) -> Reference:
+def _no_baseline(
+    config: Config, suite_id: str, where: GitContext, why: str = "", *, of_itself: bool = False
+) -> Reference:
     """Return a reference without records; ``why``: one is stored, and does not count."""
-    missing = why or f"no baseline of {suite_id!r} {_looked(config, where)}"
+    missing = why or f"no baseline of {suite_id!r} {_looked_in(config, where)}"
     if config.file.baseline.on_missing == "fail":
         hint = "the first of all: `gate run --store none` on the default branch, then `gate baseline save`"
         raise BaselineError(missing, where=str(config.path), hint=f"{hint}; it counts from the next commit on")
     return Reference(BaselineInfo(None, missing=missing, of_itself=of_itself))
 
 
-def _looked(config: Config, where: GitContext) -> str:
+def _looked_in(config: Config, where: GitContext) -> str:
     """Return where a baseline was looked for: under ``fail`` only among ancestors, the base first."""
     nearest = where.base or where.head
     if config.file.baseline.on_missing != "fail" or nearest is None:
@@ -598,7 +603,7 @@ def _looked(config: Config, where: GitContext) -> str:
     return f"at {nearest[:12]}" + (f" or the {count(before, 'commit')} before it" if before > 0 else "")
 
 
-def unlike(reference: Reference, runs: Set[str]) -> Reference:
+def without_runs(reference: Reference, runs: Set[str]) -> Reference:
     """Return the reference without the trials of these runs: a record compared with itself always passes."""
     if runs.isdisjoint(one for record in reference.records for one in run_ids(record)):
         return reference
@@ -665,7 +670,7 @@ def drift_in(records: Sequence[Record]) -> Drift | None:
     return Drift(first.run.created, header.commit, moved, _scale(moved.metric, nearest.criteria), before, len(parts))
 
 
-def since(records: Sequence[Record], drift: Drift | None) -> tuple[Record, ...]:
+def runs_after(records: Sequence[Record], drift: Drift | None) -> tuple[Record, ...]:
     """Return the records without the runs from before the point; at least the nearest stays."""
     if drift is None:
         return tuple(records)
@@ -673,7 +678,7 @@ def since(records: Sequence[Record], drift: Drift | None) -> tuple[Record, ...]:
     return kept or tuple(records[:1])
 
 
-def later(store: Store, suite_id: str, than: Record) -> list[Record]:
+def newer_records(store: Store, suite_id: str, than: Record) -> list[Record]:
     """Return newer records of the same agent, as nightly runs and merges leave them, the newest first."""
     if not than.header.agent:
         return []

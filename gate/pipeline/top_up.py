@@ -25,7 +25,7 @@ from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of, take_back
-from gate.pipeline.references import drift_in, since
+from gate.pipeline.references import drift_in, runs_after
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import load_to_judge, with_stored
@@ -158,7 +158,7 @@ def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Seq
 def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:
     """Return the missing jobs by epoch, each a round of its own, so that an outage spoils only one."""
     records = [record, *_pooled(session, plan, record)]
-    records = list(since(records, drift_in(records)))  # what was run before the provider moved is not pooled
+    records = list(runs_after(records, drift_in(records)))  # what was run before the provider moved is not pooled
     reference = reference_to(records, None, distance=None, source="")
     later = pair(plan.planned, plan.criteria, reference).trials  # what a change would be compared with
     have = Counter(trial.case_id for trial in later if trial.measured and trial.tag == FULL)
