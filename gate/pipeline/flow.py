@@ -25,8 +25,7 @@ from gate.model import Criterion, Result, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.base_agent import base_agent, check_base_address, wants_base_beside
 from gate.pipeline.draws import EarlierDraws, continue_earlier, earlier_draws
-from gate.pipeline.journal import anew, check_untracked, open_journal, records_folder, take_back, without
-from gate.pipeline.judge_stored import close_with
+from gate.pipeline.journal import anew, check_untracked, close_again, open_journal, records_folder, take_back, without
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, past_rates, store_kind, suites_left_out
 from gate.pipeline.rounds import Memory, SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
@@ -144,7 +143,7 @@ def _stepped_down(
         record = load_to_judge(suite.path, criteria=suite.criteria)
         result = accepted(judge_record(record, suite.found.all, terms), suite.found)
         if result.verdict is Verdict.REGRESSED:
-            close_with(terms, suite.path, record, environment)
+            close_again(suite.path, record, terms.plain(), environment)
         return result
 
     return step_down(results, again)
@@ -175,7 +174,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
     stored = await stored_trials(session, plan, header, found)
     if stored is not None:
         terms = _stored_terms(session, plan, stored)
-        close_with(terms, stored.path, stored.record, session.environment)
+        close_again(stored.path, stored.record, terms.plain(), session.environment)
         return _measured(session, plan, stored.path, stored.found, terms), None
     with ExitStack() as stack:
         memory = Memory(plan)

@@ -15,7 +15,16 @@ from gate.config.load import Config, load_config
 from gate.config.schema import File
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
-from gate.records import Header, RecordWriter, is_closed, read_closed_part, read_header, read_record, write_record
+from gate.records import (
+    Header,
+    Record,
+    RecordWriter,
+    is_closed,
+    read_closed_part,
+    read_header,
+    read_record,
+    write_record,
+)
 from gate.records.keys import suite_key
 from gate.records.model import count as count_trials
 from gate.records.model import difference
@@ -100,6 +109,18 @@ def take_back(path: Path) -> None:
         files.remove(path)
     else:
         write_record(path, closed)
+
+
+def close_again(path: Path, record: Record, terms: Mapping[str, object], environment: Mapping[str, str]) -> None:
+    """Close the record again with the terms of its verdict, so that a later report reaches the same."""
+    stopped = record.footer.stopped if record.footer is not None else ""
+    with RecordWriter(path, record.header, resume=True, remember=only_number) as writer:
+        writer.finish(stopped=stopped, terms=redactor_of(environment).redact_json(terms))
+
+
+def only_number(trial: Trial) -> Trial:
+    """Return the trial's number without its content, for a record that is only added to."""
+    return Trial(trial.case_id, trial.number)
 
 
 def path_of(config: Config, header: Header, *, by_commit: bool = False) -> Path | None:

@@ -24,7 +24,7 @@ from gate.errors import BaselineError, ConfigError, GateError, MeasureError, Unt
 from gate.model import Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.draws import earlier_draws
-from gate.pipeline.journal import no_record, other_runs_beside, redactor_of
+from gate.pipeline.journal import close_again, no_record, other_runs_beside, redactor_of
 from gate.pipeline.references import (
     LUCKY,
     SEARCHED,
@@ -61,7 +61,6 @@ from gate.records import (
     Header,
     PlannedCase,
     Record,
-    RecordWriter,
     merge,
     read_header,
     read_record,
@@ -317,7 +316,7 @@ def decide_merged(
     )
     draws = earlier_draws(config, header, found.all, terms, git)
     terms = replace(terms, earlier=draws.verdicts, notes=(*terms.notes, *draws.notes))
-    close_with(terms, record_path, record, environment)
+    close_again(record_path, record, terms.plain(), environment)
     return _result(record_path, record, found, terms, outputs, command)
 
 
@@ -338,18 +337,6 @@ def _baselines(
     store, git = store_of(config, environment), Git(config.root, environment=environment)
     with store if store is not None else nullcontext():
         return [find_baselines(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
-
-
-def close_with(terms: Terms, path: Path, record: Record, environment: Mapping[str, str]) -> None:
-    """Close the record again with the terms of its verdict, so that a later report reaches the same."""
-    stopped = record.footer.stopped if record.footer is not None else ""
-    with RecordWriter(path, record.header, resume=True, remember=_number) as writer:
-        writer.finish(stopped=stopped, terms=redactor_of(environment).redact_json(terms.plain()))
-
-
-def _number(trial: Trial) -> Trial:
-    """Return the trial's number without its content."""
-    return Trial(trial.case_id, trial.number)
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:

@@ -44,10 +44,31 @@ MORE_EPOCHS = 2
 """Times the usual maximum that a change is run which was measured regressed before and has not passed since."""
 
 
-def _is_itself(session: Session, references: Sequence[Reference]) -> bool:
-    """True if this commit is compared with its own earlier record: running both sides would excuse any drift."""
+def _rerun_of_base(
+    session: Session, base: BaseAgent, references: Sequence[Reference], *, ran_beside: bool, stated: str
+) -> str:
+    """Return how the base commit's agent is run again; ``stated`` is the setting, ``ran_beside``: it already was.
+
+    Raises:
+        ConfigError: it has to be run, and cannot be.
+    """
     where = session.where
-    return where.head is not None and not where.dirty and any(one.info.commit == where.head for one in references[:1])
+    is_itself = (
+        where.head is not None and not where.dirty and any(one.info.commit == where.head for one in references[:1])
+    )
+    if is_itself or base.mixed_with_change:  # as every night: to run both sides would excuse the drift to be found
+        return "never"
+    if base.beside or (ran_beside and references and references[0].beside):
+        return "beside" if base.possible else "never"
+    if session.config.file.baseline.rerun == "auto" and base.possible:
+        return "match"
+    if not base.possible and stated != "never":
+        raise ConfigError(
+            f"baseline.rerun: {stated} needs the base commit's agent, and it cannot be run here",
+            where=str(session.config.path),
+            hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
+        )
+    return stated
 
 
 class Numbers:
@@ -97,19 +118,8 @@ class SuiteRun:
         """Trials that stand for a stored baseline."""
         self.notes: tuple[str, ...] = ()
         """Notes on how the base commit's agent fared in place of a stored baseline."""
-        is_run_now = base.beside or bool(self._of_base and references and references[0].beside)
-        if _is_itself(session, references) or base.mixed_with_change:
-            self.settings = replace(self.settings, rerun="never")
-        elif is_run_now:
-            self.settings = replace(self.settings, rerun="beside" if base.possible else "never")
-        elif session.config.file.baseline.rerun == "auto" and base.possible:
-            self.settings = replace(self.settings, rerun="match")
-        elif not base.possible and self.settings.rerun != "never":
-            raise ConfigError(
-                f"baseline.rerun: {self.settings.rerun} needs the base commit's agent, and it cannot be run here",
-                where=str(session.config.path),
-                hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
-            )
+        rerun = _rerun_of_base(session, base, references, ran_beside=bool(self._of_base), stated=self.settings.rerun)
+        self.settings = replace(self.settings, rerun=rerun)
         check_executor(session.config, plan)
         self._pair()
         if runner.world is not None and self.pairings and not session.where.anchored:
@@ -175,7 +185,7 @@ class SuiteRun:
             self.session.progress.plan(self.plan.suite.id, len(jobs), why)
             try:
                 for part in in_turn([jobs], config.agent.concurrency):
-                    if part and not is_in_vain(self._of_base):
+                    if part and not base_is_silent(self._of_base):
                         await self._run(part, self._of_base)
             except GateError as error:  # the change is judged by thresholds then
                 self._tell(f"could not be run beside: {error}")
@@ -199,8 +209,8 @@ class SuiteRun:
         return found
 
     @property
-    def _own(self) -> tuple[str, ...]:
-        """Return the cases of this shard."""
+    def _own_cases(self) -> tuple[str, ...]:
+        """The cases of this shard."""
         header = self.journal.header
         return tuple(case.id for case in header.plan if case.shard == header.shard[0])
 
@@ -208,16 +218,16 @@ class SuiteRun:
         """Run every case of this shard as often as the schedule may ask for."""
         index, total = self.journal.header.shard
         if self.session.config.agent_kind == "replay":
-            await self._replay_trials(self._own)
+            await self._replay_trials(self._own_cases)
         else:
-            request = Request(Side.CANDIDATE, FULL, self._own, shard_epochs(self.session.config))
+            request = Request(Side.CANDIDATE, FULL, self._own_cases, shard_epochs(self.session.config))
             await self._round(More((request,), 1, f"shard {index} of {total}"))
             if (step := self._confirmation()) is not None:
                 await self._round(step)
 
     def _confirmation(self) -> More | None:
         """Return the round that `gate merge` will need of this shard's crashing cases: only here can they be run."""
-        own, before = set(self._own), self.pairings[0].trials if self.pairings else ()
+        own, before = set(self._own_cases), self.pairings[0].trials if self.pairings else ()
         cases = [case for case in self.plan.suite.cases if case.id in own]
         return confirmation(Situation(cases, self.plan.criteria, self.trials, before, self.settings))
 
@@ -225,7 +235,7 @@ class SuiteRun:
         """Return the result of a shard, which decides nothing."""
         header, config = self.journal.header, self.session.config
         found = shard_result(
-            header.shard, self._own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
+            header.shard, self._own_cases, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
         )
         spent = structs.asdict(spent_on(self.trials))
         return replace(found, **spent, commit=header.commit, dirty=header.dirty)
@@ -307,7 +317,7 @@ class SuiteRun:
             self.session.progress.plan(self.plan.suite.id, missing, step.why)
         start = len(self.trials)
         for jobs in parts if step.pause else in_turn(parts, self.session.config.agent.concurrency):
-            if jobs and not (jobs[0].side is Side.BASELINE and is_in_vain(self.trials[start:])):
+            if jobs and not (jobs[0].side is Side.BASELINE and base_is_silent(self.trials[start:])):
                 await self._run(jobs)
 
     def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
@@ -342,7 +352,7 @@ class SuiteRun:
             self.session.progress.trial(trial)
 
 
-def is_in_vain(trials: Sequence[Trial]) -> bool:
+def base_is_silent(trials: Sequence[Trial]) -> bool:
     """True if the base's agent never answered in these trials of one round, so that the rest is left out.
 
     In a round that picks cases by their outcomes a failure of the agent is no sign of that.

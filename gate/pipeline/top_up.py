@@ -20,11 +20,11 @@ from gate.baselines.union import run_ids, without
 from gate.config.resolve import Plan
 from gate.config.settings import wanted_trials
 from gate.errors import BaselineError, MeasureError
-from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
+from gate.model import FULL, STORED, Side, SuiteResult, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
-from gate.pipeline.journal import redactor_of, take_back
+from gate.pipeline.journal import only_number, redactor_of, take_back
 from gate.pipeline.references import drift_in, runs_after
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
@@ -57,7 +57,7 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
         return suite
     work, wanted = FurtherTrials(session, plan, "for later changes"), wanted_trials(session.config)
     is_one_version, changed = not may_change(session.config), ""
-    with RecordWriter(path, record.header, resume=True, remember=_number) as journal:
+    with RecordWriter(path, record.header, resume=True, remember=only_number) as journal:
         try:
             await work.run(epochs, journal, f"storing {count(wanted, 'trial')} a case for later changes")
             changed = await _changed(session)
@@ -97,11 +97,6 @@ async def _changed(session: Session) -> str:
     except MeasureError as error:
         return str(error)
     return ""
-
-
-def _number(trial: Trial) -> Trial:
-    """Return the trial's number without its content."""
-    return Trial(trial.case_id, trial.number)
 
 
 def _noted(suite: SuiteResult, note: str) -> SuiteResult:

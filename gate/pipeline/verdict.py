@@ -53,6 +53,7 @@ from gate.reports.formatting import count
 from gate.reports.trials import SuiteTrials
 from gate.suites import Selection
 
+NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
 MAX_SHOWN_CHARS = 20_000_000
 """Characters of failing answers that are held to be shown; those after are in the record alone."""
 
@@ -117,34 +118,39 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     Raises:
         MeasureError: the record holds no trial.
     """
-    whole, record = record, in_one_look(record) if terms.whole else judged_part(record)
+    whole = record
+    record = in_one_look(whole) if terms.whole else judged_part(whole)
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
-    references, terms = _same_alone(references, terms)
+    references, terms = _about_same_trials(references, terms)
     references = with_base(whole.header, whole.trials, references)
     terms = divided_at_least(terms, references)
     found = _against_all(record, references, terms, terms)
     if terms.base is not None:
-        found = _no_better(found, _against_all(record, references, terms.base, terms))
-    said = replace(
+        found = _stricter_of(found, _against_all(record, references, terms.base, terms))
+    found = replace(
         found,
         cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
         changes=tuple(dict.fromkeys((*found.changes, *map(_stated, terms.changes)))),
-        warnings=tuple(dict.fromkeys((*found.warnings, *map(_told, terms.notes)))),
+        warnings=tuple(dict.fromkeys((*found.warnings, *map(_finding, terms.notes)))),
+        trend=_trend(found, terms),
         **_spent(whole),
     )
-    said = replace(said, trend=_trend(said, terms))
-    said = said if terms.whole else with_stored(_with_base_runs(said, whole, references, terms), whole)
-    said = _at_no_cost(said) if terms.same_as else said
-    return replace(said, scope=_scope(record.header)) if record.header.whole else said
+    if record.header.whole:
+        found = replace(found, scope=_scope(record.header))
+    if not terms.whole:
+        found = with_stored(_with_base_runs(found, whole, references, terms), whole)
+    return _at_no_cost(found) if terms.same_as else found
 
 
-def _same_alone(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:
+def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:
     """Return only the record that the trials are of; if it is not the reference, terms that do not mention it."""
-    first = next(iter(references), None)
-    if not terms.same_as or (first is not None and first.records and first.info.commit == terms.same_as):
-        return [replace(first, records=first.records[:1])] if first is not None and terms.same_as else references, terms
+    if not terms.same_as:
+        return references, terms
+    first = references[0] if references else NO_REFERENCE
+    if first.records and first.info.commit == terms.same_as:
+        return [replace(first, records=first.records[:1])], terms
     return references, replace(terms, same_as="", same_verdict="")
 
 
@@ -165,7 +171,7 @@ def _stated(text: str) -> Finding:
     return Finding.of("stated", text=text)
 
 
-def _told(note: str | Finding) -> Finding:
+def _finding(note: str | Finding) -> Finding:
     return _stated(note) if isinstance(note, str) else note
 
 
@@ -196,27 +202,27 @@ def _against_all(record: Record, references: Sequence[Reference], demands: Deman
     first = references[0] if references else NO_REFERENCE
     found = _against(record, first, demands, terms, reported=reported)
     once = replace(demands, settings=replace(demands.settings, rerun="never"))
-    others = [_against(_own(record), one, once, terms, reported=reported) for one in references[1:]]
+    others = [_against(_without_base_trials(record), one, once, terms, reported=reported) for one in references[1:]]
     return _worst_of(found, others, references)
 
 
-def _place(suite: SuiteResult) -> int:
+def _rule_place(suite: SuiteResult) -> int:
     """Return the place of the rule that decided the suite, against whichever reference."""
     return place(suite.deciding.cause)
 
 
-def _together(shown: SuiteResult, others: Sequence[SuiteResult]) -> SuiteResult:
+def _with_what_nobody_accepts(shown: SuiteResult, others: Sequence[SuiteResult]) -> SuiteResult:
     """Return the suite with what nobody can accept, under any of the rules and against any reference."""
     below = dict.fromkeys(name for one in (shown, *others) for name in one.below)
     return replace(shown, below=tuple(below), if_accepted=worst([one.if_accepted for one in (shown, *others)]))
 
 
-def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
+def _stricter_of(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
     """Return what was found under the rules that hold, unless an earlier rule applies under the base's own."""
-    if _place(of_base) >= _place(held):
-        return _together(held, [of_base])
+    if _rule_place(of_base) >= _rule_place(held):
+        return _with_what_nobody_accepts(held, [of_base])
     other = Finding.of("by_base_rules", verdict=held.verdict)
-    return _together(replace(of_base, changes=(*of_base.changes, other)), [held])
+    return _with_what_nobody_accepts(replace(of_base, changes=(*of_base.changes, other)), [held])
 
 
 def _scope(header: Header) -> str:
@@ -233,12 +239,9 @@ def accepted(suite: SuiteResult, found: References) -> SuiteResult:
     return replace(suite, expired=found.expired) if found.expired and suite.verdict is not Verdict.PASS else suite
 
 
-def _own(record: Record) -> Record:
+def _without_base_trials(record: Record) -> Record:
     """Return the record without trials of the base's agent: they concern only the first reference."""
     return replace(record, trials=tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE))
-
-
-NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
 
 
 def _against(record: Record, reference: Reference, demands: Demands, terms: Terms, *, reported: bool) -> SuiteResult:
@@ -284,9 +287,9 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
     further = [
         replace(other, reference=reference.name) for other, reference in zip(others, references[1:], strict=True)
     ]
-    worse = min(further, key=_place)
-    found = _together(replace(first, further=tuple(further)), further)
-    if _place(worse) >= _place(first):
+    worse = min(further, key=_rule_place)
+    found = _with_what_nobody_accepts(replace(first, further=tuple(further)), further)
+    if _rule_place(worse) >= _rule_place(first):
         return found
     return replace(found, verdict=worse.verdict, decided_by=worse.reference)
 
