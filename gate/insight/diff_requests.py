@@ -22,7 +22,7 @@ from gate.world.volatile import Volatile
 HINT = "runs record it where the configuration has `world:`, and leave the recordings in the folder world.store"
 
 
-class AskedDifference(Struct, frozen=True):
+class RequestDifferences(Struct, frozen=True):
     """Differences between the requests of two records."""
 
     cases: int
@@ -37,7 +37,7 @@ class AskedDifference(Struct, frozen=True):
 
 def compare_requests(
     before: Path, now: Path, config_path: Path | None, environment: Mapping[str, str]
-) -> AskedDifference:
+) -> RequestDifferences:
     """Compare the n-th trial of each case with the other record's n-th.
 
     What a record says of a trial that was answered from the other's is taken as it is; of any others the recordings
@@ -62,7 +62,7 @@ def compare_requests(
         partly += not what and not all(whole for _, whole in told)
     if not known:
         raise MeasureError("no case of both records has what it asked recorded", where=str(folder), hint=HINT)
-    return AskedDifference(known, differing, partly, len(shared) - known)
+    return RequestDifferences(known, differing, partly, len(shared) - known)
 
 
 def _by_case(record: Record) -> dict[str, list[Trial]]:

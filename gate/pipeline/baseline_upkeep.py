@@ -25,7 +25,7 @@ from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
 from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
-from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
+from gate.pipeline.judge_stored import find_as_run_did, plan_of, read_whole, suite_ids, with_key_of_judge
 from gate.pipeline.references import References, find_anchor, find_baselines, git_context, is_lost, store_of
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
@@ -73,9 +73,11 @@ def save_baseline(
         return f"nothing to save: the agent is the one of {commit[:12]}, whose baseline counts for this commit, too"
     said: list[str] = []
     proven: list[Proofs] = []
-    with _refusing(), _store(config, environment) as store:
+    with _as_write_error(), _store(config, environment) as store:
         others = _unsaved_runs(config, store, path, record)
-        lines = _found(record, path, config, environment, release, left_out=0 if record.header.agent else len(others))
+        lines = _ledger_lines(
+            record, path, config, environment, release, left_out=0 if record.header.agent else len(others)
+        )
         suite_id, name = record.header.suite_id, commit_key(record.header)
         if accepted is not None and not _is_known(store.ledger(suite_id), name, *accepted):
             lines += [_acceptance(config, suite_id, name, *accepted)]
@@ -88,12 +90,12 @@ def save_baseline(
         said += filter(None, [prune_recordings(config, store, environment)])
     if proofs is not None:
         proofs += proven
-    said += _to_know(config, environment, () if accepted is not None else lines)
+    said += _advice(config, environment, () if accepted is not None else lines)
     return "\n".join([f"saved {where}", *said])
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def _as_write_error() -> Iterator[None]:
     """Raise that nothing was saved if a record that is stored already cannot be read."""
     try:
         yield
@@ -135,7 +137,7 @@ def _with_others(
     for path in others:
         with suppress(GateError):
             record = read_whole(path)
-            lines = _found(record, path, config, environment, release)
+            lines = _ledger_lines(record, path, config, environment, release)
             store.save(record, lines, scope=_scope(record, config, environment))
             proven.append(proofs_of(record, lines))
             united += 1
@@ -143,7 +145,7 @@ def _with_others(
     return [said] if united else []
 
 
-def _to_know(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
+def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
     """Return notes for the person who saves; ``lines`` are findings that nobody accepted."""
     said = []
     if is_lost(config, environment):
@@ -165,14 +167,14 @@ def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) 
     return ["signed: whoever names the public key as `baseline.key` takes it for proven"]
 
 
-def _found(
+def _ledger_lines(
     record: Record, path: Path, config: Config, environment: Mapping[str, str], release: str, *, left_out: int = 0
 ) -> list[Line]:
     """Return the verdicts on the record's runs, as lines of the ledger."""
     header = record.header
     if record.footer is None or header.shard != (1, 1):
         return []  # the store says why it does not take it
-    suite, references, terms = _judged(path, record, config, environment, release)
+    suite, references, terms = _judge_now(path, record, config, environment, release)
     if suite.verdict is Verdict.ERROR:
         what = f"the record cannot become a baseline: {headline(suite)}"
         raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
@@ -186,13 +188,13 @@ def _found(
     return [replace(mark, run=run) for run in run_ids(record)]
 
 
-def _judged(
+def _judge_now(
     source: Path | Record, record: Record, config: Config, environment: Mapping[str, str], release: str = ""
 ) -> tuple[SuiteResult, References, Terms]:
     """Return the verdict on the record, by its own terms, against what its run would be compared with now."""
     own = own_terms(record, settings_of(config, now()))
     terms = replace(own, anchored=True, release=release or own.release)
-    references = found_again(record.header, terms, config, environment)
+    references = find_as_run_did(record.header, terms, config, environment)
     return judge_record(load_to_judge(source, criteria=terms.criteria), references.all, terms), references, terms
 
 
@@ -271,7 +273,7 @@ def accept_baseline(
     """
     if not why.strip():
         raise ConfigError("no reason given", where="--why", hint="say which change is wanted")
-    last = _until(config, until)
+    last = _last_day(config, until)
     git = Git(config.root, environment=environment)
     commit = _commit(git, revision)
     who, name, done = by or _person(git, environment), key_of(commit), []
@@ -292,7 +294,7 @@ def accept_baseline(
 
 def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str]) -> None:
     """Raise `BaselineError` if the record misses a threshold, which nobody can accept."""
-    suite, _, _ = _judged(record, record, config, environment)
+    suite, _, _ = _judge_now(record, record, config, environment)
     if names := suite.beyond_accepting:
         what = f"not accepted: a threshold, a limit or a hard rule is missed: {console(listing(names))}"
         hint = "lower it on the default branch, where people see it, and measure again"
@@ -328,7 +330,7 @@ def _person(git: Git, environment: Mapping[str, str]) -> str:
     return found
 
 
-def _until(config: Config, until: date | None) -> date:
+def _last_day(config: Config, until: date | None) -> date:
     """Return the last day of an acceptance that is given now."""
     days, today = config.file.baseline.accept_days, now().date()
     latest = latest_day(now().timestamp(), days)
@@ -339,7 +341,7 @@ def _until(config: Config, until: date | None) -> date:
 
 
 def _acceptance(config: Config, suite_id: str, key: str, by: str, why: str, until: date | None = None) -> Acceptance:
-    return acceptance(suite_key(suite_id), key, by, now().timestamp(), why, until or _until(config, None))
+    return acceptance(suite_key(suite_id), key, by, now().timestamp(), why, until or _last_day(config, None))
 
 
 # --- showing --------------------------------------------------------------------------------------
@@ -384,13 +386,13 @@ def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
     rejected = " (rejected)" if now_.rejected(entry.key) else ""
     words += [f"release {tag}{rejected}" for tag in ledger.releases(entry.key)]
     if accepted := ledger.accepted(entry.key):
-        words.append(f"accepted by {accepted.by}{_ends(accepted)}")
+        words.append(f"accepted by {accepted.by}{_end_of(accepted)}")
     verdict = now_.verdict(entry.key)
     words += [verdict.replace("_", " ")] if verdict else []
     return ", ".join(words) or "–"
 
 
-def _ends(accepted: Acceptance) -> str:
+def _end_of(accepted: Acceptance) -> str:
     """Return until when an acceptance counts, or counted."""
     if accepted.last_day is None:
         return ""
@@ -404,7 +406,7 @@ def show_baseline(config: Config, environment: Mapping[str, str], width: int | N
     parts = []
     with ExitStack() as stack:
         store = stack.enter_context(_store(config, environment))
-        for plan in make_plans(config, as_if_judged(config, environment)):
+        for plan in make_plans(config, with_key_of_judge(config, environment)):
             found = find_baselines(config, store, plan.suite.id, replace(where, anchored=True), git, plan=plan.planned)
             ledger = store.ledger(plan.suite.id)
             parts += [_show(plan, reference, ledger, width) for reference in found.all]
@@ -423,10 +425,10 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -
         head += f", {info.provenance}"
     suite = judge_record(as_baseline(reference.records[0]), [NO_REFERENCE], Terms(plan.criteria))
     rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
-    return "\n".join([head, *_told(ledger, key_of(info.commit)), table(rows, width, head=False)])
+    return "\n".join([head, *_mark_lines(ledger, key_of(info.commit)), table(rows, width, head=False)])
 
 
-def _told(ledger: Ledger, key: str) -> list[str]:
+def _mark_lines(ledger: Ledger, key: str) -> list[str]:
     """Return the marks of a record, each on a line."""
     lines = []
     for mark in ledger.marks:
@@ -442,7 +444,7 @@ def _told(ledger: Ledger, key: str) -> list[str]:
             lines.append(f"  {_time(mark.at)}  {release}{found}")
     accepted = ledger.accepted(key)
     if accepted is not None:
-        by = f"accepted by {console(accepted.by)}{_ends(accepted)}"
+        by = f"accepted by {console(accepted.by)}{_end_of(accepted)}"
         lines.append(f"  {_time(accepted.at)}  {by}: {console(accepted.why, 200)}")
     return lines
 
@@ -472,7 +474,7 @@ def prune_recordings(config: Config, store: Store, environment: Mapping[str, str
     folder, most = store_folder(options, config.root, environment), options.keep_megabytes * 1_000_000
     owner = owner_name(config.root / config.path.name)
     try:
-        done = prune(folder, owner, most, lambda: _vouched(store), now().timestamp())
+        done = prune(folder, owner, most, lambda: _runs_in_use(store), now().timestamp())
     except GateError as error:
         return f"no recordings were removed, since the stored records cannot be read: {error}"
     said = f"removed {count(done.files, 'recording')} ({_megabytes(done.bytes)}) that no stored record names"
@@ -480,7 +482,7 @@ def prune_recordings(config: Config, store: Store, environment: Mapping[str, str
     return "; ".join([*([said] if done.files else []), *([over] if done.left_bytes > most else [])])
 
 
-def _vouched(store: Store) -> frozenset[str]:
+def _runs_in_use(store: Store) -> frozenset[str]:
     """Return the runs whose recordings some stored record names."""
     entries = store.entries()
     store.bring(entries)

@@ -226,7 +226,7 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
     named = set()
     for path in given:
         check_regular(path)
-        found = _read_once(path, statement)
+        found = _read_file(path, statement)
         name = by_digest.get(found.digest)
         if name is None:
             raise UntrustedError("the statement is not about this file, or it was changed", where=str(path))
@@ -245,7 +245,7 @@ def check_regular(path: Path) -> None:
         raise UntrustedError("no regular file", where=str(path))
 
 
-class _Once(Struct, frozen=True):
+class _ReadFile(Struct, frozen=True):
     """One file as it was read."""
 
     digest: str
@@ -256,7 +256,7 @@ class _Once(Struct, frozen=True):
     problem: UntrustedError | None
 
 
-def _read_once(path: Path, statement: Statement) -> _Once:
+def _read_file(path: Path, statement: Statement) -> _ReadFile:
     """Return the digest of a file and what it holds, by one reading: the bytes that are judged have the digest.
 
     Raises `OSError`.
@@ -274,7 +274,7 @@ def _read_once(path: Path, statement: Statement) -> _Once:
             problem = error
         for _ in lines:
             pass
-    return _Once(digest.hexdigest(), header, record, problem)
+    return _ReadFile(digest.hexdigest(), header, record, problem)
 
 
 def _hashed(file: BinaryIO, digest: Hash) -> Iterator[bytes]:
@@ -288,16 +288,16 @@ def _is_judged(statement: Statement, header: Header) -> bool:
     return statement.predicate.result == "PASSED" and not compared_with(statement, header.suite_id)
 
 
-def _check_record(statement: Statement, path: Path, name: str, found: _Once) -> None:
+def _check_record(statement: Statement, path: Path, name: str, found: _ReadFile) -> None:
     """Check that a statement describes the record as it is, and calls it no pass if it fails by itself."""
     header = found.header
     if header is None:
         raise found.problem or UntrustedError("no record", where=str(path))
     if header.commit != statement.commit or RECORD + header.suite_id != name:
         raise UntrustedError("the record is of another commit or suite than the statement says", where=str(path))
-    told = [_held(one) for one in statement.predicate.configuration]
+    told = [_compared_part(one) for one in statement.predicate.configuration]
     for one in _measured_by(header):
-        if _held(one) not in told:
+        if _compared_part(one) not in told:
             what = f"the record's {one.name} is another than the statement says"
             raise UntrustedError(what, where=str(path))
     if statement.predicate.result != "PASSED":
@@ -317,7 +317,7 @@ def _check_record(statement: Statement, path: Path, name: str, found: _Once) -> 
             raise UntrustedError(what, where=str(path))
 
 
-def _held(one: Descriptor) -> tuple[str, bytes]:
+def _compared_part(one: Descriptor) -> tuple[str, bytes]:
     """Return what two descriptors have to share. The digest of criteria depends on the gate's version."""
     rest = replace(one, digest={}) if one.name == "criteria" else one
     return one.name, encode(rest, order="sorted")

@@ -32,7 +32,7 @@ from gate.pipeline.rounds import Memory, SuiteRun, assigned_to_shards, ran_in_ou
 from gate.pipeline.session import RunOptions, Session, about_address, check_version, may_change, open_session
 from gate.pipeline.stored_trials import StoredTrials, stored_trials
 from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, terms_of_plan, with_design
-from gate.pipeline.top_up import stores, top_up
+from gate.pipeline.top_up import makes_baseline, top_up
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shown_trials
 from gate.records import Header, RecordWriter, read_header
@@ -290,7 +290,7 @@ def _earlier_draws(session: Session, plan: Plan, header: Header, found: Referenc
 
 
 def _measured(session: Session, plan: Plan, path: Path, found: References, terms: Terms) -> MeasuredSuite:
-    kept = plan if stores(session) else None
+    kept = plan if makes_baseline(session) else None
     return MeasuredSuite(plan.criteria, path, found, terms, kept)
 
 

@@ -124,14 +124,14 @@ def compare_records(
     _check_other_run(record, reference, baseline)
     reference = without_runs(reference, runs_in(record.header))
     if isinstance(baseline, Path) and reference.records:
-        terms = _picked(terms, baseline, reference, record)
+        terms = _with_note_of_picked_run(terms, baseline, reference, record)
     if config is not None and reference.records:
         distance = _distance(Git(config.root, environment=environment), record.header, reference)
         reference = replace(reference, info=replace(reference.info, distance=distance))
     return _result(candidate, record, References((reference,)), terms, outputs, command)
 
 
-def _picked(terms: Terms, path: Path, reference: Reference, record: Record) -> Terms:
+def _with_note_of_picked_run(terms: Terms, path: Path, reference: Reference, record: Record) -> Terms:
     """Return the terms, with a note if the baseline was picked by hand from several runs of its commit."""
     header = reference.records[0].header
     others = [] if header.commit == record.header.commit else other_runs_beside(path, header, path.parent)
@@ -179,7 +179,7 @@ def report_record(
             must not look like one that passed.
     """
     if baseline is not None:
-        return compare_records(path, named(baseline), None, environment, outputs, command)
+        return compare_records(path, path_of_baseline(baseline), None, environment, outputs, command)
     check_outputs(outputs)
     record = load_to_judge(path)
     if not config_path.exists():
@@ -187,11 +187,11 @@ def report_record(
         raise ConfigError("no configuration, so the baseline is not known", where=str(path), hint=hint)
     config = load_config(config_path)
     terms = own_terms(record, settings_of(config, now()))
-    found = found_again(record.header, terms, config, environment)
-    return _result(path, record, found, _noted(terms, found), outputs, command)
+    found = find_as_run_did(record.header, terms, config, environment)
+    return _result(path, record, found, _with_note_of_difference(terms, found), outputs, command)
 
 
-def _noted(terms: Terms, found: References) -> Terms:
+def _with_note_of_difference(terms: Terms, found: References) -> Terms:
     """Return the terms, with a note if the run compared its record with anything else."""
     here = tuple(map(identity, found.all))
     if not terms.compared or terms.compared == here:
@@ -201,12 +201,12 @@ def _noted(terms: Terms, found: References) -> Terms:
     return replace(terms, notes=(*terms.notes, note))
 
 
-def named(baseline: str) -> Path | None:
+def path_of_baseline(baseline: str) -> Path | None:
     """Return the file that ``--against`` names; None for ``none``."""
     return None if baseline == "none" else Path(baseline)
 
 
-def found_again(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
+def find_as_run_did(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
     """Return what the record's run would be compared with now, in the kind of store that it looked in.
 
     A run that was held to a base commit's rules looked for baselines where those have them.
@@ -297,7 +297,7 @@ def decide_merged(
     where = git_context(config, git, anchored=anchored, release=release)
     header = _header_of(record_path)
     _check_commit(header, where, record_path)
-    plans = make_plans(config, as_if_judged(config, environment))
+    plans = make_plans(config, with_key_of_judge(config, environment))
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
     baselines = _baselines(config, plans, environment, where, runs_in(header))
@@ -340,7 +340,7 @@ def _baselines(
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
-    return plan_named(header.suite_id, make_plans(config, as_if_judged(config, environment)), config)
+    return plan_named(header.suite_id, make_plans(config, with_key_of_judge(config, environment)), config)
 
 
 def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
@@ -354,10 +354,10 @@ def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
 
 def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
     """Return the ids of the suites that the configuration runs."""
-    return [plan.suite.id for plan in make_plans(config, as_if_judged(config, environment))]
+    return [plan.suite.id for plan in make_plans(config, with_key_of_judge(config, environment))]
 
 
-def as_if_judged(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
+def with_key_of_judge(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment with a key for a judge that is never asked; its model and address count all the same."""
     key = config.file.judge.api_key_env if config.file.judge else None
     return {"OPENAI_API_KEY": "not used", **({key: "not used"} if key else {}), **environment}
@@ -377,18 +377,18 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     """
     settings, git = settings_of(config, now()), Git(config.root, environment=environment)
     where = git_context(config, git, anchored=False)
-    all_plans = make_plans(config, as_if_judged(config, environment))
+    all_plans = make_plans(config, with_key_of_judge(config, environment))
     plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
     baselines = _baselines(config, plans, environment, where)
     settings = job_settings(config, settings, plans, baselines)
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        trusted.append(_trusted(with_stored_trials(record, found), plan, config.file.seed))
+        trusted.append(_under_own_plan(with_stored_trials(record, found), plan, config.file.seed))
 
     def judge(number: int, proven: int) -> SuiteResult:
         record, plan, found = trusted[number], plans[number], baselines[number]
-        missing = _missing(record, plan, settings)
+        missing = _cases_not_measured(record, plan, settings)
         doubts = (*([missing] if missing else []), *found.doubts)
         terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         if record.header.stripped:
@@ -400,7 +400,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     return result_of(suites, settings, command=command)
 
 
-def _trusted(record: Record, plan: Plan, seed: int) -> Record:
+def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
     """Return the record's own scores under the cases of this plan, without the rules that it brings.
 
     A case that the plan has, matched by content under any id, is taken from the plan; if its content differs, it counts
@@ -422,7 +422,7 @@ def _trusted(record: Record, plan: Plan, seed: int) -> Record:
     return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
 
 
-def _missing(record: Record, plan: Plan, settings: Settings) -> str:
+def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> str:
     """Return how many cases of this plan were not measured, if they are too many for a pass; else empty."""
     judged = [case for case in plan.planned if case.id not in settings.quarantine]
     found = {case.fingerprint for case in record.header.plan} | {case.id for case in record.header.plan}

@@ -30,8 +30,8 @@ from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.session import Session
 from gate.pipeline.top_up import kept_epochs
-from gate.pipeline.trials import Replayer, TrialRunner, check_executor, waits
-from gate.pipeline.verdict import MAX_SHOWN_CHARS, outside
+from gate.pipeline.trials import Replayer, TrialRunner, asks_judge, check_executor
+from gate.pipeline.verdict import MAX_SHOWN_CHARS, left_out_by
 from gate.records import Header, PlannedCase, RecordWriter, assign_shards, from_digest, to_record
 from gate.reports.formatting import count
 from gate.scoring.batch import ScoringSetup
@@ -139,7 +139,7 @@ class SuiteRun:
                 plan.planned,
                 plan.criteria,
                 one,
-                deselected=plan.deselected | outside(plan.selection, plan.planned, one),
+                deselected=plan.deselected | left_out_by(plan.selection, plan.planned, one),
             )
             for one in references
         ]
@@ -250,7 +250,7 @@ class SuiteRun:
         each = {case_id: range(1, min(wanted, available[case_id]) + 1) for case_id in ids}
         missing = sum(map(len, each.values())) - sum(n in each.get(case_id, ()) for case_id, n in done)
         jobs = (job for job in self._recorded_jobs(each, wanted) if (job.case.id, job.number) not in done)
-        if waits(self.plan):
+        if asks_judge(self.plan):
             if todo := list(jobs):
                 self.session.progress.plan(self.plan.suite.id, len(todo), "replaying recorded trials")
                 await self._run(todo)
@@ -311,7 +311,7 @@ class SuiteRun:
             Counter((t.side, t.tag, t.case_id) for t in have if t.measured is measured) for measured in (True, False)
         )
         parts = [self._jobs(request, step, done, lost) for request in step.requests]
-        if step.pause and any(parts) and not await self._let_pass(step):
+        if step.pause and any(parts) and not await self._pause(step):
             return
         if not step.pause and (missing := sum(map(len, parts))):
             self.session.progress.plan(self.plan.suite.id, missing, step.why)
@@ -334,7 +334,7 @@ class SuiteRun:
             jobs.append(Job(self.plan.cases[case_id], number, step.round, request.tag, request.side, again))
         return jobs
 
-    async def _let_pass(self, step: More) -> bool:
+    async def _pause(self, step: More) -> bool:
         """Wait as long as the step asks for. Returns False if the budget does not leave the time."""
         run_budget = self.session.run_budget
         if run_budget.deadline is not None and time.monotonic() + step.pause >= run_budget.deadline:

@@ -52,7 +52,7 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
     try:
         epochs = _missing(session, plan, record)
     except BaselineError as error:
-        return _noted(suite, f"nothing further was run for later changes: {error}")
+        return _with_note(suite, f"nothing further was run for later changes: {error}")
     if not epochs:
         return suite
     work, wanted = FurtherTrials(session, plan, "for later changes"), wanted_trials(session.config)
@@ -60,7 +60,7 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
     with RecordWriter(path, record.header, resume=True, remember=only_number) as journal:
         try:
             await work.run(epochs, journal, f"storing {count(wanted, 'trial')} a case for later changes")
-            changed = await _changed(session)
+            changed = await _version_problem(session)
             is_one_version = not changed
         finally:
             if is_one_version:
@@ -69,28 +69,28 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
             else:
                 take_back(path)
     if changed:
-        return _noted(suite, f"what was run for later changes is not kept: {changed}")
-    return with_stored(_noted(suite, work.note), load_to_judge(path, criteria=plan.criteria))
+        return _with_note(suite, f"what was run for later changes is not kept: {changed}")
+    return with_stored(_with_note(suite, work.note), load_to_judge(path, criteria=plan.criteria))
 
 
 def kept_epochs(session: Session) -> int:
     """Return how many epochs the run will have made when it ends; 0: as many as its verdict needs."""
-    return wanted_trials(session.config) if stores(session) else 0
+    return wanted_trials(session.config) if makes_baseline(session) else 0
 
 
 def _is_due(session: Session, suite: SuiteResult) -> bool:
     """True if the record is the default branch's or a release's, and fit to be stored."""
-    return stores(session) and suite.verdict in FIT
+    return makes_baseline(session) and suite.verdict in FIT
 
 
-def stores(session: Session) -> bool:
+def makes_baseline(session: Session) -> bool:
     """True if this is the default branch's or a release's own run, with a place to store it."""
     where = session.where
     clean = bool(where.anchored and where.head and not where.dirty) and not session.options.for_itself
     return clean and session.store is not None and wanted_trials(session.config) > 0
 
 
-async def _changed(session: Session) -> str:
+async def _version_problem(session: Session) -> str:
     """Return why the version of the last answers is unknown; empty if the version is the same."""
     try:
         await check_version(session)
@@ -99,7 +99,7 @@ async def _changed(session: Session) -> str:
     return ""
 
 
-def _noted(suite: SuiteResult, note: str) -> SuiteResult:
+def _with_note(suite: SuiteResult, note: str) -> SuiteResult:
     return replace(suite, warnings=(*suite.warnings, Finding.of("stated", text=note))) if note else suite
 
 

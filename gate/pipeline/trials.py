@@ -258,7 +258,7 @@ Recorded = tuple[Trial, bytes]
 """A trial's digest, and its line in the record."""
 
 
-def waits(plan: Plan) -> bool:
+def asks_judge(plan: Plan) -> bool:
     """True if scoring waits for a judge: then trials are scored one by one, many at a time."""
     return any(scorer.needs_judge for scorer in plan.scorers)
 
@@ -280,7 +280,7 @@ class Replayer:
         """
         options = self._config.file.executor
         async with open_executor(options, self._setup, self._redactor, self._environment, trials=trials) as executor:
-            pace = _Pace(self._config.agent.concurrency if self._run_budget.priced else MOST_TRIALS)
+            pace = _BatchSize(self._config.agent.concurrency if self._run_budget.priced else MOST_TRIALS)
             slots = 1 if self._run_budget.priced else executor.slots
             source = self._run_budget.affordable(jobs)
             waiting: dict[asyncio.Task[ScoredBatch], list[Job]] = {}
@@ -302,7 +302,7 @@ class Replayer:
         waiting: dict[asyncio.Task[ScoredBatch], list[Job]],
         source: Iterator[Job],
         executor: Executor,
-        pace: _Pace,
+        pace: _BatchSize,
         slots: int,
     ) -> bool:
         """Ask for batches while there are slots and jobs. Returns True if any is waited for."""
@@ -330,7 +330,7 @@ class Replayer:
         return kept
 
 
-class _Pace:
+class _BatchSize:
     """The size of a batch: as many trials as take a moment, so that little is lost and a signal is heard."""
 
     def __init__(self, most: int) -> None:

@@ -275,7 +275,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
     if terms.deselected is not None or not header.selected:
         selection = Selection.model_validate(terms.selection) if terms.selection else None
-        return (terms.deselected or frozenset()) | outside(selection, header.plan, reference)
+        return (terms.deselected or frozenset()) | left_out_by(selection, header.plan, reference)
     stored = {case.id for record in reference.records for case in record.header.plan}
     return stored - {case.id for case in header.plan}
 
@@ -368,7 +368,7 @@ def result_of(
     )
 
 
-def outside(selection: Selection | None, plan: Sequence[PlannedCase], reference: Reference) -> frozenset[str]:
+def left_out_by(selection: Selection | None, plan: Sequence[PlannedCase], reference: Reference) -> frozenset[str]:
     """Return the reference's cases that the selection leaves out: they need not be compared.
 
     By what the reference knows of a case; of its metadata it knows nothing, and a condition on it leaves none out.
