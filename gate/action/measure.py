@@ -28,7 +28,7 @@ from gate.model import Result, Verdict
 from gate.pipeline.flow import run_gate
 from gate.pipeline.judge_stored import decide_merged
 from gate.pipeline.progress import ProgressLines
-from gate.pipeline.reference import changed_files
+from gate.pipeline.references import changed_files
 from gate.pipeline.session import RunOptions
 from gate.records import merge, read_record, write_record
 from gate.reports.console import render as render_console

@@ -24,7 +24,7 @@ from gate.hosts.rest import RestError
 from gate.model import Side
 from gate.pipeline.journal import path_of, records_folder
 from gate.pipeline.judge_stored import suite_ids
-from gate.pipeline.verdict import own_terms
+from gate.pipeline.terms import own_terms
 from gate.records import Record, parse_record, write_record
 from gate.records.keys import suite_key
 from gate.records.model import INTERRUPTED, count

@@ -62,7 +62,7 @@ def record_or_newest(record: Path | None, config_path: Path) -> Path:
     """
     if record is not None:
         return record
-    from gate.pipeline.newest import newest_record
+    from gate.pipeline.journal import newest_record
 
     return said(newest_record(config_path), "the newest record")
 
@@ -71,7 +71,7 @@ def record_before_or(baseline: Path | None, record: Path, config_path: Path) -> 
     """What a record is compared with: the one named, else the newest of its suite before it, said on stderr."""
     if baseline is not None:
         return baseline
-    from gate.pipeline.newest import record_before
+    from gate.pipeline.journal import record_before
 
     return said(record_before(record, config_path), "compared with the record before it")
 

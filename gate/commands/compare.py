@@ -22,7 +22,7 @@ from gate.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
     from gate.config.load import Config
-    from gate.pipeline.lineup import Contender
+    from gate.insight.lineup import Contender
 
 YAML = (".yaml", ".yml")
 FORMS = ("json", "html", "markdown")
@@ -101,7 +101,7 @@ def _file(text: str) -> Path:
 
 
 def _table(compared: tuple[str, ...], config_path: Path | None, given: dict[str, Any]) -> NoReturn:
-    from gate.pipeline.lineup import line_up, read_contenders
+    from gate.insight.lineup import line_up, read_contenders
 
     outputs = _outputs(given)
     named = _records(compared, config_path, given)
@@ -148,8 +148,8 @@ def _write(form: str, path: Path, lineup: Any) -> None:
 
 def _records(compared: tuple[str, ...], config_path: Path | None, given: dict[str, Any]) -> list[tuple[str, Path]]:
     """Name and record of each; configurations are run first, all side by side."""
-    from gate.pipeline.contest import EPOCHS, Contestant, run_contest
-    from gate.pipeline.lineup import check_contenders
+    from gate.insight.contest import EPOCHS, Contestant, run_contest
+    from gate.insight.lineup import check_contenders
     from gate.system.signals import run as run_coroutine
 
     named = [_named(text) for text in compared]
@@ -222,11 +222,11 @@ def _judging(compared: tuple[str, ...], config_path: Path | None) -> Config | No
 
 def _terms(first: Contender, config: Config | None) -> Any:
     from gate.pipeline.judge_stored import plan_of
-    from gate.pipeline.verdict import terms_of_plan, told_by
+    from gate.pipeline.terms import terms_of_plan, with_run_of
 
     if config is None:
         return None
-    return told_by(first.record, terms_of_plan(plan_of(config, os.environ, first.record.header), config))
+    return with_run_of(first.record, terms_of_plan(plan_of(config, os.environ, first.record.header), config))
 
 
 def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str, Any]) -> Any:
@@ -235,9 +235,9 @@ def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str
         return (), None
     if config is None:
         raise ConfigError("--prefer asks a judge, and no configuration names one", hint="use --config FILE")
+    from gate.insight.lineup import Contender
+    from gate.insight.preference import ask_preferences
     from gate.pipeline.judge_stored import read_whole
-    from gate.pipeline.lineup import Contender
-    from gate.pipeline.preference import ask_preferences
     from gate.system.signals import run as run_coroutine
 
     whole = [Contender(name, read_whole(path), str(path)) for name, path in named]
@@ -247,7 +247,7 @@ def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str
 def _exit_code(lineup: Any, given: dict[str, Any]) -> ExitCode:
     """0, as a table decides nothing; 1 only if asked for, and 3 where that cannot be said or the judge not be asked."""
     if given["fail_if_worse"]:
-        from gate.pipeline.lineup import incomparable, worse_than_first
+        from gate.insight.lineup import incomparable, worse_than_first
 
         if worse_than_first(lineup):
             return ExitCode.FAILED

@@ -29,7 +29,7 @@ def diff_requests(before: Path, now: Path, config_path: Path | None) -> None:
     trials that were replayed; of others the recordings of `world.store` are compared, until the model's answers differ.
     Asks no model.
     """
-    from gate.pipeline.asked import compare_requests
+    from gate.insight.diff_requests import compare_requests
     from gate.reports.replayed import asked_text
 
     config = config_path or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)

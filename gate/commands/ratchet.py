@@ -22,6 +22,6 @@ def ratchet(record: Path | None, config_path: Path, write: bool) -> None:
     Without RECORD: by the newest stored baseline of each suite.
     """
     from gate.config.load import load_config
-    from gate.pipeline.ratchet import ratchet as propose
+    from gate.insight.ratchet import ratchet as propose
 
     show(propose(load_config(config_path), record, os.environ, write=write), width_of(os.environ))

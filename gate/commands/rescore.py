@@ -18,7 +18,7 @@ from gate.commands.groups import Once
 def rescore(record: Path, config_path: Path, output: Path) -> None:
     """Score a stored record again with the current criteria and judge; no agent is run."""
     from gate.config.load import load_config
-    from gate.pipeline.rescore import rescore_record
+    from gate.pipeline.judge_stored import rescore_record
     from gate.system.signals import run as run_coroutine
 
     click.echo(run_coroutine(rescore_record(record, output, load_config(config_path), os.environ)))

@@ -27,8 +27,8 @@ def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str 
 
     Plain files, for a pages branch or an artifact, that load nothing from anywhere. SOURCES are as of `gate history`.
     """
-    from gate.pipeline.history import history_of_configured
-    from gate.pipeline.site import write_site
+    from gate.insight.history import history_of_configured
+    from gate.insight.site import write_site
     from gate.reports.formatting import count
     from gate.security.escape import console
 

@@ -63,21 +63,24 @@ def got_worse(
         return Finding.of(
             "cases_broke", cases=broken, moved=moved(outcome.evidence, broken), of=outcome.evidence.paired
         )
-    found = _whole_got_worse(at_fault, cases, outcome)
+    found = _whole_got_worse(comparison, at_fault, cases, outcome)
     missed = tuple(row.criterion.name for row in rows if row.criterion.blocking and row.is_below)
     moot = bool(missed) and found["perhaps_drift"] and comparison.settings.rerun != "never"
     return found.but(missed=missed, drift_moot=moot)
 
 
 def _whole_got_worse(
-    at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None
+    comparison: Comparison,
+    at_fault: Sequence[CriterionResult],
+    cases: Sequence[CaseResult],
+    outcome: Outcome | None,
 ) -> Finding:
     """Nothing is named: the most suspect cases are what a reader looks at first. They are those that fell in what got
     worse; whether whole trials passed is the pass rate's own matter."""
     names = tuple(r.criterion.name for r in at_fault)
     alone = (r.criterion for r in at_fault if set(names).isdisjoint(r.criterion.parts))
     criterion = next(alone, at_fault[0].criterion)
-    drift = outcome is not None and outcome.stage.drift_open
+    drift = outcome is not None and outcome.stage.drift_open and not comparison.base_ran_now
     by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
     if criterion.name == PASS_RATE and outcome is not None:
         return Finding.of(

@@ -125,6 +125,8 @@ class Comparison(Struct, frozen=True, dict=True):
     """The runs that ``stored`` is of, the oldest first, where age matters."""
     excuses: bool = True
     """Whether a mean that the base's record misses too is excused: on changes, if the record can be believed."""
+    base_ran_now: bool = False
+    """True if this job ran the base's agent for ``stored``."""
 
     @cached_property
     def apart(self) -> Mapping[str, Finding]:

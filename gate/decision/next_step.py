@@ -97,6 +97,8 @@ class Situation(Struct, frozen=True):
     """What they fell short in when they were stored, if anything: regressed or below their threshold."""
     excuses: bool = True
     """Whether a mean that the base's record misses too is excused."""
+    base_ran_now: bool = False
+    """True if this job ran the base's agent for ``stored``, so that no drift of the provider lies between."""
 
 
 def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = False) -> More | SuiteResult:
@@ -196,7 +198,19 @@ def _comparison(known: Situation) -> Comparison:
     by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
     selected, owed, runs = known.selected, known.owed, tuple(known.stored_runs)
-    whole = Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected, owed, runs, known.excuses)
+    whole = Comparison(
+        tuple(cases),
+        tuple(criteria),
+        now,
+        before,
+        settings,
+        apart,
+        selected,
+        owed,
+        runs,
+        known.excuses,
+        known.base_ran_now,
+    )
     found = with_outage(whole)
     if settings.rerun in ("match", "beside") and base_gone(found):
         return replace(found, settings=replace(settings, rerun="never"))

@@ -2,7 +2,7 @@
 
 Only what was measured alike is compared. A run is put beside the others by the cases that they share, each with the
 same content; where a criterion's options changed, or no case is left in common, a new stretch begins and nothing is
-said across its border. Pure: reading records is left to `gate.pipeline.history`.
+said across its border. Pure: reading records is left to `gate.insight.history`.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from msgspec import Struct
 from pydantic import BaseModel, Field, ValidationError
 
 from gate.judges.cache import Cache, key_of
-from gate.judges.meter import Budget, Limiter, cost_of
-from gate.judges.options import JudgeOptions, Member, fingerprint, members
+from gate.judges.meter import Budget, Limiter
+from gate.judges.options import JudgeOptions, Member, cost_of, fingerprint, members
 from gate.judges.prompt import A, Answers, Question, Vote, read_answer, render, schema_of
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.security.redact import redact

@@ -8,9 +8,6 @@ from contextlib import asynccontextmanager
 
 from msgspec import Struct, field
 
-from gate.judges.options import Member
-from gate.system.prices import price
-
 
 class Budget(Struct):
     """The most that may be spent, checked before spending; one object for the whole run."""
@@ -93,10 +90,3 @@ class Limiter:
     def pause(self, seconds: float) -> None:
         """Delays every call by this many seconds: a 429 concerns all of them."""
         self._next = max(self._next, asyncio.get_running_loop().time() + seconds)
-
-
-def cost_of(member: Member, input_tokens: int, output_tokens: int) -> float | None:
-    """US dollars for these tokens: the stated price first, then genai-prices; None if neither knows the model."""
-    if member.price is not None:
-        return (member.price.input * input_tokens + member.price.output * output_tokens) / 1e6
-    return price(member.model, input_tokens, output_tokens)

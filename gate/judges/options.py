@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from gate.errors import ConfigError
 from gate.formats.durations import Seconds
 from gate.security.environment import is_withheld
+from gate.system.prices import price
 
 DEFAULT_MODEL = "gpt-5-mini"
 NO_KEY = "no-key"
@@ -196,8 +197,6 @@ def check(
         raise ConfigError(f"{error.what} (asked by {', '.join(needed_by)})", where="judge", hint=error.hint) from None
     if usd is None:
         return
-    from gate.judges.meter import cost_of  # weight: loads the price list
-
     for member in jury:
         if cost_of(member, 1000, 1000) is None:
             raise ConfigError(
@@ -205,6 +204,13 @@ def check(
                 where="judge",
                 hint="state judge.price: {input: …, output: …}, US dollars per million tokens; 0 for one of your own",
             )
+
+
+def cost_of(member: Member, input_tokens: int, output_tokens: int) -> float | None:
+    """Return US dollars for these tokens, by the stated price or the public list; None if the price is not known."""
+    if member.price is not None:
+        return (member.price.input * input_tokens + member.price.output * output_tokens) / 1e6
+    return price(member.model, input_tokens, output_tokens)
 
 
 def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) -> str:

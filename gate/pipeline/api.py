@@ -47,7 +47,7 @@ def run(
     record: str | Path | None = None,
     reports: Mapping[str, str | Path] | None = None,
 ) -> Result:
-    """Runs the suite, compares with the baseline and decides, as ``gate run`` does. Nothing is printed or published,
+    """Run the suite, compare with the baseline and decide, as ``gate run`` does. Nothing is printed or published,
     and nothing is run beyond the verdict.
 
     Args:
@@ -79,7 +79,7 @@ async def run_async(
     record: str | Path | None = None,
     reports: Mapping[str, str | Path] | None = None,
 ) -> Result:
-    """As `run`, in a running event loop. Cancelled, it ends the agents that it started."""
+    """Do as `run`, in a running event loop. Cancelled, it ends the agents that it started."""
     options = RunOptions(None if record is None else Path(record), command="gate.run", for_itself=True)
     outputs = Outputs({name: Path(path) for name, path in (reports or {}).items()})
     read = _read(config, root, overrides)
@@ -94,7 +94,7 @@ def judge(
     root: str | Path = ".",
     environment: Mapping[str, str] | None = None,
 ) -> Result:
-    """The verdict on a closed record, as ``gate compare`` gives it. No agent is run.
+    """Return the verdict on a closed record, as ``gate compare`` gives it. No agent is run.
 
     Args:
         record: what was measured: a file, or what `load_record` returned.
@@ -115,7 +115,7 @@ def judge(
 
 
 def load_record(path: str | Path) -> Record:
-    """A closed record from a file, checked against its checksums.
+    """Return a closed record from a file, checked against its checksums.
 
     Raises:
         MeasureError: it is missing, not closed or damaged.
@@ -124,8 +124,9 @@ def load_record(path: str | Path) -> Record:
 
 
 def render(result: Result, report: str = "markdown") -> str:
-    """A result as a report: ``console``, ``junit``, ``ctrf``, ``openmetrics``, ``html``, ``json``, ``markdown``, or a
-    plugin's.
+    """Return a result as a report.
+
+    Its names: ``console``, ``junit``, ``ctrf``, ``openmetrics``, ``html``, ``json``, ``markdown``, or a plugin's.
 
     Raises:
         ConfigError: nobody offers such a report.

@@ -24,15 +24,14 @@ from gate.config.settings import settings_of
 from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
-from gate.pipeline.history import MISPLACED, misplaced_in
-from gate.pipeline.journal import newest_first, records_folder
-from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
-from gate.pipeline.picked import beside
-from gate.pipeline.recordings import prune_recordings
-from gate.pipeline.reference import References, find_anchor, find_baselines, git_context, is_lost, store_of
-from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, load_to_judge, own_terms
+from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
+from gate.pipeline.judge_stored import find_as_run_did, plan_of, read_whole, suite_ids, with_key_of_judge
+from gate.pipeline.references import References, find_anchor, find_baselines, git_context, is_lost, store_of
+from gate.pipeline.terms import Terms, own_terms
+from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
 from gate.records import Header, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
+from gate.records.misplaced import MISPLACED, misplaced_in
 from gate.reports.explanation import headline
 from gate.reports.formatting import count, interval, listing, sample
 from gate.reports.table import table
@@ -40,6 +39,8 @@ from gate.security.escape import console
 from gate.security.signing import signed
 from gate.system.clock import now
 from gate.system.git import Git
+from gate.world.options import store_folder
+from gate.world.pruning import owner_name, prune
 
 # --- saving ---------------------------------------------------------------------------------------
 
@@ -54,7 +55,7 @@ def save_baseline(
     proofs: list[Proofs] | None = None,
     key: bytes | None = None,
 ) -> str:
-    """Stores a complete record with its verdict, and returns what was done in words.
+    """Store a complete record with its verdict. Returns what was done in words.
 
     ``proofs`` is given what this proves of what was stored; with a private ``key`` that is signed and stored beside it.
 
@@ -72,9 +73,11 @@ def save_baseline(
         return f"nothing to save: the agent is the one of {commit[:12]}, whose baseline counts for this commit, too"
     said: list[str] = []
     proven: list[Proofs] = []
-    with _refusing(), _store(config, environment) as store:
-        others = _beside(config, store, path, record)
-        lines = _found(record, path, config, environment, release, left_out=0 if record.header.agent else len(others))
+    with _as_write_error(), _store(config, environment) as store:
+        others = _unsaved_runs(config, store, path, record)
+        lines = _ledger_lines(
+            record, path, config, environment, release, left_out=0 if record.header.agent else len(others)
+        )
         suite_id, name = record.header.suite_id, commit_key(record.header)
         if accepted is not None and not _is_known(store.ledger(suite_id), name, *accepted):
             lines += [_acceptance(config, suite_id, name, *accepted)]
@@ -87,13 +90,13 @@ def save_baseline(
         said += filter(None, [prune_recordings(config, store, environment)])
     if proofs is not None:
         proofs += proven
-    said += _to_know(config, environment, () if accepted is not None else lines)
+    said += _advice(config, environment, () if accepted is not None else lines)
     return "\n".join([f"saved {where}", *said])
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """What is stored already and cannot be read keeps anything from being written: to whoever saves, that is it."""
+def _as_write_error() -> Iterator[None]:
+    """Raise that nothing was saved if a record that is stored already cannot be read."""
     try:
         yield
     except BaselineError as error:
@@ -102,18 +105,18 @@ def _refusing() -> Iterator[None]:
 
 
 def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:
-    """Whether this very acceptance is stored: a job that runs again does not make it last longer."""
+    """True if this very acceptance is stored: a job that runs again does not make it last longer."""
     return any((one.key, one.by, one.why) == (key, by, why) for one in ledger.acceptances)
 
 
-def _beside(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
-    """Further runs of the record's commit and agent that are not stored."""
+def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
+    """Return further runs of the record's commit and agent that are not stored."""
     header = record.header
     stored = None
     with suppress(BaselineError):  # saving says what is wrong with it
         stored = store.find(header.suite_id, (header.commit,)) if header.commit else None
     known = {run for one in (stored.records if stored is not None else ()) for run in run_ids(one)}
-    return beside(path, header, records_folder(config, header.suite_id), known=known | set(run_ids(record)))
+    return other_runs_beside(path, header, records_folder(config, header.suite_id), known=known | set(run_ids(record)))
 
 
 def _with_others(
@@ -126,7 +129,7 @@ def _with_others(
     *,
     same_agent: bool,
 ) -> list[str]:
-    """Saves further runs of the same commit and agent, or says that they were left out."""
+    """Save further runs of the same commit and agent. Returns in words that they were united or left out."""
     if not same_agent:
         names = ", ".join(path.name for path in others[:3])
         return [f"{count(len(others), 'other run')} of this commit left out: {names}"] if others else []
@@ -134,7 +137,7 @@ def _with_others(
     for path in others:
         with suppress(GateError):
             record = read_whole(path)
-            lines = _found(record, path, config, environment, release)
+            lines = _ledger_lines(record, path, config, environment, release)
             store.save(record, lines, scope=_scope(record, config, environment))
             proven.append(proofs_of(record, lines))
             united += 1
@@ -142,8 +145,8 @@ def _with_others(
     return [said] if united else []
 
 
-def _to_know(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
-    """What whoever saves has to know; ``lines`` are findings that nobody accepted."""
+def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
+    """Return notes for the person who saves; ``lines`` are findings that nobody accepted."""
     said = []
     if is_lost(config, environment):
         said.append(
@@ -157,21 +160,21 @@ def _to_know(config: Config, environment: Mapping[str, str], lines: Sequence[Lin
 
 
 def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:
-    """Signs what is proven of a record, and adds it to the ledger. Returns that in words."""
+    """Sign what is proven of a record, and adds it to the ledger. Returns that in words."""
     envelopes = [signed(write_proofs(parcel), key).decode() for parcel in parcels(joined(proven))]
     suite_id, at = header.suite_id, now().timestamp()
     store.note(suite_id, [Signed(suite_key(suite_id), commit_key(header), at, one) for one in envelopes])
     return ["signed: whoever names the public key as `baseline.key` takes it for proven"]
 
 
-def _found(
+def _ledger_lines(
     record: Record, path: Path, config: Config, environment: Mapping[str, str], release: str, *, left_out: int = 0
 ) -> list[Line]:
-    """The verdicts on the record's runs, as lines of the ledger."""
+    """Return the verdicts on the record's runs, as lines of the ledger."""
     header = record.header
     if record.footer is None or header.shard != (1, 1):
         return []  # the store says why it does not take it
-    suite, references, terms = _judged(path, record, config, environment, release)
+    suite, references, terms = _judge_now(path, record, config, environment, release)
     if suite.verdict is Verdict.ERROR:
         what = f"the record cannot become a baseline: {headline(suite)}"
         raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
@@ -185,18 +188,18 @@ def _found(
     return [replace(mark, run=run) for run in run_ids(record)]
 
 
-def _judged(
+def _judge_now(
     source: Path | Record, record: Record, config: Config, environment: Mapping[str, str], release: str = ""
 ) -> tuple[SuiteResult, References, Terms]:
-    """The verdict on the record, by its own terms, against what its run would be compared with now."""
+    """Return the verdict on the record, by its own terms, against what its run would be compared with now."""
     own = own_terms(record, settings_of(config, now()))
     terms = replace(own, anchored=True, release=release or own.release)
-    references = found_again(record.header, terms, config, environment)
+    references = find_as_run_did(record.header, terms, config, environment)
     return judge_record(load_to_judge(source, criteria=terms.criteria), references.all, terms), references, terms
 
 
 def _far_better(against: SuiteResult) -> bool:
-    """Whether the pass rate rose by more than twice the half-width of its 90 % interval, as luck does in one of 2,000.
+    """True if the pass rate rose by more than twice the half-width of its 90 % interval: luck does in one of 2,000.
 
     The anchor moves up then. A looser rule would choose the luckiest of many records of an unchanged agent.
     """
@@ -205,14 +208,14 @@ def _far_better(against: SuiteResult) -> bool:
 
 
 def _scope(record: Record, config: Config, environment: Mapping[str, str]) -> frozenset[str] | None:
-    """The cases that the configuration runs; None if the record holds all of them."""
+    """Return the cases that the configuration runs; None if the record holds all of them."""
     if not record.header.selected:
         return None
     return frozenset(case.id for case in plan_of(config, environment, record.header).planned)
 
 
 def save_newest(config: Config, environment: Mapping[str, str], *, release: str = "", key: bytes | None = None) -> str:
-    """Stores the newest finished record of each suite. Raises `BaselineWriteError`, also if there is none."""
+    """Store the newest finished record of each suite. Raises `BaselineWriteError`, also if there is none."""
     paths = [_newest_finished(config, suite_id) for suite_id in suite_ids(config, environment)]
     return "\n".join(save_baseline(config, path, environment, release=release, key=key) for path in paths)
 
@@ -227,7 +230,7 @@ def _newest_finished(config: Config, suite_id: str) -> Path:
 
 
 def carry_on(config: Config, environment: Mapping[str, str], own: Sequence[Proofs]) -> tuple[Proofs, Sequence[str]]:
-    """The proofs of everything that is stored, as far as they are known, and why some could not be looked up.
+    """Return the proofs of everything that is stored, as far as they are known, and why some could not be looked up.
 
     ``own`` are those of what was measured here.
     """
@@ -259,7 +262,7 @@ def accept_baseline(
     until: date | None = None,
     key: bytes | None = None,
 ) -> str:
-    """Makes the stored record of a commit the anchor of each suite that has one, and returns what was done in words.
+    """Make the stored record of a commit the anchor of each suite that has one. Returns what was done in words.
 
     ``until`` is the last day on which that counts, in UTC; None: the last that ``baseline.accept_days`` allows.
 
@@ -270,7 +273,7 @@ def accept_baseline(
     """
     if not why.strip():
         raise ConfigError("no reason given", where="--why", hint="say which change is wanted")
-    last = _until(config, until)
+    last = _last_day(config, until)
     git = Git(config.root, environment=environment)
     commit = _commit(git, revision)
     who, name, done = by or _person(git, environment), key_of(commit), []
@@ -290,8 +293,8 @@ def accept_baseline(
 
 
 def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str]) -> None:
-    """Raises `BaselineError` if the record misses a threshold: that nobody can accept."""
-    suite, _, _ = _judged(record, record, config, environment)
+    """Raise `BaselineError` if the record misses a threshold, which nobody can accept."""
+    suite, _, _ = _judge_now(record, record, config, environment)
     if names := suite.beyond_accepting:
         what = f"not accepted: a threshold, a limit or a hard rule is missed: {console(listing(names))}"
         hint = "lower it on the default branch, where people see it, and measure again"
@@ -317,7 +320,7 @@ def _commit(git: Git, revision: str | None) -> str | None:
 
 
 def _person(git: Git, environment: Mapping[str, str]) -> str:
-    """Who is at work: as git knows them, else as the CI does."""
+    """Return who accepts: the user in git's settings, else the CI's."""
     known = [git.ask("config", "--get", f"user.{part}") for part in ("name", "email")] if git.is_repository() else []
     named = " ".join(filter(None, known))
     names = (named, *(environment.get(name, "") for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "USER")))
@@ -327,8 +330,8 @@ def _person(git: Git, environment: Mapping[str, str]) -> str:
     return found
 
 
-def _until(config: Config, until: date | None) -> date:
-    """The last day of an acceptance that is given now."""
+def _last_day(config: Config, until: date | None) -> date:
+    """Return the last day of an acceptance that is given now."""
     days, today = config.file.baseline.accept_days, now().date()
     latest = latest_day(now().timestamp(), days)
     if until is not None and not today <= until <= latest:
@@ -338,18 +341,18 @@ def _until(config: Config, until: date | None) -> date:
 
 
 def _acceptance(config: Config, suite_id: str, key: str, by: str, why: str, until: date | None = None) -> Acceptance:
-    return acceptance(suite_key(suite_id), key, by, now().timestamp(), why, until or _until(config, None))
+    return acceptance(suite_key(suite_id), key, by, now().timestamp(), why, until or _last_day(config, None))
 
 
 # --- showing --------------------------------------------------------------------------------------
 
 
 def list_baselines(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
-    """The stored baselines, newest first, each with its verdicts."""
+    """Return the stored baselines, newest first, each with its verdicts."""
     git = Git(config.root, environment=environment)
     with _store(config, environment) as store:
         entries = store.entries()
-        never = [f"never compared with: {console(name)}: {MISPLACED}" for name in misplaced_in(store)]
+        never = [f"never compared with: {console(name)}: {MISPLACED}" for name in misplaced_in(store.contents())]
         if not entries:
             return "\n".join(["no baselines are stored; `gate baseline save RECORD` keeps one", *never])
         where = git_context(config, git)
@@ -368,7 +371,7 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
 
 
 def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str]]:
-    """What is known of where each entry comes from, and why no more is; both empty where nobody looks for proofs."""
+    """Return the proof of each entry, and why some are unproven; both are empty if nobody looks for proofs."""
     if not isinstance(store, ProvenStore):
         return [], []
     store.bring(entries)
@@ -378,32 +381,32 @@ def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str
 
 
 def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
-    """The status of an entry, in words."""
+    """Return the status of an entry, in words."""
     words, now_ = ["anchor"] if is_anchor else [], ledger.at(now().timestamp())
     rejected = " (rejected)" if now_.rejected(entry.key) else ""
     words += [f"release {tag}{rejected}" for tag in ledger.releases(entry.key)]
     if accepted := ledger.accepted(entry.key):
-        words.append(f"accepted by {accepted.by}{_ends(accepted)}")
+        words.append(f"accepted by {accepted.by}{_end_of(accepted)}")
     verdict = now_.verdict(entry.key)
     words += [verdict.replace("_", " ")] if verdict else []
     return ", ".join(words) or "–"
 
 
-def _ends(accepted: Acceptance) -> str:
-    """Until when an acceptance counts, or counted."""
+def _end_of(accepted: Acceptance) -> str:
+    """Return until when an acceptance counts, or counted."""
     if accepted.last_day is None:
         return ""
     return f" {'until' if accepted.counts(now().timestamp()) else 'and ended on'} {accepted.last_day}"
 
 
 def show_baseline(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
-    """What a run here would be compared with, criterion by criterion, and the anchor."""
+    """Return what a run here would be compared with, criterion by criterion, and the anchor."""
     git = Git(config.root, environment=environment)
     where = git_context(config, git)
     parts = []
     with ExitStack() as stack:
         store = stack.enter_context(_store(config, environment))
-        for plan in make_plans(config, as_if_judged(config, environment)):
+        for plan in make_plans(config, with_key_of_judge(config, environment)):
             found = find_baselines(config, store, plan.suite.id, replace(where, anchored=True), git, plan=plan.planned)
             ledger = store.ledger(plan.suite.id)
             parts += [_show(plan, reference, ledger, width) for reference in found.all]
@@ -422,11 +425,11 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -
         head += f", {info.provenance}"
     suite = judge_record(as_baseline(reference.records[0]), [NO_REFERENCE], Terms(plan.criteria))
     rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
-    return "\n".join([head, *_told(ledger, key_of(info.commit)), table(rows, width, head=False)])
+    return "\n".join([head, *_mark_lines(ledger, key_of(info.commit)), table(rows, width, head=False)])
 
 
-def _told(ledger: Ledger, key: str) -> list[str]:
-    """The marks of a record, each on a line."""
+def _mark_lines(ledger: Ledger, key: str) -> list[str]:
+    """Return the marks of a record, each on a line."""
     lines = []
     for mark in ledger.marks:
         if mark.key == key:
@@ -441,7 +444,7 @@ def _told(ledger: Ledger, key: str) -> list[str]:
             lines.append(f"  {_time(mark.at)}  {release}{found}")
     accepted = ledger.accepted(key)
     if accepted is not None:
-        by = f"accepted by {console(accepted.by)}{_ends(accepted)}"
+        by = f"accepted by {console(accepted.by)}{_end_of(accepted)}"
         lines.append(f"  {_time(accepted.at)}  {by}: {console(accepted.why, 200)}")
     return lines
 
@@ -455,3 +458,37 @@ def _store(config: Config, environment: Mapping[str, str]) -> Store:
 
 def _time(unix: float) -> str:
     return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+# --- recordings of the outside world --------------------------------------------------------------
+
+
+def prune_recordings(config: Config, store: Store, environment: Mapping[str, str]) -> str:
+    """Keep the folder of recordings within `world.keep_megabytes`. Returns what was done in words, if anything.
+
+    A record that cannot be read may name any of them: then nothing is removed, and that is said.
+    """
+    options = config.file.world
+    if options is None:
+        return ""
+    folder, most = store_folder(options, config.root, environment), options.keep_megabytes * 1_000_000
+    owner = owner_name(config.root / config.path.name)
+    try:
+        done = prune(folder, owner, most, lambda: _runs_in_use(store), now().timestamp())
+    except GateError as error:
+        return f"no recordings were removed, since the stored records cannot be read: {error}"
+    said = f"removed {count(done.files, 'recording')} ({_megabytes(done.bytes)}) that no stored record names"
+    over = f"recordings take {_megabytes(done.left_bytes)}, over world.keep_megabytes, and are in use"
+    return "; ".join([*([said] if done.files else []), *([over] if done.left_bytes > most else [])])
+
+
+def _runs_in_use(store: Store) -> frozenset[str]:
+    """Return the runs whose recordings some stored record names."""
+    entries = store.entries()
+    store.bring(entries)
+    trials = (trial for entry in entries for trial in store.read(entry).trials if trial.replay is not None)
+    return frozenset(trial.replay.recording.partition(":")[0] for trial in trials if trial.replay is not None)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

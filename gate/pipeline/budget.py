@@ -1,30 +1,35 @@
-"""The budget of a run: its limits, what was spent, and whether the next trial may start."""
+"""The budget of a run, from which its judge draws, too: limits, what was spent, and whether a trial may start."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from time import monotonic
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
+from gate.config.load import Config
 from gate.config.schema import BudgetSection
 from gate.errors import MeasureError
 from gate.judges.meter import Budget as JudgeBudget
 from gate.model import Trial
-from gate.pipeline.execute import Job
 from gate.system.prices import turn_cost
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
+    from gate.pipeline.execute import Job
 
 PROBES = 3
 """Trials that may fail one by one, before several run at a time without a known price."""
 
 
 def judge_budget(limits: BudgetSection) -> JudgeBudget:
-    """What of a budget bounds the judge."""
+    """Return the part of a budget that bounds the judge."""
     return JudgeBudget(max_calls=limits.judge_calls, usd=limits.usd)
 
 
 class RunBudget(Struct):
-    """What a run may spend and has spent. Asked before each trial is started."""
+    """The limits of a run and what it has spent. Asked before each trial is started."""
 
     limits: BudgetSection
     judge: JudgeBudget
@@ -36,20 +41,22 @@ class RunBudget(Struct):
     dearest_usd: float = 0.0
     most_tokens: int = 0
     known: bool = False
-    """Whether a trial has reported its use of what is bounded: dollars, tokens or both."""
+    """True if a trial has reported its use of what is bounded: dollars, tokens or both."""
     unpriced: int = 0
     """Trials that the agent answered, or failed in, without telling all of what they took; counted as the dearest."""
     stopped: str = ""
-    """Which budget ended the run; empty if none did."""
+    """The budget that ended the run; empty if none did."""
 
     @property
     def deadline(self) -> float | None:
-        """On the monotonic clock."""
+        """The end of the budget of minutes, on the monotonic clock."""
         return None if self.limits.minutes is None else self.started + 60 * self.limits.minutes
 
     def charge(self, trial: Trial) -> None:
-        """Counts what a trial took, where that is bounded. What it does not tell counts as much as the dearest trial so
-        far; one that was answered wholly from a recording took nothing."""
+        """Count what a trial took.
+
+        If it does not tell, it counts as the dearest so far; a wholly replayed one is free.
+        """
         self.runs += 1
         if not self.priced or _is_replayed(trial):
             return
@@ -69,7 +76,7 @@ class RunBudget(Struct):
         self.judge.agent_usd += cost
 
     def check_told(self, trial: Trial) -> None:
-        """Raises MeasureError after an answer that does not tell what it took, if none did before."""
+        """Raise MeasureError after an answer that does not tell what it took, if none did before."""
         if self.known or not self.priced or trial.error is not None or _is_replayed(trial):
             return
         if self.limits.usd is not None:
@@ -80,7 +87,7 @@ class RunBudget(Struct):
         raise MeasureError(what, where="budget", hint=f"{hint}; or bound it by budget.runs")
 
     def refuses(self) -> str:
-        """Why no further trial may start; empty if one may.
+        """Return why no further trial may start; empty if one may.
 
         Each trial in flight, and the one that asks, counts as the dearest so far, so that the bill stays within the
         budget unless a trial costs more than any before it.
@@ -113,7 +120,7 @@ class RunBudget(Struct):
         return next((f"budget.{n} ({most:g})" for n, most, so_far, also in spent if most and so_far + also > most), "")
 
     def affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
-        """The jobs that may start, each asked for only when there is room for it."""
+        """Yield the jobs that may start, each asked for only when there is room for it."""
         for job in jobs:
             self.stopped = self.refuses()
             if self.stopped:
@@ -122,23 +129,78 @@ class RunBudget(Struct):
             yield job
 
     def close(self) -> None:
-        """Records that time is up, if that is why jobs were left undone."""
+        """Record that time is up, if that is why jobs were left undone."""
         if not self.stopped and self.deadline is not None and monotonic() >= self.deadline:
             self.stopped = self.refuses()
 
     @property
     def priced(self) -> bool:
-        """Whether what trials cost bounds how many may start."""
+        """True if what trials cost bounds how many may start."""
         return self.limits.usd is not None or self.limits.tokens is not None
 
     @property
     def runs_left(self) -> int | None:
-        """Agent runs that may still start; 0 once a budget ended the run, None if they are not bounded."""
+        """Agent runs that may still start; 0 once a budget ended the run, None if there is no limit."""
         if self.stopped:
             return 0
         return None if self.limits.runs is None else max(0, self.limits.runs - self.launched)
 
 
 def _is_replayed(trial: Trial) -> bool:
-    """Whether every call of a trial was answered from a recording, so that it took neither money nor tokens."""
+    """True if every call of a trial was answered from a recording, so that it took neither money nor tokens."""
     return trial.replay is not None and trial.replay.whole
+
+
+# --- what trials cost -----------------------------------------------------------------------------
+
+
+class Spent(Struct, frozen=True):
+    """A sum of money and where it is from."""
+
+    cost_usd: float | None
+    """None where nothing is known of any trial."""
+    cost_basis: Literal["", "reported", "list price", "partly list price"]
+    cost_unknown: int
+    """Trials that were measured and do not tell all of their cost."""
+
+
+def spent_on(trials: Iterable[Trial]) -> Spent:
+    """Return what the trials cost, without answers from recordings."""
+    usd, known, listed, reported, unknown = 0.0, False, False, False, 0
+    for trial in trials:
+        usages = [invocation.usage for invocation in trial.invocations]
+        costs = [turn_cost(usage) for usage in usages]
+        told = [cost for cost in costs if cost is not None]
+        replayed = trial.replay is not None and trial.replay.whole
+        unknown += trial.measured and not replayed and (not told or None in costs)
+        if not told:
+            continue
+        known = True
+        stated = [usage is not None and usage.cost_usd is not None for usage in usages]
+        reported = reported or any(stated)
+        listed = listed or any(cost is not None and not own for cost, own in zip(costs, stated, strict=True))
+        usd += 0.0 if replayed else max(0.0, sum(told) - (trial.saved_usd or 0.0))
+    if not known:
+        return Spent(None, "", unknown)
+    return Spent(usd, ("partly list price" if reported else "list price") if listed else "reported", unknown)
+
+
+# --- the judge ------------------------------------------------------------------------------------
+
+
+def judge_of(config: Config, environment: Mapping[str, str], budget: JudgeBudget | None = None) -> Judge:
+    """Return the judge that a configuration names, with its cache, for ``async with``.
+
+    ``budget``: one that others draw from, too; None: the configuration's own.
+
+    Raises:
+        ConfigError: no key and no explicit endpoint; a cache that cannot be opened.
+    """
+    from gate.judges.client import open_judge  # weight: only where a judge is asked
+
+    return open_judge(
+        config.file.judge,
+        environment=environment,
+        cache_path=config.output / "judge.sqlite",
+        budget=judge_budget(config.file.budget) if budget is None else budget,
+    )

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines.pairing import Reference
@@ -22,11 +23,12 @@ from gate.model import Verdict
 from gate.model.finding import Finding
 from gate.pipeline.journal import newest_first, path_of, records_folder
 from gate.pipeline.session import may_change
-from gate.pipeline.verdict import Terms, judge_record, load_to_judge
+from gate.pipeline.terms import Terms
+from gate.pipeline.verdict import judge_record, load_to_judge
 from gate.records import Header, read_closed_part, read_header, read_record, write_record
-from gate.records.model import INTERRUPTED, count, difference
-from gate.reports.formatting import count as plural
-from gate.reports.formatting import listing
+from gate.records.model import INTERRUPTED, difference
+from gate.records.model import count as counted
+from gate.reports.formatting import count, listing
 from gate.security.escape import console
 from gate.system.git import Git
 
@@ -36,8 +38,16 @@ MOST_TOLD = 5
 """Earlier measurements whose verdicts are told; each is judged again."""
 
 
+class EarlierDraws(Struct, frozen=True):
+    """Earlier measurements of a change, judged again."""
+
+    verdicts: tuple[Verdict, ...] = ()
+    """The newest first, at most `MOST_TOLD`."""
+    notes: tuple[str | Finding, ...] = ()
+
+
 def continue_earlier(config: Config, header: Header) -> str:
-    """Copies the newest record of the same agent and plan to where this commit's run continues it.
+    """Copy the newest record of the same agent and plan to where this commit's run continues it.
 
     Returns whose it is, in words; empty if there is none, or the commit has a record of its own. One that cannot be
     read is passed over: then everything is run.
@@ -53,7 +63,7 @@ def continue_earlier(config: Config, header: Header) -> str:
             record = read_closed_part(found) if unsure else read_record(found, complete=False)
             if not record.trials:
                 continue
-            unfinished = replace(count(record.trials), stopped=INTERRUPTED)
+            unfinished = replace(counted(record.trials), stopped=INTERRUPTED)
             here = replace(record.header, commit=header.commit)
             write_record(path, replace(record, header=here, footer=record.footer or unfinished))
             return f"an earlier commit of this change ({(other.commit or '')[:12]})"
@@ -61,25 +71,20 @@ def continue_earlier(config: Config, header: Header) -> str:
 
 
 def earlier_draws(
-    config: Config,
-    header: Header,
-    references: Sequence[Reference],
-    terms: Terms,
-    git: Git,
-    lost: list[str] | None = None,
-) -> Finding | None:
-    """How often this change was measured before, with what each came to as it is judged now; None if never.
+    config: Config, header: Header, references: Sequence[Reference], terms: Terms, git: Git
+) -> EarlierDraws:
+    """Return how often this change was measured before, and what each measurement comes to as it is judged now.
 
-    Nothing of what those records say of themselves is told but their trials. ``lost`` is given the names of those that
-    cannot be read.
+    The default branch has no earlier draws. A shard decides nothing, so its joined record tells them. Of those records
+    nothing is believed but their trials.
     """
-    lost = [] if lost is None else lost
-    if header.dirty:
-        return None
+    if terms.anchored or header.dirty or header.shard != (1, 1):
+        return EarlierDraws()
     alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=(), earlier=())
     verdicts: list[Verdict] = []
+    unread: list[str] = []
     seen = {header.run_id}  # a continued record has the run of the one that it continues
-    for found, other in _of_this_base(config, header, lost):
+    for found, other in _of_this_base(config, header, unread):
         if other.run_id in seen or git.is_elsewhere(other.commit or "", header.commit or ""):
             continue
         seen.add(other.run_id)
@@ -87,38 +92,23 @@ def earlier_draws(
             try:
                 verdicts.append(judge_record(load_to_judge(found), references, alone).verdict)
             except GateError:
-                lost += [found.name] if _is_damaged(found) else []
-    if not verdicts:
-        return None
-    return Finding.of(
-        "measured_before", verdicts=tuple(verdicts), total=len(seen) - 1, fingerprinted=bool(header.agent)
-    )
-
-
-def with_draws(terms: Terms, config: Config, header: Header, references: Sequence[Reference], git: Git) -> Terms:
-    """Return the terms with the earlier measurements of this change; the default branch has none.
-
-    A shard decides nothing, so its joined record tells it.
-    """
-    if terms.anchored or header.shard != (1, 1):
-        return terms
-    lost: list[str] = []
-    told = earlier_draws(config, header, references, terms, git, lost)
-    notes = (*terms.notes, *filter(None, (told, _unread(lost))))
-    return replace(terms, notes=notes, earlier=told["verdicts"] if told is not None else ())
-
-
-def _unread(lost: Sequence[str]) -> str:
-    """That so many records cannot be read; empty for none. Damage must not be a further chance that nobody sees."""
-    if not lost:
-        return ""
-    names = listing([console(name) for name in lost])
-    here = f"{plural(len(lost), 'record')} here cannot be read"
-    return f"{here}, and may be of an earlier measurement of this change: {names}"
+                if _is_damaged(found):
+                    unread.append(found.name)
+    notes: list[str | Finding] = []
+    if verdicts:
+        told = Finding.of(
+            "measured_before", verdicts=tuple(verdicts), total=len(seen) - 1, fingerprinted=bool(header.agent)
+        )
+        notes.append(told)
+    if unread:  # damage must not be a further chance that nobody sees
+        names = listing([console(name) for name in unread])
+        here = f"{count(len(unread), 'record')} here cannot be read"
+        notes.append(f"{here}, and may be of an earlier measurement of this change: {names}")
+    return EarlierDraws(tuple(verdicts), tuple(notes))
 
 
 def _is_damaged(path: Path) -> bool:
-    """Whether a record is not merely one that was interrupted, which decided nothing."""
+    """True unless the record is merely one that was interrupted, which decided nothing."""
     try:
         read_record(path, complete=False)
     except GateError:
@@ -126,11 +116,11 @@ def _is_damaged(path: Path) -> bool:
     return False
 
 
-def _of_this_base(config: Config, header: Header, lost: list[str]) -> Iterator[tuple[Path, Header]]:
-    """Records that were measured against the same base, the newest first, under clean trees; of the same shard.
+def _of_this_base(config: Config, header: Header, unread: list[str]) -> Iterator[tuple[Path, Header]]:
+    """Yield records that were measured against the same base under clean trees, of the same shard, the newest first.
 
-    What was taken from the store is no measurement of the change. ``lost`` is given the names of those that cannot be
-    read.
+    Trials that were taken from the store are no measurement of the change. ``unread`` is given the names of records
+    that cannot be read.
     """
     if not header.base_commit:
         return
@@ -138,7 +128,7 @@ def _of_this_base(config: Config, header: Header, lost: list[str]) -> Iterator[t
         try:
             other = read_header(path)
         except (GateError, OSError):
-            lost.append(path.name)
+            unread.append(path.name)
             continue
         same_suite = other.suite_id == header.suite_id and other.shard == header.shard
         if same_suite and not other.stripped and not other.dirty and other.base_commit == header.base_commit:

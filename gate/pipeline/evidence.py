@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from gate.errors import ExitCode, MeasureError, UntrustedError
 from gate.model import Result, SuiteResult, Verdict
-from gate.pipeline.verdict import NO_REFERENCE, judge_record, keeper_of, own_terms
+from gate.pipeline.terms import own_terms
+from gate.pipeline.verdict import NO_REFERENCE, judge_record, keeper_of
 from gate.records import Header, Record, RecordReader, lines_of, read_header
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 RECORD, REPORT, COMMIT = "record/", "report/", "commit"
 NO_BASELINE = "agent-gate:no-baseline"
 UNPROVEN, NOT_ASKED = "unproven", "not asked"
-"""Of a baseline: nothing shows who measured it; nobody looked for what would."""
+"""The origin of a baseline: unproven, or not looked for."""
 _CHUNK = 1 << 20
 Outcome = Literal["PASSED", "WARNED", "FAILED"]
 
@@ -50,7 +51,7 @@ class Descriptor(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class TestResult(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What was found."""
+    """The predicate of a statement."""
 
     __test__ = False
     result: Outcome
@@ -70,19 +71,19 @@ class Statement(Struct, frozen=True, forbid_unknown_fields=True, rename="camel")
 
     @property
     def commit(self) -> str:
-        """The commit that was measured."""
+        """Return the commit that was measured."""
         return next(one.digest["gitCommit"] for one in self.subject if one.name == COMMIT)
 
 
 def outcome_of(verdict: Verdict) -> Outcome:
-    """How a statement calls a verdict: nothing but a pass has passed."""
+    """Return a statement's word for a verdict: only a pass has passed."""
     if verdict is Verdict.PASS:
         return "PASSED"
     return "WARNED" if verdict is Verdict.INCONCLUSIVE else "FAILED"
 
 
 def statement_of(result: Result, reports: Iterable[Path] = (), *, rules: str | None = None) -> Statement:
-    """The statement on a result, its records and the reports that were written of it.
+    """Return the statement on a result, its records and the reports that were written of it.
 
     ``rules``: the commit whose rules it was judged by; None: its own.
 
@@ -104,7 +105,7 @@ def statement_of(result: Result, reports: Iterable[Path] = (), *, rules: str | N
 
 
 def _outcome(result: Result, headers: Sequence[Header], *, failed: bool) -> Outcome:
-    """A pass is stated of a run that ended with exit code 0, in which nothing failed, over all cases of its suites."""
+    """Return PASSED only if the run ended with exit code 0, nothing failed, and all cases of its suites were run."""
     found = outcome_of(result.verdict)
     if found != "FAILED" and failed:
         return "FAILED"
@@ -136,7 +137,7 @@ def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestRes
 
 
 def _measured_by(header: Header) -> list[Descriptor]:
-    """The criteria and the agent of a record, and the commit that it was measured against."""
+    """Return the criteria and the agent of a record, and the commit that it was measured against."""
     rules = hashlib.sha256(encode(header.criteria, order="sorted")).hexdigest()
     held = {
         c.name: {"metric": c.metric, "threshold": c.threshold, "fingerprint": c.fingerprint} for c in header.criteria
@@ -149,7 +150,7 @@ def _measured_by(header: Header) -> list[Descriptor]:
 
 
 def _recordings(suite: SuiteResult) -> list[Descriptor]:
-    """How much of a suite was answered from recordings; of the same requests nothing was measured again."""
+    """Return how much of a suite was answered from recordings, which measures nothing again."""
     share = suite.replayed
     if share is None:
         return []
@@ -158,7 +159,7 @@ def _recordings(suite: SuiteResult) -> list[Descriptor]:
 
 
 def _baselines(suite: SuiteResult) -> list[Descriptor]:
-    """What a suite was compared with; that there was nothing is said, too."""
+    """Return what a suite was compared with, or that there was nothing."""
     found = []
     for one in (suite, *suite.further):
         baseline, said = one.baseline, {"suite": suite.suite_id, "reference": one.reference or "base"}
@@ -171,7 +172,7 @@ def _baselines(suite: SuiteResult) -> list[Descriptor]:
 
 
 def digest_of_file(path: Path) -> dict[str, str]:
-    """The digest of a file's bytes. Raises `OSError`."""
+    """Return the digest of a file's bytes. Raises `OSError`."""
     found = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -183,17 +184,17 @@ def digest_of_file(path: Path) -> dict[str, str]:
 
 
 def written(statement: Statement) -> bytes:
-    """The statement in its one spelling."""
+    """Return the statement in its one spelling."""
     return encode(statement, order="sorted") + b"\n"
 
 
 def predicate_in(statement: Statement) -> bytes:
-    """What a CI's own attestation step takes: the predicate alone."""
+    """Return only the predicate, as a CI's own attestation step takes it."""
     return encode(statement.predicate, order="sorted") + b"\n"
 
 
 def read_statement(data: bytes, where: str) -> Statement:
-    """The statement in these bytes. Raises `UntrustedError` for what the gate did not write so."""
+    """Return the statement in these bytes. Raises `UntrustedError` for what the gate did not write so."""
     try:
         found = decode(data, type=Statement)
     except (MsgspecError, ValueError, RecursionError):
@@ -213,7 +214,7 @@ def read_statement(data: bytes, where: str) -> Statement:
 
 
 def check_files(statement: Statement, given: Sequence[Path], commit: str | None) -> None:
-    """That files are those that a statement is about, its records among them, and that it is about this commit.
+    """Check that a statement is about these files and this commit, and that all its records are among them.
 
     Raises:
         UntrustedError: a file was changed or is another, a record is missing, or the commit is another.
@@ -225,7 +226,7 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
     named = set()
     for path in given:
         check_regular(path)
-        found = _read_once(path, statement)
+        found = _read_file(path, statement)
         name = by_digest.get(found.digest)
         if name is None:
             raise UntrustedError("the statement is not about this file, or it was changed", where=str(path))
@@ -239,24 +240,24 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
 
 
 def check_regular(path: Path) -> None:
-    """Refuses what came with the files that are checked and would never end: a pipe or a device, perhaps by a link."""
+    """Refuse a pipe or a device among the files, perhaps by a link: reading it would never end."""
     if path.exists() and not path.is_file():
         raise UntrustedError("no regular file", where=str(path))
 
 
-class _Once(Struct, frozen=True):
-    """What one reading of a file has shown."""
+class _ReadFile(Struct, frozen=True):
+    """One file as it was read."""
 
     digest: str
     header: Header | None
-    """Of a record."""
+    """The header of a record; None if the file is none."""
     record: Record | None
     """If it is to be judged again."""
     problem: UntrustedError | None
 
 
-def _read_once(path: Path, statement: Statement) -> _Once:
-    """The digest of a file and what it holds, by one reading: so what is judged is what the digest is of.
+def _read_file(path: Path, statement: Statement) -> _ReadFile:
+    """Return the digest of a file and what it holds, by one reading: the bytes that are judged have the digest.
 
     Raises `OSError`.
     """
@@ -273,7 +274,7 @@ def _read_once(path: Path, statement: Statement) -> _Once:
             problem = error
         for _ in lines:
             pass
-    return _Once(digest.hexdigest(), header, record, problem)
+    return _ReadFile(digest.hexdigest(), header, record, problem)
 
 
 def _hashed(file: BinaryIO, digest: Hash) -> Iterator[bytes]:
@@ -283,20 +284,20 @@ def _hashed(file: BinaryIO, digest: Hash) -> Iterator[bytes]:
 
 
 def _is_judged(statement: Statement, header: Header) -> bool:
-    """Whether a statement says of a record alone that it passed."""
+    """True if the statement says that the record passed without a comparison."""
     return statement.predicate.result == "PASSED" and not compared_with(statement, header.suite_id)
 
 
-def _check_record(statement: Statement, path: Path, name: str, found: _Once) -> None:
-    """That a statement tells of a record what it holds, and calls none a pass that fails by itself."""
+def _check_record(statement: Statement, path: Path, name: str, found: _ReadFile) -> None:
+    """Check that a statement describes the record as it is, and calls it no pass if it fails by itself."""
     header = found.header
     if header is None:
         raise found.problem or UntrustedError("no record", where=str(path))
     if header.commit != statement.commit or RECORD + header.suite_id != name:
         raise UntrustedError("the record is of another commit or suite than the statement says", where=str(path))
-    told = [_held(one) for one in statement.predicate.configuration]
+    told = [_compared_part(one) for one in statement.predicate.configuration]
     for one in _measured_by(header):
-        if _held(one) not in told:
+        if _compared_part(one) not in told:
             what = f"the record's {one.name} is another than the statement says"
             raise UntrustedError(what, where=str(path))
     if statement.predicate.result != "PASSED":
@@ -316,20 +317,20 @@ def _check_record(statement: Statement, path: Path, name: str, found: _Once) -> 
             raise UntrustedError(what, where=str(path))
 
 
-def _held(one: Descriptor) -> tuple[str, bytes]:
-    """What two descriptors have to share; the digest of criteria depends on how a version of the gate spells them."""
+def _compared_part(one: Descriptor) -> tuple[str, bytes]:
+    """Return what two descriptors have to share. The digest of criteria depends on the gate's version."""
     rest = replace(one, digest={}) if one.name == "criteria" else one
     return one.name, encode(rest, order="sorted")
 
 
 def compared_with(statement: Statement, suite_id: str) -> tuple[str, ...]:
-    """The commits that a suite was compared with, as the statement says."""
+    """Return the commits that a suite was compared with, as the statement says."""
     baselines = [one for one in statement.predicate.configuration if one.name == "baseline" and one.uri != NO_BASELINE]
     return tuple(one.digest.get("gitCommit", "") for one in baselines if one.annotations.get("suite") == suite_id)
 
 
 def unproven_in(statement: Statement, suite_id: str) -> tuple[str, ...]:
-    """Those of the commits that a suite was compared with of which nothing showed who measured them.
+    """Return the commits that a suite was compared with and whose origin was unproven.
 
     Statements that do not say so are from before the gate looked.
     """
@@ -339,6 +340,6 @@ def unproven_in(statement: Statement, suite_id: str) -> tuple[str, ...]:
 
 
 def agent_of(statement: Statement, suite_id: str) -> str:
-    """The fingerprint of the agent that a suite was run with; empty where it is not known, as behind an address."""
+    """Return the fingerprint of the agent that a suite was run with; empty if that is not known."""
     told = [one.annotations for one in statement.predicate.configuration if one.name == "agent"]
     return next((str(one.get("fingerprint") or "") for one in told if one.get("suite") == suite_id), "")

@@ -1,9 +1,9 @@
-"""Which file a run's record is written to, and what of an earlier session it takes up again."""
+"""Files of records: which one a run writes to, what it continues, and which other runs lie beside it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain, count
@@ -11,10 +11,20 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gate.config.load import Config
+from gate.config.load import Config, load_config
+from gate.config.schema import File
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
-from gate.records import Header, RecordWriter, read_closed_part, read_header, read_record, write_record
+from gate.records import (
+    Header,
+    Record,
+    RecordWriter,
+    is_closed,
+    read_closed_part,
+    read_header,
+    read_record,
+    write_record,
+)
 from gate.records.keys import suite_key
 from gate.records.model import count as count_trials
 from gate.records.model import difference
@@ -28,7 +38,7 @@ SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
 def redactor_of(environment: Mapping[str, str]) -> Redactor:
-    """Masks the values of everything in the environment whose name says that it is secret."""
+    """Return what masks the values of all variables whose name says that they are secret."""
     return Redactor(value for name, value in environment.items() if SECRET_NAME.search(name))
 
 
@@ -42,7 +52,7 @@ def open_journal(
     by_commit: bool = False,
     remember: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
-    """The record to write to, under its lock.
+    """Return the record to write to, under its lock.
 
     A run of the same agent on the same clean commit continues the record of that commit: repeating it until it is green
     would defeat the gate. ``by_commit``: so does one of an agent without a fingerprint. ``resume`` continues the newest
@@ -69,7 +79,7 @@ def without(
     why: str,
     remember: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
-    """The journal, resumed without these trials of an earlier session; ``why``: what ended it.
+    """Return the journal, resumed without these trials of an earlier session; ``why``: what ended it.
 
     The file is replaced atomically, so the trials that count survive a crash at any point.
     """
@@ -85,8 +95,7 @@ def without(
 
 
 def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> RecordWriter:
-    """The journal begun anew, under the run of ``header``. Its record stays in the folder of the suite's records, where
-    earlier measurements of the change are counted."""
+    """Begin the journal anew, under the run of ``header``; its record stays among those of earlier measurements."""
     record = read_record(journal.path, complete=False)
     write_record(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), record)
     journal.close()
@@ -94,7 +103,7 @@ def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> 
 
 
 def take_back(path: Path) -> None:
-    """Leaves out of a record what was written since a run last closed it; one that none has closed is removed."""
+    """Cut a record back to where a run last closed it, or remove it if no run has."""
     closed = read_closed_part(path, error=MeasureError)
     if closed.footer is None:
         files.remove(path)
@@ -102,20 +111,32 @@ def take_back(path: Path) -> None:
         write_record(path, closed)
 
 
+def close_again(path: Path, record: Record, terms: Mapping[str, object], environment: Mapping[str, str]) -> None:
+    """Close the record again with the terms of its verdict, so that a later report reaches the same."""
+    stopped = record.footer.stopped if record.footer is not None else ""
+    with RecordWriter(path, record.header, resume=True, remember=only_number) as writer:
+        writer.finish(stopped=stopped, terms=redactor_of(environment).redact_json(terms))
+
+
+def only_number(trial: Trial) -> Trial:
+    """Return the trial's number without its content, for a record that is only added to."""
+    return Trial(trial.case_id, trial.number)
+
+
 def path_of(config: Config, header: Header, *, by_commit: bool = False) -> Path | None:
-    """The path of a commit's record; None if the agent may have changed since, unless only the commit is to be so."""
+    """Return the path of a commit's record; None if the agent may have changed since, unless ``by_commit``."""
     if not (header.commit and (header.agent or by_commit)) or header.dirty:
         return None
     return records_folder(config, header.suite_id) / f"{header.commit}{_part(header)}.jsonl"
 
 
 def records_folder(config: Config, suite_id: str) -> Path:
-    """The folder of a suite's records, unless a run names another file."""
+    """Return the folder of a suite's records, unless a run names another file."""
     return config.output / "records" / suite_key(suite_id)
 
 
 def check_untracked(config: Config, git: Git, suite_id: str) -> None:
-    """Raises ConfigError where records came with the commit: nobody knows that anything was measured for them."""
+    """Raise ConfigError if records came with the commit: nothing shows that they were measured."""
     found = git.tracked_in(records_folder(config, suite_id))
     if found is not None:
         hint = f"git rm --cached {one_line(found, 200)}, and name the folder in .gitignore"
@@ -123,7 +144,7 @@ def check_untracked(config: Config, git: Git, suite_id: str) -> None:
 
 
 def newest_first(*folders: Path) -> list[Path]:
-    """The record files of some folders, by the time of their last line; one that vanishes meanwhile is left out."""
+    """Return the record files of some folders by the time of their last line, without any that vanish meanwhile."""
     dated = []
     for folder in folders:
         for path in folder.glob("*.jsonl"):
@@ -139,7 +160,7 @@ def _part(header: Header) -> str:
 def _open_writer(
     path: Path, header: Header, *, resume: bool, remember: Callable[[Trial], Trial] | None
 ) -> RecordWriter:
-    """The writer; a finished record is not resumed if the agent's source is unknown here: it may have changed."""
+    """Return the writer. A finished record is not resumed if the agent's source is unknown: it may have changed."""
     writer = RecordWriter(path, header, resume=resume, remember=remember)
     if resume and not header.agent and writer.finished:
         writer.close()
@@ -156,7 +177,7 @@ def _newest(folder: Path) -> Path:
 
 
 def _continues(path: Path, header: Header) -> bool:
-    """Whether the record of this commit belongs to the same run; one of another selection or shard is left alone."""
+    """True if the record of this commit belongs to the same run; one of another selection or shard is left alone."""
     try:
         return not difference(read_header(path), header)
     except GateError:
@@ -164,7 +185,7 @@ def _continues(path: Path, header: Header) -> bool:
 
 
 def _free(folder: Path, stem: str) -> Path:
-    """An empty file of a name that no record had: two runs may start at the same moment."""
+    """Create an empty file under a new name: two runs may start at the same moment."""
     try:
         files.make_folder(folder)  # a file in its place would make every name look taken
         for name in chain([stem], (f"{stem}-{number}" for number in count(2))):
@@ -176,3 +197,116 @@ def _free(folder: Path, stem: str) -> Path:
     except OSError as problem:
         raise MeasureError(f"the record cannot be written: {problem.strerror}", where=str(folder)) from None
     raise AssertionError("there is always a further name")
+
+
+# --- records of earlier runs ----------------------------------------------------------------------
+# The order of arguments is the same for every command: first the record that is judged, then what it is compared with.
+
+
+MOST_LISTED = 400
+"""The newest files of the results folder that are looked at."""
+
+
+def results_folder(config_path: Path) -> Path:
+    """Return the folder that a run of this configuration writes to; without one, the default beside it.
+
+    Raises:
+        ConfigError: the configuration is there, and cannot be read.
+    """
+    if config_path.is_file():
+        return load_config(config_path).output
+    return config_path.parent / str(File.model_fields["output"].default)
+
+
+def newest_record(config_path: Path) -> Path:
+    """Return the newest finished record of all suites. Raises `MeasureError` if there is none."""
+    found = next(_finished(config_path), None)
+    if found is None:
+        raise _no_record_in(config_path, "no finished record")
+    return found[0]
+
+
+def newest_records(config_path: Path, most: int) -> list[Path]:
+    """Return up to ``most`` finished records of the suite that was measured last, the newest first.
+
+    Raises:
+        MeasureError: there is none.
+    """
+    paths: list[Path] = []
+    suite_id = None
+    for path, header in _finished(config_path):
+        suite_id = header.suite_id if suite_id is None else suite_id
+        if header.suite_id == suite_id:
+            paths.append(path)
+        if len(paths) == most:
+            break
+    if not paths:
+        raise _no_record_in(config_path, "no finished record")
+    return paths
+
+
+def no_record(path: Path, error: type[GateError]) -> GateError:
+    """Return the error for a path at which there is no file."""
+    if path.is_dir():
+        hint = "name a file in it, or none: then it is the newest of the results folder"
+        return error("this is a folder, and a record is a file", where=str(path), hint=hint)
+    return error("no such record", where=str(path))
+
+
+def record_before(record: Path, config_path: Path) -> Path:
+    """Return the newest finished record of the same suite that was begun before this one, of another run.
+
+    Raises:
+        MeasureError: there is none, or the record cannot be read.
+    """
+    if not record.is_file():
+        raise no_record(record, MeasureError)
+    header = read_header(record, error=MeasureError)
+    for path, other in _finished(config_path):
+        earlier = other.created < header.created and other.run_id != header.run_id
+        if earlier and other.suite_id == header.suite_id:
+            return path
+    raise _no_record_in(config_path, f"no earlier record to compare {record} with")
+
+
+def _no_record_in(config_path: Path, what: str) -> MeasureError:
+    folder = results_folder(config_path) / "records"
+    return MeasureError(what, where=str(folder), hint="`gate run` makes one; or name a record")
+
+
+def _finished(config_path: Path) -> Iterator[tuple[Path, Header]]:
+    """Yield the closed records of whole runs, the newest first, without those that cannot be read."""
+    folder = results_folder(config_path) / "records"
+    folders = [path for path in folder.glob("*") if path.is_dir()] if folder.is_dir() else []
+    for path in newest_first(*folders)[:MOST_LISTED]:
+        with suppress(GateError, OSError):
+            if is_closed(path) and (header := read_header(path)).shard == (1, 1):
+                yield path, header
+
+
+# --- other runs of one commit ---------------------------------------------------------------------
+# Whoever picks one of several runs of the same commit and agent may pick the luckiest.
+
+
+MOST_BESIDE = 100
+"""The newest files of a folder that are looked at."""
+
+
+def other_runs_beside(path: Path, header: Header, folder: Path, *, known: Collection[str] = ()) -> list[Path]:
+    """Return records of further runs of the same plan, criteria, commit and agent, beside it or in ``folder``.
+
+    ``known``: runs that are not meant, such as those that are stored already.
+    """
+    if header.commit is None or header.dirty:
+        return []
+    found, seen = [], {header.run_id, *known}
+    for other in newest_first(*{path.parent.resolve(), folder.resolve()})[:MOST_BESIDE]:
+        with suppress(GateError, OSError):
+            theirs = read_header(other)
+            if theirs.run_id in seen or theirs.stripped or theirs.definition != header.definition:
+                continue
+            if difference(theirs, header):
+                continue
+            seen.add(theirs.run_id)
+            found.append(other)
+    return found

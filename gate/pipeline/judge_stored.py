@@ -1,16 +1,17 @@
-"""Verdicts on existing records: compared, reported, merged, or measured by an untrusted run. Runs no agent."""
+"""Verdicts on existing records: compared, reported, merged, measured by an untrusted run, or scored again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from time import monotonic
 
 from msgspec.structs import replace
 
 from gate.baselines import STORES
 from gate.baselines.base import outage_in
-from gate.baselines.pairing import Reference, identity, match_cases, reference_to
+from gate.baselines.pairing import Match, Reference, identity, match_cases, reference_to
 from gate.baselines.union import run_ids, runs_in
 from gate.config.base_policy import Rules, path_at, settings_under_base
 from gate.config.load import Config, load_config, read_config
@@ -21,11 +22,10 @@ from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import Result, Side, SuiteResult, Trial
-from gate.pipeline.division import after, step_down
-from gate.pipeline.draws import with_draws
-from gate.pipeline.journal import redactor_of
-from gate.pipeline.picked import beside
-from gate.pipeline.reference import (
+from gate.pipeline.budget import RunBudget, judge_budget
+from gate.pipeline.draws import earlier_draws
+from gate.pipeline.journal import close_again, no_record, other_runs_beside, redactor_of
+from gate.pipeline.references import (
     LUCKY,
     SEARCHED,
     GitContext,
@@ -34,26 +34,40 @@ from gate.pipeline.reference import (
     git_context,
     store_kind,
     store_of,
-    unlike,
+    without_runs,
 )
 from gate.pipeline.session import about_address
-from gate.pipeline.shown import shown_trials
-from gate.pipeline.unchanged import from_store
+from gate.pipeline.stored_trials import with_stored_trials
+from gate.pipeline.terms import (
+    Terms,
+    after_proofs,
+    job_settings,
+    own_terms,
+    step_down,
+    terms_of_plan,
+    with_design,
+    with_run_of,
+)
+from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import (
     NO_REFERENCE,
-    Terms,
     accepted,
-    job_settings,
     judge_record,
     load_to_judge,
-    no_record,
-    own_terms,
     result_of,
-    terms_of_plan,
-    told_by,
-    with_design,
+    shown_trials,
 )
-from gate.records import Header, PlannedCase, Record, RecordWriter, merge, read_header, read_record, write_record
+from gate.records import (
+    Header,
+    PlannedCase,
+    Record,
+    merge,
+    read_header,
+    read_record,
+    redacted,
+    write_record,
+)
+from gate.records.model import count as counted
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
 from gate.system.clock import now
@@ -61,14 +75,14 @@ from gate.system.git import Git
 
 
 def read_whole(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
-    """A whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
+    """Return a whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
     if not path.is_file():
         raise no_record(path, error)
     return read_record(path, complete=complete, error=error)
 
 
 def _header_of(path: Path | Record) -> Header:
-    """The header and plan alone. Raises `MeasureError` if the file is missing, or they are damaged."""
+    """Return only the header and plan. Raises `MeasureError` if they are missing or damaged."""
     if isinstance(path, Record):
         return path.header
     if not path.is_file():
@@ -77,7 +91,7 @@ def _header_of(path: Path | Record) -> Header:
 
 
 def read_baseline(source: Path | Record, *, distance: int | None = None) -> Reference:
-    """A record to compare with. Raises `BaselineError`."""
+    """Return a record to compare with. Raises `BaselineError`."""
     if isinstance(source, Record):
         return reference_to([source], source.header.commit, distance=distance, source="a record")
     if not source.is_file():
@@ -94,7 +108,7 @@ def compare_records(
     outputs: Outputs,
     command: str,
 ) -> Result:
-    """The verdict on one record against another, or against thresholds alone.
+    """Return the verdict on one record against another, or against thresholds alone.
 
     ``config`` judges by its criteria and settings; without one, the candidate's own do.
     """
@@ -105,22 +119,22 @@ def compare_records(
     else:
         plan = plan_of(config, environment, _header_of(candidate))
         record = load_to_judge(candidate, criteria=plan.criteria)
-        terms = told_by(record, terms_of_plan(plan, config))
+        terms = with_run_of(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
     _check_other_run(record, reference, baseline)
-    reference = unlike(reference, runs_in(record.header))
+    reference = without_runs(reference, runs_in(record.header))
     if isinstance(baseline, Path) and reference.records:
-        terms = _picked(terms, baseline, reference, record)
+        terms = _with_note_of_picked_run(terms, baseline, reference, record)
     if config is not None and reference.records:
         distance = _distance(Git(config.root, environment=environment), record.header, reference)
         reference = replace(reference, info=replace(reference.info, distance=distance))
     return _result(candidate, record, References((reference,)), terms, outputs, command)
 
 
-def _picked(terms: Terms, path: Path, reference: Reference, record: Record) -> Terms:
-    """The terms, and that the baseline was picked by hand, where further runs of its commit lie beside it."""
+def _with_note_of_picked_run(terms: Terms, path: Path, reference: Reference, record: Record) -> Terms:
+    """Return the terms, with a note if the baseline was picked by hand from several runs of its commit."""
     header = reference.records[0].header
-    others = [] if header.commit == record.header.commit else beside(path, header, path.parent)
+    others = [] if header.commit == record.header.commit else other_runs_beside(path, header, path.parent)
     if not others:
         return terms
     left = f"{count(len(others), 'other run')} of its commit beside it"
@@ -129,7 +143,7 @@ def _picked(terms: Terms, path: Path, reference: Reference, record: Record) -> T
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:
-    """Raises `BaselineError` if the baseline holds an outage, is the candidate itself, or belongs to another suite."""
+    """Raise `BaselineError` if the baseline holds an outage, is the candidate itself, or belongs to another suite."""
     where = "" if isinstance(baseline, Record) else str(baseline)
     for stored in reference.records:
         if problem := outage_in(stored):
@@ -144,7 +158,7 @@ def _check_other_run(record: Record, reference: Reference, baseline: Path | Reco
 
 
 def _distance(git: Git, header: Header, reference: Reference) -> int | None:
-    """First-parent commits from the commit that the record's change is measured against to the reference's."""
+    """Return the number of first-parent commits from the record's base commit back to the reference's."""
     ancestors = _ancestors(git, header)
     commit = reference.info.commit
     return ancestors.index(commit) if commit in ancestors else None
@@ -158,14 +172,14 @@ def _ancestors(git: Git, header: Header) -> tuple[str, ...]:
 def report_record(
     path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], outputs: Outputs, command: str
 ) -> Result:
-    """The verdict on a record as its run reached it, against a named baseline or the one that its run would find now.
+    """Return the verdict on a record as its run reached it, against a named baseline or the one found now.
 
     Raises:
         ConfigError: without a configuration nobody knows where the baseline is, and a comparison that is left out
             must not look like one that passed.
     """
     if baseline is not None:
-        return compare_records(path, named(baseline), None, environment, outputs, command)
+        return compare_records(path, path_of_baseline(baseline), None, environment, outputs, command)
     check_outputs(outputs)
     record = load_to_judge(path)
     if not config_path.exists():
@@ -173,12 +187,12 @@ def report_record(
         raise ConfigError("no configuration, so the baseline is not known", where=str(path), hint=hint)
     config = load_config(config_path)
     terms = own_terms(record, settings_of(config, now()))
-    found = found_again(record.header, terms, config, environment)
-    return _result(path, record, found, _noted(terms, found), outputs, command)
+    found = find_as_run_did(record.header, terms, config, environment)
+    return _result(path, record, found, _with_note_of_difference(terms, found), outputs, command)
 
 
-def _noted(terms: Terms, found: References) -> Terms:
-    """The terms, and what the reader must know if the run compared its record with anything else."""
+def _with_note_of_difference(terms: Terms, found: References) -> Terms:
+    """Return the terms, with a note if the run compared its record with anything else."""
     here = tuple(map(identity, found.all))
     if not terms.compared or terms.compared == here:
         return terms
@@ -187,13 +201,13 @@ def _noted(terms: Terms, found: References) -> Terms:
     return replace(terms, notes=(*terms.notes, note))
 
 
-def named(baseline: str) -> Path | None:
-    """The file that ``--against`` names; None for ``none``."""
+def path_of_baseline(baseline: str) -> Path | None:
+    """Return the file that ``--against`` names; None for ``none``."""
     return None if baseline == "none" else Path(baseline)
 
 
-def found_again(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
-    """What the record's run would be compared with now, in the kind of store that it was told to look in.
+def find_as_run_did(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
+    """Return what the record's run would be compared with now, in the kind of store that it looked in.
 
     A run that was held to a base commit's rules looked for baselines where those have them.
     """
@@ -214,7 +228,7 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
 
 
 def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:
-    """The configuration with `baseline` as the rules of that commit have it, and its tree as long as the ``stack``.
+    """Return the configuration with `baseline` from the rules of that commit, whose tree the ``stack`` keeps.
 
     As it is if there are none: no commit, no such configuration in it, or one that cannot be read. That the commit is
     not here any more is told by what is then compared.
@@ -249,7 +263,7 @@ def _result(
 
 
 def merge_records(paths: Sequence[Path], output: Path) -> str:
-    """Joins shards into one record. Raises `MeasureError` if one is missing, doubled, damaged or of another run."""
+    """Join shards into one record. Raises `MeasureError` if one is missing, doubled, damaged or of another run."""
     whole = merge([read_whole(path) for path in paths])
     footer = write_record(output, whole)
     return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
@@ -267,7 +281,9 @@ def decide_merged(
     release: str = "",
     note: str = "",
 ) -> Result:
-    """The verdict that one run over all shards would have come to: criteria and baseline are looked up as it would.
+    """Return the verdict that one run over all shards would have come to.
+
+    Criteria and baseline are looked up as that run would.
 
     ``rules`` are those that the configuration comes from, if a base commit's rules apply; ``note`` is what a reader
     should know of how the record came about.
@@ -281,14 +297,14 @@ def decide_merged(
     where = git_context(config, git, anchored=anchored, release=release)
     header = _header_of(record_path)
     _check_commit(header, where, record_path)
-    plans = make_plans(config, as_if_judged(config, environment))
+    plans = make_plans(config, with_key_of_judge(config, environment))
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
     baselines = _baselines(config, plans, environment, where, runs_in(header))
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
-    terms = told_by(record, own, scope=rules is None)
+    terms = with_run_of(record, own, scope=rules is None)
     job = job_settings(config, terms.settings, plans, baselines, rules)
     terms = replace(
         with_design(terms, job),
@@ -298,8 +314,9 @@ def decide_merged(
         store=store_kind(config, environment),
         compared=tuple(map(identity, found.all)),
     )
-    terms = with_draws(terms, config, header, found.all, git)
-    close_with(terms, record_path, record, environment)
+    draws = earlier_draws(config, header, found.all, terms, git)
+    terms = replace(terms, earlier=draws.verdicts, notes=(*terms.notes, *draws.notes))
+    close_again(record_path, record, terms.plain(), environment)
     return _result(record_path, record, found, terms, outputs, command)
 
 
@@ -316,30 +333,18 @@ def _baselines(
     where: GitContext,
     runs: Set[str] = frozenset(),
 ) -> list[References]:
-    """What each suite is compared with; ``runs`` are those that are judged."""
+    """Return what each suite is compared with; ``runs`` are those that are judged."""
     store, git = store_of(config, environment), Git(config.root, environment=environment)
     with store if store is not None else nullcontext():
         return [find_baselines(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
 
 
-def close_with(terms: Terms, path: Path, record: Record, environment: Mapping[str, str]) -> None:
-    """Closes the record again with what its verdict is reached by, so that a later report reaches the same."""
-    stopped = record.footer.stopped if record.footer is not None else ""
-    with RecordWriter(path, record.header, resume=True, remember=_number) as writer:
-        writer.finish(stopped=stopped, terms=redactor_of(environment).redact_json(terms.plain()))
-
-
-def _number(trial: Trial) -> Trial:
-    """The trial without what it holds."""
-    return Trial(trial.case_id, trial.number)
-
-
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
-    return plan_named(header.suite_id, make_plans(config, as_if_judged(config, environment)), config)
+    return plan_named(header.suite_id, make_plans(config, with_key_of_judge(config, environment)), config)
 
 
 def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
-    """The plan of a record's suite. Raises `ConfigError` if the configuration does not have it."""
+    """Return the plan of a record's suite. Raises `ConfigError` if the configuration does not have it."""
     found = {plan.suite.id: plan for plan in plans}
     if suite_id not in found:
         hint = nearest(suite_id, list(found))
@@ -348,12 +353,12 @@ def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
 
 
 def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
-    """The suites that the configuration runs."""
-    return [plan.suite.id for plan in make_plans(config, as_if_judged(config, environment))]
+    """Return the ids of the suites that the configuration runs."""
+    return [plan.suite.id for plan in make_plans(config, with_key_of_judge(config, environment))]
 
 
-def as_if_judged(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Nothing is asked of a judge here, so its key need not be; its model and address count all the same."""
+def with_key_of_judge(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment with a key for a judge that is never asked; its model and address count all the same."""
     key = config.file.judge.api_key_env if config.file.judge else None
     return {"OPENAI_API_KEY": "not used", **({key: "not used"} if key else {}), **environment}
 
@@ -362,7 +367,7 @@ def as_if_judged(config: Config, environment: Mapping[str, str]) -> Mapping[str,
 
 
 def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
-    """The verdict on records of an untrusted run, under this configuration and against its stored baselines.
+    """Return the verdict on records of an untrusted run, under this configuration and against its stored baselines.
 
     Only the candidate's scores are taken from a record; the demands on them are this configuration's.
 
@@ -372,20 +377,20 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     """
     settings, git = settings_of(config, now()), Git(config.root, environment=environment)
     where = git_context(config, git, anchored=False)
-    all_plans = make_plans(config, as_if_judged(config, environment))
+    all_plans = make_plans(config, with_key_of_judge(config, environment))
     plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
     baselines = _baselines(config, plans, environment, where)
     settings = job_settings(config, settings, plans, baselines)
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        trusted.append(_trusted(from_store(record, found), plan, config.file.seed))
+        trusted.append(_under_own_plan(with_stored_trials(record, found), plan, config.file.seed))
 
     def judge(number: int, proven: int) -> SuiteResult:
         record, plan, found = trusted[number], plans[number], baselines[number]
-        missing = _missing(record, plan, settings)
+        missing = _cases_not_measured(record, plan, settings)
         doubts = (*([missing] if missing else []), *found.doubts)
-        terms = terms_of_plan(plan, config, after(settings, proven), notes=found.notes, doubts=doubts)
+        terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         if record.header.stripped:
             same, verdict = found.first.info.commit or "", found.fell_short
             terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
@@ -395,8 +400,8 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     return result_of(suites, settings, command=command)
 
 
-def _trusted(record: Record, plan: Plan, seed: int) -> Record:
-    """The record's own scores under the cases of this plan; what it says about how to judge them is ignored.
+def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
+    """Return the record's own scores under the cases of this plan, without the rules that it brings.
 
     A case that the plan has, matched by content under any id, is taken from the plan; if its content differs, it counts
     as edited, regardless of what the baseline says. For a case that the plan does not have, only the record's
@@ -417,8 +422,8 @@ def _trusted(record: Record, plan: Plan, seed: int) -> Record:
     return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
 
 
-def _missing(record: Record, plan: Plan, settings: Settings) -> str:
-    """The cases of this plan that were not measured, if they are too many for a pass; else empty."""
+def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> str:
+    """Return how many cases of this plan were not measured, if they are too many for a pass; else empty."""
     judged = [case for case in plan.planned if case.id not in settings.quarantine]
     found = {case.fingerprint for case in record.header.plan} | {case.id for case in record.header.plan}
     gone = [case for case in judged if case.fingerprint not in found and case.id not in found]
@@ -436,3 +441,67 @@ def _check_measured_by(record: Record, plan: Plan) -> None:
                 where=record.header.suite_id,
                 hint="bring the change up to date with its base, and measure again",
             )
+
+
+# --- scored again ---------------------------------------------------------------------------------
+# So a baseline can follow an upgrade of its judge: the recorded conversations are scored by the present criteria.
+
+
+async def rescore_record(path: Path, output: Path, config: Config, environment: Mapping[str, str]) -> str:
+    """Write the record at ``path``, scored anew, to ``output``; returns what was done in a line.
+
+    Raises:
+        MeasureError: a stored baseline, which keeps no messages; or no case of the record is in the suite as it was.
+    """
+    record = read_whole(path)
+    if record.header.stripped:
+        raise MeasureError(
+            "a stored baseline keeps no messages, so it cannot be scored again",
+            where=str(path),
+            hint="name the record of the run itself: --record, .gate/records, or the artifact of its job",
+        )
+    plan = plan_named(record.header.suite_id, make_plans(config, environment), config)
+    match = match_cases(plan.planned, record.header.plan)
+    kept = [trial for trial in record.trials if trial.case_id in match.same]
+    if not kept:
+        what = "the suite has no case with the same content as in the record"
+        raise MeasureError(what, where=str(path), hint="check out the suite that the record belongs to")
+    started, budget = monotonic(), config.file.budget
+    run_budget = RunBudget(budget, judge_budget(budget))
+    async with TrialRunner(config, plan, environment, run_budget) as runner:
+        trials = [trial async for trial in runner.score(_renamed(kept, match))]
+        judge_cost = runner.judge_cost_usd
+    redactor = redactor_of(environment)
+    trials = sorted((redacted(t, redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number))
+    footer = replace(
+        counted(tuple(trials)),
+        duration=monotonic() - started,
+        judge_cost_usd=judge_cost,
+        stopped=run_budget.stopped,
+        terms=_rescored_terms(record, plan),
+    )
+    write_record(output, Record(_rescored_header(record.header, plan, match), tuple(trials), footer))
+    left = len(record.trials) - len(kept)
+    gone = f"; {count(left, 'trial')} of cases that changed or left the suite were left out" if left else ""
+    return f"{output}: {count(len(trials), 'trial')} scored again{gone}"
+
+
+async def _renamed(trials: Sequence[Trial], match: Match) -> AsyncIterator[Trial]:
+    """Yield the trials under the ids that their cases have now, without their scores."""
+    for trial in trials:
+        yield replace(trial, case_id=match.ids[trial.case_id], scores={})
+
+
+def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
+    """Return the header of the same run with the cases that were scored."""
+    found = {match.ids[case_id] for case_id in match.same}
+    cases = tuple(case for case in plan.planned if case.id in found)
+    selected = header.selected or bool(plan.deselected)
+    return replace(header, plan=cases, criteria=plan.criteria, selected=selected, created=now().timestamp())
+
+
+def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:
+    """Return the run's own terms with the present criteria; its schedule looked at other scores."""
+    own = own_terms(record)
+    notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
+    return replace(own, criteria=plan.criteria, thresholds=None, scheduled=False, notes=notes, base=None).plain()

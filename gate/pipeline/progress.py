@@ -15,10 +15,10 @@ class Progress(Protocol):
     """Told by the pipeline what is going on; never told what to print."""
 
     def plan(self, suite_id: str, runs: int, why: str, pause: float = 0.0) -> None:
-        """``runs`` more trials are about to run after ``pause`` seconds, for the reason given in words."""
+        """Announce ``runs`` more trials after ``pause`` seconds, with the reason in words."""
 
     def trial(self, trial: Trial) -> None:
-        """One trial has been run and scored."""
+        """Note that one trial was run and scored."""
 
     def close(self) -> None: ...
 
@@ -103,14 +103,14 @@ class ProgressBar:
 
 
 def without_answer(ends: Mapping[End, int]) -> list[str]:
-    """How many trials of a round have no answer, and why: a failure of the agent is measured like any answer."""
+    """Return how many trials of a round have no answer, by whether the agent failed or nothing was measured."""
     failed, lost = ends.get(End.FAILED, 0), ends.get(End.UNMEASURED, 0)
     said = [f"the agent failed in {failed:,}"] if failed else []
     return [*said, f"{lost:,} could not be measured"] if lost else said
 
 
 def left(done: int, total: int, elapsed: float) -> str:
-    """The time that is left at the speed so far, in words."""
+    """Return the time that is left at the speed so far, in words."""
     if done == 0:
         return "an unknown time"
     seconds = elapsed / done * (total - done)

@@ -32,22 +32,22 @@ from gate.system.git import Git, GitError
 RESULTS = "gate-results"
 """Name of a job's artifact, unless the action was told another."""
 NAME = "agent-gate"
-"""What a workflow that uses the gate says somewhere."""
+"""A word that every workflow that uses the gate has in it."""
 FOLDER = ":/.github/workflows"
 HISTORY = 200
-"""How many commits of the default branch a shallow clone is given."""
+"""The commits of the default branch that a shallow clone is given."""
 MOST_HISTORY = 10_000
-"""How many of its commits are looked at."""
+"""The most commits of the default branch that are looked at."""
 CHAINED = 3
-"""How many of the newest jobs are believed together: two that ran at one time do not know of each other."""
+"""The newest jobs that are believed together: two that ran at one time do not know of each other."""
 TRIED = 12
-"""How many of the newest runs of each event and workflow file are looked at in search of them."""
+"""The newest runs of each event and workflow file that are looked at in search of them."""
 RUNS_OF_COMMIT = 3
 """Likewise, of those on one commit."""
 LOOK_UPS = 12
-"""How many commits are looked up one by one."""
+"""The most commits that are looked up one by one."""
 FORMER = 3
-"""Of how many stored commits the runs are asked for the name that the default branch had."""
+"""The stored commits whose runs are asked for the name that the default branch had."""
 MAY_NOT = (403, 404)
 GONE = (404, 410)
 NOBODY = "only a job on GitHub can ask who measured them, unless `baseline.key` is given"
@@ -58,7 +58,7 @@ PERMISSION = "the token may not read the runs: add `permissions: {actions: read}
 
 
 def level_of(config: Config, environment: Mapping[str, str], kind: str) -> str:
-    """What is asked of baselines here: ``off``, ``warn`` or ``block``; ``kind`` is the store's.
+    """Return what is asked of baselines here: ``off``, ``warn`` or ``block``; ``kind`` is the store's.
 
     Unless it is stated, they are checked where there is a way to: on GitHub for the branch of the repository, and where
     a key is named. A developer's own machine blocks nobody.
@@ -79,7 +79,7 @@ def _on_github(environment: Mapping[str, str]) -> bool:
 
 
 def under_proof(store: Store, config: Config, environment: Mapping[str, str], kind: str) -> Store:
-    """A store of which only what is proven counts, if the configuration asks for it."""
+    """Return the store, of which only proven records count if the configuration asks for it."""
     level = level_of(config, environment, kind)
     if level == "off":
         return store
@@ -87,7 +87,7 @@ def under_proof(store: Store, config: Config, environment: Mapping[str, str], ki
 
 
 def prover_of(config: Config, environment: Mapping[str, str]) -> Prover:
-    """Whoever can prove baselines here."""
+    """Return the provers that can work here, as one."""
     ways: list[Prover] = []
     if _on_github(environment):
         ways.append(RunProver(config, environment))
@@ -97,7 +97,7 @@ def prover_of(config: Config, environment: Mapping[str, str]) -> Prover:
 
 
 class AnyProver:
-    """What one of several proves is proven."""
+    """Several provers as one."""
 
     def __init__(self, ways: Iterable[Prover]) -> None:
         self._ways = tuple(ways)
@@ -153,7 +153,7 @@ class KeyProver:
         return Proofs()
 
     def _signed(self, line: Signed, suite_id: str) -> Proofs:
-        """What a line proves; nothing if somebody else signed it, or it was changed: anybody may have written it."""
+        """Return what a line proves; nothing if somebody else signed or changed it: anybody may have written it."""
         try:
             found = read(opened(line.envelope.encode(), self._key), suite_id)
         except UntrustedError:
@@ -201,8 +201,7 @@ class RunProver:
             self._connected = None
 
     def known(self, store: Store, suite_id: str) -> Proofs:
-        """What the newest jobs of the default branch know to be proven; where none has left anything under its present
-        name, those under the names that it had before."""
+        """Return what the newest jobs of the default branch carry on; if none do, those under a former name."""
         branch, _ = self._default
         own = self._carried(branch) if branch else Proofs()
         if own.digests or not branch:
@@ -214,7 +213,7 @@ class RunProver:
         return self._of_suite[suite_id]
 
     def _carried(self, branch: str) -> Proofs:
-        """What the newest jobs on commits of the default branch know, of those that ran under this name of it."""
+        """Return what the newest jobs on the default branch carry on, of those that ran under this name of it."""
         if branch not in self._of_branch:
             found = []
             for run in self._runs(self._default[1], TRIED, branch=branch):
@@ -226,8 +225,7 @@ class RunProver:
         return self._of_branch[branch]
 
     def _former_names(self, store: Store, suite_id: str) -> list[str]:
-        """Under which the newest stored commits were measured. Runs keep the name that their branch had; a tag's, which
-        are among them, do no harm, since it is the commit that counts."""
+        """Return the branch names under which the newest stored commits were measured; the commit is what counts."""
         branch, history = self._default
         commits = [one.commit for one in store.entries(suite_id) if one.commit in history][:FORMER]
         runs = [run for commit in commits for run in self._runs({commit}, RUNS_OF_COMMIT, head_sha=commit)]
@@ -244,7 +242,7 @@ class RunProver:
 
     @property
     def _asks(self) -> bool:
-        """Whether it is any use to ask: the first failure speaks for the next."""
+        """True unless an earlier request failed: the next would, too."""
         return not self._problems and PERMISSION not in self._reasons
 
     def _runs(self, heads: Set[str], most: int, **asked: str) -> list[MeasuringRun]:
@@ -261,7 +259,7 @@ class RunProver:
         self._problems[f"GitHub could not be asked: {shorten(str(error), 200)}"] = None
 
     def _in_artifact(self, run: MeasuringRun) -> Proofs:
-        """What the artifact of a run proves: what it carries on, and the records that it measured itself.
+        """Return what the artifact of a run proves: what it carries on, and the records that it measured itself.
 
         Nothing if it is not there any more, or cannot be read.
         """
@@ -289,7 +287,7 @@ class RunProver:
 
     @cached_property
     def _default(self) -> tuple[str, frozenset[str]]:
-        """The default branch, as the remote has it, and its first-parent history as far as it is here."""
+        """The default branch, as the remote has it, and its first-parent history as far as it is known here."""
         remote = self._config.file.baseline.remote
         try:
             said = self._git.text("ls-remote", "--symref", "--", remote, "HEAD")
@@ -311,8 +309,7 @@ class RunProver:
 
     @cached_property
     def _workflows(self) -> frozenset[str]:
-        """The files whose runs count: those that the configuration names, else the one that runs here, and those of the
-        default branch that name the gate. Nothing that a run says of itself adds one."""
+        """The workflow files whose runs count: the configured ones, else this one and those that name the gate."""
         if self._config.file.baseline.workflows:
             return frozenset(self._config.file.baseline.workflows)
         named = self._environment["GITHUB_WORKFLOW_REF"].partition("@")[0]
@@ -332,7 +329,7 @@ class RunProver:
 
 
 def _proofs_in(archive: bytes, run: MeasuringRun) -> Iterable[Proofs]:
-    """Raises `UntrustedError` for what is no archive; a file that cannot be read proves nothing."""
+    """Yield what the files of an artifact prove. Raises `UntrustedError` if it is no archive."""
     where = f"run {run.id}"
     for name in members(archive, where):
         try:

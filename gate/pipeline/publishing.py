@@ -17,7 +17,7 @@ from gate.security.limits import described
 def publish_result(
     result: Result, hosts: Mapping[str, Mapping[str, Any]], environment: Mapping[str, str]
 ) -> Publication:
-    """Publishes a summary, and a comment for each suite.
+    """Publish a summary, and a comment for each suite.
 
     Args:
         result: what to publish.

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import zip_longest
+from statistics import fmean
 
 from msgspec import structs
 from msgspec.structs import replace
 
 from gate.baselines.beside import EPOCHS, useless, with_base
 from gate.baselines.pairing import Pairing, Reference, pair, reported_before
+from gate.config.load import Config
 from gate.config.resolve import Plan
-from gate.config.schema import BudgetSection
-from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step, wanted
+from gate.config.schema import BudgetSection, TrialsSection
+from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step, spoiled, wanted
 from gate.decision.crashes import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import APART, BASE, FULL, Side, SuiteResult, Trial, Verdict
-from gate.pipeline.base_tree import BaseAgent
+from gate.model.finding import Finding
+from gate.pipeline.base_agent import BaseAgent
+from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.memory import Memory
-from gate.pipeline.replay import Replayer, check_executor, waits
 from gate.pipeline.session import Session
-from gate.pipeline.shards import epochs_of, measured
-from gate.pipeline.spent import spent_on
 from gate.pipeline.top_up import kept_epochs
-from gate.pipeline.trials import TrialRunner
-from gate.pipeline.verdict import outside
-from gate.records import RecordWriter, to_record
+from gate.pipeline.trials import Replayer, TrialRunner, asks_judge, check_executor
+from gate.pipeline.verdict import MAX_SHOWN_CHARS, left_out_by
+from gate.records import Header, PlannedCase, RecordWriter, assign_shards, from_digest, to_record
 from gate.reports.formatting import count
+from gate.scoring.batch import ScoringSetup
 
 Slot = tuple[Side, str, str]
 """Side, tag and case of a trial."""
@@ -43,11 +44,31 @@ MORE_EPOCHS = 2
 """Times the usual maximum that a change is run which was measured regressed before and has not passed since."""
 
 
-def _is_itself(session: Session, references: Sequence[Reference]) -> bool:
-    """Whether this commit is compared with its own earlier record, as every night: to run its agent for both sides
-    would excuse the very drift that is to be found."""
+def _rerun_of_base(
+    session: Session, base: BaseAgent, references: Sequence[Reference], *, ran_beside: bool, stated: str
+) -> str:
+    """Return how the base commit's agent is run again; ``stated`` is the setting, ``ran_beside``: it already was.
+
+    Raises:
+        ConfigError: it has to be run, and cannot be.
+    """
     where = session.where
-    return where.head is not None and not where.dirty and any(one.info.commit == where.head for one in references[:1])
+    is_itself = (
+        where.head is not None and not where.dirty and any(one.info.commit == where.head for one in references[:1])
+    )
+    if is_itself or base.mixed_with_change:  # as every night: to run both sides would excuse the drift to be found
+        return "never"
+    if base.beside or (ran_beside and references and references[0].beside):
+        return "beside" if base.possible else "never"
+    if session.config.file.baseline.rerun == "auto" and base.possible:
+        return "match"
+    if not base.possible and stated != "never":
+        raise ConfigError(
+            f"baseline.rerun: {stated} needs the base commit's agent, and it cannot be run here",
+            where=str(session.config.path),
+            hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
+        )
+    return stated
 
 
 class Numbers:
@@ -96,20 +117,9 @@ class SuiteRun:
         self._of_base = [trial for trial in journal.resumed if trial.tag == BASE]
         """Trials that stand for a stored baseline."""
         self.notes: tuple[str, ...] = ()
-        """What a reader should know of how the base commit's agent fared in its place."""
-        is_run_now = base.beside or bool(self._of_base and references and references[0].beside)
-        if _is_itself(session, references) or base.spoiled:
-            self.settings = replace(self.settings, rerun="never")
-        elif is_run_now:
-            self.settings = replace(self.settings, rerun="beside" if base.possible else "never")
-        elif session.config.file.baseline.rerun == "auto" and base.possible:
-            self.settings = replace(self.settings, rerun="match")
-        elif not base.possible and self.settings.rerun != "never":
-            raise ConfigError(
-                f"baseline.rerun: {self.settings.rerun} needs the base commit's agent, and it cannot be run here",
-                where=str(session.config.path),
-                hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
-            )
+        """Notes on how the base commit's agent fared in place of a stored baseline."""
+        rerun = _rerun_of_base(session, base, references, ran_beside=bool(self._of_base), stated=self.settings.rerun)
+        self.settings = replace(self.settings, rerun=rerun)
         check_executor(session.config, plan)
         self._pair()
         if runner.world is not None and self.pairings and not session.where.anchored:
@@ -121,7 +131,7 @@ class SuiteRun:
         self._numbers = Numbers(journal.resumed)
 
     def _pair(self) -> None:
-        """Pairs the plan with what it is compared with, as far as that is known by now."""
+        """Pair the plan with what it is compared with, as far as that is known by now."""
         plan, header = self.plan, self.journal.header
         references = with_base(header, self._of_base, self._references)
         self.pairings = [
@@ -129,14 +139,14 @@ class SuiteRun:
                 plan.planned,
                 plan.criteria,
                 one,
-                deselected=plan.deselected | outside(plan.selection, plan.planned, one),
+                deselected=plan.deselected | left_out_by(plan.selection, plan.planned, one),
             )
             for one in references
         ]
         self.reported = any(reported_before(header, one) for one in references)
 
     async def measure(self) -> None:
-        """Everything that is needed for the verdict; for a shard, its cases."""
+        """Measure what the verdict needs; for a shard, its cases."""
         if self.session.options.shard[1] > 1:
             await self._measure_shard()
         elif self.session.config.agent_kind == "replay":
@@ -145,7 +155,7 @@ class SuiteRun:
             await self._follow_schedule()
 
     async def _follow_schedule(self) -> None:
-        """Asks for trials until the verdict is known against each reference, or a regression is proven."""
+        """Ask for trials until the verdict is known against each reference, or a regression is proven."""
         if self._base.beside:
             await self._run_base()
         for number, paired in enumerate(self.pairings):
@@ -158,7 +168,7 @@ class SuiteRun:
                 return
 
     async def _run_base(self) -> None:
-        """Runs the base commit's agent in place of a stored baseline.
+        """Run the base commit's agent in place of a stored baseline.
 
         After the change's first round, which shows that there is something to compare, and what a run takes.
         """
@@ -175,7 +185,7 @@ class SuiteRun:
             self.session.progress.plan(self.plan.suite.id, len(jobs), why)
             try:
                 for part in in_turn([jobs], config.agent.concurrency):
-                    if part and not is_in_vain(self._of_base):
+                    if part and not base_is_silent(self._of_base):
                         await self._run(part, self._of_base)
             except GateError as error:  # the change is judged by thresholds then
                 self._tell(f"could not be run beside: {error}")
@@ -189,7 +199,7 @@ class SuiteRun:
         self.notes = (*self.notes, f"no baseline is stored, and the base commit's agent {what}")
 
     def _jobs_of_base(self) -> list[Job]:
-        """The missing jobs of the base commit's agent, epoch by epoch."""
+        """Return the missing jobs of the base commit's agent, epoch by epoch."""
         done, found = Counter(trial.case_id for trial in self._of_base), []
         for epoch in range(EPOCHS):
             for case in self.plan.suite.cases:
@@ -199,33 +209,33 @@ class SuiteRun:
         return found
 
     @property
-    def _own(self) -> tuple[str, ...]:
+    def _own_cases(self) -> tuple[str, ...]:
         """The cases of this shard."""
         header = self.journal.header
         return tuple(case.id for case in header.plan if case.shard == header.shard[0])
 
     async def _measure_shard(self) -> None:
-        """Runs every case of this shard as often as the schedule may ask for."""
+        """Run every case of this shard as often as the schedule may ask for."""
         index, total = self.journal.header.shard
         if self.session.config.agent_kind == "replay":
-            await self._replay_trials(self._own)
+            await self._replay_trials(self._own_cases)
         else:
-            request = Request(Side.CANDIDATE, FULL, self._own, epochs_of(self.session.config))
+            request = Request(Side.CANDIDATE, FULL, self._own_cases, shard_epochs(self.session.config))
             await self._round(More((request,), 1, f"shard {index} of {total}"))
             if (step := self._confirmation()) is not None:
                 await self._round(step)
 
     def _confirmation(self) -> More | None:
-        """What `gate merge` will need of this shard's cases if they crash: only here can they be run."""
-        own, before = set(self._own), self.pairings[0].trials if self.pairings else ()
+        """Return the round that `gate merge` will need of this shard's crashing cases: only here can they be run."""
+        own, before = set(self._own_cases), self.pairings[0].trials if self.pairings else ()
         cases = [case for case in self.plan.suite.cases if case.id in own]
         return confirmation(Situation(cases, self.plan.criteria, self.trials, before, self.settings))
 
     def part(self) -> SuiteResult:
-        """The result of a shard, which decides nothing."""
+        """Return the result of a shard, which decides nothing."""
         header, config = self.journal.header, self.session.config
-        found = measured(
-            header.shard, self._own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
+        found = shard_result(
+            header.shard, self._own_cases, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
         )
         spent = structs.asdict(spent_on(self.trials))
         return replace(found, **spent, commit=header.commit, dirty=header.dirty)
@@ -240,7 +250,7 @@ class SuiteRun:
         each = {case_id: range(1, min(wanted, available[case_id]) + 1) for case_id in ids}
         missing = sum(map(len, each.values())) - sum(n in each.get(case_id, ()) for case_id, n in done)
         jobs = (job for job in self._recorded_jobs(each, wanted) if (job.case.id, job.number) not in done)
-        if waits(self.plan):
+        if asks_judge(self.plan):
             if todo := list(jobs):
                 self.session.progress.plan(self.plan.suite.id, len(todo), "replaying recorded trials")
                 await self._run(todo)
@@ -250,7 +260,7 @@ class SuiteRun:
         self.trials.sort(key=lambda trial: (trial.number, order.get(trial.case_id, 0)))
 
     def _recorded_jobs(self, each: Mapping[str, range], wanted: int) -> Iterator[Job]:
-        """Case by case, so that each is sent and read once; under a budget epoch by epoch, so that whole ones stay."""
+        """Return jobs case by case, so that each is sent once; under a budget, by epoch, so that whole ones stay."""
         cases, budget = self.plan.cases, self.session.config.file.budget
         if budget == BudgetSection():
             return (Job(cases[case_id], number) for case_id, numbers in each.items() for number in numbers)
@@ -270,8 +280,10 @@ class SuiteRun:
                     session.progress.trial(trial)
 
     def _next(self, paired: Pairing, *, further: bool) -> More | SuiteResult | None:
-        """The next round that a reference asks for; the agent of a ``further`` one is not run again. Of the last one no
-        verdict is worked out: nothing is run after it, and what is shown is made of the closed record."""
+        """Return the next round that a reference asks for, or a verdict if another reference follows.
+
+        The last needs no verdict here: the closed record is judged. A ``further`` one asks for no trials of the base.
+        """
         own = [trial for trial in self.trials if trial.side is Side.CANDIDATE] if further else self.trials
         known = Situation(
             self.plan.suite.cases,
@@ -291,7 +303,7 @@ class SuiteRun:
         return wanted(known) if paired is self.pairings[-1] else next_step(known, verdict_only=True)
 
     async def _round(self, step: More) -> None:
-        """One round: takes the trials of an earlier session, and runs those that are missing."""
+        """Take the trials of an earlier session, and run those that are missing."""
         have = [trial for trial in self._earlier if trial.round == step.round]
         self._earlier = [trial for trial in self._earlier if trial.round != step.round]
         self.trials += have
@@ -299,17 +311,17 @@ class SuiteRun:
             Counter((t.side, t.tag, t.case_id) for t in have if t.measured is measured) for measured in (True, False)
         )
         parts = [self._jobs(request, step, done, lost) for request in step.requests]
-        if step.pause and any(parts) and not await self._let_pass(step):
+        if step.pause and any(parts) and not await self._pause(step):
             return
         if not step.pause and (missing := sum(map(len, parts))):
             self.session.progress.plan(self.plan.suite.id, missing, step.why)
         start = len(self.trials)
         for jobs in parts if step.pause else in_turn(parts, self.session.config.agent.concurrency):
-            if jobs and not (jobs[0].side is Side.BASELINE and is_in_vain(self.trials[start:])):
+            if jobs and not (jobs[0].side is Side.BASELINE and base_is_silent(self.trials[start:])):
                 await self._run(jobs)
 
     def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
-        """The missing jobs of a request, epoch by epoch, so that a budget that ends leaves whole epochs."""
+        """Return the missing jobs of a request, epoch by epoch, so that a budget that ends leaves whole epochs."""
         jobs = []
         for case_id in request.cases * request.n:
             slot = request.side, request.tag, case_id
@@ -322,8 +334,8 @@ class SuiteRun:
             jobs.append(Job(self.plan.cases[case_id], number, step.round, request.tag, request.side, again))
         return jobs
 
-    async def _let_pass(self, step: More) -> bool:
-        """Waits as long as the step asks for. Returns whether the budget leaves the time."""
+    async def _pause(self, step: More) -> bool:
+        """Wait as long as the step asks for. Returns False if the budget does not leave the time."""
         run_budget = self.session.run_budget
         if run_budget.deadline is not None and time.monotonic() + step.pause >= run_budget.deadline:
             run_budget.stopped = f"the budget of minutes leaves no time to {step.why}"
@@ -340,8 +352,8 @@ class SuiteRun:
             self.session.progress.trial(trial)
 
 
-def is_in_vain(trials: Sequence[Trial]) -> bool:
-    """Whether the base's agent was asked in these trials of one round and is not there, so that the rest is left out.
+def base_is_silent(trials: Sequence[Trial]) -> bool:
+    """True if the base's agent never answered in these trials of one round, so that the rest is left out.
 
     In a round that picks cases by their outcomes a failure of the agent is no sign of that.
     """
@@ -351,7 +363,7 @@ def is_in_vain(trials: Sequence[Trial]) -> bool:
 
 
 def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
-    """The jobs of both sides a few at a time in turn, so that what moves the provider meanwhile strikes both.
+    """Return the jobs of both sides a few at a time in turn, so that a move of the provider strikes both.
 
     Those of the base alone: a few that show whether it is there, and the rest.
     """
@@ -360,3 +372,125 @@ def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
         return [chunk for part in parts for chunk in ([part] if few is None else [part[:few], part[few:]])]
     chunks = [[part[i : i + each] for i in range(0, len(part), each)] for part in parts]
     return [chunk for turn in zip_longest(*chunks, fillvalue=[]) for chunk in turn if chunk]
+
+
+# --- a part of the suite on each machine ----------------------------------------------------------
+
+
+AUTO_EPOCHS = 3
+"""A shard cannot know what the others found, so `trials: auto` is its longest schedule."""
+
+
+def shard_epochs(config: Config) -> int:
+    """Return how often a shard runs each of its cases: the most that `trials` allows, in one go."""
+    trials = config.file.trials
+    if isinstance(trials, TrialsSection):
+        return trials.max
+    return trials if isinstance(trials, int) else AUTO_EPOCHS
+
+
+def assigned_to_shards(plan: Sequence[PlannedCase], reference: Reference, shards: int) -> tuple[PlannedCase, ...]:
+    """Return the plan with a shard for each case, balanced by how long the cases took in the baseline."""
+    if shards == 1:
+        return tuple(plan)
+    known = _durations(trial for record in reference.records for trial in record.trials)
+    return assign_shards([replace(case, hint=known.get(case.id)) for case in plan], shards)
+
+
+def _durations(trials: Iterable[Trial]) -> Mapping[str, float]:
+    """Return the mean seconds of a trial by case, to the millisecond."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for trial in trials:
+        if trial.duration is not None and trial.error is None and trial.side is Side.CANDIDATE:
+            found[trial.case_id].append(trial.duration)
+    return {case_id: round(fmean(durations), 3) for case_id, durations in found.items()}
+
+
+def shard_result(
+    shard: tuple[int, int], own: Sequence[str], trials: Sequence[Trial], *, suite_id: str, seed: int, config: Config
+) -> SuiteResult:
+    """Return whether a shard measured its cases. It never passes or regresses: it knows only its own."""
+    index, total = shard
+    errors = sum(not trial.measured for trial in trials)
+    problem = _shard_problem(own, trials, errors, config.file.gate.max_error_rate)
+    cause = Finding.of("shard_measured", shard=index, of=total, trials=len(trials), cases=len(own))
+    if problem is not None:
+        cause = Finding.of("shard_not_measured", shard=index, of=total, problem=problem)
+    return SuiteResult(
+        suite_id=suite_id,
+        verdict=cause.verdict,
+        cause=cause,
+        criteria=(),
+        cases=(),
+        agent_runs=len(trials),
+        errors=errors,
+        seed=seed,
+    )
+
+
+def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Finding | None:
+    """Return why the shard cannot be used for the whole run; None if it can."""
+    if trials and errors / len(trials) > most:
+        return Finding.of("too_many_errors", share=errors / len(trials), most=most, error="")
+    if trials and not any(trial.answered for trial in trials):
+        told = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
+        return Finding.of(
+            "outage",
+            cases=len({t.case_id for t in trials}),
+            of=len(own),
+            compared=False,
+            error=told.most_common(1)[0][0],
+        )
+    silent = set(own) - {trial.case_id for trial in trials}
+    if silent:
+        return Finding.of("cases_not_run", cases=tuple(sorted(silent)), of=len(own))
+    return None
+
+
+# --- an earlier session ---------------------------------------------------------------------------
+
+
+def ran_in_outage(
+    session: Session, plan: Plan, references: Sequence[Reference], header: Header, trials: Sequence[Trial]
+) -> Sequence[Trial]:
+    """Return the trials of an earlier session that ran during an outage and must be run again.
+
+    Recordings are never among them: they cannot change.
+    """
+    references = with_base(header, trials, references)
+    trials = [trial for trial in trials if trial.tag not in APART]
+    if not trials or session.config.agent_kind == "replay":
+        return ()
+    index, total = header.shard
+    own = {case.id for case in header.plan if case.shard == index}
+    cases = [case for case in plan.suite.cases if case.id in own]
+    found = []
+    for reference in references:
+        paired = pair(plan.planned, plan.criteria, reference)
+        before = paired.trials if total == 1 else ()  # few cases are no sample of the suite: all have to fail
+        known = Situation(cases, plan.criteria, trials, before, session.settings, not_comparable=paired.not_comparable)
+        found.append(spoiled(known))
+    return min(found, key=len)  # what counts against one of them counts
+
+
+# --- what stays in memory -------------------------------------------------------------------------
+
+
+class Memory:
+    """A digest of each trial that is on disk, so that a run of any length fits in memory."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._room = MAX_SHOWN_CHARS
+        self._cases, self._setup = plan.cases, ScoringSetup(plan.scorers)
+
+    def keep(self, trial: Trial) -> Trial:
+        """Return what stays of a trial that was run or read here."""
+        return self.fit(from_digest(trial, self._setup.digest(trial, self._cases.get(trial.case_id))))
+
+    def fit(self, kept: Trial) -> Trial:
+        """Return what stays of a trial that is a digest already: its answers only while there is room."""
+        chars = sum(len(turn.text) for turn in kept.invocations)
+        if chars and self._room <= 0:
+            return replace(kept, invocations=tuple(replace(turn, response=()) for turn in kept.invocations))
+        self._room -= chars
+        return kept

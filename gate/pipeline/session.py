@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,13 +14,14 @@ from gate.baselines import Store
 from gate.baselines.fingerprint import of_agent, of_version
 from gate.config.base_policy import Rules
 from gate.config.load import Config
+from gate.config.resolve import Plan
 from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.errors import MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
-from gate.pipeline.reference import REPORTS, GitContext, git_context, store_of
+from gate.pipeline.references import REPORTS, GitContext, References, find_baselines, git_context, store_of
 from gate.suites import case_files
 from gate.system.clock import now
 from gate.system.git import Git
@@ -31,28 +32,28 @@ class RunOptions(Struct, frozen=True):
 
     record_path: Path | None = None
     statement_path: Path | None = None
-    """Where the command states afterwards what was found; it is no part of what is measured."""
+    """The file of the command's statement, which is no part of what is measured."""
     resume: bool = False
     shard: tuple[int, int] = (1, 1)
     command: str = "gate run"
     rules: Rules | None = None
     """The rules that the configuration comes from, if a base commit's rules apply."""
     changed: tuple[str, ...] | None = None
-    """What differed from the commit before anything was installed here; None: git is asked as the run begins."""
+    """Files that differed from the commit before anything was installed; None: git is asked as the run begins."""
     origin: str = ""
-    """Whose record this run continues, in words, if an earlier job left one."""
+    """The record that this run continues, in words, if an earlier job left one."""
     same_head: bool = False
-    """Whether a record of this very commit is continued though nothing shows that the agent is still the same."""
+    """True if a record of this very commit is continued though nothing shows that the agent is still the same."""
     note: str = ""
-    """What a reader should know of how this run came about."""
+    """A note on how this run came about."""
     anchored: bool | None = None
-    """Whether to compare with the anchor too; None: where git says that this is the default branch."""
+    """True to compare with the anchor, too; None: if git says that this is the default branch."""
     release: str = ""
     """The tag that is to be released."""
     setup: str | None = None
-    """What this job ran before the agent was started; None: what the configuration says."""
+    """The commands that this job ran before the agent was started; None: the configuration's."""
     for_itself: bool = False
-    """Whether nothing is run for later changes: a command's own selection is no baseline, and a test judges only."""
+    """True if nothing is run for later changes: a command's own selection is no baseline, and a test judges only."""
 
 
 class Session(Struct, frozen=True):
@@ -70,7 +71,11 @@ class Session(Struct, frozen=True):
     settings: Settings
     run_budget: RunBudget
     version: str = ""
-    """Of the agent, as `agent.version` tells it; empty if it has none."""
+    """The agent's version, as `agent.version` tells it; empty if it has none."""
+
+    def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
+        """Return what a suite is compared with; records of the runs ``but``, which may be stored already, are none."""
+        return find_baselines(self.config, self.store, plan.suite.id, self.where, self.git, but, plan=plan.planned)
 
 
 def open_session(
@@ -82,7 +87,7 @@ def open_session(
     written: Sequence[Path],
     version: str = "",
 ) -> Session:
-    """The session of a run; ``version`` is that of the agent, if it has one."""
+    """Return the session of a run; ``version`` is that of the agent, if it has one."""
     git = Git(config.root, environment=environment)
     root = git.root.resolve()
     left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
@@ -109,7 +114,7 @@ def open_session(
 def _agent_fingerprint(
     config: Config, git: Git, environment: Mapping[str, str], left: Sequence[str], version: str
 ) -> str:
-    """Of the agent's files, its settings, its version and the environment it sees, secrets aside.
+    """Return a fingerprint of the agent's files, settings, version and environment, without secrets.
 
     Of an agent whose source is not here, of its version; empty if it has none. ``left`` are the files that this run
     writes; they are not part of the agent.
@@ -128,7 +133,7 @@ def _agent_fingerprint(
 
 
 def about_address(config: Config, agent: str) -> str:
-    """That nothing ties a verdict to a commit: the agent is behind an address, and has no fingerprint. Else empty."""
+    """Return a note if nothing ties a verdict to a commit: the agent is behind an address and has no fingerprint."""
     server = server_of(config.agent, config.agent_kind)
     if agent or server is None:
         return ""
@@ -138,7 +143,7 @@ def about_address(config: Config, agent: str) -> str:
 
 
 def may_change(config: Config) -> bool:
-    """Whether the agent's version is looked up, so that it may be another one as the run ends.
+    """True if the agent's version is looked up, so that it may be another one as the run ends.
 
     Then trials count only once `check_version` was passed, and a record is closed only after that.
     """
@@ -147,7 +152,7 @@ def may_change(config: Config) -> bool:
 
 
 async def check_version(session: Session) -> None:
-    """Raises MeasureError if the agent's version is another by now: what it answered is of neither of them."""
+    """Raise MeasureError if the agent's version has changed: its answers are of neither version."""
     if not session.version:
         return
     config = session.config
@@ -158,5 +163,5 @@ async def check_version(session: Session) -> None:
 
 
 def fingerprint_of_version(config: Config, version: str) -> str:
-    """Of an agent that the gate does not start; empty without a version."""
+    """Return the fingerprint of an agent that the gate does not start; empty without a version."""
     return of_version(config.agent_kind, config.agent.model_dump(mode="json"), version) if version else ""

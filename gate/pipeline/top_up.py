@@ -20,12 +20,12 @@ from gate.baselines.union import run_ids, without
 from gate.config.resolve import Plan
 from gate.config.settings import wanted_trials
 from gate.errors import BaselineError, MeasureError
-from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
+from gate.model import FULL, STORED, Side, SuiteResult, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget
-from gate.pipeline.drift import drift_in, since
 from gate.pipeline.execute import Job
-from gate.pipeline.journal import redactor_of, take_back
+from gate.pipeline.journal import only_number, redactor_of, take_back
+from gate.pipeline.references import drift_in, runs_after
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import load_to_judge, with_stored
@@ -33,11 +33,11 @@ from gate.records import Record, RecordWriter, to_record
 from gate.reports.formatting import count
 
 FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
-"""What is worth storing more of; the others are to be put right first."""
+"""Verdicts of records that are worth more trials; the others have to be put right first."""
 
 
 async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -> SuiteResult:
-    """Runs what the suite's record is short of, if it is to become a baseline. Returns the suite with what that took.
+    """Run the trials that a future baseline is short of. Returns the suite with what that took.
 
     The record stays closed, under the verdict that it has; what keeps it from its target is a note in it. Whatever ends
     this, the trials that were run are kept: the next run of this commit or of this agent goes on from there. Not so
@@ -52,15 +52,15 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
     try:
         epochs = _missing(session, plan, record)
     except BaselineError as error:
-        return _noted(suite, f"nothing further was run for later changes: {error}")
+        return _with_note(suite, f"nothing further was run for later changes: {error}")
     if not epochs:
         return suite
     work, wanted = FurtherTrials(session, plan, "for later changes"), wanted_trials(session.config)
     is_one_version, changed = not may_change(session.config), ""
-    with RecordWriter(path, record.header, resume=True, remember=_number) as journal:
+    with RecordWriter(path, record.header, resume=True, remember=only_number) as journal:
         try:
             await work.run(epochs, journal, f"storing {count(wanted, 'trial')} a case for later changes")
-            changed = await _changed(session)
+            changed = await _version_problem(session)
             is_one_version = not changed
         finally:
             if is_one_version:
@@ -69,29 +69,29 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
             else:
                 take_back(path)
     if changed:
-        return _noted(suite, f"what was run for later changes is not kept: {changed}")
-    return with_stored(_noted(suite, work.note), load_to_judge(path, criteria=plan.criteria))
+        return _with_note(suite, f"what was run for later changes is not kept: {changed}")
+    return with_stored(_with_note(suite, work.note), load_to_judge(path, criteria=plan.criteria))
 
 
 def kept_epochs(session: Session) -> int:
-    """Epochs that the run will have made of each case when it ends; 0: as many as its verdict needs."""
-    return wanted_trials(session.config) if stores(session) else 0
+    """Return how many epochs the run will have made when it ends; 0: as many as its verdict needs."""
+    return wanted_trials(session.config) if makes_baseline(session) else 0
 
 
 def _is_due(session: Session, suite: SuiteResult) -> bool:
-    """Whether the record is the default branch's or a release's, and fit to be stored."""
-    return stores(session) and suite.verdict in FIT
+    """True if the record is the default branch's or a release's, and fit to be stored."""
+    return makes_baseline(session) and suite.verdict in FIT
 
 
-def stores(session: Session) -> bool:
-    """Whether this is the default branch's or a release's own run, with a place to store it."""
+def makes_baseline(session: Session) -> bool:
+    """True if this is the default branch's or a release's own run, with a place to store it."""
     where = session.where
     clean = bool(where.anchored and where.head and not where.dirty) and not session.options.for_itself
     return clean and session.store is not None and wanted_trials(session.config) > 0
 
 
-async def _changed(session: Session) -> str:
-    """Why what was run last is of no known version; empty if the version is the same."""
+async def _version_problem(session: Session) -> str:
+    """Return why the version of the last answers is unknown; empty if the version is the same."""
     try:
         await check_version(session)
     except MeasureError as error:
@@ -99,12 +99,7 @@ async def _changed(session: Session) -> str:
     return ""
 
 
-def _number(trial: Trial) -> Trial:
-    """The trial without what it holds."""
-    return Trial(trial.case_id, trial.number)
-
-
-def _noted(suite: SuiteResult, note: str) -> SuiteResult:
+def _with_note(suite: SuiteResult, note: str) -> SuiteResult:
     return replace(suite, warnings=(*suite.warnings, Finding.of("stated", text=note))) if note else suite
 
 
@@ -116,7 +111,7 @@ class FurtherTrials:
     """Runs epochs that are no part of a schedule, and knows what they cost and what ended them early."""
 
     def __init__(self, session: Session, plan: Plan, purpose: str) -> None:
-        """``purpose`` follows "24 runs" where it is said that they ended early."""
+        """``purpose`` follows "24 runs" in the note that they ended early."""
         self._session, self._plan, self._purpose = session, plan, purpose
         self.judge_cost_usd: float | None = None
         self.note = ""
@@ -146,7 +141,7 @@ class FurtherTrials:
 
 
 def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Sequence[Sequence[Job]], str]:
-    """The epochs that ``budget.runs`` has room for as a whole, and why others are left out; empty if none is."""
+    """Return the whole epochs that ``budget.runs`` has room for, and why others are left out."""
     left = budget.runs_left
     for whole, jobs in enumerate(epochs):
         if left is not None and len(jobs) > left:
@@ -156,9 +151,9 @@ def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Seq
 
 
 def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:
-    """What is to be run, epoch by epoch, each a round of its own: an outage in one then spoils that one alone."""
+    """Return the missing jobs by epoch, each a round of its own, so that an outage spoils only one."""
     records = [record, *_pooled(session, plan, record)]
-    records = list(since(records, drift_in(records)))  # what was run before the provider moved is not pooled
+    records = list(runs_after(records, drift_in(records)))  # what was run before the provider moved is not pooled
     reference = reference_to(records, None, distance=None, source="")
     later = pair(plan.planned, plan.criteria, reference).trials  # what a change would be compared with
     have = Counter(trial.case_id for trial in later if trial.measured and trial.tag == FULL)
@@ -166,7 +161,7 @@ def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:
 
 
 def epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int) -> list[list[Job]]:
-    """What brings each case of a record's shard from what it has to so many trials, numbered after the record's own."""
+    """Return the jobs that bring each case of a record's shard to so many trials, numbered after its own."""
     shard = record.header.shard[0]
     own = [case.id for case in record.header.plan if case.shard == shard]
     short = {case_id: wanted - have[case_id] for case_id in own}
@@ -182,7 +177,7 @@ def epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int)
 
 
 def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
-    """What is stored of this commit already, and earlier records of the same agent."""
+    """Return the stored records of this commit, and earlier ones of the same agent."""
     where, store, pool = session.where, session.store, session.config.file.baseline.pool
     assert store is not None
     commits = dict.fromkeys(filter(None, (where.head, *where.ancestors)))

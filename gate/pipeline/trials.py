@@ -1,10 +1,12 @@
-"""Runs the trials that a schedule asks for and scores them; knows both sides' agents and the judge."""
+"""Runs the trials that a schedule asks for, or takes recorded ones, and scores them; knows both sides' agents."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -13,23 +15,27 @@ from gate.agents.base import Agent, create
 from gate.agents.traced import TracedAgent, exporting
 from gate.config.load import Config
 from gate.config.resolve import Plan
+from gate.errors import ConfigError
 from gate.judges.options import SimulatedUserOptions
 from gate.metrics.custom.metric import InAgentMetric
-from gate.model import Side, Trial
-from gate.pipeline.budget import PROBES, RunBudget
-from gate.pipeline.execute import Job, execute
+from gate.model import RecordedTrial, Side, Trial
+from gate.pipeline.budget import PROBES, RunBudget, judge_of
+from gate.pipeline.execute import Job, User, execute, recorded_user, user_of
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.replay import in_order
-from gate.pipeline.users import User, recorded_user, user_of
+from gate.records import from_digest
+from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
+from gate.scoring.executor import Executor, open_executor
 from gate.scoring.score import score_trial
+from gate.security.redact import Redactor
 from gate.world.options import store_folder, upstreams_of
 
 if TYPE_CHECKING:
     from gate.judges.client import Judge
     from gate.metrics.custom.in_agent import MetricProcesses
-    from gate.pipeline.base_tree import BaseAgent
+    from gate.pipeline.base_agent import BaseAgent
     from gate.traces.receiver import Receiver
     from gate.world.world import World
+
 
 JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before no further one is taken from the agent."""
@@ -68,14 +74,15 @@ class TrialRunner:
         options = self.config.file.world
         if options is None or self.config.agent_kind == "replay" or not self._run_id:
             return None
-        from gate.world.pruning import owner_name  # weight: only where the outside world is recorded
+        from gate.world.proxy import serving  # weight: only where the outside world is recorded
+        from gate.world.pruning import owner_name
         from gate.world.world import World
 
         upstreams = upstreams_of(options, self.environment)
         folder = store_folder(options, self.config.root, self.environment)
         redactor, owner = redactor_of(self.environment), owner_name(self.config.root / self.config.path.name)
         world = World(options, upstreams, folder, redactor, self._run_id, owner)
-        return await self._stack.enter_async_context(world)
+        return await self._stack.enter_async_context(serving(world))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -84,12 +91,12 @@ class TrialRunner:
 
     @property
     def judge_cost_usd(self) -> float | None:
-        """What the judge and the simulated user took together; None if neither was asked, or a price is not known."""
+        """The cost of the judge and the simulated user; None if neither was asked, or a price is not known."""
         costs = [model.spending.cost_usd for model in (self._judge, self._simulator) if model is not None]
         return None if not costs or None in costs else self.run_budget.judge.spent_usd
 
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
-        """Scored trials as they finish, in no order; fewer than asked for where a budget ends.
+        """Yield scored trials as they finish, in no order; fewer than asked for if a budget ends.
 
         Under a budget of dollars or tokens the first trials run one by one until an answer tells what it took, so that
         the next ones have a price. Raises MeasureError if the first answer does not tell.
@@ -128,14 +135,14 @@ class TrialRunner:
         self.run_budget.close()
 
     async def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
-        """Trials that were run before, scored; as they finish, in no order."""
+        """Yield trials that were run before, scored, as they finish, in no order."""
         async for trial in self._scored(trials, await self._open_judge(), await self._open_in_agent()):
             yield trial
 
     async def _scored(
         self, finished: AsyncIterator[Trial], judge: Judge | None, processes: MetricProcesses | None
     ) -> AsyncGenerator[Trial, None]:
-        """Scores what finishes. What is waited for (judges, other processes) overlaps with the agent's next trials."""
+        """Score finished trials. Waiting for judges and other processes overlaps with the agent's next trials."""
         cases, waiting = self.plan.cases, set[asyncio.Task[Trial]]()
         try:
             async for trial in finished:
@@ -182,7 +189,7 @@ class TrialRunner:
         return self._agents[side]
 
     async def _open_receiver(self) -> Receiver | None:
-        """The receiver of both sides' traces; None where none is configured."""
+        """Return the receiver of both sides' traces; None where none is configured."""
         traces = self.config.agent.traces
         if traces is None or self.config.agent_kind == "replay":
             return None
@@ -195,13 +202,13 @@ class TrialRunner:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know of the traces that were received, and of the recordings."""
+        """Notes on the traces that were received, and on the recordings."""
         traced = (agent for agent in self._agents.values() if isinstance(agent, TracedAgent))
         found = dict.fromkeys(note for agent in traced for note in agent.notes)
         return (*found, *(() if self.world is None else self.world.notes))
 
     async def _users(self) -> Callable[[Job], User] | None:
-        """Who talks to the agent where one of the cases is a scenario: a model, or who did when it was recorded."""
+        """Return who talks to the agent, if a case is a scenario: a model, or the recorded user."""
         if not any(case.scenario for case in self.plan.suite.cases):
             return None
         if self.config.agent_kind == "replay":
@@ -219,16 +226,14 @@ class TrialRunner:
         return lambda job: user_of(job.case, model, options.max_turns)
 
     async def _open_judge(self) -> Judge | None:
-        """The judge of the run; None where no criterion asks one."""
+        """Return the judge of the run; None where no criterion asks one."""
         if self._judge is None and any(s.needs_judge for s in self.plan.scorers):
-            from gate.pipeline.judge import judge_of  # weight: only where a criterion asks a judge
-
             opened = judge_of(self.config, self.environment, self.run_budget.judge)
             self._judge = await self._stack.enter_async_context(opened)
         return self._judge
 
     async def _open_in_agent(self) -> MetricProcesses | None:
-        """The processes of the custom metrics that run in the agent's interpreter; None if there are none."""
+        """Return the processes of the custom metrics that run in the agent's interpreter; None if there are none."""
         metrics = [scorer.metric for scorer in self.plan.scorers if isinstance(scorer.metric, InAgentMetric)]
         if self._processes is None and metrics:
             from gate.agents.python import PythonOptions
@@ -239,3 +244,119 @@ class TrialRunner:
             opened = open_in_agent(self.config.agent, roots, root=self.config.root, environment=self.environment)
             self._processes = await self._stack.enter_async_context(opened)
         return self._processes
+
+
+# --- recorded trials, scored in batches -----------------------------------------------------------
+
+
+MOST_TRIALS = 500
+"""Trials of one batch: no more are lost where the gate is killed."""
+QUICK_SECONDS, SLOW_SECONDS = 0.1, 0.4
+"""A batch that took less is followed by a larger one, one that took more by a smaller."""
+
+Recorded = tuple[Trial, bytes]
+"""A trial's digest, and its line in the record."""
+
+
+def asks_judge(plan: Plan) -> bool:
+    """True if scoring waits for a judge: then trials are scored one by one, many at a time."""
+    return any(scorer.needs_judge for scorer in plan.scorers)
+
+
+class Replayer:
+    """The recorded trials of one suite."""
+
+    def __init__(
+        self, config: Config, plan: Plan, environment: Mapping[str, str], run_budget: RunBudget, redactor: Redactor
+    ) -> None:
+        self._config, self._environment, self._run_budget, self._redactor = config, environment, run_budget, redactor
+        self._setup = ScoringSetup(plan.scorers, config.agent.transient)
+        self._recorded = in_order(plan.suite.recorded)
+
+    async def run(self, jobs: Iterable[Job], trials: int) -> AsyncGenerator[list[Recorded], None]:
+        """Yield the jobs as they are scored, in parts and in no order; fewer than asked for if a budget ends.
+
+        ``trials`` is how many there are. Close it (``contextlib.aclosing``) to cancel what is in flight.
+        """
+        options = self._config.file.executor
+        async with open_executor(options, self._setup, self._redactor, self._environment, trials=trials) as executor:
+            pace = _BatchSize(self._config.agent.concurrency if self._run_budget.priced else MOST_TRIALS)
+            slots = 1 if self._run_budget.priced else executor.slots
+            source = self._run_budget.affordable(jobs)
+            waiting: dict[asyncio.Task[ScoredBatch], list[Job]] = {}
+            try:
+                while self._fill(waiting, source, executor, pace, slots):
+                    done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    for task in sorted(done, key=lambda task: task.exception() is not None):  # what succeeded is kept
+                        part, answer = waiting.pop(task), task.result()
+                        pace.learn(len(part), answer.seconds)
+                        yield self._kept(part, answer.scored)
+            finally:
+                for task in waiting:
+                    task.cancel()
+                await asyncio.gather(*waiting, return_exceptions=True)
+        self._run_budget.close()
+
+    def _fill(
+        self,
+        waiting: dict[asyncio.Task[ScoredBatch], list[Job]],
+        source: Iterator[Job],
+        executor: Executor,
+        pace: _BatchSize,
+        slots: int,
+    ) -> bool:
+        """Ask for batches while there are slots and jobs. Returns True if any is waited for."""
+        while len(waiting) < slots and (part := list(islice(source, pace.size))):
+            waiting[asyncio.create_task(executor.score(self._batch(part)))] = part
+        return bool(waiting)
+
+    def _batch(self, jobs: Sequence[Job]) -> Batch:
+        places: dict[str, int] = {}
+        recordings = []
+        for job in jobs:
+            found = self._recorded[job.case.id][job.number - 1]
+            place = places.setdefault(job.case.id, len(places))
+            recordings.append(Recording(place, job.number, found.invocations, found.error))
+        cases = {job.case.id: job.case for job in jobs}
+        return Batch([cases[case_id] for case_id in places], recordings)
+
+    def _kept(self, jobs: Sequence[Job], scored: Sequence[Scored]) -> list[Recorded]:
+        kept = []
+        for job, one in zip(jobs, scored, strict=True):
+            bare = Trial(job.case.id, job.number, error=one.error, duration=one.duration)
+            trial = from_digest(bare, one.digest)
+            self._run_budget.charge(trial)
+            kept.append((trial, one.line))
+        return kept
+
+
+class _BatchSize:
+    """The size of a batch: as many trials as take a moment, so that little is lost and a signal is heard."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.size = 1
+
+    def learn(self, trials: int, seconds: float) -> None:
+        if seconds > SLOW_SECONDS:
+            self.size = max(1, min(self.size, trials // 2))
+        elif seconds < QUICK_SECONDS and trials >= self.size:
+            self.size = min(self._most, 2 * self.size)
+
+
+def in_order(recorded: Iterable[RecordedTrial]) -> Mapping[str, Sequence[RecordedTrial]]:
+    """Return the trials by case in the order of their numbers: trial n of a case is the n-th of them."""
+    found: dict[str, list[RecordedTrial]] = defaultdict(list)
+    for trial in sorted(recorded, key=lambda trial: trial.number):
+        found[trial.case_id].append(trial)
+    return found
+
+
+def check_executor(config: Config, plan: Plan) -> None:
+    """Raise ConfigError if an executor is named that has nothing to do."""
+    named = config.file.executor.named
+    judged = next((scorer.criterion.name for scorer in plan.scorers if scorer.needs_judge), None)
+    if not named or judged is None:
+        return
+    what = f"executor.{named} scores without a judge, and {judged} asks one"
+    raise ConfigError(what, where=str(config.path), hint="leave `executor` out: judges' answers overlap in any case")

@@ -112,7 +112,7 @@ class Footer(Struct, frozen=True):
     stopped: str = ""
     """Why the run ended before its schedule did (budget, cancelled); empty where it did not."""
     terms: Mapping[str, Any] = field(default_factory=dict)
-    """The terms of the run's verdict, as `gate.pipeline.verdict.Terms` writes them; empty if the run gave none."""
+    """The terms of the run's verdict, as `gate.pipeline.terms.Terms` writes them; empty if the run gave none."""
 
 
 class Record(Struct, frozen=True):

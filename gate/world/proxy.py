@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from time import perf_counter, time
 
 import httpx
@@ -54,8 +55,16 @@ REFUSED = 422
 """A status that clients do not try again."""
 
 
+@asynccontextmanager
+async def serving(world: World) -> AsyncIterator[World]:
+    """Enter the world for a run, and answer its requests."""
+    async with world:
+        await world.serve(Proxy(world))
+        yield world
+
+
 class Proxy:
-    """Answers requests for a world. Entered for a run."""
+    """Answers requests for a world."""
 
     def __init__(self, world: World) -> None:
         self._world = world

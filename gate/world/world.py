@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from secrets import token_hex
-from typing import Self
+from typing import Protocol, Self
 
 from msgspec import json as msgspec_json
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from gate.errors import MeasureError
 from gate.model import FULL, Replay, Side, Trial
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.security.redact import Redactor
-from gate.system.serving import HOST, Bounds, LoopbackServer
+from gate.system.serving import HOST, Bounds, Incoming, LoopbackServer, Outgoing
 from gate.world.attempt import Answering, Attempt, Coupling
 from gate.world.cassette import CassetteWriter, Library, RecordedExchange, path_of_run, tape_of
 from gate.world.options import Mode, Upstream, WorldOptions
@@ -36,6 +36,14 @@ class WorkerAddress:
         self.environment = environment
         """The variables that tell the process the address."""
         self.session_id = ""
+
+
+class RequestHandler(Protocol):
+    """Answers the requests of agents."""
+
+    async def handle(self, request: Incoming, out: Outgoing) -> None: ...
+
+    async def aclose(self) -> None: ...
 
 
 class World:
@@ -70,8 +78,6 @@ class World:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        from gate.world.proxy import Proxy  # its client is loaded only where a world is opened
-
         path = path_of_run(self._folder, self._run)
         assert path is not None, "a run's id names a file"
         try:
@@ -81,11 +87,13 @@ class World:
             what = f"recordings cannot be written: {error.strerror or error}"
             raise MeasureError(what, where=str(path), hint=hint) from error
         self._stack.callback(self._writer.close)
-        proxy = Proxy(self)
+        return self
+
+    async def serve(self, proxy: RequestHandler) -> None:
+        """Let the proxy answer requests until the world is left, and close it then."""
         self._stack.push_async_callback(proxy.aclose)
         server = LoopbackServer(proxy.handle, port=self._options.port, bounds=BOUNDS, where="world.port")
         self._server = await self._stack.enter_async_context(server)
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()

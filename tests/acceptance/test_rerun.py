@@ -1,6 +1,6 @@
 """Running again on the same commit goes on with the same record: green by repetition is not to be had.
 
-What `gate.pipeline.earlier_session` finds in the record counts.
+What `gate.pipeline.rounds` finds in the record counts.
 """
 
 from __future__ import annotations

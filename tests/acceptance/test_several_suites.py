@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gate.pipeline.verdict import own_terms
+from gate.pipeline.terms import own_terms
 from gate.records import read_record
 from tests.acceptance.conftest import Project
 

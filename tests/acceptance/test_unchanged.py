@@ -18,7 +18,7 @@ from gate.model import Result, Verdict
 from gate.pipeline import api
 from gate.pipeline.baseline_upkeep import save_baseline
 from gate.pipeline.judge_stored import judge_records, report_record
-from gate.pipeline.reference import store_of
+from gate.pipeline.references import store_of
 from gate.records import read_record
 from gate.records.keys import key_of, suite_key
 from gate.reports.files import Outputs

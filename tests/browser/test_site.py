@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision.trends import suite_history
-from gate.pipeline.history import Unread
+from gate.insight.history import Unread
 from gate.reports.html.site import Shown, site
 from tests.unit.decision.histories import drawn_runs
 from tests.unit.reports.hostile import CORPUS

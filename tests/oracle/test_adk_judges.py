@@ -18,7 +18,7 @@ from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, Scenario, Score, Turn
-from gate.pipeline.users import SimulatedUser
+from gate.pipeline.execute import SimulatedUser
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 from tests.oracle.oracle import PYTHON
 

@@ -35,7 +35,7 @@ from gate.model import (
 )
 from gate.model.calibration import JudgeCalibration
 from gate.model.scale import Direction
-from gate.pipeline.verdict import Terms
+from gate.pipeline.terms import Terms
 from gate.records import Footer, Header, PlannedCase, Record, count, record_lines, strip
 
 CALLS = Criterion(

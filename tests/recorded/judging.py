@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from gate.baselines.pairing import Reference
 from gate.model import BaselineInfo, Result
-from gate.pipeline.reference import References
-from gate.pipeline.verdict import accepted, judge_record, load_to_judge, own_terms, result_of
+from gate.pipeline.references import References
+from gate.pipeline.terms import own_terms
+from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of
 from gate.records import parse_record
 from gate.reports import console, load_report
 from tests.recorded.files import Situation

@@ -14,7 +14,7 @@ from gate.errors import ConfigError
 from gate.judges.calibration import calibrate, check_file, describe, read_labels, save
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
-from gate.pipeline.judge import judge_of
+from gate.pipeline.budget import judge_of
 
 
 async def calibrate_judge(config: Config, labels: Path, metric: str, environment: Mapping[str, str]) -> str:

@@ -20,7 +20,7 @@ from gate.judges.calibration import load as load_calibration
 from gate.judges.options import NO_KEY, JudgeOptions, Member, members
 from gate.model import Scale, Trial
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.reference import NO_GIT, find_baseline, git_context, store_kind, store_of
+from gate.pipeline.references import NO_GIT, find_baseline, git_context, store_kind, store_of
 from gate.reports.formatting import count
 from gate.scoring.score import Scorer
 from gate.security.environment import in_ci, is_allowed

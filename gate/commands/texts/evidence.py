@@ -22,7 +22,8 @@ from gate.pipeline.evidence import (
     unproven_in,
     written,
 )
-from gate.pipeline.verdict import load_to_judge, own_terms
+from gate.pipeline.terms import own_terms
+from gate.pipeline.verdict import load_to_judge
 from gate.reports.files import with_problems
 from gate.reports.formatting import count
 from gate.security import files

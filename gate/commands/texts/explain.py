@@ -15,8 +15,9 @@ from gate.decision.engine.evidence_json import stage_name
 from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial
-from gate.pipeline.judge_stored import found_again, named, read_baseline, read_whole
-from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, own_terms
+from gate.pipeline.judge_stored import find_as_run_did, path_of_baseline, read_baseline, read_whole
+from gate.pipeline.terms import Terms, own_terms
+from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
 from gate.reports import replayed
 from gate.reports.formatting import (
@@ -54,10 +55,10 @@ def explain_record(
     if baseline is None and config_path.exists():
         config = load_config(config_path)
         terms = own_terms(record, settings_of(config, now()))
-        references = found_again(record.header, terms, config, environment).all
+        references = find_as_run_did(record.header, terms, config, environment).all
     else:
-        path_of_baseline = named(baseline or "none")
-        references = (NO_REFERENCE if path_of_baseline is None else read_baseline(path_of_baseline),)
+        other = path_of_baseline(baseline or "none")
+        references = (NO_REFERENCE if other is None else read_baseline(other),)
         terms = own_terms(record)
     if case_id is not None:
         return _explain_case(record, references, terms, case_id)

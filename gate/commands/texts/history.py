@@ -8,8 +8,8 @@ from itertools import islice
 from gate.decision.comparison import PASS_RATE
 from gate.decision.history import CaseHistory
 from gate.decision.trends import Series, SuiteHistory, VersionValue
+from gate.insight.history import Histories
 from gate.model import Estimate, Scale
-from gate.pipeline.history import Histories
 from gate.reports.formatting import count, figure, interval
 from gate.reports.history import (
     SHORT,

@@ -26,11 +26,12 @@ from gate.monitor.store import MonitorState, is_state, open_state
 from gate.monitor.versus import Arm, Versus, compare_arms, of_cases, of_traces
 from gate.monitor.watch import Say, Watch, WatchOptions, outcomes_of, report_of
 from gate.monitor.window import Limits, Status
+from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import SECRET_NAME
-from gate.pipeline.judge import judge_of
 from gate.pipeline.judge_stored import read_whole
-from gate.pipeline.reference import store_of
-from gate.pipeline.verdict import judge_record, own_terms
+from gate.pipeline.references import store_of
+from gate.pipeline.terms import own_terms
+from gate.pipeline.verdict import judge_record
 from gate.records import Record
 from gate.reports.formatting import count
 from gate.security.redact import Redactor

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from gate.pipeline.journal import results_folder
 from gate.pipeline.judge_stored import report_record
-from gate.pipeline.newest import results_folder
 from gate.reports.files import Outputs
 
 

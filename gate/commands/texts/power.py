@@ -32,8 +32,8 @@ from gate.decision.power import (
     wanted_designs,
 )
 from gate.pipeline.judge_stored import read_whole
-from gate.pipeline.reference import git_context, nearest_stored, store_of
-from gate.pipeline.verdict import own_terms
+from gate.pipeline.references import git_context, nearest_stored, store_of
+from gate.pipeline.terms import own_terms
 from gate.records import Header, Record, cases_of
 from gate.reports.formatting import count, dollars, percents
 from gate.reports.table import table

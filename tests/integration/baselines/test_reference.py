@@ -14,7 +14,7 @@ from gate.baselines.pairing import reference_to
 from gate.config.load import load_config
 from gate.errors import BaselineError, ConfigError
 from gate.model import CONFIRM, FULL, REPEAT, STORED, Criterion, ErrorKind, Scale, Score, Trial, TrialError
-from gate.pipeline.reference import References, find_baseline, find_baselines, git_context, store_of
+from gate.pipeline.references import References, find_baseline, find_baselines, git_context, store_of
 from gate.records import Footer, Header, PlannedCase, Record, read_record, write_record
 from gate.records.keys import suite_key
 from gate.system.git import Git

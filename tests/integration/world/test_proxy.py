@@ -19,6 +19,7 @@ from gate.model import Side, Trial
 from gate.security.redact import Redactor
 from gate.world.cassette import Cassette
 from gate.world.options import WorldOptions, upstreams_of
+from gate.world.proxy import serving
 from gate.world.world import World
 from tests.integration.world.provider import Provider, everything_in, providing
 
@@ -37,7 +38,7 @@ def asynchronous(test: Callable[[Path], Coroutine[Any, Any, None]]) -> Callable[
 async def world_of(folder: Path, provider: Provider, run: str, **options: Any) -> AsyncIterator[World]:
     made = WorldOptions.model_validate(options)
     upstreams = upstreams_of(made, {"OPENAI_BASE_URL": provider.url})
-    async with World(made, upstreams, folder, Redactor(), run) as world:
+    async with serving(World(made, upstreams, folder, Redactor(), run)) as world:
         yield world
 
 

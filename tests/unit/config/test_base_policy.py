@@ -19,7 +19,7 @@ from gate.judges import calibration
 from gate.judges.options import CALIBRATION_FILE
 from gate.metrics.response import ResponseMatch
 from gate.model.strictness import DOWN, MORE, NEVER, ON, UP, Tightens, steps
-from gate.pipeline.verdict import terms_of_plan
+from gate.pipeline.terms import terms_of_plan
 
 SUITE = "cases:\n  - {id: a, input: hello, response: hello}\n  - {id: b, input: bye, response: bye}\n"
 BASE = {

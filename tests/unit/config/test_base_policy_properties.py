@@ -23,8 +23,8 @@ from gate.config.specs import read_specs
 from gate.errors import ConfigError
 from gate.metrics import METRICS
 from gate.model import SEVERITY, BaselineInfo, Score, SuiteResult, Trial, Verdict
-from gate.pipeline.division import at_least
-from gate.pipeline.verdict import Terms, judge_record, terms_of_plan
+from gate.pipeline.terms import Terms, at_least, terms_of_plan
+from gate.pipeline.verdict import judge_record
 from gate.records import Header, Record
 from gate.records.model import count
 from tests.properties import examples

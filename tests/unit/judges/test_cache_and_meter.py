@@ -8,8 +8,8 @@ import pytest
 
 from gate.errors import ConfigError
 from gate.judges.cache import Cache, key_of
-from gate.judges.meter import Budget, Limiter, cost_of
-from gate.judges.options import Member, Price
+from gate.judges.meter import Budget, Limiter
+from gate.judges.options import Member, Price, cost_of
 
 
 def test_what_is_put_is_found_again_by_another_process_to_come(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from gate.decision import Settings
 from gate.model import BaselineInfo, Criterion, Result, Scale, Score, SuiteResult, Trial, Verdict
 from gate.pipeline.api import run
 from gate.pipeline.baseline_upkeep import save_newest
-from gate.pipeline.division import after, at_least, comparisons_of, shared, step_down
 from gate.pipeline.judge_stored import report_record
-from gate.pipeline.verdict import Terms, judge_record, own_terms
+from gate.pipeline.terms import Demands, Terms, after_proofs, at_least, comparisons_of, divided, own_terms, step_down
+from gate.pipeline.verdict import judge_record
 from gate.records import Header, PlannedCase, Record, read_record
 from gate.reports.files import Outputs
 from gate.statistics.intervals import binomial_at_least
@@ -46,12 +46,12 @@ def e_threshold(suite: SuiteResult) -> float:
 
 
 def test_a_division_leaves_each_comparison_and_each_suite_its_part() -> None:
-    settings = shared(Settings(alpha=0.02, threshold_alpha=0.005), suites=5, comparisons=10)
+    settings = divided(Settings(alpha=0.02, threshold_alpha=0.005), suites=5, comparisons=10)
     assert (settings.own_alpha, settings.own_threshold_alpha) == (pytest.approx(0.002), pytest.approx(0.001))
     of_matrix = replace(settings, family=4)
     assert (of_matrix.own_alpha, of_matrix.own_threshold_alpha) == (pytest.approx(0.0005), pytest.approx(0.00025))
-    assert after(settings, 3).own_alpha == pytest.approx(0.02 / 7)
-    assert after(settings, 10) == after(settings, 9), "at least one comparison is left"
+    assert after_proofs(settings, 3).own_alpha == pytest.approx(0.02 / 7)
+    assert after_proofs(settings, 10) == after_proofs(settings, 9), "at least one comparison is left"
     assert at_least(settings, 3) is settings
     assert at_least(Settings(), 2).own_alpha == pytest.approx(0.01)
 
@@ -67,7 +67,7 @@ def test_references_share_the_alpha_of_a_record_that_is_judged_alone() -> None:
     whole = e_threshold(judge_record(record(), against("base"), terms))
     both = judge_record(record(), against("base", "anchor"), terms)
     assert e_threshold(both) == e_threshold(both.further[0]) == pytest.approx(2 * whole)
-    base_rules = replace(terms, base=Terms((replace(CRITERION, threshold=0.5),)))
+    base_rules = replace(terms, base=Demands((replace(CRITERION, threshold=0.5),)))
     assert e_threshold(judge_record(record(), against("base"), base_rules)) == pytest.approx(2 * whole)
 
 

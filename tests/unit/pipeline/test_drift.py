@@ -6,7 +6,7 @@ from random import Random
 
 from gate.baselines.union import run_ids, unite
 from gate.model import Criterion, Scale, Score, Trial
-from gate.pipeline.drift import drift_in, since
+from gate.pipeline.references import drift_in, runs_after
 from gate.records import Footer, Header, PlannedCase, Record
 
 OK = Criterion("ok", "ok", Scale.BINARY, pass_threshold=1.0)
@@ -32,7 +32,7 @@ def test_the_runs_before_the_point_are_no_longer_pooled() -> None:
     fact = found.fact
     assert (fact["since"], fact["commit"], fact["metric"], fact["runs"]) == (4 * DAY, f"{4:040d}", "pass rate", 8)
     assert fact["change"] < 0
-    assert [one.header.run_id for one in since(records, found)] == ["r7", "r6", "r5", "r4"]
+    assert [one.header.run_id for one in runs_after(records, found)] == ["r7", "r6", "r5", "r4"]
 
 
 def test_nightly_runs_of_one_commit_are_runs_of_one_record() -> None:
@@ -41,14 +41,14 @@ def test_nightly_runs_of_one_commit_are_runs_of_one_record() -> None:
         whole = unite(whole, record(day, 0.9 if day < 4 else 0.6, commit="c" * 40)).record
     found = drift_in([whole])
     assert found is not None
-    (kept,) = since([whole], found)
+    (kept,) = runs_after([whole], found)
     assert run_ids(kept) == ("r4", "r5", "r6", "r7")
 
 
 def test_what_did_not_move_stays_whole() -> None:
     records = [record(day, 0.9) for day in reversed(range(8))]
     assert drift_in(records) is None
-    assert since(records, None) == tuple(records)
+    assert runs_after(records, None) == tuple(records)
 
 
 def test_records_of_another_agent_say_nothing() -> None:

@@ -32,7 +32,7 @@ from gate.model import (
     Usage,
 )
 from gate.pipeline import api, flow
-from gate.pipeline.memory import Memory
+from gate.pipeline.rounds import Memory
 from gate.pipeline.verdict import load_to_judge
 from gate.records import Record, digested
 from gate.scoring.score import Scorer

@@ -8,7 +8,7 @@ from gate.decision import CONCURRENT
 from gate.decision.engine.state import CONFIRM
 from gate.model import ErrorKind, Side, Trial, TrialError
 from gate.pipeline.execute import Job
-from gate.pipeline.rounds import Numbers, in_turn, is_in_vain
+from gate.pipeline.rounds import Numbers, base_is_silent, in_turn
 from tests.unit.pipeline.test_execute import case
 
 
@@ -49,7 +49,7 @@ def test_a_base_that_never_answers_in_a_round_is_asked_in_vain(
     errors = [None] * answers
     errors += [TrialError(ErrorKind.UNREACHABLE, "refused")] * lost + [TrialError(ErrorKind.CRASH, "x")] * failed
     trials = [Trial(f"c{i}", 1, 2, tag, Side.BASELINE, error=error) for i, error in enumerate(errors)]
-    assert is_in_vain([*trials, Trial("c0", 1, 2, tag)]) is vain
+    assert base_is_silent([*trials, Trial("c0", 1, 2, tag)]) is vain
 
 
 def test_one_side_runs_at_once() -> None:

@@ -9,7 +9,7 @@ import pytest
 from gate.baselines.pairing import Reference
 from gate.config.load import load_config
 from gate.model import BaselineInfo, ErrorKind, Trial, TrialError, Verdict
-from gate.pipeline.shards import assigned, epochs_of, measured
+from gate.pipeline.rounds import assigned_to_shards, shard_epochs, shard_result
 from gate.records import Header, PlannedCase, Record
 from gate.reports.explanation import headline
 
@@ -28,11 +28,11 @@ def reference(*trials: Trial) -> Reference:
 
 @pytest.mark.parametrize(("trials", "passes"), [("auto", 3), ("{max: 5}", 5), ("2", 2)])
 def test_passes(tmp_path: Path, trials: str, passes: int) -> None:
-    assert epochs_of(config(tmp_path, trials)) == passes
+    assert shard_epochs(config(tmp_path, trials)) == passes
 
 
 def test_one_shard_is_the_plan_itself() -> None:
-    assert assigned(PLAN, reference(), 1) == PLAN
+    assert assigned_to_shards(PLAN, reference(), 1) == PLAN
 
 
 def test_slow_cases_are_kept_apart() -> None:
@@ -40,7 +40,7 @@ def test_slow_cases_are_kept_apart() -> None:
         *(Trial(f"case-{n}", 1, duration=60.0 if n < 2 else 1.0) for n in range(10)),
         Trial("case-9", 2, duration=900.0, error=TrialError(ErrorKind.TIMEOUT, "")),
     )
-    plan = assigned(PLAN, known, 2)
+    plan = assigned_to_shards(PLAN, known, 2)
     assert {plan[0].shard, plan[1].shard} == {1, 2}
     assert [case.hint for case in plan] == [60.0, 60.0, *[1.0] * 8]
 
@@ -53,7 +53,7 @@ def test_what_a_shard_says(tmp_path: Path, cases: int, errors: int, verdict: Ver
     failed = TrialError(ErrorKind.UNREACHABLE, "gone")
     trials = [Trial(f"case-{n}", 1, error=failed if n < errors else None) for n in range(cases)]
     own = [case.id for case in PLAN]
-    result = measured((2, 3), own, trials, suite_id="s", seed=4, config=config(tmp_path))
+    result = shard_result((2, 3), own, trials, suite_id="s", seed=4, config=config(tmp_path))
     assert (result.verdict, result.agent_runs, result.errors, result.seed) == (verdict, cases, errors, 4)
     assert (result.cause["shard"], result.cause["of"]) == (2, 3)
 
@@ -64,12 +64,12 @@ def test_a_shard_in_which_the_agent_fails_in_every_trial_measured_nothing(
 ) -> None:
     failed = TrialError(ErrorKind.CRASH, "no such module")
     trials = [Trial(f"case-{n}", 1, error=failed if n >= answers else None) for n in range(10)]
-    result = measured((1, 2), [case.id for case in PLAN], trials, suite_id="s", seed=0, config=config(tmp_path))
+    result = shard_result((1, 2), [case.id for case in PLAN], trials, suite_id="s", seed=0, config=config(tmp_path))
     assert result.verdict is verdict
     if not answers:
         assert "10 of 10 cases fail" in headline(result) and "no such module" in headline(result)
 
 
 def test_a_shard_without_cases_has_measured(tmp_path: Path) -> None:
-    result = measured((9, 9), [], [], suite_id="s", seed=0, config=config(tmp_path))
+    result = shard_result((9, 9), [], [], suite_id="s", seed=0, config=config(tmp_path))
     assert result.verdict is Verdict.INCONCLUSIVE

@@ -8,8 +8,7 @@ from gate.config.schema import BudgetSection
 from gate.judges.meter import Budget
 from gate.model import Replay, Trial, Usage
 from gate.model.conversation import Invocation
-from gate.pipeline.budget import RunBudget
-from gate.pipeline.spent import Spent, spent_on
+from gate.pipeline.budget import RunBudget, Spent, spent_on
 from gate.system.prices import turn_cost
 
 LISTED = Usage(1000, 100, model="gpt-4o-mini")

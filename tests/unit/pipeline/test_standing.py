@@ -1,4 +1,4 @@
-"""What the ledger says of the record that a change is compared with (`gate.pipeline.reference`)."""
+"""What the ledger says of the record that a change is compared with (`gate.pipeline.references`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 
 from gate.baselines.ledger import LAPSED, Ledger, Mark
 from gate.baselines.pairing import reference_to
-from gate.pipeline.reference import _below
+from gate.pipeline.references import _note_of_shortfall
+from gate.records.keys import key_of
 from tests.unit.baselines.samples import make_record
 
 BASE, ANCHOR = "b" * 40, "a" * 40
@@ -14,8 +15,10 @@ NOON = 1_785_585_600.0
 """2026-08-01, 12:00 UTC."""
 
 
-def told(*marks: Mark) -> tuple[str, ...]:
-    return _below(Ledger(marks), reference_to([make_record()], BASE, distance=0, source=""), is_ancestor=True)
+def told(*marks: Mark) -> str:
+    own = reference_to([make_record()], BASE, distance=0, source="")
+    below = Ledger(marks).below(key_of(BASE))
+    return "" if below is None else _note_of_shortfall(below, own, is_ancestor=True)
 
 
 def mark(verdict: str, anchor: str = "") -> Mark:
@@ -49,8 +52,8 @@ def mark(verdict: str, anchor: str = "") -> Mark:
     ],
 )
 def test_what_fell_short_is_said_with_what_it_was_held_to(found: Mark, said: str) -> None:
-    assert told(found) == (f"{said}; this change is compared with it all the same",)
+    assert told(found) == f"{said}; this change is compared with it all the same"
 
 
 def test_a_sound_base_needs_no_words() -> None:
-    assert told(mark("pass", ANCHOR)) == ()
+    assert told(mark("pass", ANCHOR)) == ""

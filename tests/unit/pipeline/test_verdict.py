@@ -24,7 +24,8 @@ from gate.model import (
     accepted_by,
 )
 from gate.model.finding import Finding
-from gate.pipeline.verdict import Terms, judge_record, own_terms, result_of, told_by
+from gate.pipeline.terms import Demands, Terms, own_terms, with_run_of
+from gate.pipeline.verdict import judge_record, result_of
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
 from gate.reports.trajectory_diff import trajectory_diff
@@ -179,7 +180,7 @@ def test_keys_that_decide_nothing_any_more_are_left_out_of_terms_those_of_the_ba
     }
     kept = replace(record(), footer=Footer(60, 0, 3, terms={**old, "base": old}))
     now = Terms((CRITERION,), Settings(alpha=0.05))
-    assert own_terms(kept) == replace(now, base=now)
+    assert own_terms(kept) == replace(now, base=Demands((CRITERION,), Settings(alpha=0.05)))
     for place, key in (("settings", "strict"), ("criteria", "on_tradeoff")):
         held = {
             **plain,
@@ -191,7 +192,7 @@ def test_keys_that_decide_nothing_any_more_are_left_out_of_terms_those_of_the_ba
 
 @pytest.mark.parametrize("where", ["", "settings", "criteria", "base"])
 def test_a_key_of_terms_that_is_not_known_is_refused(where: str) -> None:
-    terms = replace(TERMS, base=Terms((CRITERION,))).plain()
+    terms = replace(TERMS, base=Demands((CRITERION,))).plain()
     held = {"": terms, "settings": terms["settings"], "criteria": terms["criteria"][0], "base": terms["base"]}[where]
     held["new_bar"] = 1.0
     with pytest.raises(MeasureError, match=r"terms cannot be read: .*new_bar"):
@@ -200,7 +201,7 @@ def test_a_key_of_terms_that_is_not_known_is_refused(where: str) -> None:
 
 def test_a_configuration_judges_and_the_record_tells_how_it_was_made() -> None:
     kept = replace(record(), footer=Footer(60, 0, 3, terms=TERMS.plain()))
-    told = told_by(kept, Terms((CRITERION,), Settings(alpha=0.01), notes=("another", "a note")))
+    told = with_run_of(kept, Terms((CRITERION,), Settings(alpha=0.01), notes=("another", "a note")))
     assert (told.settings.alpha, told.settings.exact_epochs, told.settings.quarantine) == (0.01, 3, {})
     assert (told.notes, told.scheduled, told.command) == ((*TERMS.notes, "another"), True, "gate run")
     assert (told.changes, told.doubts) == ((), ())

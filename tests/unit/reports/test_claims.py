@@ -22,7 +22,8 @@ from gate.model import (
     TrialError,
     Verdict,
 )
-from gate.pipeline.verdict import Terms, judge_record, result_of
+from gate.pipeline.terms import Terms
+from gate.pipeline.verdict import judge_record, result_of
 from gate.records import Header, PlannedCase, Record
 from gate.reports import labels as words
 from gate.reports import load_report

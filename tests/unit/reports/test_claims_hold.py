@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from gate.baselines.pairing import Reference
 from gate.decision import Settings
 from gate.model import BaselineInfo, Case, Criterion, Result, Scale, Score, Side, SuiteResult, Trial, Verdict
-from gate.pipeline.verdict import Terms, judge_record, result_of
+from gate.pipeline.terms import Terms
+from gate.pipeline.verdict import judge_record, result_of
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
 from gate.reports.console import render as console

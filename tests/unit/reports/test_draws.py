@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gate.model import SuiteResult, Verdict
 from gate.model.finding import Finding
 from gate.pipeline import draws as counted
-from gate.pipeline.verdict import Terms
+from gate.pipeline.terms import Terms
 from gate.records import Header
 from gate.reports import console, explanation, junit, markdown
 
@@ -40,7 +40,9 @@ def test_every_earlier_measurement_is_counted_and_the_newest_are_told(
     monkeypatch.setattr(counted, "load_to_judge", lambda path: int(path.name))
     monkeypatch.setattr(counted, "judge_record", lambda n, *_: replace(PASSED, verdict=verdicts[n]))
     git = SimpleNamespace(is_elsewhere=lambda *_: False)
-    assert counted.earlier_draws(None, HEADER, (), Terms(()), git) == told  # type: ignore[arg-type]
+    found = counted.earlier_draws(None, HEADER, (), Terms(()), git)  # type: ignore[arg-type]
+    assert found.notes == (() if told is None else (told,))
+    assert found.verdicts == (() if told is None else told["verdicts"])
 
 
 @pytest.mark.parametrize("suite", [PASSED, BELOW, replace(PASSED, further=(REGRESSED,), decided_by="")])

@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.commands.texts.history import history_text
+from gate.insight.history import Histories, Unread
 from gate.model import (
     BaselineInfo,
     CaseStatus,
@@ -41,7 +42,6 @@ from gate.model.finding import (
     Kind,
     KindName,
 )
-from gate.pipeline.history import Histories, Unread
 from gate.reports import console, explanation, headline, html, junit, labels, replayed
 from gate.reports import formatting as figures
 from gate.reports import markdown as comments

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision.trends import suite_history
-from gate.pipeline.history import Unread
+from gate.insight.history import Unread
 from gate.reports.html import site as module
 from gate.reports.html.site import site
 from tests.unit.decision.histories import drawn_runs

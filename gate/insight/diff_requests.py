@@ -22,8 +22,8 @@ from gate.world.volatile import Volatile
 HINT = "runs record it where the configuration has `world:`, and leave the recordings in the folder world.store"
 
 
-class AskedDifference(Struct, frozen=True):
-    """What the trials of one record asked otherwise than those of another."""
+class RequestDifferences(Struct, frozen=True):
+    """Differences between the requests of two records."""
 
     cases: int
     """Cases of which it is known."""
@@ -37,8 +37,8 @@ class AskedDifference(Struct, frozen=True):
 
 def compare_requests(
     before: Path, now: Path, config_path: Path | None, environment: Mapping[str, str]
-) -> AskedDifference:
-    """Compares the n-th trial of each case with the other record's n-th.
+) -> RequestDifferences:
+    """Compare the n-th trial of each case with the other record's n-th.
 
     What a record says of a trial that was answered from the other's is taken as it is; of any others the recordings
     are read. Raises MeasureError where nothing is known of any case.
@@ -62,11 +62,11 @@ def compare_requests(
         partly += not what and not all(whole for _, whole in told)
     if not known:
         raise MeasureError("no case of both records has what it asked recorded", where=str(folder), hint=HINT)
-    return AskedDifference(known, differing, partly, len(shared) - known)
+    return RequestDifferences(known, differing, partly, len(shared) - known)
 
 
 def _by_case(record: Record) -> dict[str, list[Trial]]:
-    """The candidate's recorded trials of each case, as they were numbered."""
+    """Return the candidate's recorded trials of each case, as they were numbered."""
     found: dict[str, list[Trial]] = {}
     for trial in sorted(trials_of(record), key=lambda trial: trial.number):
         if trial.side is Side.CANDIDATE and trial.replay is not None:
@@ -75,7 +75,7 @@ def _by_case(record: Record) -> dict[str, list[Trial]]:
 
 
 def _difference(before: Trial, now: Trial, library: Library, at: float, volatile: Volatile) -> tuple[str, bool] | None:
-    """What the second asked otherwise, first, and whether all was compared; None where that is not known."""
+    """Return the first difference in what the second asked, and True if all was compared; None if nobody knows."""
     old, new = before.replay, now.replay
     if old is not None and new is not None and new.source == old.recording and (new.same or new.difference):
         return new.difference, True

@@ -6,7 +6,6 @@ A record that cannot be read, or that is no whole record, is counted and named; 
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -22,8 +21,9 @@ from gate.hosts.artifact import record_members
 from gate.model import Case, Criterion, MeasuredTrial
 from gate.records import Header, cases_of
 from gate.records import Run as StoredRun
-from gate.records.keys import Stored, commit_key, suite_key
+from gate.records.keys import Stored, commit_key
 from gate.records.measured import MeasuredReader, created_in
+from gate.records.misplaced import MISPLACED, is_misplaced
 from gate.security.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -31,14 +31,10 @@ if TYPE_CHECKING:
     from gate.baselines.ledger import Ledger
     from gate.config.load import Config
 
+
 MOST_FILES = 20_000
 """Files of a folder that are looked at."""
 PATTERN = "*.jsonl"
-MISPLACED = "it belongs to another suite or commit than its name says (save it again from a run of this suite)"
-_NAME = re.compile(r"(?:\d{8}T\d{6}-)?((?:[0-9a-f]{40,64}|uncommitted)(?:-dirty)?)(?:-[0-9a-f]{12}|-unknown)?\.jsonl")
-"""The commit in the file name of a stored record; a store that names its records otherwise does not say it."""
-_FOLDER = re.compile(r".*[0-9a-f]{12}")
-"""The folder of a suite in a store."""
 
 
 class Unread(Struct, frozen=True):
@@ -49,21 +45,21 @@ class Unread(Struct, frozen=True):
 
 
 class Histories(Struct, frozen=True):
-    """What was found in all sources."""
+    """Everything that was found in all sources."""
 
     suites: tuple[SuiteHistory, ...]
     """In the order of their names."""
     records: int
-    """That were read."""
+    """The number of records that were read."""
     unread: tuple[Unread, ...] = ()
     source: str = ""
-    """Where it comes from, in words."""
+    """The source, in words."""
 
 
 def history_of(
     sources: Sequence[Path], config: Config | None, environment: Mapping[str, str], *, suite_id: str | None = None
 ) -> Histories:
-    """The history in these files, folders and archives; without any, in the configured store, or else of the records.
+    """Return the history in these files, folders and archives; without any, in the configured store or records.
 
     Raises:
         MeasureError: there is nothing that can be read.
@@ -77,7 +73,7 @@ def history_of(
         return reading.result(", ".join(map(str, sources[:3])) + (" …" if len(sources) > 3 else ""))
     if config is None:
         raise ConfigError("no record, folder or archive is named", hint="name one, or give --config")
-    from gate.pipeline.reference import store_of  # weight: only where no source is named
+    from gate.pipeline.references import store_of  # weight: only where no source is named
 
     store = store_of(config, environment)
     if store is not None:
@@ -95,7 +91,7 @@ def history_of(
 def history_of_configured(
     sources: Sequence[Path], config_path: Path, environment: Mapping[str, str], *, suite_id: str | None = None
 ) -> Histories:
-    """As `history_of`; the configuration is read only where no source is named. Raises as it does."""
+    """Do as `history_of`; the configuration is read only if no source is named."""
     if sources:
         return history_of(sources, None, environment, suite_id=suite_id)
     from gate.config.load import load_config  # weight: only where no source is named
@@ -104,7 +100,7 @@ def history_of_configured(
 
 
 class _Reading:
-    """What was read so far, by suite."""
+    """The runs that were read so far, by suite."""
 
     def __init__(self, suite_id: str | None) -> None:
         self._wanted = suite_id
@@ -119,7 +115,7 @@ class _Reading:
         self.unread.append(Unread(where, why))
 
     def take(self, stored: Stored, store: Store | None = None) -> None:
-        """Reads one record, or notes why it cannot be read."""
+        """Read one record, or note why it cannot be read."""
         try:
             with stored.open() as file:
                 reader = MeasuredReader(file, where=stored.where, error=MeasureError)
@@ -129,7 +125,7 @@ class _Reading:
                     return
                 if header.shard != (1, 1):
                     raise MeasureError(f"shard {header.shard[0]} of {header.shard[1]}: merge the shards first")
-                if store is not None and _is_misplaced(stored.where, header):
+                if store is not None and is_misplaced(stored.where, header):
                     raise MeasureError(MISPLACED)
                 judge = self._judges.get(header.suite_id) or _Judge(header)
                 runs = _runs(reader, judge, self._ledger(store, header), stored.where)
@@ -143,7 +139,7 @@ class _Reading:
             self._runs.setdefault(header.suite_id, []).extend(runs)
 
     def _ledger(self, store: Store | None, header: Header) -> Ledger | None:
-        """Of the suite; None where there is none that can be read."""
+        """Return the suite's ledger; None if there is none that can be read."""
         if store is not None and header.suite_id not in self._ledgers:
             try:
                 self._ledgers[header.suite_id] = store.ledger(header.suite_id)
@@ -164,38 +160,11 @@ class _Reading:
         return Histories(suites, self.records, tuple(self.unread), source)
 
 
-# --- stored records that are not what their names say ----------------------------------------------
-
-
-def misplaced_in(store: Store) -> list[str]:
-    """Where records are in an open store whose files name another suite or commit than they hold: nothing is compared
-    with them. What cannot be read is no concern of this."""
-    return [stored.where for stored in store.contents() if _lies(stored)]
-
-
-def _lies(stored: Stored) -> bool:
-    try:
-        with stored.open() as file:
-            return _is_misplaced(stored.where, MeasuredReader(file, where=stored.where, error=MeasureError).header)
-    except (GateError, OSError):
-        return False
-
-
-def _is_misplaced(where: str, header: Header) -> bool:
-    """Whether a file that is named as stores name theirs has the name of another record."""
-    folder, _, name = where.rpartition("/")
-    suite = folder.replace(":", "/").rpartition("/")[2]
-    named = _NAME.fullmatch(name)
-    if named is None or not _FOLDER.fullmatch(suite):
-        return False
-    return (suite, named[1]) != (suite_key(header.suite_id), commit_key(header))
-
-
 # --- sources ----------------------------------------------------------------------------------------
 
 
 def _named(sources: Sequence[Path], reading: _Reading) -> Iterator[Stored]:
-    """The records in these files, folders and archives."""
+    """Yield the records in these files, folders and archives."""
     for source in sources:
         if source.is_dir():
             paths = sorted(islice(source.rglob(PATTERN), MOST_FILES))
@@ -225,7 +194,7 @@ def _members(archive: Path, reading: _Reading) -> Iterator[Stored]:
 
 
 def _newest_first(found: Iterable[Stored]) -> list[Stored]:
-    """By the time in their first lines: the newest says by which criteria all are judged."""
+    """Sort by the time in their first lines: the newest says by which criteria all are judged."""
     return sorted(found, key=lambda stored: -_created(stored))
 
 
@@ -251,7 +220,7 @@ class _Judge:
         self._plan = newest.plan
 
     def terms(self, header: Header) -> tuple[tuple[Criterion, ...], Mapping[str, Case]]:
-        """Criteria and cases for a record."""
+        """Return the criteria and cases for a record."""
         if _measured(header) != self._measured:
             return header.criteria, {case.id: case for case in cases_of(header)}
         if header.plan == self._plan:
@@ -265,7 +234,7 @@ def _measured(header: Header) -> dict[str, tuple[str, bool]]:
 
 
 def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: str) -> list[PastRun]:
-    """The runs of a record, each with its own trials."""
+    """Return the runs of a record, each with its own trials."""
     header = reader.header
     criteria, cases = judge.terms(header)
     key = commit_key(header)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gate import __version__
 from gate.errors import ConfigError, MeasureError
-from gate.pipeline.history import Histories
+from gate.insight.history import Histories
 from gate.records.keys import suite_key
 from gate.reports.html.site import Shown, site
 from gate.security import files
@@ -14,7 +14,7 @@ from gate.system.clock import now
 
 
 def write_site(found: Histories, folder: Path, *, link: str = "") -> list[Path]:
-    """Writes the pages, badges and data into a folder, which may hold other files; returns what was written.
+    """Write the pages, badges and data into a folder, which may hold other files. Returns what was written.
 
     Args:
         found: what they show.
@@ -42,7 +42,7 @@ def write_site(found: Histories, folder: Path, *, link: str = "") -> list[Path]:
 
 
 def checked_link(link: str) -> None:
-    """Raises `ConfigError` for an address that a page should not link to."""
+    """Raise `ConfigError` for an address that a page should not link to."""
     scheme, colon, _ = link.partition(":")
     if colon and "/" not in scheme and scheme.lower() not in ("https", "http"):
         raise ConfigError(f"no address of a report: {link!r}", where="--link", hint="https://… or a relative path")

@@ -27,8 +27,9 @@ from gate.pipeline.flow import planned_header
 from gate.pipeline.journal import open_journal, redactor_of
 from gate.pipeline.progress import Progress
 from gate.pipeline.session import RunOptions, Session, check_version, open_session
+from gate.pipeline.terms import terms_of_plan
 from gate.pipeline.trials import TrialRunner
-from gate.pipeline.verdict import NO_REFERENCE, terms_of_plan
+from gate.pipeline.verdict import NO_REFERENCE
 from gate.records import RecordWriter, to_record
 from gate.records.keys import suite_key
 from gate.system.clock import now
@@ -58,7 +59,7 @@ class _Running(Struct):
     """By epoch."""
 
     def chunk(self, epoch: int) -> Iterator[list[Job]]:
-        """The jobs of an epoch, as many at a time as run at once."""
+        """Return the jobs of an epoch, as many at a time as run at once."""
         jobs, size = self.jobs[epoch] if epoch < len(self.jobs) else [], self.session.config.agent.concurrency
         return (jobs[start : start + size] for start in range(0, len(jobs), size))
 
@@ -71,7 +72,7 @@ async def run_contest(
     progress: Progress,
     command: str,
 ) -> list[tuple[str, Path]]:
-    """Runs every case ``epochs`` times with each; recorded trials are replayed as often as there are any.
+    """Run every case ``epochs`` times with each; recorded trials are replayed as often as there are any.
 
     Returns:
         Name and record of each, in order.
@@ -129,7 +130,7 @@ async def _open(
 
 
 def _jobs(config: Config, plan: Plan, epochs: int) -> list[list[Job]]:
-    """The trials by epoch; of recordings those that there are."""
+    """Return the trials by epoch; of recordings those that there are."""
     if config.agent_kind != "replay":
         return [[Job(case, number) for case in plan.suite.cases] for number in range(1, epochs + 1)]
     known = Counter(trial.case_id for trial in plan.suite.recorded)
@@ -139,7 +140,7 @@ def _jobs(config: Config, plan: Plan, epochs: int) -> list[list[Job]]:
 
 
 async def _run_in_turn(running: Sequence[_Running], progress: Progress) -> None:
-    """Epoch by epoch, each time another one first."""
+    """Run epoch by epoch, each time another one first."""
     for one in running:
         progress.plan(one.name, sum(map(len, one.jobs)), "side by side")
     for epoch in range(max(len(one.jobs) for one in running)):
@@ -154,7 +155,7 @@ async def _run_in_turn(running: Sequence[_Running], progress: Progress) -> None:
 
 
 async def _trials(one: _Running, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
-    """Runs, scores and records; what ends a run says whose it was."""
+    """Run, score and record trials. An error that ends a run says whose it was."""
     redactor = redactor_of(one.session.environment)
     try:
         async for scored in one.runner.run(jobs):

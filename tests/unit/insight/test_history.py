@@ -14,10 +14,11 @@ from gate.baselines.file import FileStore
 from gate.baselines.ledger import Mark
 from gate.config.load import load_config
 from gate.errors import ConfigError, MeasureError
+from gate.insight.history import Histories, history_of
 from gate.model import Criterion
-from gate.pipeline.history import MISPLACED, Histories, history_of, misplaced_in
 from gate.records import Record, record_lines, strip, write_record
 from gate.records.keys import suite_key
+from gate.records.misplaced import MISPLACED, misplaced_in
 from tests.unit.baselines.samples import CRITERIA, commit, make_record
 from tests.unit.baselines.test_blobs import Kept
 
@@ -167,13 +168,13 @@ def test_a_stored_record_under_the_name_of_another_is_named(tmp_path: Path) -> N
         for number in (1, 2):
             store.save(at(number))
         own = Path(next(stored.where for stored in store.contents()))
-        assert misplaced_in(store) == []
+        assert misplaced_in(store.contents()) == []
         copy = own.with_name(f"{commit(9)}.jsonl")
         copy.write_bytes(own.read_bytes())
         other = own.parent.with_name(suite_key("other")) / own.name
         other.parent.mkdir()
         other.write_bytes(own.read_bytes())
-        assert sorted(misplaced_in(store)) == sorted([str(copy), str(other)])
+        assert sorted(misplaced_in(store.contents())) == sorted([str(copy), str(other)])
     found = history_of((), config, {})
     assert [(one.where, one.why) for one in sorted(found.unread, key=lambda one: one.where)] == [
         (where, MISPLACED) for where in sorted([str(copy), str(other)])

@@ -1,4 +1,4 @@
-"""Finds what a change is measured against: the commit, its nearest stored ancestor, and the records to pool."""
+"""Finds what a run is compared with: the record of its base or of the nearest stored ancestor, and the anchor."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,18 +14,21 @@ from msgspec.structs import replace
 from gate.baselines import Found, Store, StoreSettings, open_store
 from gate.baselines.base import SUFFIX, Trust, outage_in
 from gate.baselines.ledger import LAPSED, Ledger, Mark
-from gate.baselines.pairing import Reference, match_cases, reference_to
+from gate.baselines.pairing import Reference, match_cases, pair, reference_to
 from gate.baselines.tags import series_of
-from gate.baselines.union import run_ids, without
+from gate.baselines.union import RunPart, parts_of, run_ids, without
 from gate.config.base_policy import path_at
 from gate.config.load import Config, load_config
 from gate.config.schema import NO_STORE
 from gate.decision.cases import LEAST_LOST, MOST_LOST
+from gate.decision.comparison import PASS_RATE, passed
+from gate.decision.drift import Moved, newest_move
+from gate.decision.measured import EPOCHS
+from gate.decision.verdict import COVERED
 from gate.errors import BaselineError, ConfigError, GateError
-from gate.model import BaselineInfo
+from gate.model import BaselineInfo, Case, Criterion, Scale, Trial
 from gate.model.finding import Finding
-from gate.pipeline.drift import drift_in, later, since
-from gate.records import PlannedCase, Record
+from gate.records import Header, PlannedCase, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
 from gate.reports.formatting import count, listing
 from gate.security.environment import TOKEN, in_ci
@@ -41,7 +45,7 @@ CUT_OFF = (
     "this shallow clone has no commit that a baseline is stored of, so which one this change belongs to is not known: "
     "check out with fetch-depth: 0, on GitLab with GIT_DEPTH: 0"
 )
-"""Why no pass is believed against a record that was merely saved last."""
+"""The doubt that keeps a suite from passing against a record that was merely saved last."""
 SEARCHED = 200
 """First-parent ancestors that are looked at."""
 REPORTS = "gate-results"
@@ -59,11 +63,11 @@ class GitContext(Struct, frozen=True):
     """The base and its first-parent ancestors, nearest first."""
     note: str = ""
     anchored: bool = False
-    """Whether to compare with the anchor too: on the default branch, and for a release."""
+    """True to compare with the anchor, too: on the default branch, and for a release."""
     release: str = ""
     """The tag that is to be released, if one is."""
     is_cut: bool = False
-    """Whether there may be further ancestors, which a shallow clone does not have."""
+    """True if there may be further ancestors, which a shallow clone does not have."""
 
 
 class References(Struct, frozen=True):
@@ -74,11 +78,11 @@ class References(Struct, frozen=True):
     anchor: str = ""
     """The commit of the anchor, if there is one and it is among them, under its own name or as the own base."""
     doubts: tuple[str, ...] = ()
-    """Why no pass against them is believed."""
+    """Reasons that keep the suite from passing."""
     accepted: str = ""
-    """Who accepted this very run once it was stored, and when."""
+    """The person who accepted this very run once it was stored, and the time."""
     expired: str = ""
-    """That somebody accepted a record of this history, and until when that counted; empty if nothing has ended."""
+    """The last acceptance of a record of this history, if it has ended, in words; else empty."""
     fell_short: str = ""
     """The verdict of the base's record if it fell short when it was stored and nobody accepted that; else empty."""
 
@@ -88,12 +92,12 @@ class References(Struct, frozen=True):
 
 
 def changed_files(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
-    """The user's files that differ from HEAD; ``written``: files that a run leaves, relative to the root."""
+    """Return the user's files that differ from HEAD; ``written``: files that a run leaves, relative to the root."""
     return tuple(git.changed(exclude=(*_own_files(config), *written))) if git.is_repository() else ()
 
 
 NO_GIT = "git is not installed (no program of that name in PATH), so commits are not known"
-"""Of a folder that is in a repository."""
+"""The note on a folder that is in a repository."""
 
 
 def git_context(
@@ -105,7 +109,7 @@ def git_context(
     anchored: bool | None = None,
     release: str = "",
 ) -> GitContext:
-    """Asks git where we are.
+    """Return the position of the work tree in its history.
 
     The base is ``baseline.against`` where given; else the merge base with the default branch; on that branch itself,
     the commit before HEAD, or HEAD while the work tree differs from it. ``changed`` are the `changed_files` if they
@@ -132,7 +136,7 @@ def git_context(
 
 
 def _own_files(config: Config) -> tuple[str, ...]:
-    """The files that the gate itself writes, which are not changes by the user."""
+    """Return the files that the gate itself writes, which are not changes by the user."""
     return (config.file.output, config.file.baseline.folder, REPORTS)
 
 
@@ -161,7 +165,7 @@ def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | No
 
 
 def _common(git: Git, head: str, tip: str, remote: str) -> str | None:
-    """The merge base, for which a shallow clone gets more history where its remote gives it."""
+    """Return the merge base; a shallow clone fetches more history for it if it can."""
     try:
         return git.common_history(head, tip, remote=remote)
     except GitError:
@@ -169,14 +173,14 @@ def _common(git: Git, head: str, tip: str, remote: str) -> str | None:
 
 
 def _default_tip(git: Git, remote: str) -> str | None:
-    """The default branch's newest commit that is known here; without a remote, that of a local main or master."""
+    """Return the default branch's newest known commit; without a remote, that of a local main or master."""
     branch = git.default_branch(remote)
     names = [f"{remote}/{branch}", branch] if branch else ["main", "master"]
     return next((found for name in names if (found := git.resolve(name))), None)
 
 
 def store_kind(config: Config, environment: Mapping[str, str]) -> str:
-    """The kind of store that is configured; without one, files, and in CI the repository's own branch.
+    """Return the kind of store that is configured; without one, files, and in CI the repository's own branch.
 
     What a job writes beside its clone is gone with it. A folder that is there already, committed or restored, is kept
     to; so it is where there is no remote to push to. Under the rules of a base commit, one that the change commits says
@@ -192,7 +196,7 @@ def store_kind(config: Config, environment: Mapping[str, str]) -> str:
 
 
 def _has_folder(config: Config, git: Git) -> bool:
-    """Whether the file store's folder is there; under a base's rules, in its tree or with records no commit has."""
+    """True if the file store's folder is there; under a base's rules, in its tree or with records no commit has."""
     name = config.file.baseline.folder
     folder = config.root / name
     if config.base_root is None or (config.base_root / name).is_dir():
@@ -201,14 +205,14 @@ def _has_folder(config: Config, git: Git) -> bool:
 
 
 def _has_restored(config: Config, git: Git) -> bool:
-    """Whether the file store's folder has records that no commit has."""
+    """True if the file store's folder has records that no commit has."""
     folder = str(config.root / config.file.baseline.folder)
     restored = git.ask("ls-files", "-z", "--others", "--", folder) if git.is_repository() else None
     return any(name.endswith(SUFFIX) for name in (restored or "").split("\0"))
 
 
 def is_lost(config: Config, environment: Mapping[str, str]) -> bool:
-    """Whether what is stored here is gone with the CI job: in a folder of its clone that nobody has committed."""
+    """True if stored records are gone with the CI job: they are in a folder of its clone that nobody has committed."""
     folder = config.root / config.file.baseline.folder
     if store_kind(config, environment) != "file" or not in_ci(environment) or not folder.is_relative_to(config.root):
         return False
@@ -217,7 +221,7 @@ def is_lost(config: Config, environment: Mapping[str, str]) -> bool:
 
 
 def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
-    """The store of baselines; None where they are switched off."""
+    """Return the store of baselines; None if they are switched off."""
     section, kind = config.file.baseline, store_kind(config, environment)
     if kind == NO_STORE:
         return None
@@ -235,7 +239,7 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
 
 
 def _root_of(config: Config, kind: str, environment: Mapping[str, str]) -> Path:
-    """What the store's paths are relative to.
+    """Return the folder that the store's paths are relative to.
 
     A change could edit a folder that is committed, or bring one: under a base's rules it is read as the base commit has
     it. What no commit has is the job's, as from a cache. Raises ConfigError where both are in one folder.
@@ -265,7 +269,7 @@ def find_baselines(
     *,
     plan: Sequence[PlannedCase] = (),
 ) -> References:
-    """What a record is compared with: the record of its own base, and the anchor if the git context asks for it.
+    """Return what a record is compared with: the record of its base, and the anchor if the git context asks for it.
 
     A release is compared with the anchor alone, once there is one. ``runs`` are those that are compared: no yardstick
     for themselves. ``plan`` are its cases: the anchor has to cover them.
@@ -280,7 +284,7 @@ def find_baselines(
 
 
 def _in_own_tree(found: References, config: Config) -> References:
-    """With files in the base's tree named as in the change's own: that tree is gone with the run."""
+    """Return the references with the base's tree, which is gone with the run, named as the change's own."""
     if config.base_root is None:
         return found
     before, own = str(config.base_root), str(config.root)
@@ -299,30 +303,39 @@ def _find_baselines(
 ) -> References:
     ledger = store.ledger(suite_id).at(now().timestamp())
     anchor = find_anchor(store, suite_id, where, git, runs, plan) if where.anchored else None
-    proven = "" if anchor is None else anchor.info.commit or UNCOMMITTED
-    people = (_accepted(ledger, where, runs), _expired(ledger, where))
+    found = References((), accepted=_accepted(ledger, where, runs), expired=_expired(ledger, where))
+    if anchor is not None:
+        found = replace(found, anchor=anchor.info.commit or UNCOMMITTED)
     if where.release and anchor is not None:
-        return References((anchor,), (), proven, (), *people)
+        return replace(found, all=(anchor,))
     if where.release and runs:
         itself = find_anchor(store, suite_id, where, git, plan=plan)
         if itself is not None and itself.info.commit == where.head:  # the first that was ever recorded
-            return References((unlike(itself, runs),), (), proven, (), *people)
+            return replace(found, all=(without_runs(itself, runs),))
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
-    own, drifted = undrifted(unlike(find_baseline(config, store, suite_id, where, exclude=rejected), runs), store)
+    own = without_runs(find_baseline(config, store, suite_id, where, exclude=rejected), runs)
+    own, drift = without_drift(own, store)
     is_change = not where.anchored and not where.release
     own = replace(own, of_change=not where.anchored, beside=is_change and not own.records)
-    if not own.records and store.latest(suite_id) is None:
-        own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
+    if not own.records:
+        if store.latest(suite_id) is None:
+            own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
+        notes = [drift, _note_of_lost_record(ledger, store, suite_id, where)]
+        found = replace(found, notes=tuple(note for note in notes if note))
+        return replace(found, all=(own,) if anchor is None else (anchor,))
     is_ancestor = own.info.commit in where.ancestors
-    below = () if where.anchored and is_ancestor else _below(ledger, own, is_ancestor=is_ancestor)
-    gone = () if own.records else _gone(ledger, store, suite_id, where)
-    notes = (*drifted, *below, *_picked(ledger, own), *gone)
-    doubts = (CUT_OFF,) if own.records and where.is_cut and not is_ancestor else ()
-    mark = ledger.below(key_of(own.info.commit)) if own.records else None
-    fell_short = "" if mark is None else mark.verdict
-    if anchor is None or (own.records and _is_same(own, anchor)):
-        return References((own,), notes, proven, doubts, *people, fell_short)
-    return References((own, anchor) if own.records else (anchor,), notes, proven, doubts, *people, fell_short)
+    mark = ledger.below(key_of(own.info.commit))
+    notes = [drift]
+    if mark is not None and not (where.anchored and is_ancestor):
+        notes.append(_note_of_shortfall(mark, own, is_ancestor=is_ancestor))
+    notes.append(_note_of_picked_run(ledger, own))
+    return replace(
+        found,
+        all=(own,) if anchor is None or _is_same(own, anchor) else (own, anchor),
+        notes=tuple(note for note in notes if note),
+        doubts=(CUT_OFF,) if where.is_cut and not is_ancestor else (),
+        fell_short="" if mark is None else mark.verdict,
+    )
 
 
 def suites_left_out(
@@ -358,7 +371,7 @@ def _shown(name: str) -> str:
 
 
 def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext, found: References) -> References:
-    """With what is known of where the records come from.
+    """Return the references with what is known of where the records come from.
 
     Raises:
         BaselineError: a proof is required, and there is none. Not on the default branch: its job makes the next one.
@@ -381,7 +394,7 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
 
 
 def _with_provenance(reference: Reference, trust: Trust) -> Reference:
-    """The reference with whether somebody is known to have measured all of it."""
+    """Return the reference as proven or unproven."""
     if not reference.records:
         return reference
     doubtful = any(commit_key(record.header) in trust.unproven for record in reference.records)
@@ -389,7 +402,7 @@ def _with_provenance(reference: Reference, trust: Trust) -> Reference:
 
 
 def _commits_with(config: Config, where: GitContext, git: Git) -> int:
-    """How many commits of the base's history have the configuration; 0 where it is new, or that is not known."""
+    """Return how many commits of the base's history have the configuration; 0 if it is new, or nobody knows."""
     if where.base is None:
         return 0
     path = config.path.name
@@ -397,26 +410,23 @@ def _commits_with(config: Config, where: GitContext, git: Git) -> int:
     return where.ancestors.index(added) + 1 if added in where.ancestors else 0
 
 
-def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[str | Finding, ...]]:
-    """The reference without runs from before the provider moved, and what is to be said of that.
+def without_drift(reference: Reference, store: Store) -> tuple[Reference, Finding | None]:
+    """Return the reference without runs from before the provider moved, and a note of the move.
 
-    A change is held to its own base, though that was measured before the move: then it is said.
+    A change is held to its own base, though that was measured before the move: then only the note says so.
     """
     if not reference.records:
-        return reference, ()
+        return reference, None
     nearest = reference.records[0]
-    if found := drift_in(reference.records):
-        kept, info = since(reference.records, found), reference.info
-        fresh = replace(
-            reference_to(kept, info.commit, distance=info.distance, source=info.source),
-            name=reference.name,
-            of_change=reference.of_change,
-        )
-        return fresh, (found.fact,)
-    found = drift_in([nearest, *reference.records[1:], *later(store, nearest.header.suite_id, nearest)])
-    if found is None or found.since <= nearest.header.created:
-        return reference, ()
-    return reference, (found.fact.but(baseline_is_older=True),)
+    drift = drift_in(reference.records)
+    if drift is not None:
+        kept, info = runs_after(reference.records, drift), reference.info
+        fresh = reference_to(kept, info.commit, distance=info.distance, source=info.source)
+        return replace(fresh, name=reference.name, of_change=reference.of_change), drift.fact
+    drift = drift_in([nearest, *reference.records[1:], *newer_records(store, nearest.header.suite_id, nearest)])
+    if drift is None or drift.since <= nearest.header.created:
+        return reference, None
+    return reference, drift.fact.but(baseline_is_older=True)
 
 
 def find_anchor(
@@ -427,7 +437,7 @@ def find_anchor(
     runs: Set[str] = frozenset(),
     plan: Sequence[PlannedCase] = (),
 ) -> Reference | None:
-    """The anchor in the history of this commit, of which most cases are still in the ``plan``, if one is given."""
+    """Return the anchor in the history of this commit; most of its cases must still be in the ``plan``, if given."""
     shallow = where.head is not None and git.is_shallow()
 
     def is_near(commit: str | None) -> bool:
@@ -452,14 +462,13 @@ def find_anchor(
 
 
 def _is_same(own: Reference, anchor: Reference) -> bool:
-    """Whether the anchor is the record of the own base, all its runs included."""
+    """True if the anchor is the record of the own base, all its runs included."""
     ids = [set(run_ids(reference.records[0])) for reference in (own, anchor)]
     return own.info.commit == anchor.info.commit and ids[0] == ids[1]
 
 
 def _accepted(ledger: Ledger, where: GitContext, runs: Set[str]) -> str:
-    """Who accepted these very runs, as when a release that was turned down is measured again. Not what else is measured
-    of its commit: what was accepted is what was seen."""
+    """Return who accepted these very runs: other runs of the commit were not seen, and are not accepted."""
     key = key_of(where.head)
     found = ledger.accepted(key) if where.anchored else None
     seen = {m.run for m in ledger.marks if found is not None and m.key == key and m.at <= found.at}
@@ -469,7 +478,7 @@ def _accepted(ledger: Ledger, where: GitContext, runs: Set[str]) -> str:
 
 
 def _expired(ledger: Ledger, where: GitContext) -> str:
-    """The newest acceptance of a record of this history that has ended."""
+    """Return in words the newest acceptance of a record of this history that has ended."""
     near = {key_of(commit) for commit in (*where.ancestors, *filter(None, (where.head,)))}
     found = next((one for one in reversed(ledger.ended) if one.key in near), None)
     if found is None:
@@ -477,51 +486,48 @@ def _expired(ledger: Ledger, where: GitContext) -> str:
     return f"the acceptance of {found.key[:12]} by {shorten(found.by, 60)} ended on {found.last_day}"
 
 
-def _below(ledger: Ledger, own: Reference, *, is_ancestor: bool) -> tuple[str, ...]:
-    """That the record of the base is itself no good, which a comparison with it does not show."""
-    mark = ledger.below(key_of(own.info.commit)) if own.records else None
-    if mark is None:
-        return ()
+def _note_of_shortfall(mark: Mark, own: Reference, *, is_ancestor: bool) -> str:
+    """Return how the base's own record fell short, which a comparison with it does not show.
+
+    It may have been held to earlier runs of the same commit.
+    """
     commit = (own.info.commit or "")[:12]
-    fell = _fell_short(mark, f"the base commit {commit}" if is_ancestor else f"{commit}, which was saved last,")
-    return (f"{fell}; this change is compared with it all the same",)
-
-
-def _fell_short(mark: Mark, base: str) -> str:
-    """What was found of the base's record; runs of one commit may have been held to earlier ones of the same."""
+    base = f"the base commit {commit}" if is_ancestor else f"{commit}, which was saved last,"
     is_its_own = key_of(mark.anchor) == mark.key
-    found = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
+    came_out = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
     if mark.verdict == LAPSED:
         held = "its own earlier runs" if is_its_own else mark.anchor[:12]
-        return f"{base} passed only against {held}, whose acceptance has ended"
-    if is_its_own:
-        return f"{base} was run again, and held to its own earlier runs came out {found}"
-    anchor = f"the anchor {mark.anchor[:12]}" if mark.anchor else "what it was held to"
-    return f"{base} is itself below {anchor} ({found})"
+        fell = f"{base} passed only against {held}, whose acceptance has ended"
+    elif is_its_own:
+        fell = f"{base} was run again, and held to its own earlier runs came out {came_out}"
+    else:
+        anchor = f"the anchor {mark.anchor[:12]}" if mark.anchor else "what it was held to"
+        fell = f"{base} is itself below {anchor} ({came_out})"
+    return f"{fell}; this change is compared with it all the same"
 
 
-def _picked(ledger: Ledger, own: Reference) -> tuple[str, ...]:
-    """That the record of the base was one of several runs, of which somebody chose it."""
+def _note_of_picked_run(ledger: Ledger, own: Reference) -> str:
+    """Return a note if the record of the base was picked from several runs; else empty."""
     key = key_of(own.info.commit)
-    mark = next((mark for mark in reversed(ledger.marks) if mark.key == key), None) if own.records else None
+    mark = next((mark for mark in reversed(ledger.marks) if mark.key == key), None)
     if mark is None or not mark.left_out:
-        return ()
+        return ""
     others = count(mark.left_out, "other run")
-    return (f"the baseline was picked by hand, {others} of its commit left out: {LUCKY}",)
+    return f"the baseline was picked by hand, {others} of its commit left out: {LUCKY}"
 
 
-def _gone(ledger: Ledger, store: Store, suite_id: str, where: GitContext) -> tuple[str, ...]:
-    """That the ledger knows a record of this history which is not there: then it is not the first that is missing."""
+def _note_of_lost_record(ledger: Ledger, store: Store, suite_id: str, where: GitContext) -> str:
+    """Return a note if the ledger names a record of this history that is gone; else empty."""
     marked = {mark.key for mark in ledger.marks} - {entry.key for entry in store.entries(suite_id)}
-    gone = next((key for key in map(key_of, where.ancestors) if key in marked), None)
-    if gone is None:
-        return ()
-    lost = "deleted, renamed, or no plain file any more"
-    return (f"a baseline was stored: the ledger names a record of {gone[:12]}, which is gone ({lost})",)
+    for key in map(key_of, where.ancestors):
+        if key in marked:
+            lost = "deleted, renamed, or no plain file any more"
+            return f"a baseline was stored: the ledger names a record of {key[:12]}, which is gone ({lost})"
+    return ""
 
 
 def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | None:
-    """What is known of the suite's agent here: the record of this commit, of its nearest ancestor, else the newest."""
+    """Return the record of this commit, of its nearest ancestor, or else the newest."""
     commits = (*((where.head,) if where.head else ()), *where.ancestors)
     return store.find(suite_id, commits) or store.latest(suite_id)
 
@@ -529,7 +535,7 @@ def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | No
 def find_baseline(
     config: Config, store: Store | None, suite_id: str, where: GitContext, *, exclude: Set[str] = frozenset()
 ) -> Reference:
-    """The stored records of the own base, newest first, at most ``baseline.pool`` of one agent.
+    """Return the stored records of the own base, newest first, at most ``baseline.pool`` of one agent.
 
     ``exclude``: commits of which the record does not count.
 
@@ -548,46 +554,48 @@ def find_baseline(
         found = here if here is not None and not _is_own(here, where) else None
     if found is None and config.file.baseline.on_missing != "fail":
         found = _saved_last(store, suite_id, exclude)
-        note = _no_ancestor(where)
+        note = _kinship(where)
         if found is not None and _is_own(found, where):
-            return _missing(config, suite_id, where, OWN, of_itself=True)
+            return _no_baseline(config, suite_id, where, OWN, of_itself=True)
     if found is None:
         is_out_of_reach = not where.head and store.latest(suite_id) is not None
-        return _missing(config, suite_id, where, NO_COMMIT if is_out_of_reach else "")
+        return _no_baseline(config, suite_id, where, NO_COMMIT if is_out_of_reach else "")
     source = f"{found.where} ({note})" if note else found.where
     return reference_to(found.records, found.commit, distance=found.distance, source=source)
 
 
 def _saved_last(store: Store, suite_id: str, exclude: Set[str]) -> Found | None:
-    """The newest record that did not fall short: none of this history is there, and this one is nobody's own base."""
+    """Return the newest record that did not fall short, for a commit without a stored ancestor."""
     ledger = store.ledger(suite_id).at(now().timestamp())
     below = {entry.key for entry in store.entries(suite_id) if ledger.below(entry.key) is not None}
     return store.latest(suite_id, exclude=exclude | below) or store.latest(suite_id)
 
 
-def _no_ancestor(where: GitContext) -> str:
-    """How the record that was saved last is related to this commit; without one, the context's own note says it."""
+def _kinship(where: GitContext) -> str:
+    """Return how the record that was saved last is related to this commit; empty outside of git."""
     if where.head is None:
         return ""
     return f"saved last; {'not known to be' if where.is_cut else 'not'} an ancestor of this commit"
 
 
 def _is_own(found: Found, where: GitContext) -> bool:
-    """Whether it measured this very agent; recordings, or an agent outside the repository, may differ at one commit."""
+    """True if it measured this very agent. Recordings and agents outside the repository may differ at one commit."""
     return found.commit is not None and found.commit == where.head and bool(found.records[0].header.agent)
 
 
-def _missing(config: Config, suite_id: str, where: GitContext, why: str = "", *, of_itself: bool = False) -> Reference:
-    """That there is none, or, as ``why``, that there is one which does not count."""
-    missing = why or f"no baseline of {suite_id!r} {_looked(config, where)}"
+def _no_baseline(
+    config: Config, suite_id: str, where: GitContext, why: str = "", *, of_itself: bool = False
+) -> Reference:
+    """Return a reference without records; ``why``: one is stored, and does not count."""
+    missing = why or f"no baseline of {suite_id!r} {_looked_in(config, where)}"
     if config.file.baseline.on_missing == "fail":
         hint = "the first of all: `gate run --store none` on the default branch, then `gate baseline save`"
         raise BaselineError(missing, where=str(config.path), hint=f"{hint}; it counts from the next commit on")
     return Reference(BaselineInfo(None, missing=missing, of_itself=of_itself))
 
 
-def _looked(config: Config, where: GitContext) -> str:
-    """Where none is: in the whole store, of which only ancestors count under ``fail``; the base itself is the first."""
+def _looked_in(config: Config, where: GitContext) -> str:
+    """Return where a baseline was looked for: under ``fail`` only among ancestors, the base first."""
     nearest = where.base or where.head
     if config.file.baseline.on_missing != "fail" or nearest is None:
         return "in the store"
@@ -595,8 +603,8 @@ def _looked(config: Config, where: GitContext) -> str:
     return f"at {nearest[:12]}" + (f" or the {count(before, 'commit')} before it" if before > 0 else "")
 
 
-def unlike(reference: Reference, runs: Set[str]) -> Reference:
-    """The reference without the trials of these very runs: a record compared with itself always passes."""
+def without_runs(reference: Reference, runs: Set[str]) -> Reference:
+    """Return the reference without the trials of these runs: a record compared with itself always passes."""
     if runs.isdisjoint(one for record in reference.records for one in run_ids(record)):
         return reference
     kept = [left for record in reference.records if (left := without(record, runs)) is not None]
@@ -606,3 +614,149 @@ def unlike(reference: Reference, runs: Set[str]) -> Reference:
     info = reference.info
     found = reference_to(kept, kept[0].header.commit, distance=info.distance, source=info.source)
     return replace(found, name=reference.name)
+
+
+# --- runs from before the provider moved ----------------------------------------------------------
+
+
+LATER = 6
+"""Newer records of the same agent that are read to see whether it moved after the one that a change is held to."""
+
+
+class Drift(Struct, frozen=True):
+    """A point at which the same agent began to score otherwise."""
+
+    since: float
+    """Unix time of the first run after it."""
+    commit: str | None
+    moved: Moved
+    scale: Scale
+    before: frozenset[str]
+    """The runs before it."""
+    runs: int
+
+    @property
+    def fact(self) -> Finding:
+        """What a reader should know of it, as a finding."""
+        moved = self.moved
+        return Finding.of(
+            "provider_moved",
+            since=self.since,
+            commit=self.commit,
+            metric=moved.metric,
+            scale=self.scale,
+            change=moved.change,
+            p=moved.p,
+            runs=self.runs,
+        )
+
+
+def drift_in(records: Sequence[Record]) -> Drift | None:
+    """Return the newest point at which the runs of these records moved; the first record says what is comparable."""
+    if not records:
+        return None
+    nearest = records[0].header
+    parts = sorted(
+        ((part, record.header) for record in records if _alike(record.header, nearest) for part in parts_of(record)),
+        key=lambda one: one[0].run.age,
+    )
+    known = {case.id: case.fingerprint for case in nearest.plan}
+    cases = {case.id: Case(case.id, (), thresholds=case.thresholds) for case in nearest.plan}
+    moved = newest_move([_comparable(part, header, known) for part, header in parts], cases, nearest.criteria)
+    if moved is None:
+        return None
+    first, header = parts[moved.run]
+    before = frozenset(part.run.id for part, _ in parts[: moved.run])
+    return Drift(first.run.created, header.commit, moved, _scale(moved.metric, nearest.criteria), before, len(parts))
+
+
+def runs_after(records: Sequence[Record], drift: Drift | None) -> tuple[Record, ...]:
+    """Return the records without the runs from before the point; at least the nearest stays."""
+    if drift is None:
+        return tuple(records)
+    kept = tuple(left for record in records if (left := without(record, drift.before)) is not None)
+    return kept or tuple(records[:1])
+
+
+def newer_records(store: Store, suite_id: str, than: Record) -> list[Record]:
+    """Return newer records of the same agent, as nightly runs and merges leave them, the newest first."""
+    if not than.header.agent:
+        return []
+    entries = [e for e in store.entries(suite_id) if not e.dirty and e.created > than.header.created]
+    found = store.read_sound(entry for entry in entries[:LATER] if entry.commit != than.header.commit)
+    return [record for record in found if record.header.agent == than.header.agent]
+
+
+def _alike(header: Header, nearest: Header) -> bool:
+    """True if both measured the same criteria, of the same agent or at the same commit."""
+    same = bool(header.agent) and header.agent == nearest.agent
+    fingerprints = {c.name: c.fingerprint for c in header.criteria}
+    return (same or header == nearest) and fingerprints == {c.name: c.fingerprint for c in nearest.criteria}
+
+
+def _comparable(part: RunPart, header: Header, known: Mapping[str, str]) -> list[Trial]:
+    """Return the trials of cases that are the same in the nearest record."""
+    same = {case.id for case in header.plan if known.get(case.id) == case.fingerprint}
+    return [trial for trial in part.trials if trial.case_id in same]
+
+
+def _scale(metric: str, criteria: Sequence[Criterion]) -> Scale:
+    return Scale.BINARY if metric == PASS_RATE else next(c.scale for c in criteria if c.name == metric)
+
+
+# --- the trend that a report shows ----------------------------------------------------------------
+
+
+MOST_PAST = 20
+"""Records that are looked at, the nearest."""
+MOST_PAST_TRIALS = 20_000
+"""Stored trials of them together, by those of the baseline: of a large suite fewer records are read, or none."""
+
+
+def past_rates(
+    store: Store | None,
+    own: Reference,
+    suite_id: str,
+    where: GitContext,
+    plan: Sequence[PlannedCase],
+    cases: Mapping[str, Case],
+    criteria: Sequence[Criterion],
+) -> tuple[float, ...]:
+    """Return the pass rates of stored commits before this one, by its criteria, the oldest first.
+
+    Left out is a record that covers too few of the cases as they are now, or that cannot be read.
+    """
+    if store is None or not own.records or not where.ancestors:
+        return ()
+    most = min(MOST_PAST, MOST_PAST_TRIALS // max(1, len(own.records[0].trials)))
+    place = {commit: distance for distance, commit in enumerate(where.ancestors)}
+    near = [entry for entry in store.entries(suite_id) if not entry.dirty and entry.commit in place]
+    near = sorted(near, key=lambda entry: place[entry.commit or ""])[:most]
+    store.bring(near)
+    found = []
+    for entry in reversed(near):
+        try:
+            rate = _rate(store.read(entry), plan, cases, criteria)
+        except BaselineError:
+            continue
+        found += [] if rate is None else [rate]
+    return tuple(found)
+
+
+def _rate(
+    record: Record, plan: Sequence[PlannedCase], cases: Mapping[str, Case], criteria: Sequence[Criterion]
+) -> float | None:
+    paired = pair(plan, criteria, reference_to([record], None, distance=None, source=""))
+    blocking = {criterion.name for criterion in criteria if criterion.blocking}
+    apart = {case_id for case_id, name in paired.not_comparable if name in blocking}
+    by_case: dict[str, list[bool]] = {}
+    for trial in paired.trials:
+        case = cases.get(trial.case_id)
+        if case is None or case.id in apart or trial.tag not in EPOCHS:
+            continue
+        outcome = passed(trial, case, criteria)
+        if outcome is not None:
+            by_case.setdefault(case.id, []).append(outcome)
+    if not by_case or len(by_case) < COVERED * len(plan):
+        return None
+    return fmean(fmean(outcomes) for outcomes in by_case.values())

@@ -15,7 +15,8 @@ from gate.decision.lineup import Measured, count_comparisons, dominated, measure
 from gate.errors import ConfigError, MeasureError, nearest
 from gate.model import FULL, Case, Criterion, Direction, Scale, Side, Trial
 from gate.model.lineup import Lineup, LineupEntry, OrderedVote
-from gate.pipeline.verdict import Terms, load_to_judge, own_terms
+from gate.pipeline.terms import Terms, own_terms
+from gate.pipeline.verdict import load_to_judge
 from gate.records import Record, cases_of
 from gate.reports.formatting import count, listing
 from gate.system.prices import turn_cost
@@ -47,7 +48,7 @@ class SharedCases(Struct, frozen=True):
 
 
 def read_contenders(named: Sequence[tuple[str, Path]]) -> list[Contender]:
-    """The records of these files. Raises `MeasureError` for one that is missing, open, damaged or a shard."""
+    """Return the records of these files. Raises `MeasureError` for one that is missing, open, damaged or a shard."""
     found = []
     for name, path in named:
         record = load_to_judge(path)
@@ -58,7 +59,7 @@ def read_contenders(named: Sequence[tuple[str, Path]]) -> list[Contender]:
 
 
 def check_contenders(names: Sequence[str]) -> None:
-    """Raises `ConfigError` for too few, too many or two of one name."""
+    """Raise `ConfigError` for too few, too many or two of one name."""
     if len(names) < 2:
         raise ConfigError("a table compares two or more", hint="name further records or configurations")
     if len(names) > MOST_ENTRIES:
@@ -77,7 +78,7 @@ def line_up(
     judge_cost_usd: float | None = None,
     notes: Sequence[str] = (),
 ) -> Lineup:
-    """The comparison of these records; ``terms`` say what a trial passes by, the first record's own by default.
+    """Return the comparison of these records; ``terms`` say what a trial passes by, the first record's own by default.
 
     Raises:
         MeasureError: there is no case that all of them have.
@@ -110,7 +111,7 @@ def line_up(
 
 
 def _voted(votes: Sequence[OrderedVote], entries: int) -> list[tuple[int, int]]:
-    """The pairs that were judged, the later entry first."""
+    """Return the pairs that were judged, the later entry first."""
     seen = {frozenset((vote.first, vote.second)) for vote in votes}
     return [(one, other) for other, one in combinations(range(entries), 2) if frozenset((one, other)) in seen]
 
@@ -119,7 +120,7 @@ def _voted(votes: Sequence[OrderedVote], entries: int) -> list[tuple[int, int]]:
 
 
 def common_cases(contenders: Sequence[Contender], terms: Terms) -> SharedCases:
-    """The cases that all have with the same content, and each one's trials of them."""
+    """Return the cases that all have with the same content, and each one's trials of them."""
     first = contenders[0].record.header
     matches = [match_cases(first.plan, one.record.header.plan) for one in contenders]
     shared = [{match.ids[old] for old in match.same} for match in matches]
@@ -139,7 +140,7 @@ def common_cases(contenders: Sequence[Contender], terms: Terms) -> SharedCases:
 
 
 def _epochs(record: Record, ids: Mapping[str, str]) -> dict[str, tuple[Trial, ...]]:
-    """The candidate's trials of whole epochs by the first's case id; reruns were picked by their outcomes."""
+    """Return the candidate's trials of whole epochs by the first's case id; reruns were picked by their outcomes."""
     found: dict[str, list[Trial]] = {}
     for trial in as_baseline(record).trials:
         if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.case_id in ids:
@@ -169,7 +170,7 @@ def _entry(one: Contender, trials: Mapping[str, Sequence[Trial]]) -> LineupEntry
 def _values(
     common: SharedCases, value: Callable[[Case, Trial], float | None], use: Sequence[bool]
 ) -> tuple[dict[str, list[float]], ...]:
-    """By contender: case → the values of its measured trials; nothing of a contender that is not used."""
+    """Return for each contender: case → the values of its measured trials; empty if it is not used."""
     found = []
     for trials, used in zip(common.trials, use, strict=True):
         groups = {}
@@ -181,7 +182,7 @@ def _values(
 
 
 def _pass_rate(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Measured:
-    """Metric 0 of all, by those blocking criteria that all measured in the same way."""
+    """Return the pass rate, by the blocking criteria that all measured in the same way."""
     criteria = _passing(contenders, terms)
 
     def outcome(case: Case, trial: Trial) -> float | None:
@@ -193,7 +194,7 @@ def _pass_rate(contenders: Sequence[Contender], common: SharedCases, terms: Term
 
 
 def _passing(contenders: Sequence[Contender], terms: Terms) -> list[Criterion]:
-    """The criteria that say whether a trial passes, and that everybody measured in the same way."""
+    """Return the criteria that say whether a trial passes, and that everybody measured in the same way."""
     known = [_prints(one) for one in contenders]
     return [
         criterion
@@ -207,7 +208,7 @@ def _prints(one: Contender) -> dict[str, str]:
 
 
 def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Iterable[Measured]:
-    """The scores of each criterion, of the entries that measured it as the first of them did."""
+    """Yield the scores of each criterion, of the entries that measured it as the first of them did."""
     known: dict[str, Criterion] = {criterion.name: criterion for criterion in terms.criteria}
     for one in contenders:
         known = {**{criterion.name: criterion for criterion in one.record.header.criteria}, **known}
@@ -227,7 +228,7 @@ def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms
 
 
 def _spending(common: SharedCases) -> Iterable[Measured]:
-    """Cost, latency and tokens of answered trials, of the entries that report them."""
+    """Yield cost, latency and tokens of answered trials, of the entries that report them."""
     every = [True] * len(common.trials)
     for name, scale, value in (
         (COST, Scale.USD, _cost),
@@ -238,7 +239,7 @@ def _spending(common: SharedCases) -> Iterable[Measured]:
 
 
 def _cost(_: Case, trial: Trial) -> float | None:
-    """US dollars, as reported or by list price; None if a turn tells neither."""
+    """Return US dollars, as reported or by list price; None if a turn tells neither."""
     costs = [turn_cost(turn.usage) for turn in trial.invocations]
     known = [cost for cost in costs if cost is not None]
     return fsum(known) if trial.answered and known and len(known) == len(costs) else None
@@ -278,7 +279,7 @@ def _stopped(one: Contender) -> str:
 
 
 def _drift(contenders: Sequence[Contender], common: SharedCases) -> list[str]:
-    """That records were made at different times, so that what moved the provider meanwhile is in the differences."""
+    """Return a note if records were made at different times: moves of the provider are in the differences."""
     entries = [_entry(one, trials) for one, trials in zip(contenders, common.trials, strict=True)]
     timed = [one for one in entries if one.started]
     if len(timed) < 2 or max(one.started for one in timed) <= min(one.ended for one in timed):
@@ -287,15 +288,14 @@ def _drift(contenders: Sequence[Contender], common: SharedCases) -> list[str]:
 
 
 def worse_than_first(lineup: Lineup) -> list[str]:
-    """The entries that are shown worse than the first in what they did, whatever they cost."""
+    """Return the entries that are shown to do worse than the first, whatever they cost."""
     judged = [one for one in lineup.measures if one.name not in (COST, LATENCY, TOKENS)]
     places = range(1, len(lineup.entries))
     return [lineup.entries[place].name for place in places if any(one.better(0, place) for one in judged)]
 
 
 def incomparable(lineup: Lineup) -> list[str]:
-    """The entries of which nobody knows whether they are worse than the first: their quality was not measured beside
-    its own."""
+    """Return the entries whose quality was not measured beside the first's, so that nobody knows if it is worse."""
     row = lineup.measure(lineup.quality)
     known = set() if row is None else {frozenset((one.one, one.other)) for one in row.differences}
     places = range(1, len(lineup.entries))

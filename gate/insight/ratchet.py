@@ -26,8 +26,9 @@ from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.model import FULL, Case, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Trial, Verdict
 from gate.pipeline.judge_stored import read_whole
-from gate.pipeline.reference import git_context, nearest_stored, store_of
-from gate.pipeline.verdict import NO_REFERENCE, judge_record, terms_of_plan
+from gate.pipeline.references import git_context, nearest_stored, store_of
+from gate.pipeline.terms import terms_of_plan
+from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
 from gate.reports.explanation import headline
 from gate.reports.formatting import figure, interval, sample
@@ -52,18 +53,18 @@ class Raised(Struct, frozen=True):
 
 
 class Proposal(Struct, frozen=True):
-    """What one suite's record supports."""
+    """The limits that one suite's record supports."""
 
     suite_id: str
     raised: tuple[Raised, ...]
     kept: tuple[str, ...]
-    """Why other limits stay as they are, a line each."""
+    """The reasons why other limits stay as they are, a line each."""
     pass_rate: tuple[float, float] = (0.0, 0.0)
     """The record's pass rate under the present thresholds and under the proposed ones."""
 
 
 def ratchet(config: Config, record: Path | None, environment: Mapping[str, str], *, write: bool = False) -> str:
-    """The proposals for a record's suite, or for every suite by its newest stored baseline; ``write`` edits the file.
+    """Return proposals for a record's suite, or for each suite by its newest baseline; ``write`` edits the file.
 
     Raises:
         BaselineError: no baseline is stored, and no record is named.
@@ -168,7 +169,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
 
 
 def _share_of(record: Record, plan: Plan) -> Callable[[Sequence[Criterion]], float]:
-    """The record's pass rate under other criteria: the mean over cases of each case's share of passing trials."""
+    """Return a function of criteria: the mean over the record's cases of their shares of passing trials."""
     cases = {case.id: case for case in cases_of(record.header)}
     cases |= {
         case_id: replace(case, thresholds=plan.cases[case_id].thresholds)
@@ -270,7 +271,7 @@ def _stays(criterion: Criterion, room: float | None) -> str:
 
 
 def _quantiles(result: CriterionResult) -> list[Raised]:
-    """Limits of quantiles that can come down to the upper end of the quantile's interval, rounded up to two digits."""
+    """Return limits of quantiles that can come down to the upper end of their interval, rounded up to two digits."""
     criterion, found = result.criterion, []
     limits = dict(criterion.quantiles)
     for q, estimate in result.quantiles:
@@ -305,7 +306,7 @@ def _told(proposal: Proposal) -> str:
 def _by_file(
     config: Config, plans: Sequence[Plan], proposals: Sequence[Proposal], suites: int
 ) -> list[tuple[Path, tuple[str, ...], list[Raised]]]:
-    """The edits of each file of criteria. One that several suites share gets what all of them support."""
+    """Return the edits of each file of criteria. One that several suites share gets what all of them support."""
     by_file: dict[str, tuple[tuple[str, ...], list[Proposal]]] = {}
     for plan, proposal in zip(plans, proposals, strict=True):
         stated = stated_criteria(config, plan.suite)
@@ -318,7 +319,7 @@ def _by_file(
 
 
 def _shared(proposals: Sequence[Proposal]) -> list[Raised]:
-    """The least of what several suites support; nothing of what one of them does not."""
+    """Return the least of what several suites support; nothing of what one of them does not."""
     first, *others = [{(one.name, one.key): one for one in proposal.raised} for proposal in proposals]
     shared = []
     for place, one in first.items():
@@ -330,7 +331,7 @@ def _shared(proposals: Sequence[Proposal]) -> list[Raised]:
 
 
 def _edit(path: Path, keys: tuple[str, ...], raised: Sequence[Raised], *, write: bool) -> str:
-    """The difference that the proposals make to a file, written where that is asked for.
+    """Return the difference that the proposals make to a file, written where that is asked for.
 
     Raises:
         ConfigError: it is to be written, and cannot be edited in place.
@@ -354,13 +355,13 @@ def _edit(path: Path, keys: tuple[str, ...], raised: Sequence[Raised], *, write:
 
 
 def _shown(line: str) -> str:
-    """A line of a difference for a terminal, with its indentation."""
+    """Return a line of a difference for a terminal, with its indentation."""
     mark, rest = line[:1], line[1:]
     return mark + " " * (len(rest) - len(rest.lstrip(" "))) + console(rest, 300)
 
 
 def _spelt(text: str, keys: tuple[str, ...], name: str, path: Path) -> str:
-    """A criterion's name as it is written: ADK-TS writes it in upper case."""
+    """Return a criterion's name as it is written: ADK-TS writes it in upper case."""
     stated: Any = parse_document(text, str(path))
     for key in keys:
         stated = stated.get(key, {}) if isinstance(stated, dict) else {}
@@ -368,7 +369,7 @@ def _spelt(text: str, keys: tuple[str, ...], name: str, path: Path) -> str:
 
 
 def _only(text: str, new: str, edits: Sequence[Edit], where: str) -> bool:
-    """Whether the new text says the same as the old one but for these numbers."""
+    """True if the new text says the same as the old one but for these numbers."""
     expected, found = parse_document(text, where), parse_document(new, where)
     for edit in edits:
         inner: Any = expected
@@ -383,7 +384,7 @@ def _only(text: str, new: str, edits: Sequence[Edit], where: str) -> bool:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Writes the file whole or not at all; a link is refused, since its target may be anything."""
+    """Write the file whole or not at all. A link is refused: its target may be anything."""
     if path.is_symlink():
         raise ConfigError("is a link", where=str(path), hint="name the file itself with --config")
     try:

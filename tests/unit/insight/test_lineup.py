@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from gate.errors import ConfigError, MeasureError
+from gate.insight.lineup import COST, LATENCY, Contender, check_contenders, line_up, worse_than_first
 from gate.model import Criterion, ErrorKind, Invocation, Scale, Score, Side, Trial, TrialError, Usage
-from gate.pipeline.lineup import COST, LATENCY, Contender, check_contenders, line_up, worse_than_first
 from gate.records import Header, PlannedCase, Record
 from gate.records.model import count
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from gate.config.load import Config
 from gate.errors import MeasureError
+from gate.insight.lineup import Contender, SharedCases, common_cases
 from gate.judges.client import Judge
 from gate.judges.options import JudgeOptions
 from gate.judges.options import check as check_judge
@@ -19,10 +20,9 @@ from gate.judges.prompt import Answer, Answers, Question
 from gate.metrics.judged import conversation, rationale
 from gate.model import Trial
 from gate.model.lineup import OrderedVote
+from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.judge import judge_of
-from gate.pipeline.lineup import Contender, SharedCases, common_cases
-from gate.pipeline.verdict import own_terms
+from gate.pipeline.terms import own_terms
 from gate.security.limits import shorten
 from gate.security.redact import Redactor
 
@@ -37,7 +37,7 @@ merits. Answer "first" or "second" for the better one, and "neither" if they are
 
 
 class Preferred(Answer):
-    """What a judge says of two answers."""
+    """A judge's answer about two answers."""
 
     reasoning: str
     preferred: Literal["first", "second", "neither"]
@@ -55,7 +55,7 @@ class _Match(Struct, frozen=True):
 async def ask_preferences(
     contenders: Sequence[Contender], config: Config, environment: Mapping[str, str]
 ) -> tuple[list[OrderedVote], float | None]:
-    """The votes on every pair, on every case that both answered, in both orders; and what the judge cost.
+    """Return the votes on every pair, on every case that both answered, in both orders; and what the judge cost.
 
     Of each the first answered trial of a case is shown. A question that could not be answered is a vote with an error.
 
@@ -83,7 +83,7 @@ def _check_answers(contenders: Sequence[Contender]) -> None:
 
 
 def _matches(common: SharedCases) -> list[_Match]:
-    """Both orders of every pair and case, in an order that mixes the pairs: a budget that ends leaves some of each."""
+    """Return both orders of every pair and case, mixed: a budget that ends leaves some of each pair."""
     found = []
     pairs = list(combinations(range(len(common.trials)), 2))
     for case in common.cases:
@@ -97,13 +97,13 @@ def _matches(common: SharedCases) -> list[_Match]:
 
 
 def _answer(trials: Sequence[Trial]) -> str | None:
-    """The conversation of the first answered trial."""
+    """Return the conversation of the first answered trial."""
     answered = next((trial for trial in trials if trial.answered and trial.invocations), None)
     return None if answered is None else conversation(answered.invocations)
 
 
 async def _vote(judge: Judge, match: _Match, redactor: Redactor) -> OrderedVote:
-    """The majority of the judge's votes on one question; none where they are split."""
+    """Return the majority of the judge's votes on one question; none where they are split."""
     first, second = match.shown
     question = Question(
         "preferred", INSTRUCTIONS, (("first conversation", first), ("second conversation", second)), Preferred

@@ -1,0 +1,292 @@
+"""The base commit's agent: started from its work tree when the schedule first asks for it, or served at an address."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+
+from gate.agents.base import AgentOptions, expand
+from gate.agents.http import server_of
+from gate.agents.version import version_of
+from gate.baselines.fingerprint import with_tools
+from gate.baselines.pairing import Reference
+from gate.config.base_policy import place_of
+from gate.config.load import Config
+from gate.errors import ConfigError, GateError
+from gate.formats.documents import parse_document
+from gate.pipeline.session import Session, fingerprint_of_version
+from gate.security.escape import one_line
+from gate.system.git import Git
+
+
+class BaseAgent(Protocol):
+    """The base commit's agent, as far as a run may ask it."""
+
+    possible: bool
+    """True if it can be run."""
+    mixed_with_change: bool
+    """True if it cannot, as it would be the change's agent or run in the change's surroundings."""
+    beside: bool
+    """True if it is to be run in place of a stored baseline, since there is none."""
+    without_rules: bool
+    """True if the base commit has no configuration."""
+    note: str
+    """Why it is not run, for the reader; empty if that is plain."""
+
+    def root(self) -> Path:
+        """Return the configuration's folder to start it from."""
+
+    def options(self) -> AgentOptions:
+        """Return the options to start or reach it by."""
+
+
+async def base_agent(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
+    """Return the base commit's agent: the one at `agent.base`, else from its commit if the gate can start it."""
+    if session.config.agent.base is None:
+        return BaseTree(session, reference, stack)
+    return await _served(session, reference)
+
+
+def check_base_address(config: Config) -> None:
+    """Raise `ConfigError` if there is an address and the agent's kind takes none."""
+    kind = config.agent_kind
+    if config.agent.base is not None and server_of(config.agent, kind) is None:
+        hint = "leave it out"
+        if config.agent.is_local:
+            hint += ": the gate starts the base commit's agent itself"
+        raise ConfigError(f"a {kind}: agent has no address", where="agent.base", hint=hint)
+
+
+def wants_base_beside(session: Session, reference: Reference) -> bool:
+    """True if the base commit's agent is wanted in place of a stored baseline, whether or not it can be run."""
+    where, config = session.where, session.config
+    is_change = where.base is not None and where.base != where.head
+    is_wanted = config.agent.is_local and config.file.baseline.rerun != "never" and session.options.shard[1] == 1
+    return is_change and is_wanted and reference.beside and not reference.info.of_itself
+
+
+class BaseTree:
+    """The base commit's work tree, made when the schedule first asks for its agent and removed with the run."""
+
+    def __init__(self, session: Session, reference: Reference, stack: ExitStack) -> None:
+        self._session, self._stack = session, stack
+        config, git = session.config, session.git
+        self.beside = wants_base_beside(session, reference)
+        self._commit = session.where.base if self.beside else reference.info.commit
+        self._root: Path | None = None
+        is_stored = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
+        possible = bool(
+            config.agent.is_local and (is_stored or self.beside) and self._commit and git.resolve(self._commit)
+        )
+        why = differs = ""
+        if possible and git.has_only_pointers():
+            # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
+            why = "it has files in LFS, and git-lfs is not installed"
+        elif possible and self._commit is not None:
+            differs = surroundings_differ(config, git, self._commit, session.options.setup)
+            why = f"{differs}, and it would meet what this job made for the change's" if differs else ""
+        self.possible, self.mixed_with_change = possible and not why, bool(differs)
+        self.beside = self.beside and self.possible
+        self.without_rules = self.beside and not has_configuration(config, git, self._commit or "")
+        self.note = f"the base commit's agent is not run {'again' if is_stored else 'beside'}: {why}" if why else ""
+
+    def root(self) -> Path:
+        """Return the configuration's folder as it was at the base commit."""
+        if self._root is None:
+            assert self._commit is not None
+            tree = self._stack.enter_context(self._session.git.worktree(self._commit, content=True))
+            self._root = tree / place_of(self._session.config.path)[1].parent
+        return self._root
+
+    def options(self) -> AgentOptions:
+        return self._session.config.agent
+
+
+class ServedBase:
+    """The base commit's agent at an address of its own."""
+
+    beside = without_rules = False
+
+    def __init__(
+        self, config: Config, options: AgentOptions | None, note: str = "", *, mixed_with_change: bool = False
+    ) -> None:
+        self._config, self._options = config, options
+        self.possible, self.note, self.mixed_with_change = options is not None, note, mixed_with_change
+
+    def root(self) -> Path:
+        return self._config.root
+
+    def options(self) -> AgentOptions:
+        assert self._options is not None, "nothing asks for a base that is not possible"
+        return self._options
+
+
+async def _served(session: Session, reference: Reference) -> ServedBase:
+    """Return the agent at `agent.base`.
+
+    It is not possible if nothing is stored, the address is empty, or another version answers there.
+    """
+    config, environment = session.config, session.environment
+    address, kind = config.agent.base, config.agent_kind
+    assert address is not None
+    if not reference.records:
+        return ServedBase(config, None)
+    mixed = problem = ""
+    try:
+        url = expand(address.url, environment, where="agent.base.url")
+        mixed = _mixed_with_change(session, reference, url)
+        problem = mixed or await _other_version(session, reference, url)
+    except GateError as error:
+        mixed, problem = "", str(error)
+    if problem:
+        note = "" if session.where.anchored else f"the base commit's agent is not run again: {problem}"
+        return ServedBase(config, None, note, mixed_with_change=bool(mixed))
+    server = server_of(config.agent, kind)
+    assert server is not None
+    changed: dict[str, Any] = {"url": url}
+    if address.headers is not None:
+        changed["headers"] = address.headers
+    return ServedBase(config, config.agent.model_copy(update={kind: server.model_copy(update=changed)}))
+
+
+def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:
+    """Return why it would be the change's agent, or asked as that one is; empty if it is the base's own."""
+    config, commit = session.config, reference.info.commit
+    server = server_of(config.agent, config.agent_kind)
+    if server is not None and expand(server.url, session.environment, where=config.agent_kind) == url:
+        return "agent.base is the agent's own address"
+    why = definition_differs(config, session.git, commit, but=("url", "headers")) if commit else ""
+    return f"{why}, and it would be asked as the change's is" if why else ""
+
+
+async def _other_version(session: Session, reference: Reference, url: str) -> str:
+    """Return that the server tells another version than the baseline's; empty if it does not, or tells none."""
+    config = session.config
+    source = config.agent.version
+    if source is None or source.header is None:
+        return ""
+    told = await version_of(config.agent_kind, config.agent, root=config.root, environment=session.environment, url=url)
+    stored = reference.records[0]
+    if with_tools(fingerprint_of_version(config, told), stored.trials) == stored.header.agent:
+        return ""
+    return f"{url} serves version {told!r}, and the stored baseline is of another"
+
+
+# --- whether it can be run here -------------------------------------------------------------------
+# The gate starts it from its own work tree, but in the packages, with the variables and by the definition that are the
+# change's. Where the change touches those, it would fail as the change's does, and a loss would pass for drift.
+
+
+MOST_NAMED = 80
+"""Characters of a name."""
+_INSTALLED = re.compile(
+    r"(?:requirements|constraints)[\w.-]*|(?:pyproject|pylock|mise)[\w.-]*\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml"
+    r"|package\.json|package-lock\.json|npm-shrinkwrap\.json|pnpm-(?:lock|workspace)\.yaml|go\.(?:mod|sum)|Cargo\.toml"
+    r"|Gemfile|composer\.json|pom\.xml|[\w.-]*\.gradle(?:\.kts)?|[\w.-]+\.(?:lock|lockb|csproj)"
+    r"|(?:[\w.-]+\.)?Dockerfile[\w.-]*|(?:docker-)?compose[\w.-]*\.ya?ml|\.tool-versions|\.python-version|\.nvmrc|\.env[\w.-]*"
+)
+"""Names of files that say what is installed or set for an agent; those beside it, above it and below it."""
+_JOBS = re.compile(
+    r"\.gitlab-ci\.ya?ml|\.github/workflows/.+|\.circleci/.+|Jenkinsfile|(?:azure|bitbucket)-pipelines\.ya?ml"
+)
+"""Files that say what a job does, from the repository's top."""
+_OF_A_RUN = frozenset(
+    ("version", "base", "timeout", "concurrency", "retries", "transient", "sources", "traces", "reports_calls")
+)
+"""Keys of ``agent`` that are of the measurement, not of what is measured."""
+
+_MEASURING = ("fields", "format", "tool_categories", "custom_metrics", "judge", "simulated_user", "world")
+"""Keys of a configuration that decide how a conversation is held, answered or scored."""
+
+
+def has_configuration(config: Config, git: Git, commit: str) -> bool:
+    """True if the commit has a file where the configuration is, readable or not."""
+    try:
+        return _stored(config, git, commit) is not None
+    except GateError:
+        return True
+
+
+def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None = None) -> str:
+    """Return the file or key that keeps the base commit's agent from being run as it was; empty if nothing does.
+
+    ``setup``: the commands that this job ran, where they are not the configuration's.
+    """
+    own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
+    measured = [own / config.path.name, *(own / name for name in config.file.suite)]
+    installed = _named_by(config.file.setup or "" if setup is None else setup, own)
+    had_job = has_configuration(config, git, commit)  # else no job of the base measured its agent in another way
+    for name in git.differing(commit):
+        path = PurePosixPath(name)
+        if any(map(path.is_relative_to, measured)):
+            continue
+        near = path.parent.is_relative_to(own) or own.is_relative_to(path.parent)
+        is_installed = (near and _INSTALLED.fullmatch(path.name)) or any(map(path.is_relative_to, installed))
+        if is_installed or (had_job and _JOBS.fullmatch(name)):
+            return f"{one_line(name, MOST_NAMED)} differs"
+    return definition_differs(config, git, commit)
+
+
+def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[str] = ()) -> str:
+    """Return the key by which the configuration starts another agent than at the commit; empty if there is none.
+
+    ``but``: options of the agent's kind that are replaced for the base.
+    """
+    before, now = _before_and_now(config, git, commit)
+    if before is None or now is None:  # no such file, or one that nobody can read: the commit is taken at its word
+        return ""
+    if before.get("setup") != now.get("setup"):
+        return "setup differs"
+    old, new = (_definition(agent, but) for agent in (before.get("agent"), now.get("agent")))
+    differing = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+    return f"agent.{one_line(differing[0], MOST_NAMED)} differs" if differing else ""
+
+
+def measures_alike(config: Config, git: Git, commit: str) -> bool:
+    """True if the configuration at the commit holds and scores conversations as this one does.
+
+    Fingerprints of the agent, the cases and the criteria do not say so.
+    """
+    before, now = _before_and_now(config, git, commit)
+    if before is None or now is None:
+        return False
+    return all(before.get(key) == now.get(key) for key in _MEASURING)
+
+
+def _before_and_now(config: Config, git: Git, commit: str) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+    """Return the configuration as written at the commit and as written now; None for one that nobody can read."""
+    return _read(lambda: _stored(config, git, commit)), _read(config.path.read_bytes)
+
+
+def _stored(config: Config, git: Git, commit: str) -> bytes | None:
+    """Return the configuration's file as it is at the commit; None if there is none."""
+    return git.show(commit, os.path.relpath(config.path, git.root))
+
+
+def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
+    """Return a configuration as it is written, without overrides of the command line or of the action."""
+    with suppress(GateError, OSError, UnicodeDecodeError):
+        text = content()
+        found = parse_document(text.decode(), "gate.yaml") if text is not None else None
+        return found if isinstance(found, Mapping) else None
+    return None
+
+
+def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
+    found = {k: v for k, v in agent.items() if k not in _OF_A_RUN} if isinstance(agent, Mapping) else {}
+    for key, value in found.items():
+        if but and isinstance(value, str):
+            found[key] = ""  # an address alone
+        elif but and isinstance(value, Mapping):
+            found[key] = {k: v for k, v in value.items() if k not in but} or ""
+    return found
+
+
+def _named_by(setup: str, own: PurePosixPath) -> list[PurePosixPath]:
+    """Return the paths that the commands may install: each word, the folder itself for ``.``."""
+    words = re.split(r"[\s'\"=;&|()\[\]]+", setup)
+    return [PurePosixPath(os.path.normpath(own / word)) for word in words if word and not word.startswith(("-", "/"))]
