@@ -191,7 +191,7 @@ class Field(Struct, frozen=True):
     default: Any = UNSET
 
 
-class Kind(Struct, frozen=True):
+class FindingKind(Struct, frozen=True):
     """What a kind of finding means, the verdict by it, and its fields."""
 
     about: str
@@ -199,10 +199,10 @@ class Kind(Struct, frozen=True):
     fields: Mapping[str, Field]
 
 
-def kind(about: str, verdict: Verdict = Verdict.PASS, /, **fields: Any) -> Kind:
+def kind(about: str, verdict: Verdict = Verdict.PASS, /, **fields: Any) -> FindingKind:
     """Return a kind; each field is given as its type, or as a `Field`."""
     full = {name: field if isinstance(field, Field) else Field(field) for name, field in fields.items()}
-    return Kind(about, verdict, full)
+    return FindingKind(about, verdict, full)
 
 
 NAMES = tuple[str, ...]
@@ -220,7 +220,7 @@ NOT_COMPARED = Verdict.NOT_COMPARED
 BELOW = Verdict.BELOW_THRESHOLD
 REGRESSED = Verdict.REGRESSED
 
-APART: Mapping[KindName, Kind] = {
+APART: Mapping[KindName, FindingKind] = {
     "scorer_changed": kind("Its options, scorer or judge changed."),
     "cases_gone": kind("None of the cases on which the baseline measured it is compared.", cases=int),
     "no_longer_measured": kind("It is no longer measured."),
@@ -230,7 +230,7 @@ APART: Mapping[KindName, Kind] = {
 }
 """Why what the baseline measured of a criterion is not compared."""
 
-UNCONFIRMED: Mapping[KindName, Kind] = {
+UNCONFIRMED: Mapping[KindName, FindingKind] = {
     "nothing_rerun": kind("Nothing could be run again a while later."),
     "confirmation_lost": kind("Too many confirming trials were lost to infrastructure.", lost=int, trials=int),
     "failures_gone": kind("The failing cases answered a while later.", trials=int),
@@ -247,7 +247,7 @@ UNCONFIRMED: Mapping[KindName, Kind] = {
 }
 """Why a block that needs failures of the agent was not confirmed."""
 
-OF_CRITERION: Mapping[KindName, Kind] = {
+OF_CRITERION: Mapping[KindName, FindingKind] = {
     "nothing_held": kind("No threshold and no comparison judged it, so no tick stands beside it."),
     "not_applied": kind("It applies to none of the selected cases.", Verdict.NOT_APPLIED),
     "same_trials": kind("The trials are the stored ones themselves, so nothing can be lost."),
@@ -334,7 +334,7 @@ SETTLING: tuple[KindName, ...] = (
 )  # fmt: skip
 """No further trial can change these."""
 
-PROBLEMS: Mapping[KindName, Kind] = {
+PROBLEMS: Mapping[KindName, FindingKind] = {
     "no_cases": kind("There is nothing to judge."),
     "all_quarantined": kind("Every case is in quarantine."),
     # ``compared``: false if there is no baseline; then every case fails
@@ -361,7 +361,7 @@ PROBLEMS: Mapping[KindName, Kind] = {
 }
 """Why a suite could not be measured."""
 
-GAPS: Mapping[KindName, Kind] = {
+GAPS: Mapping[KindName, FindingKind] = {
     "stated": kind("What a run's terms state in words of their own.", text=str),
     "criteria_not_compared": kind("What the baseline measured of these is not compared.", criteria=NAMES),
     # ``of``: cases that passed at the base
@@ -372,7 +372,7 @@ GAPS: Mapping[KindName, Kind] = {
 }
 """What the base holds and was not compared."""
 
-CAUSES: Mapping[KindName, Kind] = {
+CAUSES: Mapping[KindName, FindingKind] = {
     "could_not_measure": kind("The suite could not be measured.", ERROR, problem=Nested(tuple(PROBLEMS))),
     "shard_measured": kind("A shard knows only its own cases.", OPEN, shard=int, of=int, trials=int, cases=int),
     "shard_not_measured": kind("A shard failed.", ERROR, shard=int, of=int, problem=Nested(tuple(PROBLEMS))),
@@ -432,7 +432,7 @@ CAUSES: Mapping[KindName, Kind] = {
 }
 """What the verdict on a suite rests on."""
 
-CHANGES: Mapping[KindName, Kind] = {
+CHANGES: Mapping[KindName, FindingKind] = {
     "answered_by": kind(
         "Another model or system of the provider answers.", what=Literal["model", "system"], now=NAMES, before=NAMES
     ),
@@ -452,7 +452,7 @@ CHANGES: Mapping[KindName, Kind] = {
 }
 """What changed in the suite and its criteria."""
 
-WARNINGS: Mapping[KindName, Kind] = {
+WARNINGS: Mapping[KindName, FindingKind] = {
     "agent_failures": kind("The agent failed in trials: the suite's ``crashes`` say how often."),
     "threshold_excused": kind(
         "A mean misses as the baseline's did.", criterion=str, value=float, before=float, threshold=float
@@ -523,6 +523,6 @@ WARNINGS: Mapping[KindName, Kind] = {
 NOTES: tuple[KindName, ...] = ("provider_moved", "unproven", "measured_before")
 """What the terms of a run tell its reader besides words of their own; records keep them."""
 
-KINDS: Mapping[KindName, Kind] = {
+KINDS: Mapping[KindName, FindingKind] = {
     **APART, **UNCONFIRMED, **OF_CRITERION, **PROBLEMS, **GAPS, **CAUSES, **CHANGES, **WARNINGS,
 }  # fmt: skip

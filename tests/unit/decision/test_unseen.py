@@ -34,6 +34,7 @@ OPTIONS = {
     "regex": {"patterns": ["found"]},
     "json_schema": {"schema": {}},
     "time_against_baseline": {"baseline_seconds": 1},
+    "recorded_score": {"scorer": "accuracy"},
 }
 CASE = Case("c", (Turn("go", (ToolCall("find", any_args=True),), (Part("found"),)), Turn("on", (), (Part("done"),))))
 CALLS = (ToolCall("delete", result={"id": "a"}), ToolCall("find", error="down"), ToolCall("find", result=[{"id": "b"}]))
