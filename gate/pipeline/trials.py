@@ -20,7 +20,7 @@ from gate.judges.options import SimulatedUserOptions
 from gate.metrics.custom.metric import InAgentMetric
 from gate.model import RecordedTrial, Side, Trial
 from gate.pipeline.budget import PROBES, RunBudget, judge_of
-from gate.pipeline.execute import Job, User, execute, recorded_user, user_of
+from gate.pipeline.execute import Job, User, execute, recorded_user, simulated_user, written_user
 from gate.pipeline.journal import redactor_of
 from gate.records import from_digest
 from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
@@ -166,8 +166,9 @@ class TrialRunner:
         if side not in self._agents:
             root, options = self.config.root, self.config.agent
             if side is Side.BASELINE:
-                assert self._base is not None, "the schedule asks for the base commit's agent only if there is one"
-                root, options = self._base.root(), self._base.options()
+                base = self._base
+                assert base is not None and base.possible, "the schedule asks for the base's agent only if it can run"
+                root, options = base.root(), base.options
             receiver = await self._open_receiver()
             if receiver is not None and options.is_local:
                 options = exporting(options, receiver)
@@ -207,10 +208,10 @@ class TrialRunner:
         found = dict.fromkeys(note for agent in traced for note in agent.notes)
         return (*found, *(() if self.world is None else self.world.notes))
 
-    async def _users(self) -> Callable[[Job], User] | None:
-        """Return who talks to the agent, if a case is a scenario: a model, or the recorded user."""
+    async def _users(self) -> Callable[[Job], User]:
+        """Return who talks to the agent: in a scenario a model, or the recorded user."""
         if not any(case.scenario for case in self.plan.suite.cases):
-            return None
+            return lambda job: written_user(job.case)
         if self.config.agent_kind == "replay":
             recorded = in_order(self.plan.suite.recorded)
             return lambda job: recorded_user(job.case, recorded.get(job.case.id, ()), job.number)
@@ -223,7 +224,7 @@ class TrialRunner:
             )
             self._simulator = await self._stack.enter_async_context(opened)
         model = self._simulator
-        return lambda job: user_of(job.case, model, options.max_turns)
+        return lambda job: simulated_user(job.case, model, options.max_turns)
 
     async def _open_judge(self) -> Judge | None:
         """Return the judge of the run; None where no criterion asks one."""
