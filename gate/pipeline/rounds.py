@@ -7,7 +7,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from itertools import zip_longest
 from statistics import fmean
 
 from msgspec import structs
@@ -307,13 +306,15 @@ class SuiteRun:
         have = [trial for trial in self._earlier if trial.round == step.round]
         self._earlier = [trial for trial in self._earlier if trial.round != step.round]
         self.trials += have
-        done, lost = (
-            Counter((t.side, t.tag, t.case_id) for t in have if t.measured is measured) for measured in (True, False)
-        )
+        done, lost = Counter[Slot](), Counter[Slot]()
+        for trial in have:
+            counter = done if trial.measured else lost
+            counter[trial.side, trial.tag, trial.case_id] += 1
         parts = [self._jobs(request, step, done, lost) for request in step.requests]
-        if step.pause and any(parts) and not await self._pause(step):
+        missing = sum(map(len, parts))
+        if step.pause and missing and not await self._pause(step):
             return
-        if not step.pause and (missing := sum(map(len, parts))):
+        if not step.pause and missing:
             self.session.progress.plan(self.plan.suite.id, missing, step.why)
         start = len(self.trials)
         for jobs in parts if step.pause else in_turn(parts, self.session.config.agent.concurrency):
@@ -368,10 +369,17 @@ def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
     Those of the base alone: a few that show whether it is there, and the rest.
     """
     if len(parts) < 2:
-        few = max(each, LEAST_IN_VAIN) if parts and parts[0] and parts[0][0].side is Side.BASELINE else None
-        return [chunk for part in parts for chunk in ([part] if few is None else [part[:few], part[few:]])]
-    chunks = [[part[i : i + each] for i in range(0, len(part), each)] for part in parts]
-    return [chunk for turn in zip_longest(*chunks, fillvalue=[]) for chunk in turn if chunk]
+        if not parts or not parts[0] or parts[0][0].side is not Side.BASELINE:
+            return list(parts)
+        few = max(each, LEAST_IN_VAIN)
+        return [parts[0][:few], parts[0][few:]]
+    turns = []
+    for start in range(0, max(map(len, parts)), each):
+        for part in parts:
+            chunk = part[start : start + each]
+            if chunk:
+                turns.append(chunk)
+    return turns
 
 
 # --- a part of the suite on each machine ----------------------------------------------------------

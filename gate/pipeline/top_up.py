@@ -163,17 +163,20 @@ def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:
 def epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int) -> list[list[Job]]:
     """Return the jobs that bring each case of a record's shard to so many trials, numbered after its own."""
     shard = record.header.shard[0]
-    own = [case.id for case in record.header.plan if case.shard == shard]
-    short = {case_id: wanted - have[case_id] for case_id in own}
     numbers = Counter[str]()
     for trial in record.trials:
         if trial.side is Side.CANDIDATE:
             numbers[trial.case_id] = max(numbers[trial.case_id], trial.number)
     last = max((trial.round for trial in record.trials), default=0)
-    return [
-        [Job(plan.cases[c], numbers[c] + n, last + n, STORED) for c, missing in short.items() if missing >= n]
-        for n in range(1, max(short.values(), default=0) + 1)
-    ]
+    epochs: list[list[Job]] = []
+    for case in record.header.plan:
+        if case.shard != shard:
+            continue
+        for n in range(1, wanted - have[case.id] + 1):
+            if n > len(epochs):
+                epochs.append([])
+            epochs[n - 1].append(Job(plan.cases[case.id], numbers[case.id] + n, last + n, STORED))
+    return epochs
 
 
 def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
@@ -185,7 +188,11 @@ def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
     if found is None:
         return ()
     own = set(run_ids(record))
-    records = [left for one in found.records if (left := without(one, own)) is not None]
+    records = []
+    for stored in found.records:
+        left = without(stored, own)
+        if left is not None:
+            records.append(left)
     agent = with_tools(record.header.agent, record.trials)
     if found.commit == where.head:
         return [one for one in records if not agent or one.header.agent == agent]
