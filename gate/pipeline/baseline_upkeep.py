@@ -168,9 +168,18 @@ def _ledger_lines(
     at, suite_name, key = now().timestamp(), suite_key(header.suite_id), commit_key(header)
     base, anchor = commits.get("baseline", ""), references.anchor
     against = suite.further[-1] if suite.further else suite
-    mark = Mark(suite_name, key, "", suite.verdict.value, at, base=base, anchor=anchor, release=terms.release)
-    improved = bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against)
-    mark = replace(mark, left_out=left_out, improved=improved)
+    mark = Mark(
+        suite_name,
+        key,
+        "",
+        suite.verdict.value,
+        at,
+        base=base,
+        anchor=anchor,
+        release=terms.release,
+        left_out=left_out,
+        improved=bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against),
+    )
     return [replace(mark, run=run) for run in run_ids(record)]
 
 
