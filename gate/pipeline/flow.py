@@ -216,7 +216,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
             stopped=session.run_budget.stopped,
-            terms=run.redactor.redact_json(terms.plain()),
+            terms=runner.redactor.redact_json(terms.plain()),
         )
     measured = _measured(session, plan, journal.path, found, terms)
     if _is_whole(session):

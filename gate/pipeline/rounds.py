@@ -26,12 +26,11 @@ from gate.model.finding import Finding
 from gate.pipeline.base_agent import BaseAgent
 from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
-from gate.pipeline.journal import redactor_of
 from gate.pipeline.session import Session
 from gate.pipeline.top_up import kept_epochs
 from gate.pipeline.trials import Replayer, TrialRunner, asks_judge, check_executor
 from gate.pipeline.verdict import MAX_SHOWN_CHARS, left_out_by
-from gate.records import Header, PlannedCase, RecordWriter, assign_shards, from_digest, to_record
+from gate.records import Header, PlannedCase, RecordWriter, assign_shards, from_digest
 from gate.reports.formatting import count
 from gate.scoring.batch import ScoringSetup
 
@@ -123,7 +122,6 @@ class SuiteRun:
         self._pair()
         if runner.world is not None and self.pairings and not session.where.anchored:
             runner.world.couple(self.pairings[0].trials)  # a baseline is always measured anew
-        self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []
         """Redacted, and without the messages, which are in the record."""
         self._earlier = [trial for trial in journal.resumed if trial.tag not in APART]
@@ -269,7 +267,7 @@ class SuiteRun:
     async def _replay_batches(self, jobs: Iterable[Job], trials: int) -> None:
         session, plan = self.session, self.plan
         session.progress.plan(plan.suite.id, trials, "replaying recorded trials")
-        replay = Replayer(session.config, plan, session.environment, session.run_budget, self.redactor)
+        replay = Replayer(session.config, plan, session.environment, session.run_budget, self.runner.redactor)
         async with aclosing(replay.run(jobs, trials)) as parts:
             async for part in parts:
                 self.journal.extend(part)
@@ -346,9 +344,7 @@ class SuiteRun:
         return True
 
     async def _run(self, jobs: Sequence[Job], into: list[Trial] | None = None) -> None:
-        async for scored in self.runner.run(jobs):
-            trial, line = to_record(scored, self.redactor)
-            self.journal.extend([(trial, line)])
+        async for trial in self.runner.record(jobs, self.journal):
             (self.trials if into is None else into).append(self.memory.keep(trial))
             self.session.progress.trial(trial)
 

@@ -24,12 +24,12 @@ from gate.model import FULL, STORED, Side, SuiteResult, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
-from gate.pipeline.journal import only_number, redactor_of, take_back
+from gate.pipeline.journal import only_number, take_back
 from gate.pipeline.references import drift_in, runs_after
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import load_to_judge, with_stored
-from gate.records import Record, RecordWriter, to_record
+from gate.records import Record, RecordWriter
 from gate.reports.formatting import count
 
 FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
@@ -117,7 +117,7 @@ class FurtherTrials:
         self.note = ""
 
     async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:
-        session, redactor = self._session, redactor_of(self._session.environment)
+        session = self._session
         session.run_budget.stopped = ""  # asked anew before each trial
         runs, done = sum(map(len, epochs)), 0
         epochs, short = _affordable(epochs, session.run_budget)
@@ -127,9 +127,7 @@ class FurtherTrials:
             config, self._plan, session.environment, session.run_budget, run_id=run_id, version=session.version
         ) as runner:
             try:
-                async for scored in runner.run([job for jobs in epochs for job in jobs]):
-                    trial, line = to_record(scored, redactor)
-                    journal.extend([(trial, line)])
+                async for trial in runner.record([job for jobs in epochs for job in jobs], journal):
                     session.progress.trial(trial)
                     done += 1
             except MeasureError as error:  # the verdict stands, and the next run on this branch goes on

@@ -22,7 +22,7 @@ from gate.model import RecordedTrial, Side, Trial
 from gate.pipeline.budget import PROBES, RunBudget, judge_of
 from gate.pipeline.execute import Job, User, execute, recorded_user, simulated_user, written_user
 from gate.pipeline.journal import redactor_of
-from gate.records import from_digest
+from gate.records import RecordWriter, from_digest, to_record
 from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
 from gate.scoring.executor import Executor, open_executor
 from gate.scoring.score import score_trial
@@ -56,6 +56,7 @@ class TrialRunner:
     ) -> None:
         """``version``: what the candidate told as the run began."""
         self.config, self.plan, self.environment, self.run_budget = config, plan, environment, run_budget
+        self.redactor = redactor_of(environment)
         self._base, self._run_id, self._version = base, run_id, version
         self.world: World | None = None
         """The outside world, where it is recorded or replayed."""
@@ -80,8 +81,8 @@ class TrialRunner:
 
         upstreams = upstreams_of(options, self.environment)
         folder = store_folder(options, self.config.root, self.environment)
-        redactor, owner = redactor_of(self.environment), owner_name(self.config.root / self.config.path.name)
-        world = World(options, upstreams, folder, redactor, self._run_id, owner)
+        owner = owner_name(self.config.root / self.config.path.name)
+        world = World(options, upstreams, folder, self.redactor, self._run_id, owner)
         return await self._stack.enter_async_context(serving(world))
 
     async def __aexit__(
@@ -133,6 +134,13 @@ class TrialRunner:
                 if self.config.agent_kind != "replay":
                     self.run_budget.check_told(trial)
         self.run_budget.close()
+
+    async def record(self, jobs: Sequence[Job], journal: RecordWriter) -> AsyncIterator[Trial]:
+        """Yield the trials of `run` once they are redacted and in the journal."""
+        async for scored in self.run(jobs):
+            trial, line = to_record(scored, self.redactor)
+            journal.extend([(trial, line)])
+            yield trial
 
     async def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
         """Yield trials that were run before, scored, as they finish, in no order."""
