@@ -24,13 +24,13 @@ from gate.errors import ConfigError, GateError
 from gate.model import Trial
 from gate.pipeline.execute import Job
 from gate.pipeline.flow import planned_header
-from gate.pipeline.journal import open_journal, redactor_of
+from gate.pipeline.journal import open_journal
 from gate.pipeline.progress import Progress
 from gate.pipeline.session import RunOptions, Session, check_version, open_session
 from gate.pipeline.terms import terms_of_plan
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import NO_REFERENCE
-from gate.records import RecordWriter, to_record
+from gate.records import RecordWriter
 from gate.records.keys import suite_key
 from gate.system.clock import now
 
@@ -96,7 +96,7 @@ async def run_contest(
             await _run_in_turn(running, progress)
             for found in running:
                 await check_version(found.session)
-                _finish(found, time.monotonic() - started, environment)
+                _finish(found, time.monotonic() - started)
     return [(one.name, one.journal.path) for one in running]
 
 
@@ -156,23 +156,20 @@ async def _run_in_turn(running: Sequence[_Running], progress: Progress) -> None:
 
 async def _trials(one: _Running, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
     """Run, score and record trials. An error that ends a run says whose it was."""
-    redactor = redactor_of(one.session.environment)
     try:
-        async for scored in one.runner.run(jobs):
-            trial, line = to_record(scored, redactor)
-            one.journal.extend([(trial, line)])
+        async for trial in one.runner.record(jobs, one.journal):
             yield trial
     except GateError as error:
         error.where = f"{one.name}: {error.where}" if error.where else one.name
         raise
 
 
-def _finish(one: _Running, duration: float, environment: Mapping[str, str]) -> None:
+def _finish(one: _Running, duration: float) -> None:
     session = one.session
     terms = terms_of_plan(one.plan, session.config, session.settings)
     one.journal.finish(
         duration=duration,
         judge_cost_usd=one.runner.judge_cost_usd,
         stopped=session.run_budget.stopped,
-        terms=redactor_of(environment).redact_json(terms.plain()),
+        terms=one.runner.redactor.redact_json(terms.plain()),
     )

@@ -6,8 +6,11 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any
+
+from msgspec import Struct
 
 from gate.agents.base import AgentOptions, expand
 from gate.agents.http import server_of
@@ -23,31 +26,32 @@ from gate.security.escape import one_line
 from gate.system.git import Git
 
 
-class BaseAgent(Protocol):
+class BaseAgent(Struct, frozen=True):
     """The base commit's agent, as far as a run may ask it."""
 
     possible: bool
     """True if it can be run."""
-    mixed_with_change: bool
+    options: AgentOptions
+    """The options to start or reach it by."""
+    root: Callable[[], Path]
+    """Returns the configuration's folder to start it from."""
+    note: str = ""
+    """The reason why it is not run, for the reader; empty if that is plain."""
+    mixed_with_change: bool = False
     """True if it cannot, as it would be the change's agent or run in the change's surroundings."""
-    beside: bool
+    beside: bool = False
     """True if it is to be run in place of a stored baseline, since there is none."""
-    without_rules: bool
+    without_rules: bool = False
     """True if the base commit has no configuration."""
-    note: str
-    """Why it is not run, for the reader; empty if that is plain."""
-
-    def root(self) -> Path:
-        """Return the configuration's folder to start it from."""
-
-    def options(self) -> AgentOptions:
-        """Return the options to start or reach it by."""
 
 
 async def base_agent(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
-    """Return the base commit's agent: the one at `agent.base`, else from its commit if the gate can start it."""
+    """Return the base commit's agent: the one at `agent.base`, else from its commit if the gate can start it.
+
+    The ``stack`` keeps the commit's work tree, which is made when the schedule first asks for the agent.
+    """
     if session.config.agent.base is None:
-        return BaseTree(session, reference, stack)
+        return _from_commit(session, reference, stack)
     return await _served(session, reference)
 
 
@@ -69,63 +73,34 @@ def wants_base_beside(session: Session, reference: Reference) -> bool:
     return is_change and is_wanted and reference.beside and not reference.info.of_itself
 
 
-class BaseTree:
-    """The base commit's work tree, made when the schedule first asks for its agent and removed with the run."""
+def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
+    config, git = session.config, session.git
+    beside = wants_base_beside(session, reference)
+    commit = session.where.base if beside else reference.info.commit
+    is_stored = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
 
-    def __init__(self, session: Session, reference: Reference, stack: ExitStack) -> None:
-        self._session, self._stack = session, stack
-        config, git = session.config, session.git
-        self.beside = wants_base_beside(session, reference)
-        self._commit = session.where.base if self.beside else reference.info.commit
-        self._root: Path | None = None
-        is_stored = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
-        possible = bool(
-            config.agent.is_local and (is_stored or self.beside) and self._commit and git.resolve(self._commit)
-        )
-        why = differs = ""
-        if possible and git.has_only_pointers():
-            # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
-            why = "it has files in LFS, and git-lfs is not installed"
-        elif possible and self._commit is not None:
-            differs = surroundings_differ(config, git, self._commit, session.options.setup)
-            why = f"{differs}, and it would meet what this job made for the change's" if differs else ""
-        self.possible, self.mixed_with_change = possible and not why, bool(differs)
-        self.beside = self.beside and self.possible
-        self.without_rules = self.beside and not has_configuration(config, git, self._commit or "")
-        self.note = f"the base commit's agent is not run {'again' if is_stored else 'beside'}: {why}" if why else ""
+    @cache
+    def root() -> Path:
+        tree = stack.enter_context(git.worktree(commit or "", content=True))
+        return tree / place_of(config.path)[1].parent
 
-    def root(self) -> Path:
-        """Return the configuration's folder as it was at the base commit."""
-        if self._root is None:
-            assert self._commit is not None
-            tree = self._stack.enter_context(self._session.git.worktree(self._commit, content=True))
-            self._root = tree / place_of(self._session.config.path)[1].parent
-        return self._root
-
-    def options(self) -> AgentOptions:
-        return self._session.config.agent
+    if not (config.agent.is_local and (is_stored or beside) and commit and git.resolve(commit)):
+        return BaseAgent(False, config.agent, root)
+    why = differs = ""
+    if git.has_only_pointers():
+        # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
+        why = "it has files in LFS, and git-lfs is not installed"
+    else:
+        differs = surroundings_differ(config, git, commit, session.options.setup)
+        why = f"{differs}, and it would meet what this job made for the change's" if differs else ""
+    if why:
+        note = f"the base commit's agent is not run {'again' if is_stored else 'beside'}: {why}"
+        return BaseAgent(False, config.agent, root, note, mixed_with_change=bool(differs))
+    without_rules = beside and not has_configuration(config, git, commit)
+    return BaseAgent(True, config.agent, root, beside=beside, without_rules=without_rules)
 
 
-class ServedBase:
-    """The base commit's agent at an address of its own."""
-
-    beside = without_rules = False
-
-    def __init__(
-        self, config: Config, options: AgentOptions | None, note: str = "", *, mixed_with_change: bool = False
-    ) -> None:
-        self._config, self._options = config, options
-        self.possible, self.note, self.mixed_with_change = options is not None, note, mixed_with_change
-
-    def root(self) -> Path:
-        return self._config.root
-
-    def options(self) -> AgentOptions:
-        assert self._options is not None, "nothing asks for a base that is not possible"
-        return self._options
-
-
-async def _served(session: Session, reference: Reference) -> ServedBase:
+async def _served(session: Session, reference: Reference) -> BaseAgent:
     """Return the agent at `agent.base`.
 
     It is not possible if nothing is stored, the address is empty, or another version answers there.
@@ -133,9 +108,12 @@ async def _served(session: Session, reference: Reference) -> ServedBase:
     config, environment = session.config, session.environment
     address, kind = config.agent.base, config.agent_kind
     assert address is not None
+
+    def root() -> Path:
+        return config.root
+
     if not reference.records:
-        return ServedBase(config, None)
-    mixed = problem = ""
+        return BaseAgent(False, config.agent, root)
     try:
         url = expand(address.url, environment, where="agent.base.url")
         mixed = _mixed_with_change(session, reference, url)
@@ -144,13 +122,14 @@ async def _served(session: Session, reference: Reference) -> ServedBase:
         mixed, problem = "", str(error)
     if problem:
         note = "" if session.where.anchored else f"the base commit's agent is not run again: {problem}"
-        return ServedBase(config, None, note, mixed_with_change=bool(mixed))
+        return BaseAgent(False, config.agent, root, note, mixed_with_change=bool(mixed))
     server = server_of(config.agent, kind)
     assert server is not None
     changed: dict[str, Any] = {"url": url}
     if address.headers is not None:
         changed["headers"] = address.headers
-    return ServedBase(config, config.agent.model_copy(update={kind: server.model_copy(update=changed)}))
+    options = config.agent.model_copy(update={kind: server.model_copy(update=changed)})
+    return BaseAgent(True, options, root)
 
 
 def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:

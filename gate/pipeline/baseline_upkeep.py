@@ -75,16 +75,28 @@ def save_baseline(
     proven: list[Proofs] = []
     with _as_write_error(), _store(config, environment) as store:
         others = _unsaved_runs(config, store, path, record)
-        lines = _ledger_lines(
-            record, path, config, environment, release, left_out=0 if record.header.agent else len(others)
-        )
+        left_out = 0 if record.header.agent else len(others)
+        lines = _ledger_lines(record, path, config, environment, release, left_out=left_out)
         suite_id, name = record.header.suite_id, commit_key(record.header)
         if accepted is not None and not _is_known(store.ledger(suite_id), name, *accepted):
             lines += [_acceptance(config, suite_id, name, *accepted)]
         where = store.save(record, lines, scope=_scope(record, config, environment), say=said.append)
         proven.append(proofs_of(record, lines))
-        same_agent = bool(record.header.agent)
-        said += _with_others(config, store, others, environment, release, proven, same_agent=same_agent)
+        if record.header.agent:
+            united = 0
+            for other in others:
+                with suppress(GateError):
+                    further = read_whole(other)
+                    lines_of_further = _ledger_lines(further, other, config, environment, release)
+                    store.save(further, lines_of_further, scope=_scope(further, config, environment))
+                    proven.append(proofs_of(further, lines_of_further))
+                    united += 1
+            if united:
+                runs = count(united, "other run")
+                said.append(f"united with {runs} of this commit, so that none is picked for its result")
+        elif others:
+            names = ", ".join(other.name for other in others[:3])
+            said.append(f"{count(len(others), 'other run')} of this commit left out: {names}")
         if key is not None:
             said += _signed(store, record.header, proven, key)
         said += filter(None, [prune_recordings(config, store, environment)])
@@ -119,32 +131,6 @@ def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> l
     return other_runs_beside(path, header, records_folder(config, header.suite_id), known=known | set(run_ids(record)))
 
 
-def _with_others(
-    config: Config,
-    store: Store,
-    others: Sequence[Path],
-    environment: Mapping[str, str],
-    release: str,
-    proven: list[Proofs],
-    *,
-    same_agent: bool,
-) -> list[str]:
-    """Save further runs of the same commit and agent. Returns in words that they were united or left out."""
-    if not same_agent:
-        names = ", ".join(path.name for path in others[:3])
-        return [f"{count(len(others), 'other run')} of this commit left out: {names}"] if others else []
-    united = 0
-    for path in others:
-        with suppress(GateError):
-            record = read_whole(path)
-            lines = _ledger_lines(record, path, config, environment, release)
-            store.save(record, lines, scope=_scope(record, config, environment))
-            proven.append(proofs_of(record, lines))
-            united += 1
-    said = f"united with {count(united, 'other run')} of this commit, so that none is picked for its result"
-    return [said] if united else []
-
-
 def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
     """Return notes for the person who saves; ``lines`` are findings that nobody accepted."""
     said = []
@@ -160,7 +146,7 @@ def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line
 
 
 def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:
-    """Sign what is proven of a record, and adds it to the ledger. Returns that in words."""
+    """Sign the proofs of a record, and add them to the ledger. Returns that in words."""
     envelopes = [signed(write_proofs(parcel), key).decode() for parcel in parcels(joined(proven))]
     suite_id, at = header.suite_id, now().timestamp()
     store.note(suite_id, [Signed(suite_key(suite_id), commit_key(header), at, one) for one in envelopes])
@@ -182,9 +168,18 @@ def _ledger_lines(
     at, suite_name, key = now().timestamp(), suite_key(header.suite_id), commit_key(header)
     base, anchor = commits.get("baseline", ""), references.anchor
     against = suite.further[-1] if suite.further else suite
-    mark = Mark(suite_name, key, "", suite.verdict.value, at, base=base, anchor=anchor, release=terms.release)
-    improved = bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against)
-    mark = replace(mark, left_out=left_out, improved=improved)
+    mark = Mark(
+        suite_name,
+        key,
+        "",
+        suite.verdict.value,
+        at,
+        base=base,
+        anchor=anchor,
+        release=terms.release,
+        left_out=left_out,
+        improved=bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against),
+    )
     return [replace(mark, run=run) for run in run_ids(record)]
 
 

@@ -168,21 +168,30 @@ def spent_on(trials: Iterable[Trial]) -> Spent:
     """Return what the trials cost, without answers from recordings."""
     usd, known, listed, reported, unknown = 0.0, False, False, False, 0
     for trial in trials:
-        usages = [invocation.usage for invocation in trial.invocations]
-        costs = [turn_cost(usage) for usage in usages]
-        told = [cost for cost in costs if cost is not None]
-        replayed = trial.replay is not None and trial.replay.whole
-        unknown += trial.measured and not replayed and (not told or None in costs)
-        if not told:
-            continue
-        known = True
-        stated = [usage is not None and usage.cost_usd is not None for usage in usages]
-        reported = reported or any(stated)
-        listed = listed or any(cost is not None and not own for cost, own in zip(costs, stated, strict=True))
-        usd += 0.0 if replayed else max(0.0, sum(told) - (trial.saved_usd or 0.0))
+        told, spent = 0, 0.0
+        for invocation in trial.invocations:
+            usage = invocation.usage
+            cost = turn_cost(usage)
+            if cost is None:
+                continue
+            told += 1
+            spent += cost
+            if usage is not None and usage.cost_usd is not None:
+                reported = True
+            else:
+                listed = True
+        replayed = _is_replayed(trial)
+        if trial.measured and not replayed and (not told or told < len(trial.invocations)):
+            unknown += 1
+        if told:
+            known = True
+            if not replayed:
+                usd += max(0.0, spent - (trial.saved_usd or 0.0))
     if not known:
         return Spent(None, "", unknown)
-    return Spent(usd, ("partly list price" if reported else "list price") if listed else "reported", unknown)
+    if not listed:
+        return Spent(usd, "reported", unknown)
+    return Spent(usd, "partly list price" if reported else "list price", unknown)
 
 
 # --- the judge ------------------------------------------------------------------------------------

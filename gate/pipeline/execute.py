@@ -141,7 +141,7 @@ class _Run:
         users: Callable[[Job], User] | None,
     ) -> None:
         self._agent = agent
-        self._users = users
+        self._users = users or (lambda job: written_user(job.case))
         self._world = world
         self._jobs = jobs
         self._limits = limits
@@ -226,9 +226,7 @@ class _Run:
         if world is not None:
             world.open(session_id, job.case.id, job.number, job.side, repr(job.case))
         try:
-            async for request in _requests(
-                job, session_id, invocations, log, self._users(job) if self._users else WrittenUser(job.case)
-            ):
+            async for request in _requests(job, session_id, invocations, log, self._users(job)):
                 asked = request if world is None else replace(request, environment=world.environment(session_id))
                 answered = await self._answer(asked)
                 if job.case.scenario is not None:
@@ -411,21 +409,11 @@ class User(Protocol):
         """Return the user's next message, or None if there is none. Raises `AgentFailure` if nobody can tell."""
 
 
-class WrittenUser:
-    """Says what the turns of the case have written."""
+class ScriptedUser:
+    """Says one text after the other, whatever the agent answers."""
 
-    def __init__(self, case: Case) -> None:
-        self._turns = case.turns
-
-    async def next_turn(self, said: Sequence[Invocation]) -> str | None:
-        return self._turns[len(said)].user if len(said) < len(self._turns) else None
-
-
-class RecordedUser:
-    """Says what a simulated user said when the trial was recorded."""
-
-    def __init__(self, case: Case, recorded: Sequence[Invocation]) -> None:
-        self._texts = [turn.user for turn in recorded] or [case.turns[0].user]
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
 
     async def next_turn(self, said: Sequence[Invocation]) -> str | None:
         return self._texts[len(said)] if len(said) < len(self._texts) else None
@@ -452,20 +440,24 @@ class SimulatedUser:
         return None if STOP_SIGNAL.lower() in text.lower() else text
 
 
-def user_of(case: Case, model: Judge | None, max_turns: int) -> User:
-    """Return the user for a trial of this case. Raises `AgentFailure` if nobody can play the user."""
-    if case.scenario is None:
-        return WrittenUser(case)
-    if model is None:
-        raise AgentFailure(ErrorKind.SIMULATOR, "no model was opened to play the user")
-    return SimulatedUser(case.scenario, model, max_turns)
+def written_user(case: Case) -> User:
+    """Return a user who says what the turns of the case have written."""
+    return ScriptedUser([turn.user for turn in case.turns])
 
 
 def recorded_user(case: Case, trials: Sequence[RecordedTrial], number: int) -> User:
     """Return the user of a recorded trial, by its number from 1."""
     if case.scenario is None or not 1 <= number <= len(trials):
-        return WrittenUser(case)
-    return RecordedUser(case, trials[number - 1].invocations)
+        return written_user(case)
+    said = [turn.user for turn in trials[number - 1].invocations]
+    return ScriptedUser(said or [case.turns[0].user])
+
+
+def simulated_user(case: Case, model: Judge, max_turns: int) -> User:
+    """Return the user for a trial of this case, played by the model in a scenario."""
+    if case.scenario is None:
+        return written_user(case)
+    return SimulatedUser(case.scenario, model, max_turns)
 
 
 def messages_of(scenario: Scenario, said: Sequence[Invocation]) -> list[dict[str, str]]:

@@ -21,7 +21,7 @@ from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.decision import Settings
 from gate.errors import ConfigError, GateError, MeasureError
-from gate.model import Criterion, Result, SuiteResult, Trial, Verdict
+from gate.model import Result, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.base_agent import base_agent, check_base_address, wants_base_beside
 from gate.pipeline.draws import EarlierDraws, continue_earlier, earlier_draws
@@ -89,7 +89,6 @@ async def run_gate(
 class MeasuredSuite(Struct, frozen=True):
     """One suite that was run, and what it is judged by."""
 
-    criteria: tuple[Criterion, ...]
     path: Path
     """The file of its record."""
     found: References
@@ -140,7 +139,7 @@ def _stepped_down(
     def again(number: int, proven: int) -> SuiteResult:
         suite = suites[number]
         terms = with_design(suite.terms, after_proofs(suite.terms.settings, proven))
-        record = load_to_judge(suite.path, criteria=suite.criteria)
+        record = load_to_judge(suite.path, criteria=suite.terms.criteria)
         result = accepted(judge_record(record, suite.found.all, terms), suite.found)
         if result.verdict is Verdict.REGRESSED:
             close_again(suite.path, record, terms.plain(), environment)
@@ -160,7 +159,7 @@ async def _run_suite(session: Session, plans: list[Plan], found: References) -> 
     suite, of_shard = await _measure(session, plans.pop(0), found)
     if of_shard is not None:
         return suite, of_shard
-    record = load_to_judge(suite.path, criteria=suite.criteria)
+    record = load_to_judge(suite.path, criteria=suite.terms.criteria)
     return suite, accepted(judge_record(record, suite.found.all, suite.terms), suite.found)
 
 
@@ -216,7 +215,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
             stopped=session.run_budget.stopped,
-            terms=run.redactor.redact_json(terms.plain()),
+            terms=runner.redactor.redact_json(terms.plain()),
         )
     measured = _measured(session, plan, journal.path, found, terms)
     if _is_whole(session):
@@ -291,7 +290,7 @@ def _earlier_draws(session: Session, plan: Plan, header: Header, found: Referenc
 
 def _measured(session: Session, plan: Plan, path: Path, found: References, terms: Terms) -> MeasuredSuite:
     kept = plan if makes_baseline(session) else None
-    return MeasuredSuite(plan.criteria, path, found, terms, kept)
+    return MeasuredSuite(path, found, terms, kept)
 
 
 # --- what the record is judged by -----------------------------------------------------------------

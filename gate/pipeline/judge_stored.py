@@ -24,7 +24,7 @@ from gate.errors import BaselineError, ConfigError, GateError, MeasureError, Unt
 from gate.model import Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.draws import earlier_draws
-from gate.pipeline.journal import close_again, no_record, other_runs_beside, redactor_of
+from gate.pipeline.journal import close_again, no_record, other_runs_beside
 from gate.pipeline.references import (
     LUCKY,
     SEARCHED,
@@ -471,8 +471,9 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     async with TrialRunner(config, plan, environment, run_budget) as runner:
         trials = [trial async for trial in runner.score(_renamed(kept, match))]
         judge_cost = runner.judge_cost_usd
-    redactor = redactor_of(environment)
-    trials = sorted((redacted(t, redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number))
+    trials = sorted(
+        (redacted(t, runner.redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number)
+    )
     footer = replace(
         counted(tuple(trials)),
         duration=monotonic() - started,

@@ -656,10 +656,11 @@ def drift_in(records: Sequence[Record]) -> Drift | None:
     if not records:
         return None
     nearest = records[0].header
-    parts = sorted(
-        ((part, record.header) for record in records if _alike(record.header, nearest) for part in parts_of(record)),
-        key=lambda one: one[0].run.age,
-    )
+    parts = []
+    for record in records:
+        if _alike(record.header, nearest):
+            parts += [(part, record.header) for part in parts_of(record)]
+    parts.sort(key=lambda one: one[0].run.age)
     known = {case.id: case.fingerprint for case in nearest.plan}
     cases = {case.id: Case(case.id, (), thresholds=case.thresholds) for case in nearest.plan}
     moved = newest_move([_comparable(part, header, known) for part, header in parts], cases, nearest.criteria)

@@ -7,7 +7,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from itertools import zip_longest
 from statistics import fmean
 
 from msgspec import structs
@@ -27,12 +26,11 @@ from gate.model.finding import Finding
 from gate.pipeline.base_agent import BaseAgent
 from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
-from gate.pipeline.journal import redactor_of
 from gate.pipeline.session import Session
 from gate.pipeline.top_up import kept_epochs
 from gate.pipeline.trials import Replayer, TrialRunner, asks_judge, check_executor
 from gate.pipeline.verdict import MAX_SHOWN_CHARS, left_out_by
-from gate.records import Header, PlannedCase, RecordWriter, assign_shards, from_digest, to_record
+from gate.records import Header, PlannedCase, RecordWriter, assign_shards, from_digest
 from gate.reports.formatting import count
 from gate.scoring.batch import ScoringSetup
 
@@ -124,7 +122,6 @@ class SuiteRun:
         self._pair()
         if runner.world is not None and self.pairings and not session.where.anchored:
             runner.world.couple(self.pairings[0].trials)  # a baseline is always measured anew
-        self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []
         """Redacted, and without the messages, which are in the record."""
         self._earlier = [trial for trial in journal.resumed if trial.tag not in APART]
@@ -270,7 +267,7 @@ class SuiteRun:
     async def _replay_batches(self, jobs: Iterable[Job], trials: int) -> None:
         session, plan = self.session, self.plan
         session.progress.plan(plan.suite.id, trials, "replaying recorded trials")
-        replay = Replayer(session.config, plan, session.environment, session.run_budget, self.redactor)
+        replay = Replayer(session.config, plan, session.environment, session.run_budget, self.runner.redactor)
         async with aclosing(replay.run(jobs, trials)) as parts:
             async for part in parts:
                 self.journal.extend(part)
@@ -307,13 +304,15 @@ class SuiteRun:
         have = [trial for trial in self._earlier if trial.round == step.round]
         self._earlier = [trial for trial in self._earlier if trial.round != step.round]
         self.trials += have
-        done, lost = (
-            Counter((t.side, t.tag, t.case_id) for t in have if t.measured is measured) for measured in (True, False)
-        )
+        done, lost = Counter[Slot](), Counter[Slot]()
+        for trial in have:
+            counter = done if trial.measured else lost
+            counter[trial.side, trial.tag, trial.case_id] += 1
         parts = [self._jobs(request, step, done, lost) for request in step.requests]
-        if step.pause and any(parts) and not await self._pause(step):
+        missing = sum(map(len, parts))
+        if step.pause and missing and not await self._pause(step):
             return
-        if not step.pause and (missing := sum(map(len, parts))):
+        if not step.pause and missing:
             self.session.progress.plan(self.plan.suite.id, missing, step.why)
         start = len(self.trials)
         for jobs in parts if step.pause else in_turn(parts, self.session.config.agent.concurrency):
@@ -345,9 +344,7 @@ class SuiteRun:
         return True
 
     async def _run(self, jobs: Sequence[Job], into: list[Trial] | None = None) -> None:
-        async for scored in self.runner.run(jobs):
-            trial, line = to_record(scored, self.redactor)
-            self.journal.extend([(trial, line)])
+        async for trial in self.runner.record(jobs, self.journal):
             (self.trials if into is None else into).append(self.memory.keep(trial))
             self.session.progress.trial(trial)
 
@@ -368,10 +365,17 @@ def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
     Those of the base alone: a few that show whether it is there, and the rest.
     """
     if len(parts) < 2:
-        few = max(each, LEAST_IN_VAIN) if parts and parts[0] and parts[0][0].side is Side.BASELINE else None
-        return [chunk for part in parts for chunk in ([part] if few is None else [part[:few], part[few:]])]
-    chunks = [[part[i : i + each] for i in range(0, len(part), each)] for part in parts]
-    return [chunk for turn in zip_longest(*chunks, fillvalue=[]) for chunk in turn if chunk]
+        if not parts or not parts[0] or parts[0][0].side is not Side.BASELINE:
+            return list(parts)
+        few = max(each, LEAST_IN_VAIN)
+        return [parts[0][:few], parts[0][few:]]
+    turns = []
+    for start in range(0, max(map(len, parts)), each):
+        for part in parts:
+            chunk = part[start : start + each]
+            if chunk:
+                turns.append(chunk)
+    return turns
 
 
 # --- a part of the suite on each machine ----------------------------------------------------------

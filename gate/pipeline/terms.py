@@ -190,18 +190,21 @@ def own_terms(record: Record, settings: Settings | None = None) -> Terms:
 def _without_retired(kept: Mapping[str, Any]) -> dict[str, Any]:
     """Return the kept terms, those of the base included, without retired keys."""
     found = dict(kept)
-    if isinstance(settings := found.get("settings"), Mapping):
-        found["settings"] = {key: value for key, value in settings.items() if key not in RETIRED["settings"]}
-    if isinstance(criteria := found.get("criteria"), Sequence) and not isinstance(criteria, str):
-        found["criteria"] = [
-            {key: value for key, value in one.items() if key not in RETIRED["criteria"]}
-            if isinstance(one, Mapping)
-            else one
-            for one in criteria
-        ]
-    if isinstance(base := found.get("base"), Mapping):
+    settings, criteria, base = found.get("settings"), found.get("criteria"), found.get("base")
+    if isinstance(settings, Mapping):
+        found["settings"] = _without(settings, RETIRED["settings"])
+    if isinstance(criteria, list | tuple):
+        found["criteria"] = [_without(one, RETIRED["criteria"]) for one in criteria]
+    if isinstance(base, Mapping):
         found["base"] = _without_retired(base)
     return found
+
+
+def _without(kept: Any, keys: Sequence[str]) -> Any:
+    """Return an object without these keys; anything else as it is, since reading it refuses it."""
+    if not isinstance(kept, Mapping):
+        return kept
+    return {key: value for key, value in kept.items() if key not in keys}
 
 
 def _with_notes(kept: dict[str, Any]) -> dict[str, Any]:

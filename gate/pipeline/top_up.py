@@ -24,12 +24,12 @@ from gate.model import FULL, STORED, Side, SuiteResult, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
-from gate.pipeline.journal import only_number, redactor_of, take_back
+from gate.pipeline.journal import only_number, take_back
 from gate.pipeline.references import drift_in, runs_after
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import load_to_judge, with_stored
-from gate.records import Record, RecordWriter, to_record
+from gate.records import Record, RecordWriter
 from gate.reports.formatting import count
 
 FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
@@ -117,7 +117,7 @@ class FurtherTrials:
         self.note = ""
 
     async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:
-        session, redactor = self._session, redactor_of(self._session.environment)
+        session = self._session
         session.run_budget.stopped = ""  # asked anew before each trial
         runs, done = sum(map(len, epochs)), 0
         epochs, short = _affordable(epochs, session.run_budget)
@@ -127,9 +127,7 @@ class FurtherTrials:
             config, self._plan, session.environment, session.run_budget, run_id=run_id, version=session.version
         ) as runner:
             try:
-                async for scored in runner.run([job for jobs in epochs for job in jobs]):
-                    trial, line = to_record(scored, redactor)
-                    journal.extend([(trial, line)])
+                async for trial in runner.record([job for jobs in epochs for job in jobs], journal):
                     session.progress.trial(trial)
                     done += 1
             except MeasureError as error:  # the verdict stands, and the next run on this branch goes on
@@ -163,17 +161,20 @@ def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:
 def epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int) -> list[list[Job]]:
     """Return the jobs that bring each case of a record's shard to so many trials, numbered after its own."""
     shard = record.header.shard[0]
-    own = [case.id for case in record.header.plan if case.shard == shard]
-    short = {case_id: wanted - have[case_id] for case_id in own}
     numbers = Counter[str]()
     for trial in record.trials:
         if trial.side is Side.CANDIDATE:
             numbers[trial.case_id] = max(numbers[trial.case_id], trial.number)
     last = max((trial.round for trial in record.trials), default=0)
-    return [
-        [Job(plan.cases[c], numbers[c] + n, last + n, STORED) for c, missing in short.items() if missing >= n]
-        for n in range(1, max(short.values(), default=0) + 1)
-    ]
+    epochs: list[list[Job]] = []
+    for case in record.header.plan:
+        if case.shard != shard:
+            continue
+        for n in range(1, wanted - have[case.id] + 1):
+            if n > len(epochs):
+                epochs.append([])
+            epochs[n - 1].append(Job(plan.cases[case.id], numbers[case.id] + n, last + n, STORED))
+    return epochs
 
 
 def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
@@ -185,7 +186,11 @@ def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
     if found is None:
         return ()
     own = set(run_ids(record))
-    records = [left for one in found.records if (left := without(one, own)) is not None]
+    records = []
+    for stored in found.records:
+        left = without(stored, own)
+        if left is not None:
+            records.append(left)
     agent = with_tools(record.header.agent, record.trials)
     if found.commit == where.head:
         return [one for one in records if not agent or one.header.agent == agent]

@@ -20,9 +20,9 @@ from gate.judges.options import SimulatedUserOptions
 from gate.metrics.custom.metric import InAgentMetric
 from gate.model import RecordedTrial, Side, Trial
 from gate.pipeline.budget import PROBES, RunBudget, judge_of
-from gate.pipeline.execute import Job, User, execute, recorded_user, user_of
+from gate.pipeline.execute import Job, User, execute, recorded_user, simulated_user, written_user
 from gate.pipeline.journal import redactor_of
-from gate.records import from_digest
+from gate.records import RecordWriter, from_digest, to_record
 from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
 from gate.scoring.executor import Executor, open_executor
 from gate.scoring.score import score_trial
@@ -56,6 +56,7 @@ class TrialRunner:
     ) -> None:
         """``version``: what the candidate told as the run began."""
         self.config, self.plan, self.environment, self.run_budget = config, plan, environment, run_budget
+        self.redactor = redactor_of(environment)
         self._base, self._run_id, self._version = base, run_id, version
         self.world: World | None = None
         """The outside world, where it is recorded or replayed."""
@@ -80,8 +81,8 @@ class TrialRunner:
 
         upstreams = upstreams_of(options, self.environment)
         folder = store_folder(options, self.config.root, self.environment)
-        redactor, owner = redactor_of(self.environment), owner_name(self.config.root / self.config.path.name)
-        world = World(options, upstreams, folder, redactor, self._run_id, owner)
+        owner = owner_name(self.config.root / self.config.path.name)
+        world = World(options, upstreams, folder, self.redactor, self._run_id, owner)
         return await self._stack.enter_async_context(serving(world))
 
     async def __aexit__(
@@ -134,6 +135,13 @@ class TrialRunner:
                     self.run_budget.check_told(trial)
         self.run_budget.close()
 
+    async def record(self, jobs: Sequence[Job], journal: RecordWriter) -> AsyncIterator[Trial]:
+        """Yield the trials of `run` once they are redacted and in the journal."""
+        async for scored in self.run(jobs):
+            trial, line = to_record(scored, self.redactor)
+            journal.extend([(trial, line)])
+            yield trial
+
     async def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
         """Yield trials that were run before, scored, as they finish, in no order."""
         async for trial in self._scored(trials, await self._open_judge(), await self._open_in_agent()):
@@ -166,8 +174,9 @@ class TrialRunner:
         if side not in self._agents:
             root, options = self.config.root, self.config.agent
             if side is Side.BASELINE:
-                assert self._base is not None, "the schedule asks for the base commit's agent only if there is one"
-                root, options = self._base.root(), self._base.options()
+                base = self._base
+                assert base is not None and base.possible, "the schedule asks for the base's agent only if it can run"
+                root, options = base.root(), base.options
             receiver = await self._open_receiver()
             if receiver is not None and options.is_local:
                 options = exporting(options, receiver)
@@ -207,10 +216,10 @@ class TrialRunner:
         found = dict.fromkeys(note for agent in traced for note in agent.notes)
         return (*found, *(() if self.world is None else self.world.notes))
 
-    async def _users(self) -> Callable[[Job], User] | None:
-        """Return who talks to the agent, if a case is a scenario: a model, or the recorded user."""
+    async def _users(self) -> Callable[[Job], User]:
+        """Return who talks to the agent: in a scenario a model, or the recorded user."""
         if not any(case.scenario for case in self.plan.suite.cases):
-            return None
+            return lambda job: written_user(job.case)
         if self.config.agent_kind == "replay":
             recorded = in_order(self.plan.suite.recorded)
             return lambda job: recorded_user(job.case, recorded.get(job.case.id, ()), job.number)
@@ -223,7 +232,7 @@ class TrialRunner:
             )
             self._simulator = await self._stack.enter_async_context(opened)
         model = self._simulator
-        return lambda job: user_of(job.case, model, options.max_turns)
+        return lambda job: simulated_user(job.case, model, options.max_turns)
 
     async def _open_judge(self) -> Judge | None:
         """Return the judge of the run; None where no criterion asks one."""

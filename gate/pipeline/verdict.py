@@ -179,21 +179,25 @@ def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]])
     """Return the case with each expected category that a call of its turn satisfies under the name of that call."""
     if not categories or not any(call.category for turn in case.expected for call in turn or ()):
         return case
-    turns = []
+    turns: list[tuple[ToolCall, ...] | None] = []
     for number, expected in enumerate(case.expected):
-        free = [call.name for call in (case.actual[number] if number < len(case.actual) else ())]
-        turns.append(None if expected is None else tuple(_named_call(call, free, categories) for call in expected))
+        if expected is None:
+            turns.append(None)
+            continue
+        actual = case.actual[number] if number < len(case.actual) else ()
+        free = [call.name for call in actual]
+        turns.append(tuple(_named_call(call, free, categories) for call in expected))
     return replace(case, expected=tuple(turns))
 
 
 def _named_call(call: ToolCall, free: list[str], categories: Mapping[str, frozenset[str]]) -> ToolCall:
     """Take the first free name in the call's category, if there is one."""
     tools = categories.get(call.category or "", frozenset())
-    name = next((name for name in free if name in tools), None)
-    if name is None:
-        return call
-    free.remove(name)
-    return replace(call, name=name, any_args=True)
+    for name in free:
+        if name in tools:
+            free.remove(name)
+            return replace(call, name=name, any_args=True)
+    return call
 
 
 def _against_all(record: Record, references: Sequence[Reference], demands: Demands, terms: Terms) -> SuiteResult:
@@ -376,10 +380,14 @@ def left_out_by(selection: Selection | None, plan: Sequence[PlannedCase], refere
     if selection is None:
         return frozenset()
     known = selection.model_copy(update={"metadata": {}})
-    here = {case.id for case in plan}
-    stored = {case.id: case for record in reference.records for case in record.header.plan if case.id not in here}
-    cases = (Case(case.id, (), tags=case.tags, complexity=case.complexity) for case in stored.values())
-    return frozenset(case.id for case in cases if not known.takes(case))
+    seen = {case.id: case for record in reference.records for case in record.header.plan}
+    for case in plan:
+        seen.pop(case.id, None)
+    left_out = set()
+    for case in seen.values():
+        if not known.takes(Case(case.id, (), tags=case.tags, complexity=case.complexity)):
+            left_out.add(case.id)
+    return frozenset(left_out)
 
 
 # --- the trials behind a verdict ------------------------------------------------------------------
