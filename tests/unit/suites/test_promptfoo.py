@@ -502,10 +502,45 @@ def test_assertions_of_csv_files(text: str, made: Any) -> None:
         (r"\p{L}", None),
         (r"(", None),
         (r"a?", None),
+        (r"a.b", r"a[^\n\r\u2028\u2029]b"),
+        (r"[[&]x{2,3}?", r"[\[\&]x{2,3}?"),
+        (r"[^]x", r"[\s\S]x"),
+        *((other, None) for other in (r"(?i)x", r"(?P<n>x)", r"a++", r"a*+b", r"\A", r"x\Z", r"x{,3}", r"(?>a)b")),
+        *((other, None) for other in (r"(?#c)x", r"(?(1)a|b)x", r"[]", r"[\S]x", r"\a", r"*a")),
     ],
 )
 def test_javascripts_patterns(pattern: str, python: str | None) -> None:
     assert from_javascript(pattern) == python
+
+
+@pytest.mark.parametrize("text", ["\u00a0", "\ufeff", "\u2003", " "])
+def test_a_space_is_javascripts(text: str) -> None:
+    found = from_javascript(r"a\sb\d")
+    assert found is not None
+    assert re.search(found, f"a{text}b1")
+    assert not re.search(found, "a b\u0661")
+
+
+def test_assertions_among_the_variables_are_refused(tmp_path: Path) -> None:
+    test = {"vars": {"q": "Hi", "assert": [{"type": "is-json"}]}}
+    with pytest.raises(ConfigError, match="`assert` stands under `vars`"):
+        suite_of(tmp_path, tests=[test])
+
+
+def test_files_are_read_as_far_as_the_repository_goes(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    write(tmp_path / "shared" / "a.json", [{"vars": {"q": "Hi"}}])
+    suite = suite_of(tmp_path / "evals", tests="file://../shared/a.json")
+    assert [case.turns[0].user for case in suite.cases] == ["Hi"]
+
+
+def test_a_pattern_of_names_stands_for_files_and_is_named_where_there_are_none(tmp_path: Path) -> None:
+    for name in "ba":
+        write(tmp_path / "tests" / f"{name}.json", [{"vars": {"q": name}}])
+    suite = suite_of(tmp_path, tests="file://tests/*.json")
+    assert [case.turns[0].user for case in suite.cases] == ["a", "b"]
+    with pytest.raises(ConfigError, match=r"no file matches none/\*\.json"):
+        suite_of(tmp_path, tests=["file://none/*.json", {"vars": {"q": "Hi"}}])
 
 
 def test_templates_name_variables_and_nothing_else() -> None:
