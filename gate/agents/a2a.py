@@ -19,7 +19,7 @@ from gate.agents.base import AgentFailure, AgentOptions, ByAddress, Request, dec
 from gate.agents.http import Server, ServerAgent, known_fields, media_type, render
 from gate.errors import ConfigError
 from gate.formats import streams
-from gate.formats.a2a import ANSWERED, OPEN, Exchange, text_of_parts
+from gate.formats.a2a import ANSWERED, OPEN, Exchange, file_part, text_of_parts
 from gate.formats.messages import FormatError
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import shorten
@@ -106,6 +106,7 @@ class A2AAgent(ServerAgent):
     """A context per trial, a message per turn; a task that asks for input is continued by the next turn."""
 
     Options = A2AOptions
+    takes_attached = True
 
     def __init__(self, server: A2AServer, environment: Mapping[str, str]) -> None:
         super().__init__(server, "a2a", environment)
@@ -196,7 +197,7 @@ class A2AAgent(ServerAgent):
         message = {
             "messageId": exchange.message_id,
             "role": "user" if old else "ROLE_USER",
-            "parts": [part],
+            "parts": [part, *(file_part(one, old=old) for one in request.attached)],
             **({"kind": "message"} if old else {}),
             **({"contextId": held.context_id} if held.context_id else {}),
             **({"taskId": held.task_id} if held.task_id else {}),

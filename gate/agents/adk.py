@@ -43,6 +43,7 @@ class AdkAgent(ServerAgent):
     """Creates a session with the case's state, and reads the events of each run."""
 
     Options = AdkOptions
+    takes_attached = True
     reports_calls = True
 
     def __init__(self, server: AdkServer, environment: Mapping[str, str]) -> None:
@@ -92,7 +93,7 @@ class AdkAgent(ServerAgent):
             "appName": app,
             "userId": user,
             "sessionId": self._sessions[request.session_id],
-            "newMessage": {"role": "user", "parts": [{"text": request.user}]},
+            "newMessage": {"role": "user", "parts": [{"text": request.user}, *map(adk.camel_keys, request.attached)]},
         }
         events, duration = await self._ask_for_json(request, body, "/run")
         try:

@@ -60,6 +60,7 @@ class OpenAIAgent(ServerAgent):
     """One request per turn with the whole history; ``OPENAI_API_KEY`` is sent unless a header replaces it."""
 
     Options = OpenAIOptions
+    takes_attached = True
 
     def __init__(self, server: OpenAIServer, environment: Mapping[str, str]) -> None:
         super().__init__(server, "openai", environment)
@@ -83,7 +84,7 @@ class OpenAIAgent(ServerAgent):
         """The turn: as many requests as its tool calls have recorded results."""
         chat = self._server.api == "chat"
         system = [{"role": "system", "content": self._server.system}] if self._server.system else []
-        asked: list[Any] = [*system, *request.messages]
+        asked: list[Any] = [*system, *(request.messages if chat else map(_as_input, request.messages))]
         said: list[Any] = []
         usages, durations = [], []
         for _ in range(MOST_ROUNDS):
@@ -132,6 +133,21 @@ class OpenAIAgent(ServerAgent):
         if isinstance(system := answer.get("system_fingerprint"), str):
             told = {"system_fingerprint": system, **told}
         return told if usage.get("cost") is None else {"cost_usd": usage["cost"], **told}
+
+
+def _as_input(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message of a chat as the Responses API takes it: the parts of its content have other names there."""
+    if not isinstance(message["content"], list):
+        return message
+    return {**message, "content": [_input_part(part) for part in message["content"]]}
+
+
+def _input_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    if part["type"] == "text":
+        return {"type": "input_text", "text": part["text"]}
+    if part["type"] == "image_url":
+        return {"type": "input_image", "image_url": part["image_url"]["url"]}
+    return {"type": "input_file", **part["file"]}
 
 
 def _said(answer: Any, *, chat: bool) -> list[Any]:

@@ -27,6 +27,7 @@ class ReplayAgent(Agent):
     """Trial n of a case is the n-th recorded one, in the order of their numbers."""
 
     Options = ReplayOptions
+    takes_attached = True  # nothing is asked
 
     def __init__(self, recorded: Sequence[RecordedTrial]) -> None:
         self._trials: dict[str, list[RecordedTrial]] = defaultdict(list)

@@ -95,7 +95,8 @@ def _scenario(scenario: Scenario) -> Any:
 
 def _turn(turn: Turn) -> list[Any]:
     tools = None if turn.tools is None else [_tool(tool) for tool in turn.tools]
-    return [turn.user, tools, _parts(turn.response), _rubrics(turn.rubrics)]
+    attached = [_canonical(part) for part in turn.attached]
+    return [turn.user, tools, _parts(turn.response), _rubrics(turn.rubrics), *([attached] if attached else [])]
 
 
 def _tool(tool: ToolCall) -> list[Any]:

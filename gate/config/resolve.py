@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.agents.base import allowed_environment
+from gate.agents.base import agent_class, allowed_environment
 from gate.agents.replay import ReplayOptions
 from gate.baselines.fingerprint import of_case
 from gate.config.criteria import (
@@ -124,6 +124,7 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
     judged = [s.criterion.name for plan in plans for s in plan.scorers if s.needs_judge]
     _check_where_metrics_run(config, plans)
     _check_tools_are_told(config, plans)
+    _check_attached(config, plans)
     check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
     if config.agent_kind != "replay" and any(case.scenario for plan in plans for case in plan.suite.cases):
         simulated = (config.file.simulated_user or SimulatedUserOptions()).as_judge(config.file.judge)
@@ -328,6 +329,16 @@ def _check_tools_are_told(config: Config, plans: tuple[Plan, ...]) -> None:
             where=str(config.path),
             hint="add tool_calls: and their path to response, or leave the criterion out",
         )
+
+
+def _check_attached(config: Config, plans: tuple[Plan, ...]) -> None:
+    """A file in the question that does not reach the agent would leave it another question."""
+    if agent_class(config.agent_kind).takes_attached:
+        return
+    for case in (case for plan in plans for case in plan.suite.cases if any(turn.attached for turn in case.turns)):
+        kinds = ", ".join(dict.fromkeys(key for turn in case.turns for part in turn.attached for key in part))
+        what = f"case {case.id!r}: its question has {kinds}, which a {config.agent_kind}: agent is not handed"
+        raise ConfigError(what, where=str(case.location), hint="adk:, a2a: and openai: agents take files")
 
 
 def _check_quarantine(config: Config, whole: Iterable[Sequence[Case]]) -> None:

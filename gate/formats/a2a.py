@@ -238,3 +238,12 @@ def _object(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def file_part(attached: Mapping[str, Any], *, old: bool) -> dict[str, Any]:
+    """A file that the user sends, as a part of a message; ``old``: as protocols before 1.0 have it."""
+    (held,) = attached.values()
+    names = ("mimeType", "name", "bytes", "uri") if old else ("mediaType", "filename", "raw", "url")
+    given = (held.get(key) for key in ("mime_type", "display_name", "data", "file_uri"))
+    found = {name: value for name, value in zip(names, given, strict=True) if value is not None}
+    return {"kind": "file", "file": found} if old else found

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.errors import closest
 from gate.formats.messages import FormatError, OpenCalls, number, usage_of, whole
-from gate.formats.reading import unmarked
+from gate.formats.reading import carried, says_something, unmarked
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -162,6 +162,33 @@ def either_spelling(reasons: Mapping[str, str]) -> dict[str, str]:
 
 def _camel_path(path: str) -> str:
     return ".".join(map(camel, path.split(".")))
+
+
+def camel_keys(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part with its keys in camel case, as google-adk's servers in any language take it."""
+    return {camel(key): camel_keys(held) if isinstance(held, Mapping) else held for key, held in part.items()}
+
+
+def attached(content: Any) -> tuple[Mapping[str, Any], ...]:
+    """What a user's content holds beside text: files, in the message or by their address.
+
+    Raises:
+        FormatError: any other part, such as a function's response, which cannot be put to an agent.
+    """
+    found: list[Mapping[str, Any]] = []
+    for part in _raw_parts(content):
+        for name in _PART_KEYS.split():
+            value = get(part, name)
+            if name in _BESIDE_TEXT or not says_something(value):
+                continue
+            if name not in ("inline_data", "file_data"):
+                raise FormatError(f"user_content has a {name}, which cannot be put to an agent")
+            held = mapping(carried(value), name)
+            found.append({name: {key: one for key in _KNOWN[name] if (one := get(held, key)) is not None}})
+    return tuple(found)
+
+
+_BESIDE_TEXT = frozenset({"text", "thought", "thought_signature", "part_metadata"})
 
 
 def get(body: Mapping[str, Any], name: str) -> Any:

@@ -212,6 +212,20 @@ def usage_of(usages: Sequence[Usage]) -> Usage | None:
     return replace(total, cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs))
 
 
+def with_attached(text: str, attached: Sequence[Mapping[str, Any]]) -> str | list[dict[str, Any]]:
+    """The content of a user's message: the text, or parts as OpenAI has them if there is more than text."""
+    return [{"type": "text", "text": text}, *map(_attached, attached)] if attached else text
+
+
+def _attached(part: Mapping[str, Any]) -> dict[str, Any]:
+    (held,) = part.values()
+    kind, name = str(held.get("mime_type") or "application/octet-stream"), held.get("display_name")
+    address = held.get("file_uri") or f"data:{kind};base64,{held.get('data', '')}"
+    if kind.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": address}}
+    return {"type": "file", "file": {"file_data": address, **({"filename": name} if name else {})}}
+
+
 def is_from_user(message: Any) -> bool:
     """Whether a message, of any form read here, is the user's."""
     return isinstance(message, OBJECT) and message.get("role", message.get("type")) in ("user", "human")

@@ -37,6 +37,8 @@ class Turn(Struct, frozen=True, gc=False):
     response: tuple[Part, ...] | None = None
     """The expected response; None where nothing is stated."""
     rubrics: tuple[Rubric, ...] = ()
+    attached: tuple[Mapping[str, Any], ...] = ()
+    """What the user sends beside the text: parts as google-genai has them, ``{"inline_data": {…}}``."""
 
 
 class Behavior(Struct, frozen=True):

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from gate.agents.base import Agent, AgentFailure, Clock, Log, Request, naming_hidden
 from gate.errors import MeasureError
+from gate.formats import messages
 from gate.model import FULL, STORED, Case, End, ErrorKind, Invocation, Replay, Side, Trial, TrialError, total_duration
 from gate.pipeline.users import User, WrittenUser
 
@@ -275,7 +276,8 @@ async def _requests(
     while (text := await user.next_turn(invocations)) is not None:
         if invocations:
             history.append({"role": "assistant", "content": invocations[-1].text})
-        history.append({"role": "user", "content": text})
+        attached = case.turns[len(invocations)].attached if len(invocations) < len(case.turns) else ()
+        history.append({"role": "user", "content": messages.with_attached(text, attached)})
         yield Request(
             case_id=case.id,
             trial=job.number,
@@ -283,6 +285,7 @@ async def _requests(
             turn=len(invocations),
             user=text,
             messages=tuple(history),
+            attached=attached,
             state=case.state,
             metadata=case.metadata,
             app=case.app,

@@ -226,13 +226,16 @@ def _turn(document: Document, raw: Any, keys: tuple[Key, ...]) -> Turn:
     try:
         invocation = adk.to_invocation(raw)
         stated = adk.get(raw, "final_response") is not None
+        attached = adk.attached(adk.get(raw, "user_content"))
     except FormatError as error:
         raise document.error(str(error), *keys) from error
     if not invocation.user:
-        raise document.error("user_content has no text: only text can be sent to the agent", *keys)
+        kinds = ", ".join(dict.fromkeys(key for part in attached for key in part))
+        beside = f", only {kinds}" if kinds else ""
+        raise document.error(f"user_content has no text{beside}", *keys, hint="say in words what is asked")
     rubrics = _rubrics(document, adk.get(raw, "rubrics"), (*keys, "rubrics"))
     calls = tuple(ToolCall(call.name, call.args) for call in invocation.tool_calls)
-    return Turn(invocation.user, calls, invocation.response if stated else None, rubrics)
+    return Turn(invocation.user, calls, invocation.response if stated else None, rubrics, attached)
 
 
 def _rubrics(document: Document, raw: Any, keys: tuple[Key, ...]) -> tuple[Rubric, ...]:

@@ -67,6 +67,9 @@ def _differences(case: Case, again: Case) -> list[Loss]:
 def _by_call(case: Case, again: Case) -> Iterator[str]:
     """What becomes of expected calls that cannot be written as they are."""
     for number, (turn, other) in enumerate(zip(case.turns, again.turns, strict=False), start=1):
+        if turn.attached:
+            kinds = ", ".join(dict.fromkeys(key for part in turn.attached for key in part))
+            yield f"turn {number}: {kinds}, which is part of the question"
         for call, written in zip(turn.tools or (), other.tools or (), strict=False):
             if call != written and call.args is None:
                 change = "names no args, so that only a call without any matches; written, it takes any args"

@@ -11,7 +11,7 @@ import pytest
 
 from gate.agents.base import parse_options
 from gate.errors import ConfigError
-from gate.model import Case, ErrorKind, Trial
+from gate.model import Case, ErrorKind, Trial, Turn
 from tests.integration.agents.driving import case, drive, read_request, response, serving
 
 
@@ -207,6 +207,41 @@ def test_adk_creates_a_session_and_reads_events() -> None:
     assert (first.tool_calls[0].name, first.tool_calls[0].result) == ("refund", {"ok": True})
     assert first.usage is not None
     assert first.usage.tokens == 7
+
+
+ATTACHED: tuple[dict[str, Any], ...] = (
+    {"inline_data": {"mime_type": "image/png", "data": "aGk="}},
+    {"file_data": {"mime_type": "application/pdf", "file_uri": "https://h/p.pdf", "display_name": "p.pdf"}},
+)
+WITH_FILES = Case("a", (Turn("What is this?", attached=ATTACHED),))
+
+
+def test_files_of_a_question_are_put_to_adk() -> None:
+    routes = {SESSIONS: {"id": "s-1"}, "/run": [[event({"text": "A cat."})]]}
+    trial, asked = served(routes, {"adk": {"app": "shop"}}, WITH_FILES)
+    assert trial.error is None
+    assert asked[1][2]["newMessage"]["parts"] == [
+        {"text": "What is this?"},
+        {"inlineData": {"mimeType": "image/png", "data": "aGk="}},
+        {"fileData": {"mimeType": "application/pdf", "fileUri": "https://h/p.pdf", "displayName": "p.pdf"}},
+    ]
+
+
+def test_files_of_a_question_are_put_to_openai() -> None:
+    routes = {"/chat/completions": {"choices": [{"message": {"role": "assistant", "content": "A cat."}}]}}
+    _, asked = served(routes, {"openai": {"model": "m"}}, WITH_FILES)
+    assert asked[0][2]["messages"][0]["content"] == [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+        {"type": "file", "file": {"file_data": "https://h/p.pdf", "filename": "p.pdf"}},
+    ]
+    output = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A cat."}]}]
+    _, asked = served({"/responses": {"output": output}}, {"openai": {"model": "m", "api": "responses"}}, WITH_FILES)
+    assert asked[0][2]["input"][0]["content"] == [
+        {"type": "input_text", "text": "What is this?"},
+        {"type": "input_image", "image_url": "data:image/png;base64,aGk="},
+        {"type": "input_file", "file_data": "https://h/p.pdf", "filename": "p.pdf"},
+    ]
 
 
 def test_adk_takes_app_and_user_from_the_case() -> None:

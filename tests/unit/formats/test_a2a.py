@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gate.formats.a2a import MOST_ARTIFACTS, Exchange, state_of, text_of_parts
+from gate.formats.a2a import MOST_ARTIFACTS, Exchange, file_part, state_of, text_of_parts
 from gate.formats.messages import FormatError
 
 
@@ -164,3 +164,11 @@ def test_parts_as_text() -> None:
 )
 def test_states_of_both_versions(written: str, read_as: str) -> None:
     assert state_of(written) == read_as
+
+
+def test_a_file_is_a_part_in_either_version() -> None:
+    image = {"inline_data": {"mime_type": "image/png", "data": "aGk=", "display_name": "a.png"}}
+    assert file_part(image, old=False) == {"mediaType": "image/png", "filename": "a.png", "raw": "aGk="}
+    old = {"mimeType": "image/png", "name": "a.png", "bytes": "aGk="}
+    assert file_part(image, old=True) == {"kind": "file", "file": old}
+    assert file_part({"file_data": {"file_uri": "https://h/p"}}, old=False) == {"url": "https://h/p"}

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from gate.baselines.fingerprint import of_case
 from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document_with_lines
 from gate.model import Behavior, Case, Complexity, Part, Persona, Rubric, Scenario, ToolCall, Turn
@@ -109,6 +111,28 @@ def test_malformed(data: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         cases(data)
     assert str(caught.value).startswith(message)
+
+
+def test_files_of_a_question_are_part_of_it() -> None:
+    image = {"inline_data": {"mime_type": "image/png", "data": "aGk="}}
+    parts = [{"text": "What?"}, {"inlineData": {"mimeType": "image/png", "data": "aGk="}, "text": None}]
+    (case,) = cases({"eval_cases": [{"eval_id": "one", "conversation": [{"user_content": {"parts": parts}}]}]})
+    assert (case.turns[0].user, case.turns[0].attached) == ("What?", (image,))
+    plain = replace(case, turns=(Turn("What?", ()),))
+    assert of_case(case) != of_case(plain)
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"function_response": {"name": "approve", "response": {"ok": True}}}, "user_content has a function_response"),
+        ({"inline_data": {"mime_type": "image/png", "data": "aGk="}}, "no text, only inline_data"),
+    ],
+)
+def test_a_question_that_cannot_be_put_is_refused(part: Any, said: str) -> None:
+    parts = [part] if "inline_data" in part else [{"text": "Yes."}, part]
+    with pytest.raises(ConfigError, match=said):
+        cases({"eval_cases": [{"eval_id": "one", "conversation": [{"user_content": {"parts": parts}}]}]})
 
 
 def scenario_of(**changes: Any) -> Any:
