@@ -57,8 +57,9 @@ def import_suite(sources: tuple[Path, ...], path: Path, form: str | None, allow_
 
 def _tell(losses: Sequence[Loss], notes: Sequence[str]) -> None:
     from gate.security.escape import console
+    from gate.suites.base import by_kind
 
-    for loss in losses:
+    for loss in by_kind(losses):
         kind = "lost check" if loss.check else "not carried over"
         click.echo(f"{kind}: {console(str(loss), 300)}")
     for note in notes:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.baselines.fingerprint import of_criterion
 from gate.config.specs import Common, CriterionSpec, effective, limit_as_max, read_options
-from gate.errors import ConfigError, closest, nearest, unknown_key
+from gate.errors import ConfigError, closest, unknown_key
 from gate.formats.positions import LineNumbers
 from gate.metrics import METRICS
 from gate.metrics.base import Context, Metric, PerTurn, TrialOutput
@@ -140,7 +140,10 @@ def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
                 if part in weighted and part not in known:
                     what, hint = f"{name} weighs {part}, which is scored after it", f"name {part} before {name}"
                 elif part not in known:
-                    what, hint = f"{name} weighs {part!r}, which is not a criterion of this run", nearest(part, known)
+                    what = f"{name} weighs {part!r}, which is not a criterion of this run"
+                    near = closest(part, known, cutoff=0.75)
+                    absent = [one for one in metric.options.parts if one not in known]
+                    hint = f"did you mean {near!r}?" if near else f"name its parts as well: {', '.join(absent)}"
                 else:
                     continue
                 raise ConfigError(what, where=where, hint=hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.errors import ConfigError, MeasureError
-from gate.formats.documents import parse_csv, read_document, read_document_with_lines, read_json_lines, read_text
+from gate.errors import ConfigError, MeasureError, closest
+from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
 from gate.formats.eval_archive import SUFFIX as EVAL_ARCHIVE
 from gate.formats.eval_archive import read_eval_archive
 from gate.model import Case, RecordedTrial, Suite
 from gate.registry import Registry
+from gate.security.limits import shorten
 from gate.suites import messages, native, python_tests, traces
 from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates
 from gate.suites.messages import FieldPaths
@@ -222,8 +224,26 @@ def _read(path: Path, base: Path, reader: _Reader) -> Contents:
             return reader.understood(candidate, document)
     if _is_schema(document.data):
         return Contents(())
-    shapes = "; ".join(_format(name, fields).shape for name in FORMATS)
-    raise ConfigError("no suite in any format that is read", where=document.where, hint=f"read are {shapes}")
+    raise ConfigError("no suite in any format that is read", where=document.where, hint=_nearest(document.data, fields))
+
+
+_CONVERSATIONS = {"messages", "messages_json", "conversation", "conversations", "dialog", "traj", "trajectory", "chat"}
+"""Keys under which rows hold a conversation, with other names than ours."""
+
+
+def _nearest(data: Any, fields: FieldPaths) -> str:
+    """What a file that no format recognises looks most like."""
+    row = data[0] if isinstance(data, list) and data else data
+    keys = [str(key) for key in row] if isinstance(row, Mapping) else []
+    held = next((key for key in keys if key.lower() in _CONVERSATIONS), None)
+    if held is not None and isinstance(data, list):
+        return f"its rows look recorded: say under `fields` where they hold what, as in `messages: {shorten(held, 40)}`"
+    shapes = [_format(name, fields).shape for name in FORMATS]
+    marks = {mark: shape for shape in reversed(shapes) for mark in re.findall(r"`(\w+)`", shape)}
+    near = next((mark for key in keys if (mark := closest(key, marks, cutoff=0.75))), None)
+    if near is not None:
+        return f"nearest is {marks[near]}"
+    return f"the formats are {', '.join(FORMATS)}: see docs/reference/suites.md"
 
 
 def _is_schema(data: Any) -> bool:
@@ -250,9 +270,6 @@ def _document(path: Path, base: Path, root: Path) -> Document:
         return Document([row for _, row in rows], where, name, row_lines=tuple(line for line, _ in rows))
     if path.suffix == EVAL_ARCHIVE:
         return Document(read_eval_archive(path, where), where, name)
-    if path.suffix == ".csv":
-        table, ends = parse_csv(read_text(path, where), where)
-        return Document(table, where, name, row_lines=ends)
     if not path.name.endswith(SUFFIXES):
         text = read_text(path, where)
         return Document(text, where, name, row_lines=range(1, text.count("\n") + 2), root=root, folder=path.parent)

@@ -88,13 +88,32 @@ class Loss(Struct, frozen=True):
         return f"{self.case}: {self.what}" if self.case else self.what
 
 
+MOST_NAMED = 3
+"""Cases that are named where one thing is lost of several."""
+
+
+def by_kind(losses: Sequence[Loss]) -> list[Loss]:
+    """The losses, one for all cases that lose the same if these are many."""
+    kinds: dict[tuple[str, bool], list[Loss]] = {}
+    for loss in losses:
+        kinds.setdefault((loss.what, loss.check), []).append(loss)
+    found = list[Loss]()
+    for alike in kinds.values():
+        if len(alike) <= MOST_NAMED:
+            found += alike
+        else:
+            what = f"{alike[0].what} (and in {len(alike) - 1} more cases)" if alike[0].case else alike[0].what
+            found.append(replace(alike[0], what=what))
+    return found
+
+
 def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) -> Contents:
     """The contents, with notes of what is left out. Raises `ConfigError` if a check would be."""
     lost = next((loss for loss in losses if loss.check), None)
     if lost is not None:
         hint = "`gate import --allow-loss` writes the suite without it"
         raise document.error(f"{lost}: the gate has no such check", *lost.keys, hint=hint)
-    notes = tuple(f"{document.where}: {loss} is not carried over" for loss in losses)
+    notes = tuple(f"{document.where}: {loss} is not carried over" for loss in by_kind(losses))
     return replace(found, notes=(*found.notes, *notes))
 
 

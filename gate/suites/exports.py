@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.formats import adk
+from gate.formats.documents import parse_csv
 from gate.formats.messages import FormatError
 from gate.formats.reading import Ignored, says_something, unmarked
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
@@ -332,12 +334,22 @@ def _checks(path: str) -> bool:
 
 
 def recognises(data: Any) -> bool:
+    if isinstance(data, str):  # a table: its first line names the columns
+        return _kind(dict.fromkeys(data.removeprefix("\ufeff").partition("\n")[0].strip().split(","))) is not None
     return isinstance(data, list) and bool(data) and _kind(data[0]) is not None
 
 
-@nothing_unread(IGNORED, checks=_checks)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases of a file, and what is lost of them. Raises `ConfigError` for a row that is of no kind."""
+    if isinstance(document.data, str):
+        rows, lines = parse_csv(document.data, document.where)
+        document = replace(document, data=rows, row_lines=lines)
+    return _carry(document)
+
+
+@nothing_unread(IGNORED, checks=_checks)
+def _carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """Raises as `carry`."""
     cases, recorded, losses = [], [], list[Loss]()
     for number, row in enumerate(document.data):
         reader = _kind(row)

@@ -110,8 +110,10 @@ def _yaml(content: Mapping[str, Any]) -> str:
 
 def _criteria(suites: Sequence[Suite], *, sample: bool) -> str:
     """Those that the cases can be measured by; none where the files bring their own."""
-    if any(suite.criteria is not None or suite.brought for suite in suites):
-        return "# The criteria are those of the suite's own files; `criteria:` here would take their place.\n"
+    if any(suite.criteria is not None for suite in suites):
+        return "# The criteria are those of test_config.json; `criteria:` here would take their place.\n"
+    if any(suite.brought for suite in suites):
+        return "# The criteria are those of the suite's own files; `criteria:` here refines them.\n"
     turns = [turn for suite in suites for case in suite.cases for turn in case.turns]
     lines = []
     if sample or any(turn.tools is not None for turn in turns):
