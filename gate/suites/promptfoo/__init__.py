@@ -29,7 +29,7 @@ IGNORED = Ignored(
         "options.*": "listed with the test, unless it changes nothing here",
         **dict.fromkeys(("evalId", "config", "shareableUrl", "prompts"), _RUN),
         **dict.fromkeys(("results.timestamp", "results.stats", "results.prompts", "results.table"), _RUN),
-        **dict.fromkeys(("results.id", "results.promptId", "results.promptIdx", "results.testIdx"), _ROW),
+        **dict.fromkeys(("results.id", "results.promptId"), _ROW),
         **dict.fromkeys(("results.score", "results.namedScores", "results.cost", "results.tokenUsage"), _ROW),
         **dict.fromkeys(("results.error", "results.failureReason", "results.evalId", "results.description"), _ROW),
         **dict.fromkeys(("prompt.config", "prompt.id", "prompt.provider", "prompt.metrics", "provider.*"), _ROW),
@@ -37,6 +37,7 @@ IGNORED = Ignored(
         **dict.fromkeys(("response.latencyMs", "response.prompt", "response.guardrails", "response.error"), _ROW),
         **dict.fromkeys(("response.tokenUsage.total", "response.tokenUsage.cached"), "in the other counts"),
         **dict.fromkeys(("response.tokenUsage.numRequests", "response.tokenUsage.completionDetails"), _ROW),
+        "traces": "read for the calls of the row that each is of",
         "gradingResult": "read where promptfoo failed an answer",
         "testCase.vars": "a result has its variables once more, filled in",
     }

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from gate.formats import messages
 from gate.formats.messages import FormatError
+from gate.formats.reading import carried
 from gate.model import ForeignScore, Invocation, Part, RecordedTrial, ToolCall, Usage
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
@@ -50,13 +51,13 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     groups = defaultdict[str, list[_Read]](list)
     for one, known in zip(rows, made, strict=True):
         groups[key_of(known.case)].append(_Read(one.row, known, one.origin))
-    recorded = list[RecordedTrial]()
+    recorded, traces = list[RecordedTrial](), _traces(document.data.get("traces"))
     for group in groups.values():
         kept = list(_fresh(group))
         if len(kept) < len(group):
             what = f"repeats with the same answer from the cache ({len(group) - len(kept)} of {len(group)})"
             losses.append(Loss(group[0].made.case.id, what, check=False))
-        recorded += [_trial(document, one, number) for number, one in enumerate(kept, 1)]
+        recorded += [_trial(document, one, number, traces) for number, one in enumerate(kept, 1)]
     if any(_cached(one.row) for one in rows):
         what = "when answers from promptfoo's cache were measured (`--no-cache` measures anew)"
         losses.append(Loss("", what, check=False))
@@ -118,7 +119,33 @@ def _cached(row: Row) -> bool:
     return _response(row).get("cached") is True
 
 
-def _trial(document: Document, one: _Read, number: int) -> RecordedTrial:
+Place = tuple[Any, Any]
+"""Which test a row is of, and which prompt."""
+
+
+def _traces(listed: Any) -> dict[Place, Row]:
+    """The traces that promptfoo received, by the row that they are of; a place that several have is nobody's."""
+    found: dict[Place, Row | None] = {}
+    for trace in listed if isinstance(listed, list) else []:
+        told = trace.get("metadata") if isinstance(trace, Mapping) else None
+        place = (told.get("testIdx"), told.get("promptIdx")) if isinstance(told, Mapping) else (None, None)
+        found[place] = None if place in found or place[0] is None else trace
+    return {place: trace for place, trace in found.items() if trace is not None}
+
+
+def _traced(trace: Row | None) -> tuple[tuple[ToolCall, ...], bool]:
+    """The calls that a trace tells of, and whether it would have told of any."""
+    if trace is None:
+        return (), False
+    from gate.traces import conversation_of  # weight: only where there are traces
+    from gate.traces.promptfoo import spans
+
+    turns = conversation_of(spans(carried(trace))).turns
+    calls = tuple(call for turn in turns for call in turn.invocation.tool_calls)
+    return calls, bool(turns) and all(turn.captured.calls for turn in turns)
+
+
+def _trial(document: Document, one: _Read, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:
     row, case = one.row, one.made.case
     origin = f"{one.origin}, trial {number}"
     response = _response(row)
@@ -127,6 +154,7 @@ def _trial(document: Document, one: _Read, number: int) -> RecordedTrial:
         return RecordedTrial(case.id, number, (), shorten(error, MAX_ERROR_CHARS), origin)
     try:
         said, calls = _output(response.get("output"))
+        traced, tells = _traced(traces.get((row.get("testIdx"), row.get("promptIdx"))))
         usage = _usage(response)
         duration = None if _cached(row) else messages.number(row.get("latencyMs"), "latencyMs")
     except FormatError as problem:
@@ -134,7 +162,8 @@ def _trial(document: Document, one: _Read, number: int) -> RecordedTrial:
     invocation = Invocation(
         case.turns[0].user,
         (Part(said),) if said else (),
-        calls,
+        calls or traced,
+        reports_calls=tells,
         usage=usage,
         duration=None if duration is None else duration / 1_000,
         foreign=(_verdict(row),),

@@ -157,6 +157,24 @@ def test_the_reason_names_an_assertion_that_the_test_does_not_show(tmp_path: Pat
     assert trial.invocations[0].foreign[0].reason == "promptfoo: assertion guardrails: not safe"
 
 
+def test_spans_inside_results_tell_of_calls(tmp_path: Path) -> None:
+    """Or a forbidden call of an agent that answers with text would pass unseen."""
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "delete"}
+    spans = [
+        {"spanId": "a" * 16, "name": "agent", "startTime": 1, "endTime": 9,
+         "attributes": {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop"}},
+        {"spanId": "b" * 16, "parentSpanId": "a" * 16, "name": "delete", "startTime": 2, "endTime": 3,
+         "attributes": {**tool, "gen_ai.tool.call.arguments": '{"id": 1}'}, "statusCode": 2, "statusMessage": "no"},
+    ]  # fmt: skip
+    trace = {"traceId": "c" * 32, "testCaseId": "0-0", "metadata": {"testIdx": 0, "promptIdx": 0}, "spans": spans}
+    rows = [row("Done.", testIdx=0, promptIdx=0), row("So.", testIdx=1, promptIdx=0)]
+    write(tmp_path / "r.json", {"results": {"version": 3, "results": rows}, "traces": [trace]})
+    first, second = (trial.invocations[0] for trial in loaded(tmp_path / "r.json").recorded)
+    (call,) = first.tool_calls
+    assert (call.name, call.args, call.error, first.reports_calls) == ("delete", {"id": 1}, "no", True)
+    assert (second.tool_calls, second.reports_calls) == ((), False)
+
+
 def test_calls_in_an_answer_are_the_trajectory(tmp_path: Path) -> None:
     calls = [{"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"id": 1}'}}]
     for output in (calls, {"content": None, "tool_calls": calls}):
