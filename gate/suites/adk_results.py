@@ -23,6 +23,8 @@ from gate.suites.base import Contents, Document, Format, Loss, is_answered, noth
 
 FAILED = (2, "2", "FAILED")
 """google-adk's ``EvalStatus.FAILED``, by value or by name."""
+STATUSES = (None, *FAILED, *range(1, 5), *"134", "PASSED", "NOT_EVALUATED")
+PASSED_OR_NOT = "nobody knows whether it passed"
 METRICS = {
     "tool_trajectory_avg_score", "response_match_score", "response_evaluation_score", "safety_v1", "hallucinations_v1",
     "final_response_match_v2", "rubric_based_final_response_quality_v1", "rubric_based_tool_use_quality_v1",
@@ -149,6 +151,8 @@ def _pairs(body: Body) -> list[Body]:
 
 def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int) -> RecordedTrial:
     status = adk.get(body, "final_eval_status")
+    if status not in STATUSES:
+        raise FormatError(f"unknown final_eval_status {shorten(repr(status), 40)}: {PASSED_OR_NOT}")
     invocations = tuple(_invocation(pair) for pair in _pairs(body))
     if not is_answered(invocations):
         return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)

@@ -166,3 +166,48 @@ def test_a_key_is_listed_alike_by_gate_import_and_by_gate_suite(tmp_path: Path) 
     assert [str(loss) for loss in losses if MORE in str(loss)]
     assert any(MORE in note for note in suite.notes)
     json.dumps([case.metadata for case in suite.cases])
+
+
+TALK = ("eval_cases", 0, "conversation", 0)
+PARTS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
+    "a part of an answer": ("adk", (*TALK, "final_response", "parts"), {"executable_code": {"code": "1"}}),
+    "a part of a question": ("adk", (*TALK, "user_content", "parts"), {"function_response": {"name": "f"}}),
+    "a part of a message": ("inspect", ("samples", 0, "messages", 1, "content"), {"type": "video", "video": "v.mp4"}),
+    "a role": ("inspect", ("samples", 0, "messages"), {"role": "narrator", "content": "Then."}),
+    "a tool that a turn names": ("agentcore", (0, "turns"), {"input": "And?", "expectedTools": ["find"]}),
+    "an evaluator": ("pydantic-evals", ("evaluators",), {"Unheard": {"of": 1}}),
+    "an assertion": ("promptfoo", ("tests", 0, "assert"), {"type": "unheard-of"}),
+}  # fmt: skip
+"""One more item, its sample and the list that it is put into."""
+
+
+@pytest.mark.parametrize("what", PARTS)
+def test_one_more_item_is_never_passed_over(tmp_path: Path, what: str) -> None:
+    sample, place, item = PARTS[what]
+    name, data = SAMPLES[sample]
+    before = told(tmp_path, name, data)
+    changed = copy.deepcopy(data)
+    held = changed
+    for key in place:
+        held = held[key]
+    held.append(item)
+    assert told(tmp_path, name, changed)[1] != before[1]
+
+
+@pytest.mark.parametrize(
+    ("sample", "place"),
+    [
+        ("inspect", ("status",)),
+        ("langfuse", (0, "status")),
+        ("adk-results", ("eval_case_results", 0, "final_eval_status")),
+    ],
+)
+def test_an_unknown_status_is_refused(tmp_path: Path, sample: str, place: tuple[Any, ...]) -> None:
+    name, data = SAMPLES[sample]
+    changed = copy.deepcopy(data)
+    held = changed
+    for key in place[:-1]:
+        held = held[key]
+    held[place[-1]] = "UNHEARD_OF"
+    with pytest.raises(ConfigError, match="UNHEARD_OF"):
+        load([write(tmp_path / name, changed)], root=tmp_path)
