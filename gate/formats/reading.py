@@ -113,7 +113,7 @@ def _below(value: Any, ignored: Ignored, path: tuple[str, ...]) -> Any:
     return remembering(value, ignored, path)
 
 
-class Unread(Struct, frozen=True):
+class UnreadKey(Struct, frozen=True):
     """A key that nobody read, wherever it stands in a file."""
 
     path: str
@@ -123,14 +123,14 @@ class Unread(Struct, frozen=True):
     count: int
 
 
-def unread(value: Any, ignored: Ignored) -> list[Unread]:
+def unread(value: Any, ignored: Ignored) -> list[UnreadKey]:
     """The keys that nobody read and that say something, each kind once, in the order of the file."""
     found: dict[str, tuple[tuple[Key, ...], int]] = {}
     for keys in _unread(value, ignored, (), ()):
         path = ".".join(str(key) for key in keys if not isinstance(key, int))
         first, count = found.get(path, (keys, 0))
         found[path] = (first, count + 1)
-    return [Unread(path, first, count) for path, (first, count) in found.items()]
+    return [UnreadKey(path, first, count) for path, (first, count) in found.items()]
 
 
 def _unread(value: Any, ignored: Ignored, keys: tuple[Key, ...], path: tuple[str, ...]) -> Iterator[tuple[Key, ...]]:

@@ -29,7 +29,7 @@ class PassRate(Metric[NoOptions]):
 class RecordedOptions(Options):
     """Which scorer is meant."""
 
-    scorer: str
+    scorer: str = ""
     """Its name in the tool that recorded the trials."""
 
 
@@ -43,6 +43,10 @@ class RecordedScore(Metric[RecordedOptions]):
 
     options_type = RecordedOptions
     pass_threshold = 1.0
+
+    @property
+    def missing(self) -> str:
+        return "" if self.options.scorer else "scorer"
 
     @property
     def reads(self) -> frozenset[str]:

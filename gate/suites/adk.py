@@ -102,8 +102,6 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     if isinstance(data, Mapping):
         for case, body in zip(found.cases, _get(document, data, "eval_cases"), strict=True):
             losses += _lost(case.id, body)
-    elif any(adk.get(row, _INTERMEDIATE) for case in data for row in (case.get("data") or [case])):
-        losses.append(Loss("", _INTERMEDIATE, check=False))
     return found, losses
 
 
@@ -117,7 +115,6 @@ def _lost(name: str, body: Mapping[str, Any]) -> list[Loss]:
 
 
 _FINAL_STATE = "final_session_state"
-_INTERMEDIATE = "expected_intermediate_agent_responses"
 
 
 # --- the current form -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.positions import Key, LineNumbers
-from gate.formats.reading import Ignored, Unread, carried, remembering, unread
+from gate.formats.reading import Ignored, UnreadKey, carried, remembering, unread
 from gate.model import Case, Invocation, Location, Part, RecordedTrial
 from gate.security.limits import shorten
 
@@ -140,7 +140,7 @@ def nothing_unread(ignored: Ignored, *, checks: bool | Callable[[str], bool] = T
     return whole
 
 
-def _loss(one: Unread, checks: bool | Callable[[str], bool]) -> Loss:
+def _loss(one: UnreadKey, checks: bool | Callable[[str], bool]) -> Loss:
     check = checks if isinstance(checks, bool) else checks(one.path)
     times = f" ({one.count} times)" if one.count > 1 else ""
     return Loss("", f"{shorten(one.path, 100)}{times}", check, one.first)
