@@ -569,3 +569,9 @@ def test_templates_name_variables_and_nothing_else() -> None:
             rendered(text, held)
     with pytest.raises(TemplateError):
         rendered("{{a}}" * 1_000, {"a": "x" * 10_000})
+
+
+def test_many_tests_that_begin_alike_have_ids_of_their_own(tmp_path: Path) -> None:
+    """Six digits of a mark are alike in some of 5,000 tests."""
+    suite = suite_of(tmp_path, tests=[{"description": "one", "vars": {"q": f"q{n}"}} for n in range(5_000)])
+    assert len({case.id for case in suite.cases}) == 5_000
