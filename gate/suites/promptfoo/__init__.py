@@ -58,7 +58,12 @@ def _is_configuration(data: Any) -> bool:
     return isinstance(data, Mapping) and sum(key in data for key in _MARKS) >= 2 and "cases" not in data
 
 
-@nothing_unread(IGNORED)
+def _checks(path: str) -> bool:
+    """False for what an assertion may have that promptfoo does not use in one of its kind."""
+    return not path.endswith((".threshold", ".provider", ".rubricPrompt"))
+
+
+@nothing_unread(IGNORED, checks=_checks)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases and trials of a file, and what is lost of it. Raises `ConfigError` for what cannot be read."""
     from gate.suites.promptfoo import configuration, results  # weight: only where a file is promptfoo's
