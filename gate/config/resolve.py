@@ -38,6 +38,7 @@ from gate.model import Case, Criterion, Suite
 from gate.records import PlannedCase
 from gate.scoring.score import Scorer
 from gate.suites import Selection, load, select_all
+from gate.suites.adk import TYPESCRIPT
 from gate.suites.traces import check_paths, with_traces
 
 
@@ -256,7 +257,9 @@ def _refined(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, An
 
 def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case], *, calibrating: bool) -> Plan:
     stated = stated_criteria(config, suite)
-    notes: tuple[str, ...] = (*((stated.note,) if stated.note else ()), *suite.notes)
+    flavored = any("flavor" in spec.options for spec in stated.specs)
+    told = [note for note in suite.notes if not (flavored and note == TYPESCRIPT)]
+    notes: tuple[str, ...] = (*((stated.note,) if stated.note else ()), *told)
     place = stated.setting
     rules = config.base_rules.get(suite.id)
     demanded = _demanded_alone(config, suite, rules) if rules is not None else frozenset[str]()

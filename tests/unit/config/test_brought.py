@@ -96,3 +96,11 @@ def test_other_keys_of_a_test_config_stop_no_suite(tmp_path: Path) -> None:
 def test_a_threshold_of_zero_in_a_test_config_only_reports(tmp_path: Path, name: str) -> None:
     plan = eval_set(tmp_path, criteria={"response_match_score": 0.7, name: 0.0})
     assert demanded(plan)[name][1] is False
+
+
+def test_a_set_in_camel_case_proposes_the_flavor_of_typescript(tmp_path: Path) -> None:
+    turn = {"userContent": {"parts": [{"text": "Hi"}]}, "finalResponse": {"parts": [{"text": "Hello"}]}}
+    data = {"evalSetId": "s", "evalCases": [{"evalId": "one", "conversation": [turn]}]}
+    assert any("flavor: adk-ts" in note for note in plan_of(tmp_path, "s.evalset.json", data).notes)
+    own = {"response_match_score": {"threshold": 0.8, "flavor": "adk"}}
+    assert not any("flavor" in note for note in plan_of(tmp_path, "s.evalset.json", data, criteria=own).notes)
