@@ -39,6 +39,7 @@ from gate.records import PlannedCase
 from gate.scoring.score import Scorer
 from gate.suites import Selection, load, select_all
 from gate.suites.adk import TYPESCRIPT
+from gate.suites.base import is_recorded
 from gate.suites.traces import check_paths, with_traces
 
 
@@ -213,6 +214,9 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     custom, note, adk = config.file.custom_metrics, "", config.has_adk_criteria
     place = Setting(where=config.criteria_where)
     raw: Mapping[str, Any]
+    brought = suite.brought or {}
+    if config.agent_kind != "replay":  # no trial of an agent that is run has a score of another tool
+        brought = {name: one for name, one in brought.items() if not is_recorded(one)}
     if (rules := config.base_rules.get(suite.id)) is not None:
         return StatedCriteria(rules.specs, place)
     if config.file.criteria is not None:
@@ -222,13 +226,13 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
         raw, beside = criteria_of(dict(suite.criteria), place.where)
         custom, adk = {**beside, **custom}, True
     else:
-        raw = ADK_DEFAULTS if suite.brought is None else {}
+        raw = {} if brought else ADK_DEFAULTS
         note = (
             ""
-            if suite.brought is not None
+            if brought
             else "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
         )
-    return StatedCriteria(read_specs(_refined(suite.brought or {}, raw), place.at, custom, adk=adk), place, note)
+    return StatedCriteria(read_specs(_refined(brought, raw), place.at, custom, adk=adk), place, note)
 
 
 _WEIGHTED = {"overall_score", "agent_score", "weighted_score"}

@@ -109,6 +109,14 @@ def by_kind(losses: Sequence[Loss]) -> list[Loss]:
     return found
 
 
+def but_recorded(loss: Loss) -> Loss:
+    """A lost check of a file that holds what another tool found: it is lost where an agent is run alone."""
+    if not loss.check:
+        return loss
+    told = loss.what if loss.keys else f"{loss.what} (other than in the verdict on recorded trials)"
+    return replace(loss, what=told, check=False)
+
+
 def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) -> Contents:
     """The contents, with notes of what is left out. Raises `ConfigError` if a check would be."""
     lost = next((loss for loss in losses if loss.check), None)
@@ -212,3 +220,8 @@ def _subject(document: Document, path: tuple[Key, ...]) -> str:
         value = value[part]
     identifier = value.get("id") if isinstance(value, Mapping) else None
     return f"case {identifier!r}" if isinstance(identifier, str | int) else f"case {case[-1]}"
+
+
+def is_recorded(criterion: Any) -> bool:
+    """True for a criterion that reads what another tool found in recorded trials."""
+    return isinstance(criterion, Mapping) and criterion.get("metric") == "recorded_score"

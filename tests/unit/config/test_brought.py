@@ -104,3 +104,13 @@ def test_a_set_in_camel_case_proposes_the_flavor_of_typescript(tmp_path: Path) -
     assert any("flavor: adk-ts" in note for note in plan_of(tmp_path, "s.evalset.json", data).notes)
     own = {"response_match_score": {"threshold": 0.8, "flavor": "adk"}}
     assert not any("flavor" in note for note in plan_of(tmp_path, "s.evalset.json", data, criteria=own).notes)
+
+
+def test_scores_of_another_tool_are_not_asked_of_an_agent_that_is_run(tmp_path: Path) -> None:
+    rows = [test_promptfoo.row("Hi", {"type": "contains", "value": "Hi"})]
+    data = {"results": {"version": 3, "results": rows}}
+    assert demanded(plan_of(tmp_path, "r.json", data)) == {"contains": (1.0, True)}
+    log = test_inspect_logs.log(test_inspect_logs.sample(scores={"match": {"value": "C"}}))
+    plan = plan_of(tmp_path, "log.json", log)
+    assert demanded(plan).keys() == {"tool_trajectory_avg_score", "response_match_score"}
+    assert any("scorer match" in note for note in plan.notes)

@@ -144,7 +144,8 @@ def test_the_verdict_of_promptfoo_is_a_score_that_decides(tmp_path: Path) -> Non
     ]
     assert given[0].reason == "promptfoo: assertion javascript: because"
     assert suite.brought == {"promptfoo": {"metric": "recorded_score", "scorer": "promptfoo", "threshold": 1.0}}
-    assert suite.notes == ()
+    (note,) = suite.notes
+    assert "assertion javascript 'false' (other than in the verdict on recorded trials) is not carried over" in note
 
 
 def test_the_reason_names_an_assertion_that_the_test_does_not_show(tmp_path: Path) -> None:
