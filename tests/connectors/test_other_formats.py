@@ -100,7 +100,10 @@ def test_a_configuration_and_its_results_are_the_same_cases(promptfoo: Path, tmp
     assert [str(part) for part in parts(suite)] == [str(part) for part in parts(stated)]
     assert len(suite.recorded) == len(wrote["results"]["results"]) == 3 * len(suite.cases)
     assert {loss.what for loss in losses if loss.check} == {"assertion javascript 'output.length > 30000'"}
-    failed = {trial.case_id for trial in suite.recorded if trial.error}
+    assert not [trial for trial in suite.recorded if trial.error]
+    given = [(trial.case_id, score) for trial in suite.recorded for score in trial.invocations[-1].foreign]
+    assert {score.scorer for _, score in given} == {"promptfoo"}
+    failed = {name for name, score in given if score.value < 1}
     assert failed == {case.id for case in suite.cases if case.id.startswith("length")}
 
 

@@ -62,12 +62,13 @@ def _checks(path: str) -> bool:
     return not path.endswith((".threshold", ".provider", ".rubricPrompt"))
 
 
-@nothing_unread(IGNORED, checks=_checks)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases and trials of a file, and what is lost of it. Raises `ConfigError` for what cannot be read."""
     from gate.suites.promptfoo import configuration, results  # weight: only where a file is promptfoo's
 
-    return results.carry(document) if _are_results(document.data) else configuration.carry(document)
+    if _are_results(document.data):
+        return nothing_unread(IGNORED, checks=False)(results.carry)(document)
+    return nothing_unread(IGNORED, checks=_checks)(configuration.carry)(document)
 
 
 def read(document: Document) -> Contents:
