@@ -104,7 +104,9 @@ class Ignored:
 
 def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     if pattern[0] == "$":
-        return path == pattern[1:]
+        path = ("$", *path)
+        if len(path) != len(pattern):
+            return False
     end = path[len(path) - len(pattern) :]
     return len(end) == len(pattern) and all(wanted in ("*", key) for wanted, key in zip(pattern, end, strict=True))
 

@@ -34,6 +34,7 @@ IGNORED = Ignored(
         **dict.fromkeys(("prompt.config", "prompt.id", "prompt.provider", "prompt.metrics", "provider.*"), _ROW),
         **dict.fromkeys(("response.raw", "response.metadata", "response.finishReason", "response.logProbs"), _ROW),
         **dict.fromkeys(("response.latencyMs", "response.prompt", "response.guardrails", "response.error"), _ROW),
+        **dict.fromkeys(("response.isRefusal", "response.cached"), _ROW),
         **dict.fromkeys(("response.tokenUsage.total", "response.tokenUsage.cached"), "in the other counts"),
         **dict.fromkeys(("response.tokenUsage.numRequests", "response.tokenUsage.completionDetails"), _ROW),
         "traces": "read for the calls of the row that each is of",
