@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -120,14 +121,16 @@ def nearest(word: str, known: list[str]) -> str:
     return f"did you mean {close!r}?" if close else f"known: {some_of(sorted(known))}"
 
 
-MOST_LISTED = 20
-"""Known words that an error lists; the keys of the longest section are no more."""
+MOST_LISTED_CHARS = 120
+"""Characters of known words that an error lists, so that it stays a line that can be read."""
 
 
 def some_of(names: list[str]) -> str:
     """The first of the names, and how many more there are: one line, however many metrics or cases are known."""
-    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return ", ".join(names[:MOST_LISTED]) + more
+    ends = accumulate(len(name) + len(", ") for name in names)
+    shown = max(1, sum(end <= MOST_LISTED_CHARS for end in ends))
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
 
 
 def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:

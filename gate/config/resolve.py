@@ -39,6 +39,8 @@ from gate.records import PlannedCase
 from gate.scoring.score import Scorer
 from gate.security.limits import cut
 from gate.suites import Selection, load, select_all
+from gate.suites.adk import TYPESCRIPT
+from gate.suites.base import is_recorded
 from gate.suites.traces import check_paths, with_traces
 
 
@@ -224,6 +226,9 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     custom, note, adk = config.file.custom_metrics, "", config.has_adk_criteria
     place = Setting(where=config.criteria_where)
     raw: Mapping[str, Any]
+    brought = suite.brought or {}
+    if config.agent_kind != "replay":  # no trial of an agent that is run has a score of another tool
+        brought = {name: one for name, one in brought.items() if not is_recorded(one)}
     if (rules := config.base_rules.get(suite.id)) is not None:
         return StatedCriteria(rules.specs, place)
     if config.file.criteria is not None:
@@ -233,13 +238,13 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
         raw, beside = criteria_of(dict(suite.criteria), place.where)
         custom, adk = {**beside, **custom}, True
     else:
-        raw = ADK_DEFAULTS if suite.brought is None else {}
+        raw = {} if brought else ADK_DEFAULTS
         note = (
             ""
-            if suite.brought is not None
+            if brought
             else "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
         )
-    return StatedCriteria(read_specs(_refined(suite.brought or {}, raw), place.at, custom, adk=adk), place, note)
+    return StatedCriteria(read_specs(_refined(brought, raw), place.at, custom, adk=adk), place, note)
 
 
 _WEIGHTED = {"overall_score", "agent_score", "weighted_score"}
@@ -268,7 +273,9 @@ def _refined(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, An
 
 def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case], *, calibrating: bool) -> Plan:
     stated = stated_criteria(config, suite)
-    notes: tuple[str, ...] = (*((stated.note,) if stated.note else ()), *suite.notes)
+    flavored = any("flavor" in spec.options for spec in stated.specs)
+    told = [note for note in suite.notes if not (flavored and note == TYPESCRIPT)]
+    notes: tuple[str, ...] = (*((stated.note,) if stated.note else ()), *told)
     place = stated.setting
     rules = config.base_rules.get(suite.id)
     demanded = _demanded_alone(config, suite, rules) if rules is not None else frozenset[str]()

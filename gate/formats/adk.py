@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -149,6 +150,7 @@ def to_rubric(data: Any) -> Rubric:
 # --- names in either case -------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=1_000)
 def camel(name: str) -> str:
     """``snake_case`` as ``camelCase``."""
     head, *rest = name.split("_")

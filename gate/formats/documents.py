@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +58,9 @@ def parse_csv(text: str, where: str) -> tuple[list[dict[str, str]], list[int]]:
     Raises:
         ConfigError: it is no CSV, or a row is longer than the header.
     """
+    import csv  # weight: only where there is a table
+    import io
+
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True, restval="")
     rows, lines = list[dict[str, str]](), list[int]()
     try:

@@ -6,7 +6,6 @@ from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import fields as fields_of
 from msgspec.structs import replace
 
 from gate.formats.positions import Key
@@ -62,17 +61,27 @@ def unmarked(value: Any) -> Any:
 
 def carried(value: Any) -> Any:
     """The value without any `Fields` in it; all that is in them counts as read, for it is kept."""
-    if isinstance(value, dict):
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is Fields:
         return {key: carried(held) for key, held in value.items()}
-    if isinstance(value, list):
-        return [carried(item) for item in value]
-    if type(value) is tuple:
-        return tuple([carried(item) for item in value])
+    if kind is dict:
+        kept = {key: found for key, held in value.items() if (found := carried(held)) is not held}
+        return {**value, **kept} if kept else value
+    if kind is list or kind is tuple:
+        items = [carried(item) for item in value]
+        changed = any(found is not item for found, item in zip(items, value, strict=True))
+        return kind(items) if changed else value
     if isinstance(value, Struct):
-        held = {field.name: getattr(value, field.name) for field in fields_of(value)}
-        kept = {name: found for name, one in held.items() if (found := carried(one)) is not one and found != ()}
+        held = [(name, getattr(value, name)) for name in value.__struct_fields__]
+        kept = {name: found for name, one in held if (found := carried(one)) is not one}
         return replace(value, **kept) if kept else value
     return value
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None), frozenset})
+"""Types of which a value holds no mapping."""
 
 
 class Ignored:
@@ -95,7 +104,9 @@ class Ignored:
 
 def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     if pattern[0] == "$":
-        return path == pattern[1:]
+        path = ("$", *path)
+        if len(path) != len(pattern):
+            return False
     end = path[len(path) - len(pattern) :]
     return len(end) == len(pattern) and all(wanted in ("*", key) for wanted, key in zip(pattern, end, strict=True))
 

@@ -63,6 +63,12 @@ IGNORED = Ignored(
 )
 
 
+TYPESCRIPT = (
+    "keys in camelCase, as ADK for TypeScript writes them: it scores as `flavor: adk-ts` of response_match_score"
+)
+"""A note that a criterion which names a flavor makes needless."""
+
+
 def recognises(data: Any) -> bool:
     if isinstance(data, Mapping):
         return "eval_cases" in data or "evalCases" in data
@@ -82,7 +88,8 @@ def _cases(document: Document) -> Contents:
     data = document.data
     if isinstance(data, Mapping):
         key = "evalCases" if "evalCases" in data else "eval_cases"
-        return _each(document, _get(document, data, "eval_cases"), _eval_case, key)
+        found = _each(document, _get(document, data, "eval_cases"), _eval_case, key)
+        return replace(found, notes=(TYPESCRIPT,)) if key == "evalCases" else found
     if data and "query" in data[0]:
         turns = tuple(_query(document, row, index) for index, row in enumerate(data))
         return Contents((Case(document.name, turns, location=document.location()),))

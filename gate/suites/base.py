@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
@@ -34,6 +34,8 @@ class Document(Struct, frozen=True):
     """The folder that the suite's paths start at, where a format keeps its project's settings; None: not known."""
     folder: Path | None = None
     """The file's own folder, where its references start; None: it is not a file."""
+    referred: list[tuple[str, Any]] = field(default_factory=list)
+    """The files that were read because this one names them: name and content."""
 
     def location(self, *keys: Key) -> Location:
         """Where the value at ``keys`` is written."""
@@ -107,12 +109,21 @@ def by_kind(losses: Sequence[Loss]) -> list[Loss]:
     return found
 
 
+def but_recorded(loss: Loss) -> Loss:
+    """A lost check of a file that holds what another tool found: it is lost where an agent is run alone."""
+    if not loss.check:
+        return loss
+    told = loss.what if loss.keys else f"{loss.what} (other than in the verdict on recorded trials)"
+    return replace(loss, what=told, check=False)
+
+
 def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) -> Contents:
     """The contents, with notes of what is left out. Raises `ConfigError` if a check would be."""
     lost = next((loss for loss in losses if loss.check), None)
     if lost is not None:
         hint = "`gate import --allow-loss` writes the suite without it"
-        raise document.error(f"{lost}: the gate has no such check", *lost.keys, hint=hint)
+        why = "it is not read here, and may be a check" if lost.keys and not lost.case else "the gate has no such check"
+        raise document.error(f"{lost}: {why}", *lost.keys, hint=hint)
     notes = tuple(f"{document.where}: {loss} is not carried over" for loss in by_kind(losses))
     return replace(found, notes=(*found.notes, *notes))
 
@@ -133,7 +144,10 @@ def nothing_unread(ignored: Ignored, *, checks: bool | Callable[[str], bool] = T
             data = remembering(document.data, ignored)
             found, losses = carry(replace(document, data=data))
             kept: Contents = carried(found)
-            return kept, [*losses, *(_loss(one, checks) for one in unread(data, ignored))]
+            losses += [_loss(one, checks) for one in unread(data, ignored)]
+            for name, content in document.referred:
+                losses += [replace(_loss(one, checks), case=name, keys=()) for one in unread(content, ignored)]
+            return kept, losses
 
         return read
 
@@ -206,3 +220,8 @@ def _subject(document: Document, path: tuple[Key, ...]) -> str:
         value = value[part]
     identifier = value.get("id") if isinstance(value, Mapping) else None
     return f"case {identifier!r}" if isinstance(identifier, str | int) else f"case {case[-1]}"
+
+
+def is_recorded(criterion: Any) -> bool:
+    """True for a criterion that reads what another tool found in recorded trials."""
+    return isinstance(criterion, Mapping) and criterion.get("metric") == "recorded_score"

@@ -12,7 +12,7 @@ from gate.errors import ConfigError
 from gate.model import Case, Rubric, Scenario, Suite, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites import native
-from gate.suites.base import Document, Loss
+from gate.suites.base import Document, Loss, is_recorded
 
 _CHECKS = ("turns", "scenario", "options", "thresholds", "rubrics")
 _PARTS = (*_CHECKS, "tags", "complexity", "metadata", "state", "app", "cluster")
@@ -45,14 +45,11 @@ def convert(suite: Suite) -> Converted:
         losses += _differences(case, again)
     if suite.recorded:
         losses.append(Loss("", f"recorded trials ({len(suite.recorded)})", check=False))
-    criteria = {name: one for name, one in {**(suite.brought or {}), **(suite.criteria or {})}.items() if _is_kept(one)}
+    criteria = {
+        name: one for name, one in {**(suite.brought or {}), **(suite.criteria or {})}.items() if not is_recorded(one)
+    }
     text = json.dumps(criteria, indent=2, ensure_ascii=False) + "\n" if criteria else ""
     return Converted(json.dumps({"cases": rows}, indent=2, ensure_ascii=False) + "\n", text, len(rows), tuple(losses))
-
-
-def _is_kept(criterion: Any) -> bool:
-    """False for the score of a recorded trial: no trial is written."""
-    return not (isinstance(criterion, Mapping) and criterion.get("metric") == "recorded_score")
 
 
 def _differences(case: Case, again: Case) -> list[Loss]:

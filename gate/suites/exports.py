@@ -146,7 +146,7 @@ def _calls(value: Any, what: str, arguments: str) -> tuple[ToolCall, ...]:
 
 
 def _mapping(value: Any, what: str) -> dict[str, Any]:
-    if value is None:
+    if value is None or value == "":  # which a table has for nothing
         return {}
     if not isinstance(value, Mapping):
         raise ShapeError(f"{what}: expected a mapping")
@@ -194,7 +194,7 @@ def _golden(row: Row) -> _Found:
         told = [one.get("output") if isinstance(one, Mapping) else None for one in made or []]
         results = tuple(ToolCall(call.name, call.args, result=value) for call, value in zip(called, told, strict=True))
         said = Part(_text(row["actual_output"], _ANSWERS, "actual_output"))
-        recorded = Invocation(turns[0].user, (said,), results, reports_calls=made is not None)
+        recorded = Invocation(turns[0].user, (said,), results, reports_calls=isinstance(made, list))
     return _Found(turns, name, metadata, recorded=recorded)
 
 
@@ -317,7 +317,8 @@ IGNORED = Ignored(
         **dict.fromkeys(("sourceTraceId", "sourceObservationId", "source_trace_id", "source_observation_id"), _SOURCE),
         **dict.fromkeys(("project_id", "projectId", "source_file", "schema_type", "schemaType"), _SOURCE),
         **dict.fromkeys(("token_cost", "input_token_count", "output_token_count", "completion_time"), _RECORDED),
-        **dict.fromkeys(("tools_called.description", "tools_called.reasoning"), _RECORDED),
+        **dict.fromkeys(("tools_called.description", "tools_called.reasoning", "tools_called.type"), _RECORDED),
+        **dict.fromkeys(("expected_tools.description", "expected_tools.reasoning", "expected_tools.type"), _PEOPLE),
         **dict.fromkeys(("sample.model", "sample.usage", "sample.finish_reason", "sample.error"), _RECORDED),
         "$.tags": "of DeepEval's own reports",
         "$.custom_column_key_values": "columns that DeepEval's own reports show",

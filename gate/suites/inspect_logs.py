@@ -19,7 +19,17 @@ from gate.formats.messages import FormatError
 from gate.formats.reading import Ignored, changed
 from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Turn, Usage, total_usage
 from gate.security.limits import shorten
-from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, is_answered, nothing_unread, without_losses
+from gate.suites.base import (
+    NO_ANSWER,
+    Contents,
+    Document,
+    Format,
+    Loss,
+    but_recorded,
+    is_answered,
+    nothing_unread,
+    without_losses,
+)
 
 _ATTACHMENT = "attachment://"
 _INCLUDES = "includes"
@@ -37,11 +47,7 @@ def recognises(data: Any) -> bool:
 def read(document: Document) -> Contents:
     """The cases and trials of a log. Raises `ConfigError` for one that did not end well, or cannot be read."""
     found, losses = carry(document)
-    kept = [replace(loss, check=False) for loss in losses if not loss.what.startswith(_SCORER)]
-    return without_losses(document, found, kept)
-
-
-_SCORER = "scorer "
+    return without_losses(document, found, [but_recorded(loss) for loss in losses])
 
 
 _RUN, _MADE = "how the log was made", "of the model's own record of a message"
@@ -96,7 +102,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         recorded.append(trial)
         if known is case:
             carried = {_INCLUDES} if case.options else set[str]()
-            losses += [Loss(case.id, f"{_SCORER}{name}") for name in _scorers(sample) if name not in carried]
+            losses += [Loss(case.id, f"scorer {name}") for name in _scorers(sample) if name not in carried]
     return Contents(tuple(cases.values()), tuple(recorded), _criteria(document, cases.values()) or None), losses
 
 

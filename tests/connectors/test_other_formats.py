@@ -100,8 +100,13 @@ def test_a_configuration_and_its_results_are_the_same_cases(promptfoo: Path, tmp
     assert [str(part) for part in parts(suite)] == [str(part) for part in parts(stated)]
     assert len(suite.recorded) == len(wrote["results"]["results"]) == 3 * len(suite.cases)
     assert {loss.what for loss in losses if loss.check} == {"assertion javascript 'output.length > 30000'"}
-    failed = {trial.case_id for trial in suite.recorded if trial.error}
-    assert failed == {case.id for case in suite.cases if case.id.startswith("length")}
+    assert not [trial for trial in suite.recorded if trial.error]
+    given = [(trial.case_id, score) for trial in suite.recorded for score in trial.invocations[-1].foreign]
+    assert {score.scorer for _, score in given} == {"promptfoo"}
+    failed = [name for name, score in given if score.value < 1]
+    assert len(failed) == sum(not row["success"] for row in wrote["results"]["results"])
+    assert {case.id for case in suite.cases if case.id.startswith("length")} <= set(failed)
+    assert not [loss.what for loss in losses if loss.keys], "a key of promptfoo's results is neither read nor declared"
 
 
 def test_every_trial_passes_here_that_passed_there(promptfoo: Path, project: Project) -> None:
@@ -165,6 +170,7 @@ def test_an_archive_of_inspect_is_what_inspect_dumps_of_it(inspect: Path, tmp_pa
         return [str(sorted(held, key=lambda case: case.id)), str(said)]
 
     assert parts(packed) == parts(plain)
+    assert not [loss.what for loss in loaded(archive)[1] if loss.keys], "a key is neither read nor declared"
     assert sorted((trial.case_id, trial.number) for trial in packed.recorded) == [
         (name, epoch) for name in ("two", "where") for epoch in (1, 2, 3)
     ]
@@ -178,7 +184,7 @@ def written(inspect: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["json", "jsonl"])
+@pytest.mark.parametrize("kind", ["json", "jsonl", "csv"])
 def test_goldens_that_deepeval_saves(written: Path, kind: str) -> None:
     suite, losses = loaded(written / f"goldens-{kind}.{kind}")
     where, cancel = suite.cases
@@ -204,7 +210,7 @@ def test_conversations_that_deepeval_saves(written: Path, kind: str) -> None:
     (talk,) = suite.cases
     assert (talk.id, [turn.user for turn in talk.turns]) == ("talk", ["A100?", "When?"])
     assert [rubric.text for rubric in talk.rubrics] == ["is told the day"]
-    assert not losses
+    assert [(loss.what, loss.check) for loss in losses] == [("turns: what the assistant says", False)]
 
 
 @pytest.mark.parametrize("kind", ["yaml", "json"])

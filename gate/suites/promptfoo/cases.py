@@ -156,8 +156,11 @@ def _id(name: str, label: str) -> str:
 
 def told_apart(made: Sequence[Made]) -> list[Made]:
     """The cases with ids of their own: of several with one id, each gets a mark of its content; equal ones are one."""
-    counts = Counter(one.case.id for one in _distinct(made))
-    return [one if counts[one.case.id] == 1 else _marked(one) for one in made]
+    distinct = _distinct(made)
+    counts = Counter(one.case.id for one in distinct)
+    marks = {_mark(one) for one in distinct}
+    short = len(marks) == len(distinct)
+    return [one if counts[one.case.id] == 1 else _marked(one, 6 if short else 16) for one in made]
 
 
 def key_of(case: Case) -> str:
@@ -170,8 +173,12 @@ def _distinct(made: Sequence[Made]) -> list[Made]:
     return list({key_of(one.case): one for one in made}.values())
 
 
-def _marked(one: Made) -> Made:
-    mark = hashlib.sha256(key_of(one.case).encode()).hexdigest()[:6]
+def _mark(one: Made, length: int = 6) -> str:
+    return hashlib.sha256(key_of(one.case).encode()).hexdigest()[:length]
+
+
+def _marked(one: Made, length: int) -> Made:
+    mark = _mark(one, length)
     return Made(replace(one.case, id=f"{one.case.id} ({mark})"), one.criteria, one.losses, one.lost)
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gate.formats.documents import parse_csv, parse_document, read_json_lines, read_text
+from gate.formats.reading import remembering
 from gate.suites.base import Document
+from gate.suites.promptfoo import IGNORED
 
 SCHEME = "file://"
 CODE = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb", ".go")
@@ -40,13 +42,19 @@ class Folder:
         path = self._path(reference)
         where = self._where(path)
         if path.suffix in (".json", ".yaml", ".yml"):
-            return parse_document(self._text(path), where)
+            return self._remembering(reference, parse_document(self._text(path), where))
         if path.suffix == ".jsonl":
             self._text(path)
-            return [row for _, row in read_json_lines(path, where=where)]
+            return self._remembering(reference, [row for _, row in read_json_lines(path, where=where)])
         if path.suffix == ".csv":
             return parse_csv(self._text(path), where)[0]
         return self._text(path)
+
+    def _remembering(self, reference: str, value: Any) -> Any:
+        """The value of a file, of which what nobody reads is listed as of the configuration itself."""
+        found = remembering(value, IGNORED)
+        self._document.referred.append((reference, found))
+        return found
 
     def matching(self, reference: str) -> list[str]:
         """The references that a pattern of names stands for, sorted; a plain one stands for itself.

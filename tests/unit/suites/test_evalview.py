@@ -255,3 +255,13 @@ def test_a_projects_settings_outside_of_it_are_not_read(tmp_path: Path) -> None:
     (folder / ".evalview" / "config.yaml").symlink_to(outside)
     with pytest.raises(ConfigError, match="not followed"):
         brought(folder, "name: x\ninput: {query: a}\n")
+
+
+def test_the_projects_settings_are_found_from_the_test_upwards(tmp_path: Path) -> None:
+    write(
+        tmp_path / "shop" / ".evalview" / "config.yaml",
+        "weights: {tool_accuracy: 1, output_quality: 0, sequence_correctness: 0}",
+    )
+    write(tmp_path / "shop" / "tests" / "t.yaml", "name: x\ninput: {query: a}")
+    (suite,) = load([tmp_path / "shop"], root=tmp_path)
+    assert suite.cases[0].options["overall_score"]["weights"]["tool_accuracy"] == 1.0

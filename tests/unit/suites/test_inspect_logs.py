@@ -83,7 +83,9 @@ def test_another_scorer_is_a_score_of_its_trials_and_a_lost_check_on_import(tmp_
     data = log(sample(scores={"model_graded_qa": {"value": "C"}}), sample(epoch=2))
     data["samples"].pop()
     suite = suite_of(tmp_path, data)
-    assert (suite.notes, suite.brought) == ((), {"inspect:model_graded_qa": DECIDES | {"scorer": "model_graded_qa"}})
+    assert suite.brought == {"inspect:model_graded_qa": DECIDES | {"scorer": "model_graded_qa"}}
+    (note,) = suite.notes
+    assert "where: scorer model_graded_qa (other than in the verdict on recorded trials) is not carried over" in note
     losses: list[Loss] = []
     suite_of(tmp_path, data, losses)
     assert [(loss.what, loss.check) for loss in losses] == [("scorer model_graded_qa", True)]

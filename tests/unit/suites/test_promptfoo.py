@@ -144,7 +144,8 @@ def test_the_verdict_of_promptfoo_is_a_score_that_decides(tmp_path: Path) -> Non
     ]
     assert given[0].reason == "promptfoo: assertion javascript: because"
     assert suite.brought == {"promptfoo": {"metric": "recorded_score", "scorer": "promptfoo", "threshold": 1.0}}
-    assert suite.notes == ()
+    (note,) = suite.notes
+    assert "assertion javascript 'false' (other than in the verdict on recorded trials) is not carried over" in note
 
 
 def test_the_reason_names_an_assertion_that_the_test_does_not_show(tmp_path: Path) -> None:
@@ -569,3 +570,16 @@ def test_templates_name_variables_and_nothing_else() -> None:
             rendered(text, held)
     with pytest.raises(TemplateError):
         rendered("{{a}}" * 1_000, {"a": "x" * 10_000})
+
+
+def test_a_key_in_a_file_of_tests_is_not_passed_over_either(tmp_path: Path) -> None:
+    test = {"vars": {"q": "Hi"}, "assert": [{"type": "latency", "threshold": 5, "provider": "p"}]}
+    write(tmp_path / "tests.json", [test])
+    for tests, told in (([test], "tests.assert.provider"), ("file://tests.json", "file://tests.json: assert.provider")):
+        assert any(f"{told} is not carried over" in note for note in suite_of(tmp_path, tests=tests).notes)
+
+
+def test_many_tests_that_begin_alike_have_ids_of_their_own(tmp_path: Path) -> None:
+    """Six digits of a mark are alike in some of 5,000 tests."""
+    suite = suite_of(tmp_path, tests=[{"description": "one", "vars": {"q": f"q{n}"}} for n in range(5_000)])
+    assert len({case.id for case in suite.cases}) == 5_000
