@@ -194,7 +194,7 @@ REWORDED = suite().replace("input: refund order", "input: please refund order")
 
 
 @pytest.mark.parametrize(
-    ("cases", "why"), [(ODD, "12 of 24 cases"), (REWORDED, "were edited and miss")], ids=["removed", "reworded"]
+    ("cases", "why"), [(ODD, "12 of the 24 cases"), (REWORDED, "were edited and miss")], ids=["removed", "reworded"]
 )
 def test_a_regression_is_not_hidden_by_its_cases(recorded: World, cases: str, why: str) -> None:
     done = recorded.pull_request("bad", files={"suite__yaml": cases})
@@ -282,7 +282,7 @@ def test_cases_that_fail_cannot_be_left_out_of_the_record(recorded: World) -> No
     failing = {f"refund-{n}" for n in range(12)}
     done = forged(recorded, lambda record: with_cases(record, lambda case: None if case.id in failing else case))
     assert (done.code, done.outputs["verdict"]) == (1, "not_compared"), done.log
-    assert "12 of 24 cases" in said(done)
+    assert "12 of the 24 cases" in said(done)
 
 
 def test_cases_that_fail_cannot_be_left_out_before_there_is_a_baseline(world: World) -> None:
