@@ -35,7 +35,15 @@ from gate.pipeline.progress import Progress
 from gate.pipeline.reference import References, find_baselines, store_kind, suites_left_out
 from gate.pipeline.release import OwnRecord, own_record
 from gate.pipeline.rounds import SuiteRun
-from gate.pipeline.session import RunOptions, Session, about_address, check_version, may_change, open_session
+from gate.pipeline.session import (
+    RunOptions,
+    Session,
+    about_address,
+    about_literal_version,
+    check_version,
+    may_change,
+    open_session,
+)
 from gate.pipeline.shards import assigned, epochs_of
 from gate.pipeline.shown import shown_trials
 from gate.pipeline.top_up import stores, top_up
@@ -290,7 +298,8 @@ async def _on_stored(session: Session, plan: Plan, header: Header, found: Refere
     same = unchanged(session, plan, header, found)
     if same is None:
         return None
-    terms = _stored_terms(session, plan, same.found, same.note)
+    literal = about_literal_version(session.config)
+    terms = _stored_terms(session, plan, same.found, "; ".join(filter(None, (same.note, literal))))
     terms = replace(terms, same_as=same.commit, same_verdict=same.found.fell_short)
     return _on_record(session, plan, same, same.found, terms)
 
@@ -423,6 +432,7 @@ def _notes(session: Session, plan: Plan, journal: RecordWriter, taken_up: int, o
         fresh = "" if session.run_budget.runs else "; nothing new was run"
         whose = f" of {origin}" if origin else ""
         notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
+        notes += filter(None, [about_literal_version(session.config)])
     runs = session.config.file.budget.runs
     if runs is not None and runs < len(plan.suite.cases):
         notes.append(f"budget.runs allows {runs} agent runs, and one epoch of the suite takes {len(plan.suite.cases)}")

@@ -374,12 +374,24 @@ class Git:
         fields = [line.split("\t") for line in said.splitlines()]
         return [Tag(f[0], f[4] or f[2]) for f in fields if "commit" in (f[1], f[3])]
 
-    def files(self) -> list[str] | None:
-        """Paths below the root that git tracks, or would if asked to add everything; None outside a repository."""
+    def files(self, *folders: str) -> dict[str, str | None] | None:
+        """Paths below the root that git tracks, or would if asked to add everything; None outside a repository.
+
+        With each the commit that it pins if it is a submodule, empty if it is any other tracked file, and None if git
+        does not track it. ``folders`` outside the root, but inside the work tree, are listed as well (``../src/x``).
+        """
         if not self.is_repository():
             return None
-        said = self.run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        return [os.fsdecode(name) for name in said.split(b"\0") if name]
+        top = Path(os.path.realpath(self.text("rev-parse", "--show-toplevel")))
+        inside = [name for name in folders if (self.root / name).resolve().is_relative_to(top)]
+        places = ["--", ".", *(f":(literal){name}" for name in inside)]
+        others = self.run("ls-files", "-z", "--others", "--exclude-standard", *places).split(b"\0")
+        found: dict[str, str | None] = {os.fsdecode(name): None for name in others if name}
+        for entry in filter(None, self.run("ls-files", "-z", "--stage", *places).split(b"\0")):
+            about, name = entry.split(b"\t", 1)
+            mode, blob, _ = about.split()
+            found[os.fsdecode(name)] = blob.decode() if mode == b"160000" else ""
+        return found
 
     def show(self, commit: str, path: str) -> bytes | None:
         """A file's content at a commit, by its path relative to the root; None where it is not there.
