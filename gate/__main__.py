@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from gate.commands.main import main
+from gate.system.concealed import is_alone
 
 
 def run() -> NoReturn:
@@ -22,6 +23,7 @@ def run() -> NoReturn:
     free it value by value, which takes longer than the reports of a large run.
     """
     code = 1
+    is_alone()
     try:
         main()
     except SystemExit as ended:

@@ -20,6 +20,7 @@ from uuid import uuid4
 from weakref import finalize
 
 from gate.system import guardian
+from gate.system.concealed import conceal
 from gate.system.guardian import MARK, sweep
 from gate.system.stopping import LOOK_SECONDS, STOPPING
 from gate.system.wire import GarbledError, Reading
@@ -68,8 +69,9 @@ def launch(
 ) -> subprocess.Popen[bytes]:
     """A process in a session of its own: no terminal to prompt on, and `signal_group` reaches what it starts.
 
-    ``environment`` is all that it sees. Raises OSError if the program cannot be started.
+    ``environment`` is all that it sees, in `/proc` too. Raises OSError if the program cannot be started.
     """
+    conceal()
     return subprocess.Popen(  # noqa: S603 - a list, and no shell
         argv, cwd=cwd, env=dict(environment), stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
     )

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from gate.errors import GateError
-from gate.security.environment import is_withheld
+from gate.security.environment import in_ci, is_withheld
 from gate.security.limits import MAX_DOCUMENT_BYTES, shorten
 from gate.security.redact import redact
 from gate.system.child import run
@@ -80,6 +80,12 @@ _LET_THROUGH = re.compile(
     r"|GIT_(?:AUTHOR|COMMITTER)_\w+|(?i:https?_proxy|no_proxy|all_proxy))"
 )
 """What a sealed git sees of the environment: where things are and how the network is reached, and no secret."""
+_LOCAL = re.compile(
+    r"HOME|TMPDIR|TZ|PATH|USER|LOGNAME|XDG_\w+|LC_\w+|LANG\w*|LD_LIBRARY_PATH|GCM_INTERACTIVE|SYSTEMROOT"
+    r"|GIT_(?:ALLOW_PROTOCOL|CEILING_DIRECTORIES|DISCOVERY_\w+|CONFIG_\w+|EXEC_PATH|TEMPLATE_DIR|ATTR_NOSYSTEM"
+    r"|AUTHOR_\w+|COMMITTER_\w+|NO_REPLACE_OBJECTS|TERMINAL_PROMPT|OPTIONAL_LOCKS|PAGER)"
+)
+"""What commands that use no network see of the environment in a CI job."""
 _ONLINE = ("fetch", "push", "ls-remote")
 _READING = ("cat-file", "ls-tree", "merge-base", "rev-list", "rev-parse", "status", "worktree")
 """Commands that fetch what is missing of a partial clone."""
@@ -142,6 +148,11 @@ class Git:
             self.program = program(environment.get("PATH"))
             self.environment, self.signing = _parted({"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED})
             self.has_lfs = shutil.which("git-lfs", path=self.environment.get("PATH")) is not None
+            if in_ci(environment):  # an agent may look into every process beside it
+                rest = {name: value for name, value in self.environment.items() if not _LOCAL.fullmatch(name)}
+                self.environment = {name: value for name, value in self.environment.items() if name not in rest}
+                self.signing = {**rest, **self.signing}
+                self._online = (*_ONLINE, "worktree") if self.has_lfs else _ONLINE  # which fetches files of LFS
         else:
             self.program = self.sealed.program
             self.environment = _sealed_environment(self.sealed, root, environment)

@@ -223,7 +223,7 @@ def test_a_setting_of_git_lfs_stops_nothing(world: World) -> None:
 def test_memory_is_closed_to_whoever_may_not_trace() -> None:
     get_dumpable = 3
     asked = f"ctypes.CDLL(None).prctl({get_dumpable}, 0, 0, 0, 0)"
-    code = f"import ctypes; from gate.action.entrypoint import _close_memory as close; close(); print({asked})"
+    code = f"import ctypes; from gate.system.concealed import close_memory as close; close(); print({asked})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"
     assert ctypes.CDLL(None).prctl(get_dumpable, 0, 0, 0, 0) == 1, "this process was open before"
