@@ -16,6 +16,8 @@ from gate.config.load import Config
 from gate.errors import ConfigError, GateError
 from gate.pipeline.session import Session, fingerprint_of_version
 from gate.pipeline.surroundings import definition_differs, has_configuration, surroundings_differ
+from gate.security.limits import shorten
+from gate.security.tree import KnownTree
 
 
 class BaseAgent(Protocol):
@@ -37,6 +39,9 @@ class BaseAgent(Protocol):
 
     def options(self) -> AgentOptions:
         """The options to start or reach it by."""
+
+    def check(self) -> None:
+        """Raises ConfigError if what it is started from is no longer the base commit's."""
 
 
 async def base_agent(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
@@ -72,6 +77,7 @@ class BaseTree:
         self.beside = stands_in(session, reference)
         self._commit = session.where.base if self.beside else reference.info.commit
         self._root: Path | None = None
+        self._tree: KnownTree | None = None
         local = session.config.agent.is_local
         sourced = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
         possible = bool(local and (sourced or self.beside) and self._commit and session.git.resolve(self._commit))
@@ -92,11 +98,20 @@ class BaseTree:
         if self._root is None:
             assert self._commit is not None
             tree = self._stack.enter_context(self._session.git.worktree(self._commit, content=True))
-            self._root = tree / place_of(self._session.config.path)[1].parent
+            self._tree, self._root = KnownTree(tree), tree / place_of(self._session.config.path)[1].parent
         return self._root
 
     def options(self) -> AgentOptions:
-        return self._session.config.agent
+        """Those of the change, and no bytecode of its own in the tree: what is there was laid by somebody else."""
+        agent = self._session.config.agent
+        return agent.model_copy(update={"env": {**agent.env, "PYTHONDONTWRITEBYTECODE": "1"}})
+
+    def check(self) -> None:
+        """The change's agent, which runs beside it, could make it worse, so that its own loss looked like a drift."""
+        found = self._tree.difference() if self._tree is not None else ""
+        if found:
+            what = f"{shorten(found, 200)!r} was changed in the base commit's work tree while the agent was run"
+            raise ConfigError(what, hint="neither the agent nor what it starts may write to files that git tracks")
 
 
 class ServedBase:
@@ -113,6 +128,9 @@ class ServedBase:
     def options(self) -> AgentOptions:
         assert self._options is not None, "nothing asks for a base that is not possible"
         return self._options
+
+    def check(self) -> None:
+        """Nothing of it is here."""
 
 
 async def _served(session: Session, reference: Reference) -> ServedBase:
