@@ -194,7 +194,7 @@ REWORDED = suite().replace("input: refund order", "input: please refund order")
 
 
 @pytest.mark.parametrize(
-    ("cases", "why"), [(ODD, "12 of 24 cases"), (REWORDED, "were edited and miss")], ids=["removed", "reworded"]
+    ("cases", "why"), [(ODD, "12 of the 24 cases"), (REWORDED, "were edited and miss")], ids=["removed", "reworded"]
 )
 def test_a_regression_is_not_hidden_by_its_cases(recorded: World, cases: str, why: str) -> None:
     done = recorded.pull_request("bad", files={"suite__yaml": cases})
@@ -291,6 +291,24 @@ def test_cases_that_fail_cannot_be_left_out_before_there_is_a_baseline(world: Wo
     done = forged(world, lambda record: with_cases(record, lambda case: None if case.id in failing else case))
     assert (done.code, done.outputs["verdict"]) == (1, "not_compared"), done.log
     assert "12 of 24 cases of the base branch were not measured" in said(done)
+
+
+@pytest.mark.parametrize("tag", ["stored", "base", "probe", "repeat", "confirm"])
+def test_trials_that_fail_count_whatever_they_call_themselves(recorded: World, tag: str) -> None:
+    """Under another tag, in another round, as one that was run again: they are the trials of their cases."""
+
+    def disguised(record: Record) -> Record:
+        failing = {f"refund-{n}" for n in range(12)}
+        trials = [
+            replace(trial, tag=tag, round=7, number=9, again=True) if trial.case_id in failing else trial
+            for trial in record.trials
+            if trial.case_id not in failing or trial.number == 1
+        ]
+        return replace(record, trials=tuple(trials))
+
+    done = forged(recorded, disguised)
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+    assert "n = 24" in said(done)
 
 
 def test_thresholds_of_the_record_hold_for_nothing(recorded: World) -> None:
