@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from gate.commands.main import main
+from gate.errors import ExitCode
 from gate.system.concealed import is_alone
 
 
@@ -33,6 +34,8 @@ def run() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # the reader left early, or there never was one
             stream.flush()
+    if not code and getattr(sys.stdout, "was_lost", False):  # known only once everything is written
+        code = int(ExitCode.NOT_MEASURED)
     os._exit(code)
 
 
