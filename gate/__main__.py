@@ -15,6 +15,7 @@ from typing import NoReturn
 from gate.commands.main import main
 from gate.errors import ExitCode
 from gate.system.concealed import is_alone
+from gate.system.stopping import heed
 
 
 def run() -> NoReturn:
@@ -25,6 +26,7 @@ def run() -> NoReturn:
     """
     code = 1
     is_alone()
+    heed()
     try:
         main()
     except SystemExit as ended:
