@@ -64,3 +64,10 @@ def test_nothing_that_is_opened_gets_the_number_of_a_closed_stream(failed: Proje
     assert shell(failed, "run --record fresh.jsonl", ">&-")[0] == 1
     assert b"said" not in Path(failed.root / "fresh.jsonl").read_bytes().split(b"\n")
     assert failed.gate("report", "fresh.jsonl").code == 1
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "."])
+def test_a_record_that_could_not_be_read_again_is_refused(failed: Project, place: str) -> None:
+    done = failed.gate("run", "-q", "--record", place)
+    assert done.code == 2
+    assert done.err.startswith(f"gate: {place}: a record is a file that can be read again")
