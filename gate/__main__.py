@@ -13,6 +13,9 @@ from contextlib import suppress
 from typing import NoReturn
 
 from gate.commands.main import main
+from gate.errors import ExitCode
+from gate.system.concealed import is_alone
+from gate.system.stopping import heed
 
 
 def run() -> NoReturn:
@@ -22,6 +25,8 @@ def run() -> NoReturn:
     free it value by value, which takes longer than the reports of a large run.
     """
     code = 1
+    is_alone()
+    heed()
     try:
         main()
     except SystemExit as ended:
@@ -31,6 +36,8 @@ def run() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # the reader left early, or there never was one
             stream.flush()
+    if not code and getattr(sys.stdout, "was_lost", False):  # known only once everything is written
+        code = int(ExitCode.NOT_MEASURED)
     os._exit(code)
 
 

@@ -11,12 +11,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import suppress
 from typing import NoReturn
 
 from gate.security.environment import ALWAYS_ALLOWED, handed_on
-
-_PR_SET_DUMPABLE = 4
 
 
 def main() -> NoReturn:
@@ -24,7 +21,9 @@ def main() -> NoReturn:
     if len(sys.argv) == 1:
         _begin_again(dict(os.environ))
     environment = _take(int(sys.argv[1]))
-    _close_memory()
+    from gate.system.concealed import close_memory
+
+    close_memory()
     from gate.action.main import main as act  # weight: not to be loaded twice
 
     act(environment)
@@ -43,14 +42,6 @@ def _take(handed: int) -> dict[str, str]:
     with open(handed, "rb") as file:
         environment: dict[str, str] = json.load(file)
     return environment
-
-
-def _close_memory() -> None:
-    """Keeps others out of this process's memory, root too where it may not trace, as in containers by default."""
-    with suppress(ImportError, OSError, AttributeError):
-        from ctypes import CDLL  # weight, and not in every Python
-
-        CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
-from gate.action.container import give_back
+from msgspec.structs import replace
+
+from gate.action.container import end_all_others, give_back
+from gate.action.held import HeldFiles
 from gate.action.measure import measure
 from gate.action.publish import REPORT_FILES, publish_outcome
 from gate.action.report import report
 from gate.action.runner import Runner, WorkflowCommandGuard
-from gate.action.step import RESULTS, Say, Step, StepOutcome, open_step, with_sealed_git
+from gate.action.step import RESULTS, Say, Step, StepOutcome, open_step, with_sealed_git, worse_code
 from gate.errors import Cancelled, ConfigError, ExitCode, GateError
-from gate.hosts.base import Annotate, Annotation, publish
+from gate.hosts.base import Annotate, Annotation, SetOutputs, publish
 from gate.hosts.events import Mode
 from gate.security import files
 
@@ -36,36 +38,33 @@ def act(environment: Mapping[str, str], say: Say) -> int:
     """Measures or reports, publishes, and returns the exit code."""
     workspace = Path(environment.get("GITHUB_WORKSPACE") or Path.cwd())
     runner = Runner(say, _path(environment, "GITHUB_OUTPUT"), _path(environment, "GITHUB_STEP_SUMMARY"))
-    guard = WorkflowCommandGuard()
+    guard, held = WorkflowCommandGuard(), HeldFiles(environment)
     say(guard.begin)  # from here on the runner obeys no workflow command that the agent or its setup prints
     sealed = TemporaryDirectory(prefix="gate-git-", ignore_cleanup_errors=True)
     try:
         step, outcome = _carry_out(environment, workspace, say, Path(sealed.name))
     finally:
-        _empty(environment)
+        end_all_others()
+        problems = held.restore()
+        held.close()
         say(guard.end)
+    if problems:
+        code = worse_code(outcome.exit_code, ExitCode.CONFIGURATION)
+        outcome = replace(outcome, exit_code=code, error="; ".join(filter(None, (outcome.error, *problems))))
     try:
         return publish_outcome(step, outcome, runner)
     except Exception as error:  # noqa: BLE001  (a failure to publish changes no verdict)
         _trace(environment)
         said = f"unexpected {type(error).__name__} while publishing: {error}"
         told = [Annotation("error", "Agent Gate", text) for text in (outcome.error, said) if text]
-        publish([Annotate(tuple(told))], runner)
-        return outcome.exit_code or int(ExitCode.PUBLISH)
+        code = outcome.exit_code or int(ExitCode.PUBLISH)
+        publish([SetOutputs({"exit_code": str(code)}), Annotate(tuple(told))], runner)
+        return code
     finally:
         sealed.cleanup()
         give_back(workspace)
         if step is not None:
             step.github.close()
-
-
-def _empty(environment: Mapping[str, str]) -> None:
-    """Empties the runner's command files: what the agent or setup wrote there would change later steps of the job."""
-    for name in ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
-        path = _path(environment, name)
-        with suppress(OSError):
-            if path is not None and path.exists():
-                path.write_bytes(b"")
 
 
 def _path(environment: Mapping[str, str], name: str) -> Path | None:

@@ -1,8 +1,8 @@
-"""What a step publishes: files, outputs, summary, annotations and comments, as effects that the hosts apply."""
+"""What a step publishes: files, summary, annotations, comments and outputs, as effects that the hosts apply."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gate.action.base_commit import base_of
@@ -54,7 +54,7 @@ SUMMARY_CHARS = SUMMARY_BYTES // 4 - 1_000
 
 
 def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> int:
-    """Publishes files, outputs, summary, comments and annotations, in this order.
+    """Publishes files, summary, comments, outputs and annotations, in this order.
 
     A failure keeps nothing else from being published and changes no verdict.
 
@@ -67,13 +67,20 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     stated = publish(_statement(step, outcome.result), runner)  # about the reports as they were written
     comments = _comment(step, outcome, place)
     problems = (*checks.problems, *done.problems, *stated.problems, *comments.problems)
-    if comments.urls:
-        problems += publish([SetOutputs({"comment_url": comments.urls[0]})], runner).problems
+    code = _exit_code(step, outcome, problems)
+    outputs = _outputs(outcome) | {"comment_url": comments.urls[0] if comments.urls else ""}
+    unset = publish([SetOutputs(outputs | {"exit_code": str(code)})], runner).problems  # once it is known
+    if unset:
+        problems, code = (*problems, *unset), _exit_code(step, outcome, (*problems, *unset))
     for note in dict.fromkeys((*checks.notes, *comments.notes)):
         runner.say(console(note))
     publish([Annotate(_annotations(outcome, problems, with_places=not checks.urls))], runner)
-    if problems and step is not None and step.inputs["on_publish_error"] == "fail":
-        return worse_code(outcome.exit_code, ExitCode.PUBLISH) if outcome.exit_code < 128 else outcome.exit_code
+    return code
+
+
+def _exit_code(step: Step | None, outcome: StepOutcome, problems: Sequence[PublishError]) -> int:
+    if problems and step is not None and step.inputs["on_publish_error"] == "fail" and outcome.exit_code < 128:
+        return worse_code(outcome.exit_code, ExitCode.PUBLISH)
     return outcome.exit_code
 
 
@@ -98,7 +105,6 @@ def _effects(step: Step | None, outcome: StepOutcome) -> list[Effect]:
         effects += _left(step) if result is None else _files(step, result)
         if outcome.proofs is not None:
             effects.append(WriteFile(step.workspace / RESULTS / FILE, write_proofs(outcome.proofs).decode()))
-    effects.append(SetOutputs(_outputs(outcome)))
     if result is not None:
         place = _place(step) if step is not None else Place()
         effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS, place=place)))
@@ -151,7 +157,7 @@ def _ignored(folder: Path) -> WriteFile:
 
 
 def _outputs(outcome: StepOutcome) -> dict[str, str]:
-    """The outputs as text; empty if there is no value. ``comment_url`` is set after the comment is written."""
+    """The outputs as text; empty if there is no value."""
     result, code = outcome.result, str(outcome.exit_code)
     if result is None:
         verdict = "" if outcome.note else Verdict.ERROR.value

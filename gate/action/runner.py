@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import secrets
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -32,6 +35,7 @@ SUMMARY_BYTES = 1_048_576
 OUTPUTS_BYTES = 1_000_000
 """Of all outputs of a job."""
 MESSAGE_CHARS = 2_000
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Runner(Struct, frozen=True):
@@ -62,7 +66,12 @@ def _append(path: Path | None, text: str) -> None:
     if path is None or not text:
         return
     try:
-        with path.open("a", encoding="utf-8", errors="replace") as file:
+        # Without following a link, waiting for the reader of a pipe, or writing to a file that has another name.
+        descriptor = os.open(path, _APPENDING, 0o644)
+        with open(descriptor, "w", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                raise OSError(errno.EINVAL, "it is no file of its own")
             file.write(text)
     except OSError as error:
         raise PublishError(f"cannot be written: {error.strerror}", where=str(path)) from error

@@ -207,6 +207,11 @@ class AgentOptions(BaseModel):
         return ()
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        """Names, as those of `entry`, of what is outside the configuration's folder (``../src``) and belongs to it."""
+        return ()
+
+    @property
     def is_local(self) -> bool:
         """Whether the gate starts the agent from the files that are here: then another commit's can be started, too."""
         return False

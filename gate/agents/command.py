@@ -56,6 +56,10 @@ class CommandOptions(AgentOptions):
         return tuple(map(posixpath.normpath, self.command))
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        return tuple(name for name in self.entry if name.startswith("../"))
+
+    @property
     def is_local(self) -> bool:
         return True
 

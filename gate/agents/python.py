@@ -76,6 +76,10 @@ class PythonOptions(AgentOptions):
         return tuple(map(posixpath.normpath, found))
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        return tuple(name for name in map(posixpath.normpath, self.path) if name.startswith(".."))
+
+    @property
     def is_local(self) -> bool:
         return True
 

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from gate.errors import ConfigError
 from gate.model import Case, Part, Rubric, Scenario, ToolCall, Trial, Turn
@@ -26,9 +26,7 @@ from gate.system.git import Git
 LENGTH = 32
 """Hexadecimal digits: 128 bits of SHA-256."""
 _EXACT = 2**53
-_GENERATED = frozenset({".gate", "__pycache__"})
-"""Folders that running an agent or the gate fills: never its source."""
-_NOT_WALKED = frozenset({".git", ".hg", ".svn", "node_modules", *_GENERATED})
+_NOT_WALKED = frozenset({".git", ".hg", ".svn", "node_modules", ".gate", "__pycache__"})
 
 
 def of_json(value: Any) -> str:
@@ -157,38 +155,56 @@ def of_agent(
     *,
     sources: Sequence[str] = (),
     entry: Sequence[str] = (),
+    folders: Sequence[str] = (),
     exclude: Sequence[str] = (),
     cases: Set[str] = frozenset(),
+    stored: str = "",
+    changed: Set[str] = frozenset(),
     settings: Any = None,
 ) -> str:
     """The fingerprint of the agent's source: names, modes and contents of the files below ``git.root``.
+
+    What git tracks counts, without exception: nothing else says that two commits hold the same agent.
 
     Args:
         git: the repository; without one, the folder is walked.
         sources: globs relative to the root that say what the agent consists of (``src/**``, ``prompts``); by default
             every file that git tracks or would add, since anything may be a prompt.
-        entry: names of files that are part of it even where no glob names them, as far as they exist.
-        exclude: globs of what is not the agent: baselines, reports. The root itself is never excluded. Records are
-            never part of it, wherever they are.
-        cases: names of the files that the suite is read from, which have fingerprints of their own.
+        entry: names of files and folders that are part of it even where no glob names them, as far as they exist.
+        folders: names of folders outside the root (``../src``) in which the agent is, too.
+        exclude: globs of what the gate writes: reports, records. The root itself is never excluded. Records that git
+            does not track are never part of the agent, wherever they are.
+        cases: names of the configuration and the files of the suite, which count if git tracks them: an agent can read
+            them. What a job has fetched or made has fingerprints of its own.
+        stored: the folder of the stored baselines, which may be tracked and change without another agent.
+        changed: names of the tracked files in it that do count, since the change that is measured has edited them.
         settings: how the agent is driven (kind, options, model), a JSON value.
 
     Raises:
-        ConfigError: one of the ``sources`` matches nothing, or a file cannot be read.
+        ConfigError: one of the ``sources`` matches nothing, a file cannot be read, or git tracks one where the gate or
+            Python writes.
 
     What is outside (installed packages without a lock file, a remote service) is not seen: for an agent that is not
     in this folder, leave the fingerprint empty.
     """
-    listed = sorted(set(_files(git)))
+    tracked, others = _files(git, folders)
+    led_to = _led_to(git.root, (name for name in tracked if _is_named(name, sources, entry)))
+    if led_to:
+        tracked, others = _files(git, (*folders, *led_to))
+    entry = (*entry, *led_to)
+    listed = sorted({*tracked, *others})
     environments = tuple(f"{name.rpartition('/')[0]}/" for name in listed if name.endswith("/pyvenv.cfg"))
-    names = [
-        name
-        for name in listed
-        if not name.startswith(environments)
-        and (name not in cases or name in entry)
-        and _selected(name, sources, entry, exclude)
-        and not _is_record(git.root / name)
-    ]
+    names: list[str] = []
+    for name in listed:
+        is_named = _is_named(name, sources, entry)
+        if stored and not _is_root(stored) and _glob(stored).match(name):
+            names += [name] if is_named and name in changed else []
+            continue
+        written = _written_by(name, git.root, exclude, environments if is_named else ())
+        if written and name in tracked and (is_named or not written.is_record):
+            raise _refused(name, written, git.root)
+        if is_named and not written and (name in tracked or name in entry or name not in cases):
+            names.append(name)
     for pattern in sources:  # a file that was moved away from its glob would no longer be seen
         if not any(map(_glob(pattern).match, listed)):
             what = f"agent.sources: {pattern!r} matches no file"
@@ -197,23 +213,70 @@ def of_agent(
         raise ConfigError("the agent has no files here", where=str(git.root), hint="its code belongs beside the suite")
     digest = hashlib.sha256()
     for name in names:
-        for field in (os.fsencode(name), *_content(git.root / name)):
+        # The commit of a submodule says what is in it, also where its own files are not looked at.
+        pinned = tracked.get(name, "")
+        for field in (os.fsencode(name), *((b"repository", pinned.encode()) if pinned else _content(git.root / name))):
             digest.update(len(field).to_bytes(8, "big") + field)
     return of_json(["agent", digest.hexdigest(), settings])
 
 
-def _files(git: Git) -> Iterator[str]:
-    """Names of files relative to the root, in no order; nested repositories are walked into."""
-    listed = git.files()
-    if listed is None:
-        yield from _walk(git.root, "")
-        return
-    for name in listed:
+class _Writer(Struct, frozen=True):
+    """What writes a file while an agent is run, so that it is not the agent's source."""
+
+    name: str = ""
+    is_record: bool = False
+    """Whether its content says so, and not its place."""
+
+    def __bool__(self) -> bool:
+        return bool(self.name)
+
+
+def _written_by(name: str, root: Path, exclude: Sequence[str], environments: tuple[str, ...]) -> _Writer:
+    steps = name.split("/")
+    if "__pycache__" in steps or name.startswith(environments):
+        return _Writer("Python")
+    if ".gate" in steps or any(_glob(pattern).match(name) for pattern in exclude if not _is_root(pattern)):
+        return _Writer("the gate")
+    return _Writer("the gate", is_record=True) if _is_record(root / name) else _Writer()
+
+
+def _refused(name: str, writer: _Writer, root: Path) -> ConfigError:
+    """Python may run such a file and the agent may read it; a fingerprint with it would differ after each run."""
+    if writer.is_record:
+        what, hint = "is a record of a run", "store it as a baseline, or name the agent's files by agent.sources"
+    else:
+        what, hint = f"is where {writer.name} writes", "git rm --cached with its path, and ignore its folder"
+    return ConfigError(f"git tracks {name}, which {what}", where=str(root), hint=hint)
+
+
+def _files(git: Git, folders: Sequence[str]) -> tuple[dict[str, str], Set[str]]:
+    """Names of files relative to the root: those that git tracks, submodules with their commit, and all others.
+
+    Nested repositories are walked into. Without git, all are others.
+    """
+    found = git.files(*folders)
+    if found is None:
+        return {}, set(_walk(git.root, ""))
+    tracked, others = dict[str, str](), set[str]()
+    for name, commit in found.items():
         path = git.root / name
         if path.is_dir() and not path.is_symlink():
-            yield from _walk(git.root, name.rstrip("/"))
-        elif os.path.lexists(path):  # git also lists what was deleted but not yet committed
-            yield name
+            others.update(_walk(git.root, name.rstrip("/")))
+            if commit:
+                tracked[name] = commit
+        elif not os.path.lexists(path):  # git also lists what was deleted but not yet committed
+            continue
+        elif commit is None:
+            others.add(name)
+        else:
+            tracked[name] = commit
+    return tracked, others
+
+
+def _led_to(root: Path, names: Iterable[str]) -> list[str]:
+    """What of the same work tree, but outside the root, the links among these files lead to."""
+    targets = (os.path.relpath((root / name).resolve(), root.resolve()) for name in names if (root / name).is_symlink())
+    return sorted({target for target in targets if target.startswith("..")})
 
 
 def _walk(root: Path, below: str) -> Iterator[str]:
@@ -257,12 +320,10 @@ def _content(path: Path) -> tuple[bytes, bytes]:
         ) from None
 
 
-def _selected(name: str, sources: Sequence[str], entry: Sequence[str], exclude: Sequence[str]) -> bool:
-    if not _GENERATED.isdisjoint(name.split("/")) or any(
-        _glob(pattern).match(name) for pattern in exclude if not _is_root(pattern)
-    ):
-        return False
-    return not sources or name in entry or any(_glob(pattern).match(name) for pattern in sources)
+def _is_named(name: str, sources: Sequence[str], entry: Sequence[str]) -> bool:
+    if not sources or any(_glob(pattern).match(name) for pattern in sources):
+        return True
+    return any(name == one or name.startswith(f"{one}/") for one in entry)
 
 
 def _is_root(pattern: str) -> bool:

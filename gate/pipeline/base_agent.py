@@ -23,7 +23,13 @@ from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document
 from gate.pipeline.session import Session, fingerprint_of_version
 from gate.security.escape import one_line
+from gate.security.limits import shorten
+from gate.security.tree import KnownTree
 from gate.system.git import Git
+
+
+def _nothing_to_check() -> None:
+    """Of an agent that is served, nothing is here."""
 
 
 class BaseAgent(Struct, frozen=True):
@@ -43,6 +49,8 @@ class BaseAgent(Struct, frozen=True):
     """True if it is to be run in place of a stored baseline, since there is none."""
     without_rules: bool = False
     """True if the base commit has no configuration."""
+    check: Callable[[], None] = _nothing_to_check
+    """Raises `ConfigError` if what it is started from is no longer the base commit's."""
 
 
 async def base_agent(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
@@ -80,9 +88,18 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
     is_stored = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
 
     @cache
+    def tree() -> KnownTree:
+        return KnownTree(stack.enter_context(git.worktree(commit or "", content=True)))
+
     def root() -> Path:
-        tree = stack.enter_context(git.worktree(commit or "", content=True))
-        return tree / place_of(config.path)[1].parent
+        return tree().root / place_of(config.path)[1].parent
+
+    def check() -> None:
+        # The change's agent, which runs beside it, could make it worse, so that its own loss looked like a drift.
+        found = tree().difference()
+        if found:
+            what = f"{shorten(found, 200)!r} was changed in the base commit's work tree while the agent was run"
+            raise ConfigError(what, hint="neither the agent nor what it starts may write to files that git tracks")
 
     if not (config.agent.is_local and (is_stored or beside) and commit and git.resolve(commit)):
         return BaseAgent(False, config.agent, root)
@@ -97,7 +114,10 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
         note = f"the base commit's agent is not run {'again' if is_stored else 'beside'}: {why}"
         return BaseAgent(False, config.agent, root, note, mixed_with_change=bool(differs))
     without_rules = beside and not has_configuration(config, git, commit)
-    return BaseAgent(True, config.agent, root, beside=beside, without_rules=without_rules)
+    # No bytecode of its own in the tree: what is there was laid by somebody else.
+    env = {**config.agent.env, "PYTHONDONTWRITEBYTECODE": "1"}
+    options = config.agent.model_copy(update={"env": env})
+    return BaseAgent(True, options, root, beside=beside, without_rules=without_rules, check=check)
 
 
 async def _served(session: Session, reference: Reference) -> BaseAgent:

@@ -29,7 +29,15 @@ from gate.pipeline.journal import anew, check_untracked, close_again, open_journ
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, past_rates, store_kind, suites_left_out
 from gate.pipeline.rounds import Memory, SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
-from gate.pipeline.session import RunOptions, Session, about_address, check_version, may_change, open_session
+from gate.pipeline.session import (
+    RunOptions,
+    Session,
+    about_address,
+    about_literal_version,
+    check_version,
+    may_change,
+    open_session,
+)
 from gate.pipeline.stored_trials import StoredTrials, stored_trials
 from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, terms_of_plan, with_design
 from gate.pipeline.top_up import makes_baseline, top_up
@@ -55,6 +63,9 @@ async def run_gate(
     outputs = outputs.beside(config.root, config.file.reports)
     if options.record_path is not None and len(plans) > 1:
         raise ConfigError("--record names one file, and there are several suites", hint="leave it out")
+    if options.record_path is not None and options.record_path.exists() and not options.record_path.is_file():
+        what = "a record is a file that can be read again, and this is none"
+        raise ConfigError(what, where=str(options.record_path), hint="leave --record out, or name another path")
     with ExitStack() as stack:
         stack.callback(progress.close)
         own = (options.record_path, options.statement_path, *outputs.wanted.values())
@@ -299,7 +310,8 @@ def _measured(session: Session, plan: Plan, path: Path, found: References, terms
 def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
     """Return the terms of a record for which nothing is run: everything in it counts, in one look."""
     found = stored.found
-    notes = [note for note in (session.options.note, session.where.note, stored.note) if note]
+    literal = about_literal_version(session.config) if stored.same_as else ""
+    notes = [note for note in (session.options.note, session.where.note, stored.note, literal) if note]
     settings = replace(session.settings, rerun="never")
     terms = _terms(session, plan, settings, [*notes, *found.notes], found, doubt=stored.doubt)
     return replace(
@@ -409,6 +421,7 @@ def _notes(session: Session, plan: Plan, journal: RecordWriter, earlier_trials: 
         fresh = "" if session.run_budget.runs else "; nothing new was run"
         whose = f" of {origin}" if origin else ""
         notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
+        notes += filter(None, [about_literal_version(session.config)])
     runs = session.config.file.budget.runs
     if runs is not None and runs < len(plan.suite.cases):
         notes.append(f"budget.runs allows {runs} agent runs, and one epoch of the suite takes {len(plan.suite.cases)}")

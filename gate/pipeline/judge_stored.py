@@ -21,7 +21,7 @@ from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
-from gate.model import Result, Side, SuiteResult, Trial
+from gate.model import CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.draws import earlier_draws
 from gate.pipeline.journal import close_again, no_record, other_runs_beside
@@ -418,8 +418,28 @@ def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
         else:
             cases.append(replace(here, fingerprint=f"edited {case.fingerprint}"))
     trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
+    if not record.header.stripped:  # else they are the store's
+        trials = _in_rounds(trials, cases)
     footer = None if record.footer is None else replace(record.footer, terms={})
     return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
+
+
+def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[Trial, ...]:
+    """The trials as a schedule of this suite would have asked for them, whatever they say of it themselves.
+
+    As many rounds as every case has trials are those of the whole suite; what is left are further looks at single
+    cases. So no trial is out of the count by what it calls itself.
+    """
+    of_case: dict[str, list[Trial]] = {case.id: [] for case in cases}
+    for trial in sorted(trials, key=lambda trial: trial.number):
+        of_case.setdefault(trial.case_id, []).append(trial)
+    whole = max(1, min((len(found) for found in of_case.values()), default=1))
+    made = []
+    for found in of_case.values():
+        for number, trial in enumerate(found, 1):
+            tag = FULL if number <= whole else CONFIRM
+            made.append(replace(trial, number=number, round=number, tag=tag, again=False))
+    return tuple(sorted(made, key=lambda trial: trial.round))
 
 
 def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,7 @@ from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import REPORTS, GitContext, References, find_baselines, git_context, store_of
+from gate.security.limits import shorten
 from gate.suites import case_files
 from gate.system.clock import now
 from gate.system.git import Git
@@ -103,7 +105,7 @@ def open_session(
         progress,
         git,
         where,
-        _agent_fingerprint(config, git, environment, left, version),
+        _agent_fingerprint(config, git, environment, left, version, where),
         store,
         settings_of(config, now(), release=bool(where.release)),
         RunBudget(budget, judge_budget(budget)),
@@ -112,24 +114,45 @@ def open_session(
 
 
 def _agent_fingerprint(
-    config: Config, git: Git, environment: Mapping[str, str], left: Sequence[str], version: str
+    config: Config, git: Git, environment: Mapping[str, str], left: Sequence[str], version: str, where: GitContext
 ) -> str:
     """Return a fingerprint of the agent's files, settings, version and environment, without secrets.
 
     Of an agent whose source is not here, of its version; empty if it has none. ``left`` are the files that this run
     writes; they are not part of the agent.
     """
-    if not config.agent.is_local:
+    agent = config.agent
+    if not agent.is_local:
         return fingerprint_of_version(config, version)
-    env = config.agent.env
-    seen = {name: environment.get(name) for name in env if env[name] is None and not SECRET_NAME.search(name)}
-    settings = [config.agent.model_dump(mode="json", exclude={"version", "base"}), config.file.setup, seen]
+    seen = {name: environment.get(name) for name, value in agent.env.items() if value is None and not _is_secret(name)}
+    settings = [agent.model_dump(mode="json", exclude={"version", "base"}), config.file.setup, seen]
     settings += [version] if version else []
-    own = (config.file.output, config.file.baseline.folder, REPORTS, config.path.name, *left)
-    agent, root = config.agent, git.root.resolve()
+    root = git.root.resolve()
     files = (path.resolve() for path in case_files([Path(name) for name in config.file.suite], config.root))
     cases = frozenset(path.relative_to(root).as_posix() for path in files if path.is_relative_to(root))
-    return of_agent(git, sources=agent.sources, entry=agent.entry, exclude=own, cases=cases, settings=settings)
+    return of_agent(
+        git,
+        sources=agent.sources,
+        entry=(*agent.entry, *agent.folders),
+        folders=agent.folders,
+        exclude=(config.file.output, REPORTS, *left),
+        cases=cases | {config.path.name},
+        stored=config.file.baseline.folder,
+        changed=_changed_baselines(git, where),
+        settings=settings,
+    )
+
+
+def _is_secret(name: str) -> bool:
+    return SECRET_NAME.search(name) is not None
+
+
+def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
+    """The tracked files, baselines among them, that differ from the base of a change; names relative to the root."""
+    if where.base is None or where.anchored or where.base == where.head:
+        return frozenset()
+    below = Path(git.text("rev-parse", "--show-prefix") or ".")
+    return frozenset(os.path.relpath(name, below) for name in git.differing(where.base))
 
 
 def about_address(config: Config, agent: str) -> str:
@@ -139,6 +162,17 @@ def about_address(config: Config, agent: str) -> str:
         return ""
     return (
         f"about whatever answers at {shown_address(server.url)}, not about a commit: `agent.version` says which it is"
+    )
+
+
+def about_literal_version(config: Config) -> str:
+    """That the version for which runs are saved is a text that nobody may have raised; empty if it is told, or none."""
+    source = config.agent.version
+    if config.agent.is_local or source is None or source.text is None or "${" in source.text:
+        return ""
+    return (
+        f"`agent.version` is the text {shorten(source.text, 60)!r}, which stays until somebody changes it: "
+        "whether the same agent answers now, nobody has asked; a command or a header would tell"
     )
 
 

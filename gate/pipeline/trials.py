@@ -113,9 +113,9 @@ class TrialRunner:
     async def _run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
         if not jobs:
             return
-        options = self.config.agent
+        options, side = self.config.agent, jobs[0].side
         finished = execute(
-            await self._agent(jobs[0].side),
+            await self._agent(side),
             self.run_budget.affordable(jobs),
             concurrency=options.concurrency,
             timeout=options.timeout,
@@ -133,6 +133,7 @@ class TrialRunner:
                 yield trial  # it is recorded first
                 if self.config.agent_kind != "replay":
                     self.run_budget.check_told(trial)
+        self._check_base(side)
         self.run_budget.close()
 
     async def record(self, jobs: Sequence[Job], journal: RecordWriter) -> AsyncIterator[Trial]:
@@ -170,13 +171,21 @@ class TrialRunner:
             for task in waiting:
                 task.cancel()
 
+    def _check_base(self, side: Side) -> None:
+        """Before its trials and after them: what was written to its files meanwhile may have made them worse."""
+        if side is Side.BASELINE and self._base is not None:
+            self._base.check()
+
     async def _agent(self, side: Side) -> Agent:
+        if side in self._agents:
+            self._check_base(side)
         if side not in self._agents:
             root, options = self.config.root, self.config.agent
             if side is Side.BASELINE:
                 base = self._base
                 assert base is not None and base.possible, "the schedule asks for the base's agent only if it can run"
                 root, options = base.root(), base.options
+                self._check_base(side)
             receiver = await self._open_receiver()
             if receiver is not None and options.is_local:
                 options = exporting(options, receiver)

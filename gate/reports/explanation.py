@@ -40,8 +40,14 @@ MOST_POINTS = 50.0
 def headline(suite: SuiteResult) -> str:
     """One line: what happened."""
     text = _headline(suite) if suite.deciding is suite else headline(suite.deciding)
-    told = "; ".join(filter(None, (text, suite.expired, suite.scope)))
+    told = "; ".join(filter(None, (text, _unproven(suite), suite.expired, suite.scope)))
     return f"{before}: {told}" if (before := measured_again(suite)) else told
+
+
+def _unproven(suite: SuiteResult) -> str:
+    """That nothing shows who measured what it is compared with, where that could be shown; else empty."""
+    compared = suite.deciding.baseline
+    return "against an unproven baseline" if compared is not None and compared.provenance == "unproven" else ""
 
 
 def measured_again(suite: SuiteResult) -> str:

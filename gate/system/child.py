@@ -20,6 +20,7 @@ from uuid import uuid4
 from weakref import finalize
 
 from gate.system import guardian
+from gate.system.concealed import conceal
 from gate.system.guardian import MARK, sweep
 from gate.system.stopping import LOOK_SECONDS, STOPPING
 from gate.system.wire import GarbledError, Reading
@@ -68,8 +69,9 @@ def launch(
 ) -> subprocess.Popen[bytes]:
     """A process in a session of its own: no terminal to prompt on, and `signal_group` reaches what it starts.
 
-    ``environment`` is all that it sees. Raises OSError if the program cannot be started.
+    ``environment`` is all that it sees, in `/proc` too. Raises OSError if the program cannot be started.
     """
+    conceal()
     return subprocess.Popen(  # noqa: S603 - a list, and no shell
         argv, cwd=cwd, env=dict(environment), stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
     )
@@ -80,17 +82,27 @@ def run(
 ) -> tuple[int, bytes, bytes]:
     """Runs a program to its end; its exit code, its output and its errors.
 
-    Raises OSError if it cannot be started, TimeoutError if it takes longer; it is killed with its group then.
+    Raises OSError if it cannot be started, TimeoutError if it takes longer, and Cancelled if a signal stops the gate
+    meanwhile; it is killed with its group then. What is started after the signal cleans up, and may.
     """
-    pipe = subprocess.PIPE
+    pipe, deadline, is_cleaning = subprocess.PIPE, monotonic() + seconds, STOPPING.is_set
     with launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:
-            output, errors = process.communicate(stdin, timeout=seconds)
-        except BaseException as problem:
+            given: bytes | None = stdin
+            while True:
+                try:
+                    left = max(0.0, deadline - monotonic())
+                    output, errors = process.communicate(given, timeout=min(LOOK_SECONDS, left))
+                    break
+                except subprocess.TimeoutExpired:
+                    given = None  # what it was given goes on being written
+                if not is_cleaning:
+                    STOPPING.check()
+                if monotonic() >= deadline:
+                    raise TimeoutError
+        except BaseException:
             signal_group(process.pid, signal.SIGKILL)
             process.communicate()
-            if isinstance(problem, subprocess.TimeoutExpired):
-                raise TimeoutError from None
             raise
     return process.returncode, output, errors
 

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from gate.errors import GateError
-from gate.security.environment import is_withheld
+from gate.security.environment import in_ci, is_withheld
 from gate.security.limits import MAX_DOCUMENT_BYTES, shorten
 from gate.security.redact import redact
 from gate.system.child import run
@@ -80,6 +80,12 @@ _LET_THROUGH = re.compile(
     r"|GIT_(?:AUTHOR|COMMITTER)_\w+|(?i:https?_proxy|no_proxy|all_proxy))"
 )
 """What a sealed git sees of the environment: where things are and how the network is reached, and no secret."""
+_LOCAL = re.compile(
+    r"HOME|TMPDIR|TZ|PATH|USER|LOGNAME|XDG_\w+|LC_\w+|LANG\w*|LD_LIBRARY_PATH|GCM_INTERACTIVE|SYSTEMROOT"
+    r"|GIT_(?:ALLOW_PROTOCOL|CEILING_DIRECTORIES|DISCOVERY_\w+|CONFIG_\w+|EXEC_PATH|TEMPLATE_DIR|ATTR_NOSYSTEM"
+    r"|AUTHOR_\w+|COMMITTER_\w+|NO_REPLACE_OBJECTS|TERMINAL_PROMPT|OPTIONAL_LOCKS|PAGER)"
+)
+"""What commands that use no network see of the environment in a CI job."""
 _ONLINE = ("fetch", "push", "ls-remote")
 _READING = ("cat-file", "ls-tree", "merge-base", "rev-list", "rev-parse", "status", "worktree")
 """Commands that fetch what is missing of a partial clone."""
@@ -142,6 +148,11 @@ class Git:
             self.program = program(environment.get("PATH"))
             self.environment, self.signing = _parted({"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED})
             self.has_lfs = shutil.which("git-lfs", path=self.environment.get("PATH")) is not None
+            if in_ci(environment):  # an agent may look into every process beside it
+                rest = {name: value for name, value in self.environment.items() if not _LOCAL.fullmatch(name)}
+                self.environment = {name: value for name, value in self.environment.items() if name not in rest}
+                self.signing = {**rest, **self.signing}
+                self._online = (*_ONLINE, "worktree") if self.has_lfs else _ONLINE  # which fetches files of LFS
         else:
             self.program = self.sealed.program
             self.environment = _sealed_environment(self.sealed, root, environment)
@@ -374,12 +385,24 @@ class Git:
         fields = [line.split("\t") for line in said.splitlines()]
         return [Tag(f[0], f[4] or f[2]) for f in fields if "commit" in (f[1], f[3])]
 
-    def files(self) -> list[str] | None:
-        """Paths below the root that git tracks, or would if asked to add everything; None outside a repository."""
+    def files(self, *folders: str) -> dict[str, str | None] | None:
+        """Paths below the root that git tracks, or would if asked to add everything; None outside a repository.
+
+        With each the commit that it pins if it is a submodule, empty if it is any other tracked file, and None if git
+        does not track it. ``folders`` outside the root, but inside the work tree, are listed as well (``../src/x``).
+        """
         if not self.is_repository():
             return None
-        said = self.run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        return [os.fsdecode(name) for name in said.split(b"\0") if name]
+        top = Path(os.path.realpath(self.text("rev-parse", "--show-toplevel")))
+        inside = [name for name in folders if (self.root / name).resolve().is_relative_to(top)]
+        places = ["--", ".", *(f":(literal){name}" for name in inside)]
+        others = self.run("ls-files", "-z", "--others", "--exclude-standard", *places).split(b"\0")
+        found: dict[str, str | None] = {os.fsdecode(name): None for name in others if name}
+        for entry in filter(None, self.run("ls-files", "-z", "--stage", *places).split(b"\0")):
+            about, name = entry.split(b"\t", 1)
+            mode, blob, _ = about.split()
+            found[os.fsdecode(name)] = blob.decode() if mode == b"160000" else ""
+        return found
 
     def show(self, commit: str, path: str) -> bytes | None:
         """A file's content at a commit, by its path relative to the root; None where it is not there.

@@ -17,6 +17,7 @@ from secrets import token_hex
 from typing import Any, Self
 
 from gate.system.child import exit_reason, signal_group
+from gate.system.concealed import conceal
 
 TAIL_BYTES = 16_384
 """How much of a child's last output is kept for messages."""
@@ -82,6 +83,7 @@ class Child:
         pass_fds: Sequence[int] = (),
     ) -> Self:
         """Raises OSError where the program cannot be started. ``output`` makes the reader of standard output."""
+        conceal()
         tail = Collector(keep=TAIL_BYTES)
         error_read, error_write = os.pipe()
         output_read, output_write = -1, error_write

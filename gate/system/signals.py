@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from gate.errors import Cancelled, MeasureError
-from gate.system.stopping import STOPPING
+from gate.system.stopping import STOPPING, is_heeded
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             if task is not None:
                 loop.call_soon_threadsafe(task.cancel)
 
-        before = {number: signal.signal(number, cancel) for number in SIGNALS if _heeded(number)}
+        before = {number: signal.signal(number, cancel) for number in SIGNALS if is_heeded(number)}
         try:
             return await work
         except asyncio.CancelledError:
@@ -70,7 +70,3 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
 
     asyncio.run(main())
     return found[0]
-
-
-def _heeded(number: signal.Signals) -> bool:
-    return number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN

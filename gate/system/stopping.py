@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from types import FrameType
+
 from gate.errors import Cancelled
 
 LOOK_SECONDS = 0.1
@@ -18,6 +21,11 @@ class Stopping:
         """Remembers a signal; 0 forgets it."""
         self._number = number
 
+    @property
+    def is_set(self) -> bool:
+        """Whether the gate is to stop."""
+        return self._number != 0
+
     def check(self) -> None:
         """Raises Cancelled if the gate is to stop."""
         if self._number:
@@ -25,3 +33,23 @@ class Stopping:
 
 
 STOPPING = Stopping()
+
+
+def heed() -> None:
+    """Lets SIGTERM and SIGHUP raise Cancelled in the main thread wherever it waits, as Ctrl-C raises its own.
+
+    So what a command holds open is closed, and no process or temporary folder of it is left, also where no event loop
+    runs. SIGHUP is left ignored if it is.
+    """
+
+    def cancel(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
+        raise Cancelled(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if is_heeded(number):
+            signal.signal(number, cancel)
+
+
+def is_heeded(number: signal.Signals) -> bool:
+    """False for SIGHUP if it is ignored, as under `nohup`."""
+    return number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN

@@ -1,4 +1,4 @@
-"""Standard streams that never end the work: one that is closed, full or no longer read changes no exit code."""
+"""Standard streams that never end the work: one that is closed, full or no longer read stops nothing under way."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ class Output:
         self._lost = lost
         """Why nothing more can be written, until that is said; it is said once there is something to write."""
         self._ended = False
+        self.was_lost = False
+        """Whether what somebody waits for could not be written."""
 
     def write(self, text: str) -> int:
         if self._lost and text:
@@ -37,7 +39,7 @@ class Output:
     def _end(self, problem: OSError) -> None:
         self._ended = True
         if not isinstance(problem, BrokenPipeError):  # a reader that leaves early has what it wanted
-            self._lost = problem.strerror or type(problem).__name__
+            self._lost, self.was_lost = problem.strerror or type(problem).__name__, True
             self._say()
 
     def _say(self) -> None:

@@ -46,7 +46,7 @@ def based(project: Project, config: str = CONFIG, folder: str = ".", **files: st
         project.write(f"{folder}/{name}", content)
     for name, content in files.items():
         project.write(name.replace("__", "."), content)
-    project.write(".gitignore", ".gate/\nresult.json\n")
+    project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
     project.commit()
     project.store("-c", f"{folder}/gate.yaml", trials=3)
     project.git("checkout", "-q", "-b", "change")

@@ -239,6 +239,26 @@ def test_without_a_fingerprint_the_report_counts_what_was_measured_before(
     assert "measurement 3 of this change; before: regressed, regressed" in told[2][0]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["1.4.2", "${RELEASE}"])
+def test_a_version_that_is_a_text_is_doubted_whenever_it_saves_runs(
+    change: Project, served: tuple[str, set[int]], version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RELEASE", "1.4.2")
+    agent = f"{{http: {{url: {served[0]!r}}}, version: {version!r}}}"
+    change.git("checkout", "-q", "main")
+    change.write("gate.yaml", CONFIG.replace("{python: agent:answer, concurrency: 8}", agent))
+    change.commit("an agent elsewhere")
+    first = change.result("run")[1]["suites"][0]["warnings"]
+    change.git("checkout", "-q", "-b", "served")
+    again = change.result("run")[1]["suites"][0]["warnings"]
+    change.store(record=".gate/served.jsonl")
+    change.git("commit", "-q", "--allow-empty", "-m", "try")
+    same = change.result("run")[1]["suites"][0]["warnings"]
+    doubted = [any("nobody has asked" in line for line in lines) for lines in (first, again, same)]
+    assert doubted == ([False, True, True] if version == "1.4.2" else [False] * 3), (again, same)
+
+
 # --- a baseline that is picked --------------------------------------------------------------------
 
 
@@ -294,7 +314,7 @@ def test_a_record_that_came_with_the_commit_is_no_measurement(change: Project) -
     change.git("commit", "-q", "-m", "with a record")
     done = change.gate("run")
     assert done.code == 2
-    assert "a record that is committed is no measurement" in done.err
+    assert "which is where the gate writes" in done.err
     assert "git rm --cached" in done.err
     change.git("rm", "-q", "--cached", path.relative_to(change.root).as_posix())
     change.git("commit", "-q", "-m", "without it")

@@ -7,9 +7,10 @@ import pytest
 from tests.acceptance.conftest import Project
 
 AGENT = """
-import collections, pathlib, random
+import collections, pathlib, random, time
 asked = collections.Counter()
 def answer(message):
+    time.sleep(SLOW)
     moved = float(pathlib.Path(PROVIDER).read_text())
     asked[message] += 1
     drawn = random.Random(f"{message}:{asked[message]}:OWN").random()
@@ -18,10 +19,10 @@ def answer(message):
 """The same draws in every run of a test: a verdict at an error rate is wrong now and then."""
 
 
-def prepared(project: Project) -> str:
+def prepared(project: Project, *, slow: float = 0.0) -> str:
     """Forty cases with five stored trials each, all passed; returns the agent's source."""
     provider = project.write("../provider.txt", "0.0")
-    source = AGENT.replace("PROVIDER", repr(str(provider)))
+    source = AGENT.replace("PROVIDER", repr(str(provider))).replace("SLOW", str(slow))
     cases = [{"id": f"c{n}", "input": f"item {n}", "response": "the right answer"} for n in range(40)]
     project.write("suite.yaml", {"cases": cases})
     project.write(
@@ -55,3 +56,38 @@ def test_a_change_that_is_worse_is_blocked_beside_the_base(project: Project) -> 
     suite = result["suites"][0]
     assert (code, suite["verdict"]) == (1, "regressed")
     assert "of the baseline's agent)" in str(suite)
+
+
+LAID = {
+    "agent.py": "open(tree + '/agent.py', 'a').write('\\ndef answer(message): return 0\\n')",
+    "json.py": "open(tree + '/json.py', 'w').write('1/0')",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAID)
+def test_a_change_cannot_make_its_base_worse(project: Project, name: str) -> None:
+    """What the change's agent leaves behind waits for the base commit's work tree, and writes into it."""
+    source = prepared(project, slow=0.2)
+    waiting = f"""
+import os, time
+if "gate-base-" not in __file__ and os.fork() == 0:
+    os.setsid()
+    for fd in (0, 1, 2):
+        os.close(fd)
+    end = time.time() + 30
+    while time.time() < end:
+        import glob, tempfile
+        for tree in glob.glob(tempfile.gettempdir() + "/gate-base-*/tree"):
+            if os.path.exists(tree + "/suite.yaml"):
+                time.sleep(0.1)
+                {LAID[name]}
+                os._exit(0)
+        time.sleep(0.01)
+    os._exit(0)
+"""
+    project.write("agent.py", source.replace("OWN", "0.4") + waiting)
+    project.commit("change")
+    outcome = project.gate("run", "-q", "--record", "change.jsonl", TMPDIR=str(project.root.parent))
+    assert outcome.code == 2, outcome.out
+    assert f"'{name}' was changed in the base commit's work tree" in outcome.err

@@ -38,7 +38,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made = Project(root / "work")
     made.write("gate.yaml", CONFIG)
     made.write("suite.yaml", f"cases:\n{CASES}\n")
-    made.write(".gitignore", ".gate/\nsaved.json\n*.zip\n")
+    made.write(".gitignore", ".gate/\n__pycache__/\nsaved.json\n*.zip\n")
     for number in range(6):
         made.write("agent.py", AGENT.format(modulus=97 if number < 4 else 2) + f"# {number}\n")
         made.commit(f"change {number}")

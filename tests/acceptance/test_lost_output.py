@@ -38,9 +38,13 @@ def shell(project: Project, command: str, redirected: str) -> tuple[int, list[st
 @pytest.mark.parametrize("redirected", LOST)
 @pytest.mark.parametrize(
     ("command", "code"),
-    first_of([("report", 1), ("run", 1), ("run -q", 1), ("explain", 0), ("baseline list", 0), ("--help", 0)]),
+    first_of(
+        [("report", 1), ("run", 1), ("run -q", 1), ("explain", 0), ("baseline list", 0), ("schema", 0), ("--help", 0)]
+    ),
 )
 def test_the_exit_code_stands(failed: Project, command: str, code: int, redirected: str) -> None:
+    """But for a 0, which would say that everything is there; a stream that was closed before, nobody reads."""
+    code = code or (3 if redirected == ">/dev/full" else 0)
     assert shell(failed, command, redirected) == (
         code,
         [f"gate: the output could not be written: {LOST[redirected]}"],
@@ -60,3 +64,10 @@ def test_nothing_that_is_opened_gets_the_number_of_a_closed_stream(failed: Proje
     assert shell(failed, "run --record fresh.jsonl", ">&-")[0] == 1
     assert b"said" not in Path(failed.root / "fresh.jsonl").read_bytes().split(b"\n")
     assert failed.gate("report", "fresh.jsonl").code == 1
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "."])
+def test_a_record_that_could_not_be_read_again_is_refused(failed: Project, place: str) -> None:
+    done = failed.gate("run", "-q", "--record", place)
+    assert done.code == 2
+    assert done.err.startswith(f"gate: {place}: a record is a file that can be read again")

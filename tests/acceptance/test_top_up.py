@@ -104,7 +104,7 @@ def set_up(project: Project, agent: dict[str, Any], **keys: Any) -> None:
     }
     project.write("gate.yaml", config)
     project.write("suite.jsonl", SUITE)
-    project.write(".gitignore", "result.json\n")
+    project.write(".gitignore", "__pycache__/\nresult.json\n")
     for name, content in PYTHON.items():
         project.write(name, content)
     project.commit()
@@ -265,7 +265,7 @@ def test_every_suite_has_its_verdict_before_the_budget_goes_to_later_changes(pro
         project.write(f"{name}/test_config.json", {"criteria": {"response_match_score": 0.5}})
     config = {"suite": ["one", "other"], "agent": http(served), "budget": {"runs": 3 * CASES + 1}}
     project.write("gate.yaml", config)
-    project.write(".gitignore", "result.json\n")
+    project.write(".gitignore", "__pycache__/\nresult.json\n")
     project.commit()
     code, found = project.result("run", "-q")
     assert (code, served.asked) == (0, 3 * CASES)

@@ -36,3 +36,10 @@ def test_every_line_names_tests_and_they_exist() -> None:
         assert named, row[1]
         assert NAMED.sub("", row[3]).strip() == "", row[3]
         assert [f"{file}::{test}" for file, test in named if test not in defined(file)] == [], row[1]
+
+
+def test_the_attacks_that_are_played_are_there() -> None:
+    text = (TOP / "docs/dev/attacks.md").read_text(encoding="utf-8")
+    named = NAMED.findall(text)
+    assert len(named) > 15
+    assert [f"{file}::{test}" for file, test in named if test not in defined(file)] == []

@@ -186,7 +186,7 @@ def test_a_token_that_only_reads_leaves_the_verdict_and_says_the_line_to_add(rec
 
 def test_failing_to_publish_is_the_exit_code_where_asked(recorded: World) -> None:
     done = recorded.pull_request("good", 1, inputs={"token": "reader", "on_publish_error": "fail"})
-    assert done.code == 5, done.log
+    assert (done.code, done.outputs["exit_code"]) == (5, "5"), done.log
     worse = recorded.pull_request("bad", 2, inputs={"token": "reader", "on_publish_error": "fail"})
     assert worse.code == 1, worse.log
 

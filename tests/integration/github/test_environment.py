@@ -138,6 +138,72 @@ def test_what_a_change_writes_for_later_steps_is_taken_back(world: World, tmp_pa
     assert "a=b" not in done.summary
 
 
+LAYING = """
+import os, shutil
+def lay(path):
+    kind = KIND
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.lexists(path):
+        os.unlink(path) if not os.path.isdir(path) or os.path.islink(path) else shutil.rmtree(path)
+    if kind == "link":
+        os.symlink(VICTIM, path)
+    elif kind == "hard link":
+        os.link(VICTIM, path)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        os.makedirs(path + "/x")
+    elif kind == "gone":
+        pass
+    else:
+        open(path, "w").write("verdict=pass\\n")
+for path in PATHS:
+    lay(path)
+"""
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder", "gone", "text"])
+def test_the_runners_files_are_made_anew_whatever_lies_there(
+    world: World, tmp_path: Path, path_with_uv: str, kind: str
+) -> None:
+    """The agent is bad; no later step reads otherwise, no other file is written to, and nothing hangs."""
+    paths = {name: tmp_path / "files" / file for name, file in FILES.items()}
+    (tmp_path / "files").mkdir()
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    for path in paths.values():
+        path.write_text("")
+        path.chmod(0o644)
+    job_root = tmp_path / f"job-{world.count + 1}"
+    own = [job_root / "file_commands" / name for name in ("output", "summary")]
+    event = job_root / "workflow" / "event.json"
+    laid = [str(path) for path in (*paths.values(), *own, event)]
+    laying = f"KIND, VICTIM, PATHS = {kind!r}, {str(victim)!r}, {laid}{LAYING}"
+    world.repository.files |= {"agent.py": f"{laying}{AGENT}", "gate.yaml": CONFIG}
+    done = world.push("awful", **job(path_with_uv, **{name: str(path) for name, path in paths.items()}))
+    assert done.code == 1, done.log
+    assert (done.outputs["verdict"], done.outputs["exit_code"]) == ("below_threshold", "1")
+    assert "below" in done.summary
+    assert victim.read_text() == "kept"
+    for path in (*paths.values(), *own, event):
+        assert path.is_file() and not path.is_symlink() and path.stat().st_nlink == 1
+    assert [path.read_text() for path in paths.values()] == ["", "", ""]
+    assert json.loads(event.read_text())["after"] == world.tip
+
+
+def test_a_replaced_folder_of_the_runners_files_fails_the_step(world: World, tmp_path: Path, path_with_uv: str) -> None:
+    folder = tmp_path / f"job-{world.count + 1}" / "file_commands"
+    moving = f"import os\nos.path.exists({f'{folder}-0'!r}) or os.rename({str(folder)!r}, {f'{folder}-0'!r})\n"
+    making = (
+        f"os.makedirs({str(folder)!r}, exist_ok=True)\nopen({f'{folder}/output'!r}, 'w').write('verdict=pass\\n')\n"
+    )
+    world.repository.files |= {"agent.py": f"{moving}{making}{AGENT}", "gate.yaml": CONFIG}
+    (folder.parent).mkdir()
+    done = world.push("good", **job(path_with_uv))
+    assert done.code == 2, done.log
+    assert "something else is in the place of its folder" in done.log
+
+
 def test_a_setting_of_git_lfs_stops_nothing(world: World) -> None:
     """As a checkout with ``lfs: true`` leaves it, in an image without git-lfs."""
     if shutil.which("git-lfs"):
@@ -157,7 +223,7 @@ def test_a_setting_of_git_lfs_stops_nothing(world: World) -> None:
 def test_memory_is_closed_to_whoever_may_not_trace() -> None:
     get_dumpable = 3
     asked = f"ctypes.CDLL(None).prctl({get_dumpable}, 0, 0, 0, 0)"
-    code = f"import ctypes; from gate.action.entrypoint import _close_memory as close; close(); print({asked})"
+    code = f"import ctypes; from gate.system.concealed import close_memory as close; close(); print({asked})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"
     assert ctypes.CDLL(None).prctl(get_dumpable, 0, 0, 0, 0) == 1, "this process was open before"

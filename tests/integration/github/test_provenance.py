@@ -119,6 +119,8 @@ def test_an_unproven_baseline_is_called_so_in_every_report(unproven: World) -> N
     texts += [(folder / name).read_text() for name in ("report.html", "report.md", "report.json")]
     assert [text.count("unproven") > 0 for text in texts] == [True] * 6
     assert tip(unproven)[:7] in done.summary
+    for text in (comment, done.summary):
+        assert "against an unproven baseline" in text.partition("###")[0].partition("<details>")[0], text
 
 
 def test_a_rewritten_baseline_lets_nothing_pass(world: World) -> None:

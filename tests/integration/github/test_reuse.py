@@ -267,6 +267,42 @@ def measure_head(world: World, merge: str, run: int) -> Done:
     return world.step("pull_request", payload, "refs/pull/1/merge", merge, environment={"GITHUB_RUN_ID": str(run)})
 
 
+PLACES = {
+    "suite.yaml": None,
+    "gate.yaml": None,
+    "notes.jsonl": '{"gate_record":1}\n',
+    "env/x": "",
+    "__pycache__/x": "",
+    ".gate/x": "",
+}
+"""Tracked files of which the agent reads one, each with what is in it; None: as it is."""
+TELLING = """
+from pathlib import Path
+def told():
+    return any("# rude" in (Path(__file__).parent / place).read_text() for place in PLACES)
+"""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_second_head_that_differs_in_a_hidden_file_is_measured(recorded: World, place: str) -> None:
+    """The first head is harmless; the second one's file tells the agent to fail."""
+    telling = AGENT.replace("calls = [", "wrong = wrong or told()\n    calls = [", 1)
+    before = PLACES[place] if PLACES[place] is not None else recorded.repository.files[place]
+    recorded.repository.files |= {"agent.py": f"PLACES = {[place]}{TELLING}{telling}", "env/pyvenv.cfg": ""}
+    recorded.repository.files |= {place: before}
+    if place != "env/x":
+        del recorded.repository.files["env/pyvenv.cfg"]
+    first = recorded.pull_request("good", 1)
+    if first.code == 2:
+        assert f"git tracks {place.partition('/')[0]}" in first.log
+        return
+    assert first.code == 0, first.log
+    recorded.upload(100, head_of(recorded), "pull_request", head_branch="branch-1")
+    _, merge = push_again(recorded, **{place.replace(".", "__"): f"{before}# rude\n"})
+    second = measure_head(recorded, merge, 200)
+    assert (second.code, second.outputs["verdict"]) == (1, "regressed"), second.log
+
+
 @pytest.mark.parametrize("burst", [0, 9])
 def test_an_empty_commit_is_no_new_chance(world: World, burst: int) -> None:
     """The new head has the same agent, cases and criteria: the earlier head's record is continued."""
@@ -355,7 +391,8 @@ def test_a_run_of_another_repositorys_branch_of_the_same_name_is_not_continued(w
 
 
 CONFIG_OF_SUITES = (
-    "suite: evals\nagent: {python: 'agent:answer', concurrency: 4}\nbaseline: {store: git}\ngate: {alpha: 0.05}\n"
+    "suite: evals\nagent: {python: 'agent:answer', concurrency: 4, sources: [agent.py, behaviour.txt]}\n"
+    "baseline: {store: git}\ngate: {alpha: 0.05}\n"
 )
 CRITERIA = '{"criteria": {"tool_trajectory_avg_score": {"threshold": 0.5, "match_type": "IN_ORDER"}}}'
 

@@ -293,6 +293,24 @@ def test_cases_that_fail_cannot_be_left_out_before_there_is_a_baseline(world: Wo
     assert "12 of 24 cases of the base branch were not measured" in said(done)
 
 
+@pytest.mark.parametrize("tag", ["stored", "base", "probe", "repeat", "confirm"])
+def test_trials_that_fail_count_whatever_they_call_themselves(recorded: World, tag: str) -> None:
+    """Under another tag, in another round, as one that was run again: they are the trials of their cases."""
+
+    def disguised(record: Record) -> Record:
+        failing = {f"refund-{n}" for n in range(12)}
+        trials = [
+            replace(trial, tag=tag, round=7, number=9, again=True) if trial.case_id in failing else trial
+            for trial in record.trials
+            if trial.case_id not in failing or trial.number == 1
+        ]
+        return replace(record, trials=tuple(trials))
+
+    done = forged(recorded, disguised)
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+    assert "n = 24" in said(done)
+
+
 def test_thresholds_of_the_record_hold_for_nothing(recorded: World) -> None:
     lowered = {"tool_trajectory_avg_score": 0.0}
     done = forged(recorded, lambda record: with_cases(record, lambda case: replace(case, thresholds=lowered)))

@@ -6,12 +6,13 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from gate.action.container import BOOT_SECONDS, answers, gateway_of, give_back, prepare, reachable
+from gate.action.container import BOOT_SECONDS, answers, end_all_others, gateway_of, give_back, prepare, reachable
 from gate.errors import ConfigError
 from tests.patience import eventually
 
@@ -226,3 +227,37 @@ def test_files_in_the_workspace_go_to_its_owner(tmp_path: Path) -> None:
 def test_a_workspace_of_root_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
     assert give_back(tmp_path) == 0
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+LEAVING = """
+import os, subprocess, sys, time
+from gate.action.container import end_all_others
+stays = "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.setsid()\\n"
+stays += "while True: open(sys.argv[1], 'a').write('x'); os.fork() and os._exit(0); time.sleep(0.01)"
+subprocess.Popen([sys.executable, "-c", stays, sys.argv[1]])
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+end_all_others()
+size = os.path.getsize(sys.argv[1])
+time.sleep(0.3)
+print(os.getpid(), os.path.getsize(sys.argv[1]) - size)
+"""
+
+
+def test_nothing_of_the_container_outlives_the_measurement(tmp_path: Path) -> None:
+    """A process that ignores signals and is another one every moment, where the gate is the first of a container."""
+    alone = ["unshare", "--pid", "--fork", "--kill-child"]
+    if shutil.which("unshare") is None or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespace of processes can be made here")
+    command = [*alone, sys.executable, "-c", LEAVING, str(tmp_path / "written")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["1", "0"], done.stderr
+
+
+def test_outside_a_container_nothing_else_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _number: sent.append(pid))
+    end_all_others()
+    assert sent == []

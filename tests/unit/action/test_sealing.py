@@ -134,7 +134,7 @@ def ask_everything(git: Git, victim: Victim) -> dict[str, object]:
         "head": git.head(),
         "tree": (inside, there),
         "changed": git.changed(),
-        "files": sorted(git.files() or []),
+        "files": sorted(git.files() or {}),
         "show": git.show(victim.base, "agent.py"),
         "parents": git.parents(victim.head),
         "first": git.first_parents(victim.head),

@@ -1,9 +1,10 @@
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
@@ -14,6 +15,7 @@ from gate.baselines.fingerprint import of_agent, of_case, of_criterion, of_json
 from gate.errors import ConfigError
 from gate.model import Case, Complexity, Location, Part, Rubric, Scenario, ToolCall, Turn
 from gate.system.git import Git
+from tests.properties import examples
 
 # --- JSON -----------------------------------------------------------------------------------------
 
@@ -256,6 +258,141 @@ def test_what_running_it_leaves_behind_is_not_its_source(project: Path) -> None:
     assert agent(project) == before
 
 
+RECORD = '{"gate_record":1}\n'
+WRITTEN = [
+    ("__pycache__/agent.cpython-311.pyc", {}),
+    ("src/__pycache__/data.txt", {}),
+    (".gate/prompt.md", {}),
+    ("env/lib/x.py", {}),
+    ("notes.jsonl", {}),
+    ("out/report.md", {"exclude": ["out"]}),
+    ("report.md", {"exclude": ["out", "report.md"]}),
+]
+"""Where the gate or Python writes, each with what the gate was told to write."""
+
+
+@pytest.mark.parametrize(("name", "options"), WRITTEN)
+def test_a_tracked_file_where_the_gate_or_python_writes_is_refused(
+    project: Path, name: str, options: dict[str, object]
+) -> None:
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
+    (project / name).write_text(RECORD)
+    (project / "env").mkdir(exist_ok=True)
+    (project / "env/pyvenv.cfg").touch()
+    agent(project, **options)
+    git(project, "add", "-f", name)
+    with pytest.raises(ConfigError, match=f"git tracks {name}, which is") as caught:
+        agent(project, **options)
+    assert int(caught.value.exit_code) == 2
+
+
+def test_a_tracked_record_that_the_stated_sources_do_not_name_is_no_source(project: Path) -> None:
+    (project / "recorded.jsonl").write_text(RECORD)
+    git(project, "add", "-A")
+    before = agent(project, sources=["src"])
+    (project / "recorded.jsonl").write_text(RECORD * 2)
+    assert agent(project, sources=["src"]) == before
+
+
+def test_bytecode_beside_stated_sources_is_refused_too(project: Path) -> None:
+    """Python runs it in place of the file that is named."""
+    (project / "__pycache__").mkdir()
+    (project / "__pycache__/agent.cpython-311.pyc").write_bytes(b"")
+    git(project, "add", "-A")
+    with pytest.raises(ConfigError, match="where Python writes"):
+        agent(project, sources=["src"])
+
+
+def test_the_suite_and_the_configuration_count_once_git_tracks_them(project: Path) -> None:
+    for name in ("gate.yaml", "suite.yaml"):
+        (project / name).write_text("# kind\n")
+        own = {"cases": {"gate.yaml", "suite.yaml"}}
+        before = agent(project, **own)
+        (project / name).write_text("# rude\n")
+        assert agent(project, **own) == before, "made by the job, it is no part of the agent"
+        git(project, "add", name)
+        seen = agent(project, **own)
+        (project / name).write_text("# kind\n")
+        assert agent(project, **own) != seen
+
+
+def test_baselines_that_the_change_edits_count(project: Path) -> None:
+    (project / "stored").mkdir()
+    (project / "stored/a.jsonl").write_text(RECORD)
+    git(project, "add", "-A")
+    before = agent(project, stored="stored")
+    (project / "stored/a.jsonl").write_text(RECORD * 2)
+    assert agent(project, stored="stored") == before
+    seen = {before, agent(project, stored="stored", changed={"stored/a.jsonl"})}
+    (project / "stored/a.jsonl").write_text(RECORD * 3)
+    seen.add(agent(project, stored="stored", changed={"stored/a.jsonl"}))
+    assert len(seen) == 3
+
+
+def test_the_commit_of_a_submodule_counts(project: Path) -> None:
+    seen = set()
+    for commit in ("1" * 40, "2" * 40):
+        git(project, "update-index", "--add", "--cacheinfo", f"160000,{commit},module")
+        (project / "module").mkdir(exist_ok=True)
+        seen.add(agent(project))
+    assert len(seen) == 2
+
+
+def test_what_belongs_to_the_agent_beside_its_folder_counts(project: Path) -> None:
+    """Its folders of modules, and what its links lead to, as far as it is in the same repository."""
+    below = project / "below"
+    below.mkdir()
+    (below / "agent.py").write_text("1")
+    (below / "prompt.md").symlink_to("../prompt.md")
+    git(project, "add", "-A")
+    for options in ({}, {"sources": ["*.md"]}):
+        before = agent(below, folders=("../src",), entry=("../src",), **options)
+        for name in ("prompt.md", "src/agent.py"):
+            (project / name).write_text(f"another {len(options)}")
+            now = agent(below, folders=("../src",), entry=("../src",), **options)
+            assert now != before, name
+            before = now
+
+
+PLACES = st.sampled_from(
+    ["", "src/", "src/deep/", "__pycache__/", "src/__pycache__/", ".gate/", ".gate/records/", "env/", "env/lib/"]
+)
+NAMES = st.sampled_from(["a", "b.py", "c.jsonl", "pyvenv.cfg", "suite.yaml", "gate.yaml", ".hidden", "ü \n"])
+CONTENTS = st.sampled_from(["", "x", "y", RECORD, RECORD + "x", "# a comment\n"])
+TREES = st.dictionaries(st.builds("{}{}".format, PLACES, NAMES), CONTENTS, min_size=1, max_size=6)
+
+
+def test_every_tracked_change_is_another_agent_or_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
+    root = tmp_path_factory.mktemp("tree") / "tree"
+    root.mkdir()
+    git(root, "init", "-q")
+
+    def of(tree: dict[str, str]) -> str | None:
+        """The fingerprint of these files, all tracked; None if they are refused."""
+        for path in root.iterdir():
+            if path.name != ".git":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for name, content in {**tree, "agent.py": "print(1)\n"}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(content)
+        git(root, "add", "-A", "-f")
+        try:
+            return agent(root, cases=frozenset({"gate.yaml", "suite.yaml"}))
+        except ConfigError:
+            return None
+
+    @settings(max_examples=examples(120), deadline=None)
+    @given(TREES, st.data())
+    def changed(tree: dict[str, str], data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(tree)) | st.builds("{}{}".format, PLACES, NAMES))
+        content = data.draw(CONTENTS | st.none())
+        other = {key: held for key, held in tree.items() if key != name} | ({} if content is None else {name: content})
+        before, after = of(tree), of(other)
+        assert tree == other or before is None or after is None or before != after
+
+    changed()
+
+
 def test_without_git_the_folder_is_walked(tmp_path: Path) -> None:
     for name in ("a.py", "src/b.py", ".git-not/c", "env/pyvenv.cfg", "env/d.py", "node_modules/e.js"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -304,8 +441,12 @@ def test_a_suite_beside_the_agent_does_not_exclude_it(project: Path) -> None:
 def test_sources_that_match_nothing_are_refused(project: Path) -> None:
     with pytest.raises(ConfigError, match="matches no file"):
         agent(project, sources=["src/**", "scr/**"])
-    with pytest.raises(ConfigError, match="no file"):
-        agent(project, exclude=["**"])
+
+
+def test_an_agent_of_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1")
+    with pytest.raises(ConfigError, match="no files"):
+        agent(tmp_path, exclude=["**"])
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -237,3 +239,38 @@ def test_a_guardian_ends_it_where_the_gate_itself_is_killed(tmp_path: Path) -> N
 
 def test_every_name_that_is_offered_is_there() -> None:
     assert all(hasattr(child, name) for name in child.__all__)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_a_signal_ends_what_is_waited_for_within_a_second(tmp_path: Path, number: int, in_loop: bool) -> None:
+    """A git that hangs is killed with its own children, and the temporary folder of its work is gone."""
+    (tmp_path / "hang").write_text("#!/bin/sh\nsleep 60 &\necho $! > pid\nsleep 60\n")
+    (tmp_path / "hang").chmod(0o755)
+    code = f"""
+import sys, tempfile
+from pathlib import Path
+from gate.errors import Cancelled
+from gate.system import signals, stopping
+from gate.system.child import run
+def work():
+    with tempfile.TemporaryDirectory(dir="."):
+        run(["./hang"], environment={{"PATH": "/bin:/usr/bin"}}, cwd=Path("."), seconds=60)
+async def later():
+    work()
+stopping.heed()
+try:
+    signals.run(later()) if {in_loop} else work()
+except (Cancelled, KeyboardInterrupt):
+    sys.exit(7)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
+    eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
+    process.send_signal(number)
+    began = time.monotonic()
+    assert process.wait(timeout=20) == 7
+    assert time.monotonic() - began < 2
+    grandchild = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
+    eventually(lambda: not grandchild.exists() or grandchild.read_text().rpartition(") ")[2][0] == "Z")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hang", "pid"]

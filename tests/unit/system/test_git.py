@@ -129,8 +129,16 @@ def test_files(root: Path) -> None:
     (root / "x.log").write_text("")
     (root / "new").write_text("")
     files = at(root).files()
-    assert files is not None and sorted(files) == [".gitignore", "new", "ä b/\tc.py"]
-    assert at(root / "ä b").files() == ["\tc.py"]
+    assert files == {".gitignore": None, "new": None, "ä b/\tc.py": ""}
+    assert at(root / "ä b").files() == {"\tc.py": ""}
+
+
+def test_files_of_folders_beside_the_root_and_the_commit_of_a_submodule(root: Path, tmp_path: Path) -> None:
+    commit(root, "x\n", "beside/a.py")
+    pinned = commit(root, "x\n", "below/b.py")
+    sh(root, "update-index", "--add", "--cacheinfo", f"160000,{pinned},below/module")
+    below = at(root / "below")
+    assert below.files("../beside", str(tmp_path), "../..") == {"../beside/a.py": "", "b.py": "", "module": pinned}
 
 
 def test_show(root: Path, merged: dict[str, str]) -> None:

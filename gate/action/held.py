@@ -1,0 +1,108 @@
+"""Holds the runner's files while code that is not trusted runs: those that steer later steps, and the event.
+
+The runner names them by paths, and reads them after the step. What runs in between may put a link, a pipe or a folder
+in the place of each, or words of its own into it. So their folders and the event are held open and read before anything
+of the change runs, and afterwards each file is made anew in that very folder, without following what lies there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+COMMANDS = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
+"""Variables that name what a step writes for the runner: empty as the step begins."""
+EVENT = "GITHUB_EVENT_PATH"
+_MADE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SEEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class _File(Struct, frozen=True):
+    path: Path
+    folder: int
+    """Descriptor of its folder."""
+    about: os.stat_result | None
+    """As it was; None if it was not there."""
+    content: bytes
+
+
+class HeldFiles:
+    """The runner's files, as they are when this is made."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._files: list[_File] = []
+        for name in (*COMMANDS, EVENT):
+            path = Path(environment.get(name) or os.curdir)
+            with suppress(OSError):  # what is not there cannot be held, and whoever needs it says so
+                if path.name:
+                    self._files.append(_held(path, has_content=name == EVENT))
+
+    def restore(self) -> list[str]:
+        """Makes the files anew: the event as it was, the others empty. Returns what could not be done, in words."""
+        problems = []
+        for file in self._files:
+            try:
+                if file.content and _read(file) == file.content:
+                    continue
+                _remove(file)
+                if file.about is not None:
+                    _make(file, file.about)
+                if not os.path.samestat(os.fstat(file.folder), file.path.parent.stat()):
+                    raise OSError(0, "something else is in the place of its folder")
+            except OSError as error:
+                problems.append(f"{file.path}, which the runner reads, cannot be made anew: {error.strerror}")
+        return problems
+
+    def close(self) -> None:
+        """Lets go of the folders."""
+        for file in self._files:
+            os.close(file.folder)
+        self._files = []
+
+
+def _held(path: Path, *, has_content: bool) -> _File:
+    folder = os.open(path.parent, _FOLDER)
+    try:
+        about = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        about = None
+    return _File(path, folder, about, path.read_bytes() if has_content and about is not None else b"")
+
+
+def _read(file: _File) -> bytes | None:
+    """What is in it now; None if it is not the kind of file that it was."""
+    try:
+        descriptor = os.open(file.path.name, _SEEN, dir_fd=file.folder)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(descriptor)
+        is_alone = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+        return os.read(descriptor, len(file.content) + 1) if is_alone else None
+    finally:
+        os.close(descriptor)
+
+
+def _remove(file: _File) -> None:
+    with suppress(FileNotFoundError):
+        try:
+            os.unlink(file.path.name, dir_fd=file.folder)
+        except (IsADirectoryError, PermissionError):
+            shutil.rmtree(file.path.name, dir_fd=file.folder)
+
+
+def _make(file: _File, about: os.stat_result) -> None:
+    """Of the same owner and mode: the runner is another user than a container."""
+    descriptor = os.open(file.path.name, _MADE, 0o600, dir_fd=file.folder)
+    with open(descriptor, "wb") as made:  # noqa: PTH123
+        with suppress(PermissionError):
+            os.fchown(made.fileno(), about.st_uid, about.st_gid)
+        os.fchmod(made.fileno(), stat.S_IMODE(about.st_mode))
+        made.write(file.content)

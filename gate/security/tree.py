@@ -1,0 +1,72 @@
+"""A folder as it was when it was made, so that what somebody else writes into it is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+from pathlib import Path, PurePosixPath
+
+_GIT = ".git"
+_LOADED = (".pyc", ".so", ".pyd", ".pth")
+"""Endings of files that Python loads in place of a source beside them, or before one."""
+_NAMES = frozenset({*sys.stdlib_module_names, "sitecustomize", "usercustomize"})
+"""Modules that every program imports from wherever they are found first."""
+_State = tuple[int, int, int, int]
+
+
+class KnownTree:
+    """The files of a folder, by name, kind and content, as they are when this is made."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._known = {name: (_state(root / name), _content(root / name)) for name in _names(root)}
+
+    def difference(self) -> str:
+        """Return the name of a file that is no longer what it was, or that is new and that Python would load.
+
+        Empty if there is none. Other new files are what running a program in the folder may leave.
+        """
+        for name, (state, content) in self._known.items():
+            path = self.root / name
+            if _state(path) != state and _content(path) != content:
+                return name
+        return next((name for name in _names(self.root) if name not in self._known and _is_loaded(name)), "")
+
+
+def _is_loaded(name: str) -> bool:
+    path = PurePosixPath(name)
+    return path.suffix in _LOADED or (path.suffix == ".py" and path.stem in _NAMES)
+
+
+def _names(root: Path) -> list[str]:
+    found: list[str] = []
+    for folder, folders, names in os.walk(root):
+        inside = Path(folder)
+        linked = [name for name in folders if (inside / name).is_symlink()]
+        found += [(inside / name).relative_to(root).as_posix() for name in (*names, *linked)]
+    return sorted(name for name in found if name != _GIT)
+
+
+def _state(path: Path) -> _State | None:
+    """What changes with a file whatever is done to it: the time of its last change of any kind cannot be set."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mode, found.st_size, found.st_ctime_ns
+
+
+def _content(path: Path) -> bytes:
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return b"link " + os.fsencode(path.readlink())
+        if not stat.S_ISREG(mode):
+            return b"special"
+        kind = b"program " if mode & stat.S_IXUSR else b"file "
+        with path.open("rb") as file:
+            return kind + hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return b""
