@@ -361,12 +361,6 @@ def test_a_folder_without_write_permission_is_named(project: Project) -> None:
     assert "closed/report.xml" in one_line(ran)
 
 
-def test_a_full_disk_loses_nothing_that_was_measured(project: Project) -> None:
-    ran = project.gate("run", "--record", "/dev/full")
-    assert ran.code == 3
-    assert "/dev/full" in one_line(ran)
-
-
 def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(project: Project) -> None:
     project.write("agent.py", "open('ran', 'w')\n" + AGENT)
     ran = project.gate("run", "--json", "/proc/nowhere/report.json")

@@ -39,7 +39,7 @@ from gate.model.finding import (
     UNCONFIRMED,
     WARNINGS,
     Finding,
-    Kind,
+    FindingKind,
     KindName,
 )
 from gate.reports import console, explanation, headline, html, junit, labels, replayed
@@ -258,7 +258,7 @@ def test_the_words(of: Callable[[], Iterator[str]]) -> None:
         ([one for _, one in given.FINDINGS], OF_CRITERION, {"not_compared"}),
     ],
 )
-def test_no_kind_is_left_out(given: list[Finding], kinds: Mapping[KindName, Kind], but: set[str]) -> None:
+def test_no_kind_is_left_out(given: list[Finding], kinds: Mapping[KindName, FindingKind], but: set[str]) -> None:
     """One that keeps others from deciding stands in a story, and failures that are gone beside a problem."""
     assert {one.kind for one in given} == kinds.keys() - but
 
