@@ -351,11 +351,11 @@ def test_a_part_of_the_cases_is_no_pass_of_the_commit(shop: Project, keys: tuple
 
 @pytest.mark.slow
 def test_what_cannot_be_judged_again_without_its_baseline_is_said(shop: Project) -> None:
-    assert shop.gate("run", "--record", "r.jsonl").code == 0
-    assert shop.gate("baseline", "save", "r.jsonl").code == 0
+    assert shop.gate("run", "--record", ".gate/first.jsonl").code == 0
+    assert shop.gate("baseline", "save", ".gate/first.jsonl").code == 0
     before = shop.git("rev-parse", "HEAD").strip()
     shop.write("agent.py", AGENT + "\n# worded otherwise\n")
-    shop.git("add", "-A")
+    shop.git("add", "agent.py")
     shop.git("commit", "-qm", "other")
     again = shop.gate("run", "--record", ".gate/r.jsonl", "--statement", ".gate/s.json", "--against", before)
     assert again.code == 0, again.err
