@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.acceptance.conftest import Project
 
 AGENT = """\
@@ -29,6 +31,7 @@ def set_up(project: Project, call: dict[str, Any], criteria: dict[str, Any], **b
     project.write("evals/test_config.json", {"criteria": criteria, **beside})
 
 
+@pytest.mark.slow
 def test_a_file_as_google_writes_it_runs(project: Project) -> None:
     criteria = {"tool_trajectory_avg_score": 1.0, "safety_v1": {"threshold": 0.8, "backend": "patterns"}}
     set_up(project, {"name": "find", "args": {"id": 1}}, criteria, live_model_config={})

@@ -82,6 +82,7 @@ def logs(project: Project) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", first_of(["answer", "threaded"]))
 def test_each_trial_of_a_function_has_what_it_wrote_and_its_traceback(project: Project, function: str) -> None:
     ran = project_of(project, {"python": f"agent:{function}"}).gate("run", "-q")

@@ -229,6 +229,7 @@ def test_one_that_changes_after_the_verdict_leaves_it_alone_and_stores_nothing_m
     assert "1.0 trials a case" in project.gate("baseline", "show").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "said"),
     first_of(
@@ -288,6 +289,7 @@ def changed(project: Project, served: Served, base: Served, **keys: Any) -> dict
     return suite_of(project.result("run", "-q", BASE_URL=base.url)[1])
 
 
+@pytest.mark.slow
 def test_the_base_is_run_at_its_address(project: Project, served: Served, base: Served) -> None:
     suite = changed(project, served, base)
     assert base.asked > 0
@@ -295,6 +297,7 @@ def test_the_base_is_run_at_its_address(project: Project, served: Served, base: 
     assert suite["verdict"] == "regressed"
 
 
+@pytest.mark.slow
 def test_a_base_of_another_version_than_the_baselines_is_not_run(
     project: Project, served: Served, base: Served
 ) -> None:

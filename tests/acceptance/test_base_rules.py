@@ -135,6 +135,7 @@ def test_a_case_does_not_let_itself_off(project: Project) -> None:
     assert "case 'c0': contains nothing → 0.0 takes effect once it is merged" in found["changes"]
 
 
+@pytest.mark.slow
 def test_a_change_does_not_hide_a_drop_of_the_suite_in_a_cluster(project: Project) -> None:
     """All cases in one cluster are one unit, and one unit proves nothing."""
     based(project)

@@ -303,6 +303,7 @@ def test_a_known_loss_is_accepted_for_a_while_and_comes_back(world: World) -> No
     assert world.job(world.commit(6, tag="v5", note="on"), release="v5")["code"] == 0
 
 
+@pytest.mark.slow
 def test_until_is_a_day_that_the_configuration_allows(world: World) -> None:
     world.files["gate.yaml"] = CONFIG.replace("{store: git}", "{store: git, accept_days: 7}")
     commit = world.commit()

@@ -163,6 +163,7 @@ def test_below_min_kappa_it_reports_only(judged: Project, stub: JudgeStub) -> No
     assert any("does not reach 0.4" in warning for warning in suite["warnings"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "agreement",
     first_of(

@@ -304,6 +304,7 @@ def test_a_run_that_is_picked_among_several_is_said_to_be_picked(change: Project
     assert not any("picked by hand" in line for line in run_id(change)[1]["warnings"])
 
 
+@pytest.mark.slow
 def test_a_record_that_came_with_the_commit_is_no_measurement(change: Project) -> None:
     """Made of a good agent, it would be taken for the bad one's: the fingerprint leaves records out."""
     change.write("agent.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))

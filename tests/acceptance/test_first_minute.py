@@ -206,6 +206,7 @@ def test_a_running_server_is_asked_for_its_description(project: Project) -> None
     assert (http["url"], http["response"]) == (f"{url}/chat", {"output": "reply"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("documents", "path", "agent", "why"),
     [

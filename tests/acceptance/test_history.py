@@ -63,6 +63,7 @@ def test_without_arguments_it_reads_the_branch_of_the_baselines(project: Project
     assert "none of 20 cases is flaky" in ran.out
 
 
+@pytest.mark.slow
 def test_a_move_is_laid_to_its_commit(project: Project) -> None:
     document = json.loads(project.gate("history", "--json").out)
     (suite,) = document["suites"]

@@ -50,6 +50,7 @@ def measured(project: Project, behaviour: Mapping[str, Any]) -> tuple[int, str, 
     return code, result["verdict"], result["suites"][0]["facts"]["cause"]["kind"]
 
 
+@pytest.mark.slow
 def test_an_open_answer_stays_red_and_a_pass_clears_it(project: Project) -> None:
     open_answer = {
         "c01": ["no_tools", "good", "good"],

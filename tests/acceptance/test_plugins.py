@@ -142,6 +142,7 @@ def test_a_package_adds_one_of_each_kind(project: Project, site: Path, channel: 
     assert [message["text"].split("\n")[0] for _, message in channel.posted[1:]] == ["## ❌ `questions.csv`: regressed"]
 
 
+@pytest.mark.slow
 def test_a_host_that_cannot_be_reached_changes_no_verdict(project: Project, site: Path, channel: Channel) -> None:
     configured(project, channel)
     channel.status = 500
@@ -150,6 +151,7 @@ def test_a_host_that_cannot_be_reached_changes_no_verdict(project: Project, site
     assert f"gate: {channel.url}: the channel cannot be reached: HTTP Error 500" in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "said"),
     first_of(

@@ -154,6 +154,7 @@ def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Pro
     assert project.result("report")[1]["suites"][0]["baseline"] == suite["baseline"]
 
 
+@pytest.mark.slow
 def test_a_folder_of_baselines_that_a_change_brings_counts_for_nothing(project: Project, made: Project) -> None:
     first, own, worse = measured(project, made)
     assert project.gate("baseline", "save", str(own)).code == 0

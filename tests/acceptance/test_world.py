@@ -108,6 +108,7 @@ def test_an_unchanged_agent_asks_no_model_and_its_repeats_stay_different(
     assert len({trial.replay.source for trial in trials if trial.replay}) == CASES * 3
 
 
+@pytest.mark.slow
 def test_what_differs_goes_live_and_is_said(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     project.store(trials=2, OPENAI_BASE_URL=provider.url)

@@ -166,6 +166,7 @@ def test_a_budget_that_ends_in_the_middle_of_replay_is_no_pass_and_goes_on_from_
     assert sum(trial.replay.same for trial in trials if trial.replay is not None) == CASES * 3 - 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "code"), first_of([("replay", 3), ("replay-then-live", 0), ("fail", 3)]))
 def test_recordings_that_are_gone_are_said_and_never_taken_for_the_same_world(
     project: Project, provider: Provider, mode: str, code: int

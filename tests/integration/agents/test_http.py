@@ -145,6 +145,7 @@ def test_failures_are_named(raw: bytes, kind: ErrorKind, attempts: int, message:
     assert (trial.attempts, len(asked)) == (attempts, attempts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", ["1", "date"])
 def test_retry_after_is_honoured(header: str) -> None:
     times: list[float] = []

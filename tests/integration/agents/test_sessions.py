@@ -212,6 +212,7 @@ def answers(name: str, root: Path, **round: Any) -> Any:
     return asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_conversations_that_take_turns_do_not_mix(root: Path, name: str) -> None:
     """And all that the agent keeps by session is named here."""
@@ -250,6 +251,7 @@ def test_what_conversations_share_is_seen(root: Path, name: str, attribute: str)
     assert found != SAID
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TOLD_APART)
 def test_a_request_that_names_another_conversation_is_seen(root: Path, name: str) -> None:
     mixing = {"session": {"session": "session-A"}, "history": {"shared": []}}[TOLD_APART[name]]

@@ -240,6 +240,7 @@ def test_the_command_writes_the_note_of_its_pipeline(gitlab: FakeGitLab, tmp_pat
     assert (again.returncode, len(gitlab.notes)) == (0, 1), again.stderr
 
 
+@pytest.mark.slow
 def test_the_command_says_what_the_token_lacks_and_keeps_its_verdict(gitlab: FakeGitLab, tmp_path: Path) -> None:
     done = run_gate(tmp_path, environment(gitlab, GATE_GITLAB_TOKEN=""))
     assert done.returncode == 0, done.stderr

@@ -92,6 +92,7 @@ def test_a_criterion_chooses_its_own_model_votes_and_sampling(stub: JudgeStub) -
     assert len(answers.readable) == 2
 
 
+@pytest.mark.slow
 def test_429_waits_as_long_as_the_server_asks(stub: JudgeStub) -> None:
     stub.script(failure(429, "slow down", retry_after="1"), chat(YES))
     start = time.monotonic()
@@ -101,6 +102,7 @@ def test_429_waits_as_long_as_the_server_asks(stub: JudgeStub) -> None:
     assert judge.spending.calls == 2
 
 
+@pytest.mark.slow
 def test_429_keeps_every_other_call_back(stub: JudgeStub) -> None:
     times: list[float] = []
 

@@ -175,6 +175,7 @@ def test_a_budget_of_tokens_is_kept(folder: Folder, tokens: int) -> None:
     assert 0 < spent <= tokens
 
 
+@pytest.mark.slow
 def test_the_value_of_a_secret_is_sent_to_nobody(tmp_path: Path) -> None:
     """The check runs in the process that may know: the gate's own."""
     secret = "correct horse battery staple"

@@ -122,6 +122,7 @@ def test_what_is_no_bucket_is_said(url: str) -> None:
         STORES.load("bucket").open(StoreSettings(Path(), options={"url": url}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_server_that_is_not_there_is_one_line_without_secrets(scheme: str) -> None:
     environment = {
