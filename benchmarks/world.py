@@ -19,12 +19,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 from gate.model import Side, Trial
 from gate.security.redact import Redactor
 from gate.world.options import WorldOptions, upstreams_of
+from gate.world.proxy import serving
 from gate.world.world import World
 
 IN_FLIGHT, CALLS = 64, 20
@@ -127,10 +129,10 @@ class Provided:
 # --- what is measured -----------------------------------------------------------------------------
 
 
-def world_in(folder: Path, port: int, run: str) -> World:
+def serving_in(folder: Path, port: int, run: str) -> AbstractAsyncContextManager[World]:
     options = WorldOptions()
     told = {"OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}
-    return World(options, upstreams_of(options, told), folder, Redactor(), run)
+    return serving(World(options, upstreams_of(options, told), folder, Redactor(), run))
 
 
 def ask_all(told: Any, port: int, paths: Sequence[str], calls: int) -> None:
@@ -183,11 +185,11 @@ async def trials(world: World, run: str, calls: int) -> tuple[float, list[float]
 async def replayed(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
     """Milliseconds a replayed call with 64 in flight: the proxy's processor time, and all that passed."""
     with Provided() as port:
-        async with world_in(folder, port, "recorded") as world:
+        async with serving_in(folder, port, "recorded") as world:
             _, _, recorded = await trials(world, "recorded", CALLS)
     worked, passed = [], []
     for number in range(rounds):
-        async with world_in(folder, port, f"later{number}") as world:
+        async with serving_in(folder, port, f"later{number}") as world:
             world.couple(recorded)
             before = time.process_time()
             took, _, made = await trials(world, f"later{number}", CALLS)
@@ -201,7 +203,7 @@ async def streamed(folder: Path, rounds: int) -> list[float]:
     """How much longer a live stream takes through the proxy, in per cent; pairs in turn."""
     found = []
     with Provided(EVENTS) as port:
-        async with world_in(folder, port, "streams") as world:
+        async with serving_in(folder, port, "streams") as world:
             base = world.environment("s")["GATE_WORLD_URL"]
             for number in range(rounds * 2):
                 direct, _ = await client(port, ["/v1/chat/completions"], 1)
