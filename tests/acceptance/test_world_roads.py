@@ -141,7 +141,7 @@ PRICED = AGENT.replace('"output": answer', '"cost_usd": 0.1, "output": answer').
 def test_a_budget_that_ends_in_the_middle_of_replay_is_no_pass_and_goes_on_from_there(
     project: Project, provider: Provider
 ) -> None:
-    prepared(project, PYTHON)
+    prepared(project, {**PYTHON, "sources": ["agent.py"]})  # so that another budget is no other agent
     project.write("agent.py", PRICED)
     project.commit("priced")
     project.store(trials=3, OPENAI_BASE_URL=provider.url)
