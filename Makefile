@@ -4,6 +4,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 # Files in their order, not those with the most tests first: a few long tests at the end would keep one core waiting.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+# Long tests mostly wait, for processes, servers and deadlines: two more of them than there are cores.
+WAITING  = $(subst auto,$(shell expr $$(nproc 2>/dev/null || echo 2) + 2),$(PARALLEL))
 ELSEWHERE := not oracle and not container and not cluster and not browser and not connectors
 
 # What is large is installed by uv: environments share one cache, and hold links to it instead of copies.
@@ -108,7 +110,7 @@ $(VENV)-npm:
 
 # Long statistical and load checks, and every property with all of its examples.
 slow: $(VENV)/.tested
-	$(BIN)/python -m pytest $(PARALLEL) --durations=10 --hypothesis-profile thorough \
+	$(BIN)/python -m pytest $(WAITING) --durations=10 --hypothesis-profile thorough \
 		-m "(slow or hypothesis) and $(ELSEWHERE)" $(PYTEST_ARGS)
 
 bench: $(VENV)/.tested
