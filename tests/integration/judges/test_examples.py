@@ -118,11 +118,15 @@ JUDGED: Mapping[str, Mapping[str, Any]] = {
 
 PASS_RATE = "pass_rate"
 """Counted over whole trials: `tests/unit/decision` has its examples."""
+RECORDED_SCORE = "recorded_score"
+"""What another tool found in a recorded trial: `tests/unit/metrics` has its examples."""
 NEVER_APPLIES = "per_turn_user_simulator_quality_v1"
 
 
 def test_every_registered_metric_has_examples() -> None:
-    assert {*DETERMINISTIC, *PARTS, *JUDGED, NEVER_APPLIES, STRATEGY_CONSISTENCY, PASS_RATE} == set(METRICS)
+    assert {*DETERMINISTIC, *PARTS, *JUDGED, NEVER_APPLIES, STRATEGY_CONSISTENCY, PASS_RATE, RECORDED_SCORE} == set(
+        METRICS
+    )
 
 
 def built(name: str, options: Mapping[str, Any]) -> Metric[Any]:
