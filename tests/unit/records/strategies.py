@@ -57,6 +57,7 @@ turns = st.builds(
     duration=st.none() | amounts,
     reports_calls=FLAGS,
     unseen=some(st.sampled_from(model.PARTS)),
+    foreign=some(st.builds(model.ForeignScore, scorer=texts, value=finite, reason=texts)),
 )
 replays = st.builds(
     model.Replay,
@@ -118,6 +119,7 @@ cases = st.builds(
     expected=some(st.none() | some(calls)).filter(lambda turns: not turns or any(turn is not None for turn in turns)),
     equivalent=texts,
     cluster=texts,
+    responses=some(st.none() | texts),
 )
 headers = st.builds(
     Header,
