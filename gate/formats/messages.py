@@ -346,7 +346,7 @@ _RESULTS = frozenset({"tool_result", "tool-result"})
 def _typed(content: Any, kinds: frozenset[str]) -> list[Mapping[str, Any]]:
     """The parts of a content that are of some type."""
     listed = content if isinstance(content, list) else []
-    return [part for part in listed if isinstance(part, Mapping) and part.get("type") in kinds]
+    return [part for part in listed if isinstance(part, Mapping) and str(part.get("type")) in kinds]
 
 
 def _text(parts: tuple[Part, ...]) -> str:
