@@ -137,7 +137,7 @@ def agent_keys() -> str:
 
 
 def ignored_keys() -> str:
-    """What each format does not read on purpose, keys with one reason together."""
+    """Return a table of the keys that each format leaves unread on purpose, those with one reason together."""
     lines, above = list[str](), set[tuple[str, str]]()
     for name in FORMATS:
         form = FORMATS.load(name)

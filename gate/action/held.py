@@ -77,7 +77,7 @@ def _held(path: Path, *, has_content: bool) -> _File:
 
 
 def _read(file: _File) -> bytes | None:
-    """What is in it now; None if it is not the kind of file that it was."""
+    """Return its content now; None if it is not the kind of file that it was."""
     try:
         descriptor = os.open(file.path.name, _SEEN, dir_fd=file.folder)
     except OSError:
@@ -99,7 +99,7 @@ def _remove(file: _File) -> None:
 
 
 def _make(file: _File, about: os.stat_result) -> None:
-    """Of the same owner and mode: the runner is another user than a container."""
+    """Make the file anew with its owner and mode: the runner is another user than a container."""
     descriptor = os.open(file.path.name, _MADE, 0o600, dir_fd=file.folder)
     with open(descriptor, "wb") as made:  # noqa: PTH123
         with suppress(PermissionError):

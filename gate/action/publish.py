@@ -1,4 +1,4 @@
-"""What a step publishes: files, summary, annotations, comments and outputs, as effects that the hosts apply."""
+"""Files, summary, annotations, comments and outputs of a step, as effects that the hosts apply."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ class Request(Struct, frozen=True):
     metadata: Mapping[str, Any] = field(default_factory=dict)
     app: Mapping[str, str] = field(default_factory=dict)
     attached: tuple[Mapping[str, Any], ...] = ()
-    """What the user sends beside the text, as google-genai's parts."""
+    """The parts that the user sends beside the text, as google-genai has them."""
     clock: Clock = field(default_factory=Clock)
     traceparent: str = ""
     """The trace that the turn is asked within, as W3C Trace Context writes it; empty if none is received."""
@@ -370,7 +370,7 @@ class Agent(ABC):
     starts_clock: ClassVar[bool] = False
     """Whether the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
     takes_attached: ClassVar[bool] = False
-    """Whether it hands on what the user sends beside the text; without it, cases with such parts are refused."""
+    """True if it hands on what the user sends beside the text; else cases with such parts are refused."""
     reports_calls: bool = False
     """Whether every answer reports the tool calls of its turn, also if it made none."""
     version: tuple[str, str] | None = None

@@ -221,11 +221,11 @@ def of_agent(
 
 
 class _Writer(Struct, frozen=True):
-    """What writes a file while an agent is run, so that it is not the agent's source."""
+    """A program that writes a file while an agent is run, so that it is not the agent's source."""
 
     name: str = ""
     is_record: bool = False
-    """Whether its content says so, and not its place."""
+    """True if its content says so, and not its place."""
 
     def __bool__(self) -> bool:
         return bool(self.name)

@@ -226,25 +226,6 @@ def newest_record(config_path: Path) -> Path:
     return found[0]
 
 
-def newest_records(config_path: Path, most: int) -> list[Path]:
-    """Return up to ``most`` finished records of the suite that was measured last, the newest first.
-
-    Raises:
-        MeasureError: there is none.
-    """
-    paths: list[Path] = []
-    suite_id = None
-    for path, header in _finished(config_path):
-        suite_id = header.suite_id if suite_id is None else suite_id
-        if header.suite_id == suite_id:
-            paths.append(path)
-        if len(paths) == most:
-            break
-    if not paths:
-        raise _no_record_in(config_path, "no finished record")
-    return paths
-
-
 def no_record(path: Path, error: type[GateError]) -> GateError:
     """Return the error for a path at which there is no file."""
     if path.is_dir():

@@ -179,7 +179,7 @@ class TrialRunner:
     async def _agent(self, side: Side) -> Agent:
         if side in self._agents:
             self._check_base(side)
-        if side not in self._agents:
+        else:
             root, options = self.config.root, self.config.agent
             if side is Side.BASELINE:
                 base = self._base

@@ -30,8 +30,6 @@ from gate.reports.words import about, causes, crashes, is_lower_better, pooled, 
 FEW_CASES = 10
 MOST_TIMES = 25
 """As many cases as the suite has, times this, are the most that a reader is told to write."""
-MOST_POINTS = 50.0
-"""From this bound on the interval of the pass rate says nothing worth saying."""
 
 
 # --- what happened --------------------------------------------------------------------------------
@@ -190,18 +188,6 @@ def _no_baseline(suite: SuiteResult) -> str:
         return "no baseline yet"
     never = f"no baseline was ever stored, in {count(commits, 'commit')} of the base's history"
     return f"nothing is compared: {never}; let the job on the default branch end with `gate baseline save`"
-
-
-def _bound(low: float | None, cases: int) -> str:
-    """Which drop of the pass rate the interval excludes; none where the cases are few, or the drop is most of it."""
-    if low is None:
-        return ""
-    if cases < FEW_CASES:
-        return "; so few cases rule out no particular drop"
-    if low > -ROUNDING:
-        return f": a drop is {RULED_OUT} over these cases"
-    points = -100 * _outward(low)
-    return f": a drop of more than {points:.1f} points is {RULED_OUT}" if points < MOST_POINTS else ""
 
 
 def _outward(bound: float) -> float:
