@@ -373,18 +373,17 @@ def missed_thresholds(
     By criterion; without those of which nothing shows it. ``own``: the cases, since thresholds of their own stand
     outside the suite's mean.
     """
+    by_case: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.side is Side.CANDIDATE:
+            by_case.setdefault(trial.case_id, []).append(trial)
     found = {}
     for criterion in criteria:
         if not criterion.blocking or criterion.hard or criterion.threshold is None:
             continue
-        groups: dict[str, list[float]] = {}
-        for trial in trials:
-            score = trial.scores.get(criterion.name) if trial.side is Side.CANDIDATE else None
-            case = own.get(trial.case_id)
-            if score is None or score.value is None or (case is not None and criterion.name in case.thresholds):
-                continue
-            groups.setdefault(trial.case_id, []).append(score.value)
-        chance = chance_of_miss(tuple(groups.values()), criterion, epochs) if groups else None
+        apart = {case_id for case_id, case in own.items() if criterion.name in case.thresholds}
+        groups = [full_values(group, criterion) for case_id, group in by_case.items() if case_id not in apart]
+        chance = chance_of_miss(groups, criterion, epochs) if any(groups) else None
         if chance is not None:
             found[criterion.name] = chance
     return found
