@@ -117,7 +117,7 @@ def of_criterion(metric: str, version: int, options: Mapping[str, Any], judge: A
     return of_json(["criterion", metric, version, options, judge])
 
 
-_PACE = ("timeout", "concurrency", "retries", "sources", "version", "base")
+_PACE = ("timeout", "concurrency", "retries", "sources", "version", "base", "user", "reads_suite")
 """Keys of every kind of agent that say how fast it is asked, what its source is, or which one is meant: not how its
 answers are read."""
 
