@@ -49,10 +49,10 @@ def no_own_user(config: Config, root: Path, environment: Mapping[str, str]) -> s
         return "the gate does not start the agent"
     if options.user == "same":
         return "`user: same` asks for it"
+    if options.user is None and not in_ci(environment):
+        return "this is no CI job"
     if not can_switch():
         return "only root can start it as another user"
-    if options.user is None and not in_ci(environment):
-        return "outside of CI a folder stays whose it is"
     closed = OwnUser.unreachable([root / "x", *_programs(config, root, environment)])
     return f"nobody but its owner may enter {closed}" if closed else ""
 
