@@ -126,8 +126,11 @@ def _make_step(name: str, folder: int) -> bool:
 def _leave_out_of_git(folder: int) -> None:
     """Make the gate's folder ignore itself: `git add -A` must not commit records, which a later run would refuse."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with open(os.open(".gitignore", flags, 0o666, dir_fd=folder), "w", encoding="utf-8") as file:
-        file.write("*\n")
+    descriptor = os.open(".gitignore", flags, 0o666, dir_fd=folder)
+    try:
+        os.write(descriptor, b"*\n")
+    finally:
+        os.close(descriptor)
 
 
 def _refusal(path: Path, name: str, folder: int) -> OSError:
