@@ -54,8 +54,8 @@ class RunOptions(Struct, frozen=True):
     """The tag that is to be released."""
     setup: str | None = None
     """The commands that this job ran before the agent was started; None: the configuration's."""
-    for_itself: bool = False
-    """True if nothing is run for later changes: a command's own selection is no baseline, and a test judges only."""
+    fills_baseline: bool | None = None
+    """True to run what the stored baseline is short of, too; None: on the default branch's CI job only."""
 
 
 class Session(Struct, frozen=True):
