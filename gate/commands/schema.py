@@ -12,9 +12,7 @@ from gate.commands.groups import Once
 @click.option("--plugins", is_flag=True, help="Include what installed packages add; they are imported.")
 def schema(of_report: bool, plugins: bool) -> None:
     """Print the JSON Schema of gate.yaml, or of the JSON report."""
-    import json
-
-    from gate.config.json_schema import json_schema
+    from gate.config.json_schema import in_lines, json_schema
     from gate.reports.json import schema as report_schema
 
-    click.echo(json.dumps(report_schema() if of_report else json_schema(plugins=plugins), indent=2))
+    click.echo(in_lines(report_schema() if of_report else json_schema(plugins=plugins)))
