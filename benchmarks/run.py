@@ -1,4 +1,4 @@
-"""Measures what docs/evidence/performance.md says, and writes it: `make bench`.
+"""Measures what docs/dev/evidence/performance.md says, and writes it: `make bench`.
 
     python benchmarks/run.py [--rounds 5] [--part throughput|start|machine]
 
@@ -27,7 +27,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent
-PAGE = REPOSITORY / "docs" / "evidence" / "performance.md"
+PAGE = REPOSITORY / "docs" / "dev" / "evidence" / "performance.md"
 KEPT = HERE / "results.json"
 PYTHON = sys.executable
 HTTP = HERE / "bench_http.py"

@@ -60,8 +60,8 @@ def json_schema(*, plugins: bool = False) -> dict[str, Any]:
     keys["reports"]["propertyNames"] = {"examples": names(REPORTS)}
     host = {"type": "string", "examples": list(hosts)}
     by_name = {}
-    for name, model in hosts.items():
-        by_name[name] = {"description": f"Publish on {name}.", "anyOf": [ref(model), {"type": "null"}]}
+    for name, options_of_host in hosts.items():
+        by_name[name] = {"description": f"Publish on {name}.", "anyOf": [ref(options_of_host), {"type": "null"}]}
     keys["publish"] = {
         "description": keys["publish"]["description"],
         "anyOf": [host, {"type": "array", "items": host}, {"type": "object", "properties": by_name}],

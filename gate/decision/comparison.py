@@ -43,7 +43,7 @@ class Incomparable(str, Enum):
 
 
 ENOUGH_STORED = 5
-"""Stored trials of each case from which the decision finds a broken one: docs/decisions/0019."""
+"""Stored trials of each case from which the decision finds a broken one: docs/dev/decisions/0019-enough-baseline.md."""
 NEWEST_STORED = 7
 """The most that further runs are added up to, to those against which a drop of the whole suite has to show by
 themselves: a week of nights. Docs/decisions/0004."""

@@ -1,6 +1,6 @@
 """Whether an agent goes the same way twice: scores pairs of trials, which no metric of a single trial can.
 
-docs/decisions/0007-strategy-consistency.md says why the pairs are disjoint, and why they never decide a regression.
+docs/dev/decisions/0007-strategy-consistency.md says why the pairs are disjoint, and why they never decide a regression.
 """
 
 from __future__ import annotations

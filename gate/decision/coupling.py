@@ -1,7 +1,7 @@
 """Which trials share their random part with which: by the recordings that they were answered from. Pure.
 
 A trial that was answered from the recording of a stored one is its pair; one draw counts once, however often it was
-replayed. docs/decisions/0023-coupled-trials.md has the reasons.
+replayed. docs/dev/decisions/0023-coupled-trials.md has the reasons.
 """
 
 from __future__ import annotations

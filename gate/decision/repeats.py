@@ -2,7 +2,7 @@
 
 Identical answers of one run may be one draw, and then they count as one trial. They may also come from a deterministic
 agent: then another run gives them too, and each counts, unless all answers are so short that chance would give them as
-well. docs/decisions/0018-dependent-trials.md has the reasons.
+well. docs/dev/decisions/0018-dependent-trials.md has the reasons.
 """
 
 from __future__ import annotations

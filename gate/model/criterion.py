@@ -9,10 +9,7 @@ from gate.model.scale import Direction, Scale
 
 
 class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
-    """A metric with its threshold and options, as the user set them.
-
-    Two fields keep the keys that they had when record format 1 was written.
-    """
+    """A metric with its threshold and options, as the user set them."""
 
     name: str
     """The key under ``criteria``; unique."""

@@ -52,7 +52,7 @@ class Scale(str, Enum):
         """The loss still called unchanged where a criterion gives none.
 
         Of a bounded scale a tenth: recorded agents' scores move by .18 to .26 of it from trial to trial, which thirty
-        cases bound within .10 and not within .05 (`benchmarks/margins.py`, docs/decisions/0004-decision-rule.md).
+        cases bound within .10 and not within .05 (`benchmarks/margins.py`, docs/dev/decisions/0004-decision-rule.md).
         """
         return _TRAITS[self].margin
 

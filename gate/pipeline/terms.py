@@ -39,8 +39,6 @@ DESIGN = (
     "stored_trials",
 )
 """Settings that say how trials were asked for and in what job, not what they are held to."""
-RETIRED = {"settings": ("longest_passes", "on_tradeoff"), "criteria": ("strict",)}
-"""Keys of the terms in records of earlier versions that decide nothing any more."""
 
 
 class Demands(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -180,34 +178,14 @@ def own_terms(record: Record, settings: Settings | None = None) -> Terms:
     if not kept:
         return Terms(record.header.criteria, settings or Settings())
     try:
-        return msgspec.convert(_with_notes(_without_retired(kept)), Terms)
+        return msgspec.convert(_with_notes(kept), Terms)
     except (msgspec.ValidationError, TypeError) as error:
         raise MeasureError(
             f"the record's terms cannot be read: {error}", where=record.header.suite_id, hint="name a configuration: -c"
         ) from None
 
 
-def _without_retired(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the kept terms, those of the base included, without retired keys."""
-    found = dict(kept)
-    settings, criteria, base = found.get("settings"), found.get("criteria"), found.get("base")
-    if isinstance(settings, Mapping):
-        found["settings"] = _without(settings, RETIRED["settings"])
-    if isinstance(criteria, list | tuple):
-        found["criteria"] = [_without(one, RETIRED["criteria"]) for one in criteria]
-    if isinstance(base, Mapping):
-        found["base"] = _without_retired(base)
-    return found
-
-
-def _without(kept: Any, keys: Sequence[str]) -> Any:
-    """Return an object without these keys; anything else as it is, since reading it refuses it."""
-    if not isinstance(kept, Mapping):
-        return kept
-    return {key: value for key, value in kept.items() if key not in keys}
-
-
-def _with_notes(kept: dict[str, Any]) -> dict[str, Any]:
+def _with_notes(kept: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the kept terms with their notes as findings."""
     notes = kept.get("notes")
     if not isinstance(notes, list | tuple):

@@ -74,8 +74,8 @@ def read_header_line(line: bytes) -> wire.HeaderLine:
     except (DecodeError, ValueError, RecursionError):
         pass
     else:
-        if version > FORMAT:
-            raise MalformedError(f"written in format {version}; this version reads up to {FORMAT}")
+        if version != FORMAT:
+            raise MalformedError(f"written in format {version}; this version reads {FORMAT}")
     return read_line(wire.HeaderLine, line, "header")
 
 

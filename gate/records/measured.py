@@ -77,7 +77,7 @@ class MeasuredReader:
         self._checksum = opened.checksum
         self._known = frozenset(case.id for case in self.header.plan)
         self._seen: set[tuple[str, int, Side]] = set()
-        self._ranges = {c.name: c.scale.range for c in self.header.criteria} if opened.chained else {}
+        self._ranges = {c.name: c.scale.range for c in self.header.criteria}
 
     def __iter__(self) -> Iterator[MeasuredTrial]:
         for block in self._blocks():

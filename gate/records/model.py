@@ -12,11 +12,7 @@ from msgspec import Struct, field
 from gate.model import Case, Complexity, Criterion, Location, Part, ToolCall, Trial, Turn
 
 FORMAT = 2
-"""The format that is written. Read is every format up to it, so that version N + 1 reads what version N wrote."""
-# 1: the first.
-# 2: trial lines may end in `sum`, which ties them to every line before; the header of a shard has `passes`.
-CHAINED = 2
-"""The first format whose open records are chained."""
+"""The format that is written and read."""
 INTERRUPTED = "interrupted"
 """What is said to have stopped a run that never closed its record, where another closes a copy of it."""
 

@@ -21,7 +21,7 @@ from gate.errors import BaselineError, GateError
 from gate.model import Side, Trial
 from gate.records import wire
 from gate.records.lines import CLOSING, SUM_BYTES, SUM_DIGITS, NotJSONError, read_header_line, read_line
-from gate.records.model import CHAINED, INTERRUPTED, Footer, Header, PlannedCase, Record
+from gate.records.model import INTERRUPTED, Footer, Header, PlannedCase, Record
 from gate.records.wire import MalformedError
 from gate.security.limits import MAX_LINE_BYTES
 
@@ -85,16 +85,14 @@ class RecordReader:
         """The footer where the last line read is a closing line."""
         self.last_footer: Footer | None = None
         """The newest closing line, whether or not trials follow it."""
-        self.chained = False
-        """Whether trial lines may carry a sum, which proves everything up to it."""
         self.header = self._read_header()
         self._known = frozenset(case.id for case in self.header.plan)
         self._ranges = {criterion.name: criterion.scale.range for criterion in self.header.criteria}
 
     def __iter__(self) -> Iterator[Trial]:
-        if self.chained and not self._complete:
-            return self._proven()
-        return filter(None, map(itemgetter(0), self._read_trials()))
+        if self._complete:
+            return filter(None, map(itemgetter(0), self._read_trials()))
+        return self._proven()
 
     def _proven(self) -> Iterator[Trial]:
         """The trials up to the last sum or closing line. What follows was never written whole, and is left out."""
@@ -147,7 +145,6 @@ class RecordReader:
     def _read_header(self) -> Header:
         line = self._next(read_header_line)
         header = self._believed(wire.to_header, line)
-        self.chained = line.gate_record >= CHAINED
         plan: list[PlannedCase] = []
         while len(plan) < line.cases:
             part = self._believed(wire.to_plan, self._next(_PLAN))
@@ -195,21 +192,18 @@ class RecordReader:
         if isinstance(line, wire.ClosingLine):
             self._close(*wire.to_footer(line))
             return None, None
-        if line.sum is not None and not self.chained:
-            raise self._problem("trial has an unknown key: 'sum'")
         trial = wire.to_trial(line)
         if trial.case_id not in self._known:
             raise self._problem(f"a trial of a case outside the plan: {trial.case_id[:60]!r}", EDITED)
         if trial in self.tally:
             raise self._problem(f"trial {trial.number} of case {trial.case_id[:60]!r} is there twice", EDITED)
-        if self.chained:
-            self._check_scores(trial)
+        self._check_scores(trial)
         self.tally.add(trial)
         self.footer = None
         return trial, line.sum
 
     def _check_scores(self, trial: Trial) -> None:
-        """Raises for a score that its scale does not have. When format 1 was written, such scores were let through."""
+        """Raise for a score outside its scale."""
         for name, score in trial.scores.items():
             ends = self._ranges.get(name)
             if ends is not None and score.value is not None and not ends[0] <= score.value <= ends[1]:

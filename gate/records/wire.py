@@ -65,8 +65,6 @@ class CriterionObject(Criterion, frozen=True, omit_defaults=True, forbid_unknown
     """A criterion of the header."""
 
     quantiles: tuple[tuple[Annotated[float, Meta(gt=0, lt=1)], float], ...] = ()
-    strict: bool = False
-    """Of records of earlier versions; it decides nothing any more and is never written."""
 
 
 class RunArray(Run, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -121,7 +119,7 @@ def to_header(line: HeaderLine) -> Header:
         raise MalformedError("a run is named twice")
     alike: dict[str, Any] = {name: getattr(line, name) for name in _ALIKE}
     runs = tuple([Run(*astuple(run)) for run in line.runs])
-    criteria = tuple([Criterion(*astuple(criterion)[:-1]) for criterion in line.criteria])
+    criteria = tuple([Criterion(*astuple(criterion)) for criterion in line.criteria])
     return Header(plan=(), runs=runs, criteria=criteria, **alike)
 
 
@@ -281,7 +279,7 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     log: str = ""
     replay: ReplayObject | None = None
     sum: str | None = None
-    """Ties the line to every byte of the record before it (from format 2 on)."""
+    """Ties the line to every byte of the record before it."""
 
 
 def trial_line(trial: Trial) -> TrialLine:

@@ -1,7 +1,7 @@
 """The HTTP/1.1 client of the hot path: knows connections and framing; what an answer means is left to callers.
 
 Written on asyncio's protocols because the general clients cost many times the request itself
-at the concurrency of a run; docs/decisions/0003-http-client.md has the measurements.
+at the concurrency of a run; docs/dev/decisions/0003-http-client.md has the measurements.
 """
 
 from __future__ import annotations

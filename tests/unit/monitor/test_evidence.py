@@ -1,4 +1,4 @@
-"""The program behind docs/evidence/monitor.md: it follows the rule trace by trace, and counts what it says."""
+"""The program behind docs/dev/evidence/monitor.md: it follows the rule trace by trace, and counts what it says."""
 
 from __future__ import annotations
 

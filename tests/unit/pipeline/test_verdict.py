@@ -170,26 +170,6 @@ def test_terms_are_read_by_the_keys_that_format_2_was_first_written_with() -> No
     assert settings.items() <= written["settings"].items()
 
 
-def test_keys_that_decide_nothing_any_more_are_left_out_of_terms_those_of_the_base_too() -> None:
-    retired = {"longest_passes": 9, "on_tradeoff": "accept"}
-    plain = Terms((CRITERION,), Settings(alpha=0.05)).plain()
-    old = {
-        **plain,
-        "settings": {**plain["settings"], **retired},
-        "criteria": [{**one, "strict": True} for one in plain["criteria"]],
-    }
-    kept = replace(record(), footer=Footer(60, 0, 3, terms={**old, "base": old}))
-    now = Terms((CRITERION,), Settings(alpha=0.05))
-    assert own_terms(kept) == replace(now, base=Demands((CRITERION,), Settings(alpha=0.05)))
-    for place, key in (("settings", "strict"), ("criteria", "on_tradeoff")):
-        held = {
-            **plain,
-            place: {**plain["settings"], key: 1} if place == "settings" else [{**plain["criteria"][0], key: 1}],
-        }
-        with pytest.raises(MeasureError, match=key):
-            own_terms(replace(record(), footer=Footer(60, 0, 3, terms=held)))
-
-
 @pytest.mark.parametrize("where", ["", "settings", "criteria", "base"])
 def test_a_key_of_terms_that_is_not_known_is_refused(where: str) -> None:
     terms = replace(TERMS, base=Demands((CRITERION,))).plain()
