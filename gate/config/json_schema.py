@@ -148,11 +148,12 @@ def _definitions(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
     definitions = {}
     for name, definition in whole["$defs"].items():
         definitions[name] = _shortened(definition)
-        texts = docstrings(mentioned[name]) if name in mentioned else {}
-        for key, value in definitions[name].get("properties", {}).items():
-            if key in texts:
-                text = " ".join(texts[key].split()).replace("``", "`")
-                definitions[name]["properties"][key] = {"description": text, **value}
+        if name not in mentioned:
+            continue
+        properties = definitions[name].get("properties", {})
+        for field, text in docstrings(mentioned[name]).items():
+            key = mentioned[name].model_fields[field].alias or field
+            properties[key] = {"description": " ".join(text.split()).replace("``", "`"), **properties[key]}
     return definitions
 
 
