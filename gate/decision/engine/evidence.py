@@ -39,7 +39,7 @@ from gate.statistics.intervals import (
     t_quantile,
 )
 from gate.statistics.paired import Coupled, coupled_log_e
-from gate.statistics.permutation import JointTest, PerMetricTest, joint_permutation
+from gate.statistics.permutation import FINE, JointTest, PerMetricTest, joint_permutation
 from gate.statistics.repeats import Repeated, repeats_p
 from gate.statistics.sequential import combined_p, nominal_level
 
@@ -519,7 +519,7 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
         test = known.get(key) if known is not None else None
         if test is None:
             seed = f"{evidence.state.seed}:{evidence.epochs}" + ":baseline" * (part.side is Side.BASELINE)
-            test = test_rows(part.pairs, part.blocking, seed, level, evidence.units)
+            test = test_rows(part.pairs, part.blocking, seed, level, evidence.units, evidence.state.config.fineness)
             if known is not None:
                 known[key] = test
         tested = (evidence.state.metrics[m].name for m in part.blocking)
@@ -601,14 +601,15 @@ def _against_now(evidence: Evidence, step: int) -> JointTest:
         for c in cases
     ]
     seed = f"{evidence.state.seed}:check {step}"
-    return test_rows(pairs, blocking_metrics(evidence), seed, config.alpha, evidence.units)
+    return test_rows(pairs, blocking_metrics(evidence), seed, config.alpha, evidence.units, config.fineness)
 
 
 def _against_stored(evidence: Evidence, step: int) -> JointTest:
     """Whether the baseline's agent itself is worse now."""
     pairs = [ComparedTrials(c.now, c.before[: c.before_job]) for c in evidence.cases.values()]
     seed = f"{evidence.state.seed}:moved {step}"
-    return test_rows(pairs, blocking_metrics(evidence), seed, evidence.state.config.alpha, evidence.units)
+    config = evidence.state.config
+    return test_rows(pairs, blocking_metrics(evidence), seed, config.alpha, evidence.units, config.fineness)
 
 
 def live_cases(evidence: Evidence) -> tuple[str, ...]:
@@ -653,7 +654,8 @@ def _look_beside(evidence: Evidence, known: Looks | None) -> None:
         key = (-1000 * rounds - j, Side.CANDIDATE)
         test = known.get(key) if known is not None else None
         if test is None:
-            test = test_rows(pairs, blocking, f"{evidence.state.seed}:beside {rounds} {j}", level, evidence.units)
+            seed = f"{evidence.state.seed}:beside {rounds} {j}"
+            test = test_rows(pairs, blocking, seed, level, evidence.units, evidence.state.config.fineness)
         if known is not None:
             known[key] = test
         tested = (evidence.state.metrics[m].name for m in blocking)
@@ -771,6 +773,7 @@ def test_rows(
     seed: str,
     level: float,
     units: Sequence[Sequence[int]] = (),
+    fineness: int = FINE,
 ) -> JointTest:
     """The joint test on the blocking metrics alone, fine enough for ``level``.
 
@@ -786,9 +789,9 @@ def test_rows(
     links = [pair.links for pair in pairs]
     if units and len(units) < len(cases):
         cases, links = units_of(cases, units, links)
-        return joint_permutation(cases, len(blocking), seed=seed, level=level, links=links)
+        return joint_permutation(cases, len(blocking), seed=seed, level=level, links=links, fineness=fineness)
     held = [chosen(pair.held) for pair in pairs]
-    return joint_permutation(cases, len(blocking), seed=seed, level=level, held=held, links=links)
+    return joint_permutation(cases, len(blocking), seed=seed, level=level, held=held, links=links, fineness=fineness)
 
 
 def _level(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:

@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from gate.model import CONFIRM, FULL, Direction, MetricKind, Scale, Side
+from gate.statistics.permutation import FINE
 
 CONCURRENT = "concurrent"
 """Tag of a round that tells the change from a drift of the provider, by the baseline's agent run now."""
@@ -85,6 +86,8 @@ class Config(Struct, frozen=True):
     """Agent runs that may still be asked for; None: no limit. 0 ends the schedule where it stands."""
     kept_epochs: int = 0
     """Epochs that will be run in any case, for later changes to compare with: those come before reruns."""
+    fineness: int = FINE
+    """Of the permutation tests. A simulation of many decisions makes do with less."""
 
 
 class Partner(Struct, frozen=True):
