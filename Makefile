@@ -140,7 +140,8 @@ docs: $(VENV)/.tested
 # Everything that tests hold reports and results to: the recorded situations, and the reports of real runs.
 golden: $(VENV)/.tested
 	$(BIN)/python -m tests.recorded update
-	GATE_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/acceptance/test_golden_reports.py tests/unit/reports/test_golden.py
+	GATE_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/acceptance/test_golden_reports.py tests/unit/reports/test_golden.py \
+		tests/integration/github/test_example_repository.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate

@@ -168,7 +168,12 @@ def commands(command: click.Command = cli, name: str = "gate") -> str:
     context = click.Context(command, info_name=name, max_content_width=110)
     if isinstance(command, click.Group):
         found = ((part, command.get_command(context, part)) for part in command.list_commands(context))
-        return "\n".join(commands(one, f"{name} {part}") for part, one in found if one is not None)
+        below = "\n".join(commands(one, f"{name} {part}") for part, one in found if one is not None)
+        return below if not command.invoke_without_command else f"{_own_entry(command, name, context)}\n{below}"
+    return _own_entry(command, name, context)
+
+
+def _own_entry(command: click.Command, name: str, context: click.Context) -> str:
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"## {name}\n", f"{inspect.cleandoc(command.help or '')}\n", f"```text\n{usage}\n```\n"]
     options = [param.get_help_record(context) for param in command.params if isinstance(param, click.Option)]

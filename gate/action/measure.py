@@ -75,7 +75,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
             anchored=step.is_anchored,
             release=step.release,
             setup=step.inputs["setup"] or None,
-            for_itself=any(key.startswith("select.") for key in overrides),
+            fills_baseline=step.is_anchored and not any(key.startswith("select.") for key in overrides),
         )
         result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, ProgressLines(sys.stdout)))
     others = [name for name in rules.config.file.publish if name != "github"]

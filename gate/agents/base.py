@@ -9,7 +9,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self
 
 from msgspec import Struct, field
 from pydantic import (
@@ -32,11 +32,12 @@ from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
 from gate.formats.messages import OBJECT, FormatError
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
-from gate.model.strictness import FEWER, OFF, Tightens
+from gate.model.strictness import FEWER, OFF, Tightens, steps
 from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_withheld
 from gate.security.limits import RAW_LOG_CHARS, shorten, tail
 
 if TYPE_CHECKING:
+    from gate.system.own_user import OwnUser
     from gate.world.world import World
 
 MAX_MESSAGE_CHARS = 5_000
@@ -186,6 +187,12 @@ class AgentOptions(BaseModel):
 
     reports_calls: Annotated[bool, OFF] = False
     """Your word that every answer reports the agent's tool calls, if the answers do not show it themselves."""
+
+    user: Annotated[Literal["own", "same"] | None, steps("same", "own")] = None
+    """Who the agent's processes run as: a user of their ``own``, for which the gate must be root, or the ``same``.
+    Default: their own in CI, if the gate is root and another user can reach the agent."""
+    reads_suite: Annotated[bool, OFF] = False
+    """Whether an agent that runs as a user of its own may read the files of the suite."""
 
     @field_validator("transient")
     @classmethod
@@ -376,6 +383,8 @@ class Agent(ABC):
     version: tuple[str, str] | None = None
     """The header of its answers that tells its version, in lower case, and what it told as the run began; None where
     nothing is told so."""
+    user: OwnUser | None = None
+    """Who its processes run as, if not as the gate does. Set before the agent is entered."""
     world: World | None = None
     """What records and replays the outside world: a process is told an address of its own there, once, and holds one
     session at a time. Set before the agent is entered."""

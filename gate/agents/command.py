@@ -102,6 +102,7 @@ class CommandAgent(Agent):
         return cls(options, root, allowed_environment(environment, options.env))
 
     async def __aenter__(self) -> Self:
+        self._program.user = self.user
         await self._program.__aenter__()
         return self
 

@@ -313,6 +313,7 @@ class _OverStdio(McpAgent):
         self._idle: list[McpSession] = []
 
     async def __aenter__(self) -> Self:
+        self._program.user = self.user
         await self._program.__aenter__()
         return self
 

@@ -11,7 +11,10 @@ from gate.commands.groups import Once
 @click.option("--report", "of_report", is_flag=True, help="Print that of the JSON report instead.")
 @click.option("--plugins", is_flag=True, help="Include what installed packages add; they are imported.")
 def schema(of_report: bool, plugins: bool) -> None:
-    """Print the JSON Schema of gate.yaml, or of the JSON report."""
+    """Print the JSON Schema of gate.yaml.
+
+    With --report, that of the JSON report.
+    """
     import json
 
     from gate.config.json_schema import json_schema

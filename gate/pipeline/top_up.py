@@ -31,6 +31,7 @@ from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import load_to_judge, with_stored
 from gate.records import Record, RecordWriter
 from gate.reports.formatting import count
+from gate.security.environment import in_ci
 
 FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
 """Verdicts of records that are worth more trials; the others have to be put right first."""
@@ -84,10 +85,11 @@ def _is_due(session: Session, suite: SuiteResult) -> bool:
 
 
 def makes_baseline(session: Session) -> bool:
-    """True if this is the default branch's or a release's own run, with a place to store it."""
-    where = session.where
-    clean = bool(where.anchored and where.head and not where.dirty) and not session.options.for_itself
-    return clean and session.store is not None and wanted_trials(session.config) > 0
+    """True if this run fills the stored baseline: it was asked to, or it is the CI job of the default branch."""
+    where, asked = session.where, session.options.fills_baseline
+    if asked is None:
+        asked = in_ci(session.environment) and where.anchored and where.head is not None
+    return asked and not where.dirty and session.store is not None and wanted_trials(session.config) > 0
 
 
 async def _version_problem(session: Session) -> str:

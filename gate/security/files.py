@@ -21,6 +21,8 @@ from typing import BinaryIO
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _STEP = _FOLDER | os.O_NOFOLLOW
+OWN_FOLDER = ".gate"
+"""The folder beside a configuration that only the gate writes."""
 
 
 class LinkError(OSError):
@@ -96,9 +98,7 @@ def _opened_folder(path: Path, *, make: bool) -> Iterator[tuple[int, bool]]:
     descriptor = os.open(trusted, _FOLDER)
     try:
         for number, name in enumerate(steps, 1):
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=descriptor)
+            made = make and _make_step(name, descriptor)
             try:
                 below = os.open(name, _STEP, dir_fd=descriptor)
             except OSError as problem:
@@ -107,7 +107,28 @@ def _opened_folder(path: Path, *, make: bool) -> Iterator[tuple[int, bool]]:
                 raise
             os.close(descriptor)
             descriptor = below
+            if made and name == OWN_FOLDER:
+                _leave_out_of_git(descriptor)
         yield descriptor, is_guarded
+    finally:
+        os.close(descriptor)
+
+
+def _make_step(name: str, folder: int) -> bool:
+    """Return True if the folder was made; False if it was there."""
+    try:
+        os.mkdir(name, dir_fd=folder)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _leave_out_of_git(folder: int) -> None:
+    """Make the gate's folder ignore itself: `git add -A` must not commit records, which a later run would refuse."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(".gitignore", flags, 0o666, dir_fd=folder)
+    try:
+        os.write(descriptor, b"*\n")
     finally:
         os.close(descriptor)
 

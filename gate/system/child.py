@@ -22,6 +22,7 @@ from weakref import finalize
 from gate.system import guardian
 from gate.system.concealed import conceal
 from gate.system.guardian import MARK, sweep
+from gate.system.own_user import OwnUser
 from gate.system.stopping import LOOK_SECONDS, STOPPING
 from gate.system.wire import GarbledError, Reading
 
@@ -160,21 +161,26 @@ class Descendants:
 
     def __init__(self) -> None:
         self._mark = new_mark()
+        self._user = 0
         self._guardian: subprocess.Popen[bytes] | None = None
 
     def marked(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The environment for a process that is started."""
         return {**environment, MARK: self._mark}
 
-    def watch(self) -> None:
-        """Starts the guardian, before the first process; without one, a killed gate leaves its processes behind."""
+    def watch(self, user: OwnUser | None = None) -> None:
+        """Starts the guardian, before the first process; without one, a killed gate leaves its processes behind.
+
+        ``user``: who the processes are started as; all that are this user's are ended with them.
+        """
+        self._user = 0 if user is None else user.number
         with suppress(OSError):
-            command = script_command(Path(guardian.__file__), self._mark)
+            command = script_command(Path(guardian.__file__), self._mark, str(self._user))
             self._guardian = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)
 
     def end(self) -> None:
         """Kills every process that is left, in any group or session."""
-        sweep(self._mark)
+        sweep(self._mark, self._user)
         if self._guardian is not None:
             self._guardian.kill()
             self._guardian.wait()

@@ -28,6 +28,7 @@ from gate.security.environment import in_ci, is_withheld
 from gate.security.limits import MAX_DOCUMENT_BYTES, shorten
 from gate.security.redact import redact
 from gate.system.child import run
+from gate.system.own_files import holds_only_own_files, is_own_file
 
 TIMEOUT = 120.0
 """Seconds that one command may take."""
@@ -281,9 +282,9 @@ class Git:
     def changed(self, *, exclude: Sequence[str] = ()) -> list[str]:
         """What of the work tree below the root differs from HEAD, untracked files included; names from the top.
 
-        ``exclude`` are paths relative to the root that do not count, such as where records are written. Nor do folders
-        of bytecode and virtual environments that git does not track. Files in LFS are not looked at where git-lfs is
-        not installed: their content could not be told from a change.
+        ``exclude`` are paths relative to the root that do not count, such as where records are written. Nor do, if git
+        does not track them, reports, records, and folders of bytecode and virtual environments. Files in LFS are not
+        looked at where git-lfs is not installed: their content could not be told from a change.
         """
         inside = [path for path in exclude if not path.startswith(("/", ".."))]
         paths = [".", *(f":(exclude,literal){path}" for path in inside)]
@@ -300,9 +301,11 @@ class Git:
         return found
 
     def _is_generated(self, name: str) -> bool:
-        """Whether a name relative to the top is a folder that running Python code leaves behind."""
+        """True if running Python or the gate leaves this file or folder behind; the name is relative to the top."""
         path = self.root / os.path.relpath(name, self.text("rev-parse", "--show-prefix") or ".")
-        return path.name == "__pycache__" or (path / "pyvenv.cfg").is_file()
+        if path.is_dir() and not path.is_symlink():
+            return path.name == "__pycache__" or (path / "pyvenv.cfg").is_file() or holds_only_own_files(path)
+        return is_own_file(path)
 
     def differing(self, commit: str) -> list[str]:
         """The tracked files of the whole work tree that differ from a commit's; names from the top."""

@@ -22,6 +22,12 @@ SUITE = "".join(json.dumps({"id": f"case-{n}", "input": f"item {n}", "response":
 PYTHON = {"agent.py": "def answer(message):\n    return 'Done.'\n"}
 
 
+@pytest.fixture(autouse=True)
+def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a laptop only `gate baseline` runs more than the verdict needs."""
+    monkeypatch.setenv("CI", "true")
+
+
 class Served:
     """An agent on loopback: how it answers, and how often it was asked."""
 
@@ -351,6 +357,19 @@ def test_a_history_in_which_nothing_was_ever_stored_is_said_in_the_headline(proj
     project.commit("another")
     _, found = project.result("run", "-q")
     assert "nothing is compared" not in suite_of(found)["headline"]
+
+
+def test_on_a_laptop_only_the_baseline_command_runs_more_than_the_verdict_needs(
+    project: Project, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "false")
+    set_up(project, {**http(served), "version": "7"})
+    assert project.gate("run", "-q").code == 0
+    assert served.asked == CASES
+    ran = project.gate("baseline", "-q")
+    assert (ran.code, served.asked) == (0, 5 * CASES), "the first epoch counts"
+    [path] = stored(project)
+    assert len(read_record(path).trials) == 5 * CASES
 
 
 @pytest.mark.slow
