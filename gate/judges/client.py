@@ -147,7 +147,8 @@ class Judge:
         return Spending(self._budget.calls, self._cached, self._input, self._output, cost)
 
     async def ask(self, question: Question[A]) -> Answers[A]:
-        """All votes on a question. Never raises for what a judge or its server did: see `Answers.failure`."""
+        """The votes on a question, as many as it takes to settle it. Never raises for what a judge or its server did:
+        see `Answers.failure`."""
         messages = render(question)
         size = sum(len(message["content"]) for message in messages)
         if size > MAX_PROMPT_CHARS:
@@ -163,10 +164,19 @@ class Judge:
                     return failure
 
         jury = self._jury_for(question)
-        found = await asyncio.gather(*(vote(member, number) for member in jury for number in range(votes)))
-        failed = [item for item in found if isinstance(item, CallError)]
-        samples = tuple(item for item in found if not isinstance(item, CallError))
-        return Answers(samples, f"judge not reached: {failed[0]}" if failed else None)
+        to_come = [(member, number) for number in range(votes) for member in jury]
+        samples: tuple[Vote[A], ...] = ()
+        while to_come:
+            wave = _next_wave(len(to_come), of=votes * len(jury), may_stop=question.settled is not None)
+            found = await asyncio.gather(*(vote(member, number) for member, number in to_come[:wave]))
+            to_come = to_come[wave:]
+            failed = [item for item in found if isinstance(item, CallError)]
+            samples += tuple(item for item in found if not isinstance(item, CallError))
+            if failed:
+                return Answers(samples, f"judge not reached: {failed[0]}")
+            if question.settled is not None and question.settled(Answers(samples).readable, len(to_come)):
+                break
+        return Answers(samples)
 
     async def moderate(self, text: str) -> Moderation:
         """What the first endpoint's moderation says about a text."""
@@ -412,6 +422,13 @@ def open_judge(
         ConfigError: no key and no explicit endpoint; a cache that cannot be opened.
     """
     return Judge(options or JudgeOptions(), environment, cache_path, budget if budget is not None else Budget())
+
+
+def _next_wave(left: int, *, of: int, may_stop: bool) -> int:
+    """Return how many votes are asked for at once: at first as many as may settle it, then half of what is left."""
+    if not may_stop:
+        return left
+    return (of + 1) // 2 if left == of else max(1, left // 2)
 
 
 def _parse(shape: type[B], body: bytes) -> B:

@@ -20,6 +20,7 @@ from gate.metrics.judged import (
     Material,
     answer_text,
     conversation,
+    majority_is_certain,
     rationale,
     steps,
 )
@@ -99,7 +100,19 @@ class RubricMetric(JudgedMetric[JudgedT]):
         def decides(answer: RubricAnswer) -> bool:
             return len(TurnVotes(rubrics, Answers((Vote(answer, ""),))).values) == len(rubrics)
 
-        answers = await self.ask(judge, self.question(rubrics), material, RubricAnswer, name="rubrics", decides=decides)
+        def settled(answers: Sequence[RubricAnswer], to_come: int) -> bool:
+            votes = _by_rubric(rubrics, answers)
+            return all(_is_certain(found, to_come) for found in votes.values())
+
+        answers = await self.ask(
+            judge,
+            self.question(rubrics),
+            material,
+            RubricAnswer,
+            name="rubrics",
+            decides=decides,
+            settled=settled,
+        )
         return TurnVotes(rubrics, answers)
 
 
@@ -110,8 +123,7 @@ class TurnVotes:
         self.failed = answers.error
         self.unread = answers.failure if rubrics else None
         self.texts = {rubric.id: rubric.text for rubric in rubrics}
-        votes = [vote for answer in answers.readable for vote in answer.verdicts]
-        by_id = {name: [vote for vote in votes if vote.id.strip() == name] for name in self.texts}
+        by_id = _by_rubric(rubrics, answers.readable)
         self.values = {name: value for name, found in by_id.items() if (value := _majority(found)) is not None}
         self.denials = {
             name: next(vote.rationale for vote in by_id[name] if vote.value == 0.0)
@@ -122,6 +134,17 @@ class TurnVotes:
     @property
     def value(self) -> float | None:
         return statistics.mean(self.values.values()) if self.values else None
+
+
+def _by_rubric(rubrics: Sequence[Rubric], answers: Sequence[RubricAnswer]) -> dict[str, list[RubricVote]]:
+    votes = [vote for answer in answers for vote in answer.verdicts]
+    return {rubric.id: [vote for vote in votes if vote.id.strip() == rubric.id] for rubric in rubrics}
+
+
+def _is_certain(votes: Sequence[RubricVote], to_come: int) -> bool:
+    values = [vote.value for vote in votes]
+    passing, failing = values.count(1.0), values.count(0.0)
+    return majority_is_certain(passing, failing, to_come)
 
 
 def _majority(votes: Sequence[RubricVote]) -> float | None:
