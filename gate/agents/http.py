@@ -280,7 +280,7 @@ class HttpRequest(ByAddress, Server):
     response: ResponsePaths | None = None
     """Paths to the parts of the answer. Default: the answer has one of the usual forms."""
     until_close: bool = False
-    """Whether a body that only the end of the connection ends is taken as whole. Half of one looks the same."""
+    """True if a body that only the end of the connection ends is taken as whole. Half of one looks the same."""
     setup: SessionRequest | None = None
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None

@@ -80,9 +80,9 @@ class McpServer(Server):
     command: Annotated[tuple[str, ...], WORDS_SCHEMA] = ()
     """Program and arguments of a server that speaks over its standard streams; no shell runs it."""
     reuse: bool = False
-    """Whether a process serves further trials after its first; else each trial has one of its own."""
+    """True if a process serves further trials after its first; else each trial has one of its own."""
     stateless: bool | None = None
-    """Whether messages go without a session of the protocol, as version 2026-07-28 has it. Default: where the server
+    """True if messages go without a session of the protocol, as version 2026-07-28 has it. Default: where the server
     refuses to begin one."""
     tool: str
     """The tool that is the agent."""
@@ -156,7 +156,7 @@ class McpAgent(Agent):
     _arguments: Mapping[str, Any] | None
     _sessions: dict[str, McpSession]
     _is_stateless: bool = False
-    """Whether the server is known to speak the version without sessions."""
+    """True if the server is known to speak the version without sessions."""
 
     @classmethod
     def make(
