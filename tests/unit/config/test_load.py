@@ -76,6 +76,7 @@ def test_schema_and_loader_refuse_the_same(
             load(tmp_path, data)
 
 
+@pytest.mark.slow
 def test_the_schema_knows_every_metric(validator: jsonschema.Draft202012Validator) -> None:
     (_, criteria) = json_schema()["properties"]["criteria"]["anyOf"]
     assert set(criteria["properties"]) == set(METRICS)

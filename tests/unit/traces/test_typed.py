@@ -38,6 +38,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=examples(600, quick=50))
 def test_what_is_read_at_once_is_what_the_patient_reader_finds(data: st.DataObject) -> None:
