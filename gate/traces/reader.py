@@ -12,7 +12,7 @@ from msgspec.json import Decoder
 
 from gate.errors import ConfigError
 from gate.security.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
-from gate.traces import agents_sdk, jaeger, otlp, typed
+from gate.traces import agents_sdk, jaeger, otlp
 from gate.traces.span import Piece
 
 _JSON = Decoder()
@@ -38,8 +38,6 @@ class TraceReader:
         if len(line) > MAX_LINE_BYTES:
             self.refused[TOO_LONG] += 1
             return []
-        if (found := typed.spans(line)) is not None:
-            return [*found]
         return self.document(line) if line.strip() else []
 
     def document(self, data: bytes) -> list[Piece]:

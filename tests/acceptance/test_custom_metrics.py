@@ -72,7 +72,7 @@ def write(project: Project, metric: str, *, found: str = "1.0", imports: str = "
 
 
 def criterion(path: str, where: str) -> str:
-    return f"criteria: {{ok: {{metric: '{path}', threshold: 0.5, strict: true, run_in: {where}}}}}"
+    return f"criteria: {{ok: {{metric: '{path}', threshold: 0.5, run_in: {where}}}}}"
 
 
 def reason(result: dict[str, Any]) -> str:

@@ -42,7 +42,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(patterns, "LIMIT_SECONDS", 0.05)
     monkeypatch.setattr(patterns, "_MATCHER", matcher)
     yield
-    matcher.end()
+    matcher._end()
 
 
 def said(text: str) -> TrialOutput:

@@ -13,7 +13,7 @@ NAME = "tool_trajectory_avg_score"
 
 def test_google_adks_spellings_are_understood() -> None:
     for spelling in ["ANY_ORDER", "any_order", "Any-Order", " any order ", 2, MatchType.ANY_ORDER]:
-        assert TrajectoryOptions.model_validate({"matchType": spelling}).match_type is MatchType.ANY_ORDER, spelling
+        assert TrajectoryOptions.model_validate({"match_type": spelling}).match_type is MatchType.ANY_ORDER, spelling
 
 
 def test_other_spellings_are_refused() -> None:

@@ -151,7 +151,7 @@ def test_what_is_no_score_was_not_measured() -> None:
 
 
 def test_a_class_is_what_it_says_it_is(folder: Path) -> None:
-    metric = made(folder, "Limit", mostCalls=5)
+    metric = made(folder, "Limit", most_calls=5)
     assert (metric.scale, metric.direction, metric.version) == (Scale.COUNT, Direction.LOWER, 3)
     assert metric.__doc__ == "How many."
     assert metric.score(CASE, PERFORMANCE).value == 5.0
