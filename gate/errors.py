@@ -221,13 +221,13 @@ def _known_keys(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str
     for part in path:
         field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
         if field is not None:
-            model = _model_in(field.annotation) or model
+            model = model_in(field.annotation) or model
     return list(model.model_fields)
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def model_in(annotation: Any) -> type[BaseModel] | None:
     """The first model that an annotation mentions, as in ``Mapping[str, Dimension] | None``."""
     if isinstance(annotation, type) and hasattr(annotation, "model_fields"):
         return annotation
-    inner = (_model_in(argument) for argument in getattr(annotation, "__args__", ()))
+    inner = (model_in(argument) for argument in getattr(annotation, "__args__", ()))
     return next((found for found in inner if found is not None), None)

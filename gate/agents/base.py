@@ -152,11 +152,6 @@ def _on_or_off(value: Any) -> Any:
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 
-TRACES_SCHEMA = WithJsonSchema(
-    {"anyOf": [{"type": "boolean"}, {"type": "object", "properties": {"port": {"type": "integer"}, "wait": {}}}]}
-)
-
-
 class AgentOptions(BaseModel):
     """The options of every kind; a kind adds its own, beginning with the key that names it."""
 
@@ -181,7 +176,7 @@ class AgentOptions(BaseModel):
     base: Annotated[BaseAddress | None, Tightens("never")] = None
     """Address of the base commit's agent, which is then run beside the change's where that decides; behind HTTP."""
 
-    traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off), TRACES_SCHEMA] = None
+    traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off)] = None
     """Whether the agent's traces are received during the run: ``true``, or ``{port: 4318}`` for an agent that the gate
     does not start."""
 

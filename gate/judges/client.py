@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound=BaseModel)
 Send = Callable[[], Awaitable[bytes]]
 
+MAX_PROMPT_CHARS = 400_000
+"""A longer question is not asked, and its score is not measured."""
 MAX_WAIT = 120.0
 """The longest Retry-After that is waited for, in seconds; a longer one counts as a failure."""
 GIVE_UP_AFTER = 10
@@ -149,8 +151,8 @@ class Judge:
         see `Answers.failure`."""
         messages = render(question)
         size = sum(len(message["content"]) for message in messages)
-        if size > self.options.max_prompt_chars:
-            return Answers(error=f"too long for the judge: {size:,} of {self.options.max_prompt_chars:,} characters")
+        if size > MAX_PROMPT_CHARS:
+            return Answers(error=f"too long for the judge: {size:,} of {MAX_PROMPT_CHARS:,} characters")
         votes = question.overrides.num_samples or self.options.num_samples or question.samples
         at_once = asyncio.Semaphore(question.overrides.parallelism_limit or self.options.concurrency)
 
@@ -208,8 +210,8 @@ class Judge:
         member, sampling = self._jury[0], self._run_sampling()
         spoken = [{**one, "content": one["content"].encode("utf-8", "replace").decode()} for one in messages]
         size = sum(len(one["content"]) for one in spoken)
-        if size > self.options.max_prompt_chars:
-            raise CallError(f"too long for the model: {size:,} of {self.options.max_prompt_chars:,} characters")
+        if size > MAX_PROMPT_CHARS:
+            raise CallError(f"too long for the model: {size:,} of {MAX_PROMPT_CHARS:,} characters")
 
         async def send() -> bytes:
             create: Any = self._client(member).chat.completions.with_raw_response.create

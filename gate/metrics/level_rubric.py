@@ -24,6 +24,7 @@ class Dimension(Options):
     """One dimension of a rubric."""
 
     weight: float = Field(gt=0, le=1)
+    """Its share of the score; the weights of all dimensions sum to 1."""
     description: str = ""
     """What to look at; left out, the dimension's name has to say it."""
     method: Literal["level", "claims"] = "level"
@@ -50,6 +51,7 @@ class LevelRubricOptions(JudgedOptions):
     """A rubric as the user writes it."""
 
     dimensions: Mapping[str, Dimension] = Field(min_length=1)
+    """Name → weight, description and levels."""
     levels: Mapping[str, float] = LEVELS
     """Level → value from 0 to 1."""
 

@@ -30,15 +30,20 @@ from gate.security.limits import shorten
 
 class RubricContent(Options):
     text_property: str = Field(min_length=1)
+    """The property, as a sentence that holds or not."""
 
 
 class RubricOption(Options):
     """One rubric as google-adk writes it."""
 
     rubric_id: str = Field(min_length=1)
+    """Its name in scores and reasons; unique in a turn."""
     rubric_content: RubricContent
+    """The property that a judge affirms or denies."""
     type: str | None = None
+    """The metric that reads it, for rubrics of cases and turns."""
     description: str | None = None
+    """A note for the judge."""
 
     def rubric(self) -> Rubric:
         return Rubric(self.rubric_id, self.rubric_content.text_property, self.type, self.description)
@@ -48,6 +53,7 @@ class RubricOptions(AdkJudgeOptions):
     """Rubrics for every case of the suite; cases and turns may add their own."""
 
     rubrics: tuple[RubricOption, ...] = ()
+    """Those of every case."""
 
     @field_validator("rubrics")
     @classmethod

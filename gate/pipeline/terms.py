@@ -137,7 +137,7 @@ def terms_of_plan(
         deselected=plan.deselected,
         categories={name: frozenset(tools) for name, tools in config.file.tool_categories.items()},
         selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
-        notes=tuple(dict.fromkeys((*plan.notes, *config.retired, *expired_quarantine(config, now()), *notes))),
+        notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
         doubts=tuple(doubts),
     )
     if rules is None:

@@ -64,10 +64,14 @@ class WorldOptions(_Section):
     port: int = Field(default=0, ge=0, le=65_535)
     """The proxy's port on loopback, for an agent that the gate does not start; 0: a free one, told to the agent."""
     megabytes: int = Field(default=200, ge=1, le=10_000)
-    """The most that one run's recording takes; what is asked beyond is answered live and not recorded."""
-    keep_megabytes: int = Field(default=1_000, ge=1, le=1_000_000)
-    """Most megabytes of this configuration's recordings. Beyond it the oldest are removed as a baseline is saved, but
-    none that a stored record names, and none of the last day."""
+    """The most that one run's recording takes; what is asked beyond is answered live and not recorded. All recordings
+    of this configuration may take five times as much. Beyond it the oldest are removed as a baseline is saved, but none
+    that a stored record names, and none of the last day."""
+
+    @property
+    def kept_megabytes(self) -> int:
+        """The most that all recordings of the configuration take together."""
+        return 5 * self.megabytes
 
     @field_validator("upstreams")
     @classmethod
