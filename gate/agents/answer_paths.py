@@ -167,7 +167,7 @@ class StatePaths(BaseModel):
 
     @property
     def names_parts(self) -> bool:
-        """Whether it says where the text is; else the answer has one of the usual forms."""
+        """True if it says where the text is; else the answer has one of the usual forms."""
         return self.output is not None or self.messages is not None
 
     def read(self, body: Any) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def part_at(body: Any, path: str, name: str) -> Any:
 
 
 def _may_be_absent(body: Any, path: str) -> bool:
-    """Whether all but the last step of a path is there: then the part is absent, else the path is wrong."""
+    """True if all but the last step of a path is there: then the part is absent, else the path is wrong."""
     try:
         find(body, parent_of(path))
     except LookupError:

@@ -80,7 +80,7 @@ class McpServer(Server):
     command: Annotated[tuple[str, ...], WORDS_SCHEMA] = ()
     """Program and arguments of a server that speaks over its standard streams; no shell runs it."""
     reuse: bool = False
-    """Whether a process serves further trials after its first; else each trial has one of its own."""
+    """True if a process serves further trials after its first; else each trial has one of its own."""
     tool: str
     """The tool that is the agent."""
     arguments: Mapping[str, Any] | None = None
@@ -146,7 +146,7 @@ class McpAgent(Agent):
     _arguments: Mapping[str, Any] | None
     _sessions: dict[str, McpSession]
     _is_stateless: bool = False
-    """Whether the server is known to speak the version without sessions."""
+    """True if the server is known to speak the version without sessions."""
 
     @classmethod
     def make(

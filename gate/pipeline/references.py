@@ -637,7 +637,7 @@ class Drift(Struct, frozen=True):
 
     @property
     def fact(self) -> Finding:
-        """What a reader should know of it, as a finding."""
+        """Return the drift as a finding for the reader."""
         moved = self.moved
         return Finding.of(
             "provider_moved",

@@ -267,7 +267,7 @@ class Dialogue(Generic[T]):
 
 
 def _readable(output: int, deadline: float | None) -> bool:
-    """Whether there is something to read, or the end, before the deadline. Raises Cancelled once a signal came."""
+    """True if there is something to read, or the end, before the deadline. Raises Cancelled once a signal came."""
     waiting = select.poll()
     waiting.register(output, select.POLLIN)
     while True:

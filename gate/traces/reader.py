@@ -17,7 +17,7 @@ from gate.traces.span import Piece
 
 _JSON = Decoder()
 _MAX_WRAPPERS = 4
-"""How deep lists and wrappers may hold traces."""
+"""The deepest nesting of lists and wrappers around traces."""
 NO_JSON = "lines that are not JSON"
 NO_TRACE = "values in which there is no trace"
 NO_IDS = "spans without a trace id or span id"
@@ -128,7 +128,7 @@ def _document_or_lines(data: bytes, reader: TraceReader) -> Iterator[Piece]:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether a first line is JSON by itself."""
+    """True if a first line is JSON by itself."""
     try:
         _JSON.decode(line)
     except (DecodeError, RecursionError, UnicodeError):

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from gate.errors import ConfigError
 
 Mode = Literal["live", "replay", "replay-then-live", "fail"]
-"""What answers a request: the outside world; the recording, and an error where it has none; the recording as long as it
+"""The source of answers: the outside world; the recording, and an error where it has none; the recording as long as it
 has one; the recording, and where it has none the trial is not measured, as in ``replay`` if a model was asked."""
 Kind = Literal["model", "tool", "mcp"]
 MOST_PATTERNS = 50
@@ -28,7 +28,7 @@ class UpstreamOptions(_Section):
     url: str
     """Its address, which the rest of a request's path is appended to."""
     kind: Kind = "tool"
-    """Whether it is asked as a model, as a tool, or as an MCP server over streamable HTTP."""
+    """The kind of server: a model, a tool, or an MCP server over streamable HTTP."""
     env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     """The variable that tells the agent its address on the proxy. Default: ``GATE_WORLD_`` and the name in capitals."""
     mode: Mode | None = None
@@ -49,12 +49,12 @@ class UpstreamOptions(_Section):
 
 
 class WorldOptions(_Section):
-    """What of the outside world is recorded while the baseline is measured, and replayed while a change is."""
+    """The part of the outside world that is recorded while the baseline is measured, and replayed while a change is."""
 
     models: Mode = "replay-then-live"
-    """What answers calls of models: ``live``, ``replay``, ``replay-then-live`` or ``fail``."""
+    """The source of answers to calls of models: ``live``, ``replay``, ``replay-then-live`` or ``fail``."""
     tools: Mode = "replay-then-live"
-    """What answers calls of tools that go through the proxy, likewise."""
+    """The source of answers to calls of tools that go through the proxy, with the same values."""
     upstreams: Mapping[str, UpstreamOptions] = {}
     """Servers that may be reached, by name, besides the models' own: ``openai``, ``anthropic`` and ``gemini``."""
     store: str | None = None

@@ -80,6 +80,7 @@ def reason(result: dict[str, Any]) -> str:
     return " ".join(suite["cases"][0]["reasons"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["gate", "agent"])
 @pytest.mark.parametrize("path", first_of(["my_metrics:ours", "my_metrics.adk"]))
 @pytest.mark.parametrize(("found", "code"), first_of([("0.0", 1), ("1.0", 0)]))

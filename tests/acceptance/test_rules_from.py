@@ -35,6 +35,7 @@ def changed(project: Project) -> str:
     return base
 
 
+@pytest.mark.slow
 def test_a_change_is_held_to_the_rules_of_the_commit(project: Project) -> None:
     base = changed(project)
     assert project.gate("run").code == 0

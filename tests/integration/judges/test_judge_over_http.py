@@ -271,6 +271,7 @@ def test_a_cached_run_makes_no_call(stub: JudgeStub, tmp_path: Path) -> None:
     assert (judge.spending.calls, judge.spending.cached) == (0, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [{"model": "stub-2"}, {"temperature": 0.1}, {"seed": 1}, {"top_p": 0.5}, {"max_output_tokens": 9}],

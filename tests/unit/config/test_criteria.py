@@ -230,6 +230,7 @@ def test_adks_defaults_parse() -> None:
     assert [s.criterion.threshold for s in parse(dict(ADK_DEFAULTS))] == [1.0, 0.8]
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=20), st.recursive(st.none() | st.floats() | st.text(max_size=5), st.lists)))
 @settings(max_examples=examples(100, quick=12))
 def test_any_mapping_parses_or_is_a_config_error(raw: dict[str, Any]) -> None:

@@ -110,6 +110,7 @@ def test_the_schema_describes_every_key_and_stays_short(validator: jsonschema.Dr
     assert "share of calls in common" in options["credit"]["description"]
 
 
+@pytest.mark.slow
 def test_the_schema_knows_every_metric(validator: jsonschema.Draft202012Validator) -> None:
     (_, criteria) = json_schema()["properties"]["criteria"]["anyOf"]
     assert set(criteria["properties"]) == set(METRICS)

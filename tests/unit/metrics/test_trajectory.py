@@ -107,6 +107,7 @@ def test_a_reason_is_bounded_and_harmless_whatever_an_agent_calls() -> None:
     assert "and 6 more turns" in score.reason
 
 
+@pytest.mark.slow
 def test_arguments_nested_without_end_are_not_measured() -> None:
     deep: list[object] = []
     for _ in range(100_000):

@@ -85,6 +85,7 @@ def under(clone: Path, base: Path, before: dict[str, Any], now: dict[str, Any]) 
     return under_base_policy(source, {}, read_base(written(base, before), source, {}))
 
 
+@pytest.mark.slow
 @given(before=SECTION, now=SECTION, committed=st.booleans(), in_base=st.booleans())
 @settings(deadline=None, max_examples=examples(80), suppress_health_check=list(HealthCheck))
 def test_the_store_that_is_read_is_the_bases(

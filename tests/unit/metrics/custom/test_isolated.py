@@ -92,6 +92,7 @@ def test_it_is_another_process_and_stays_the_same(folder: Path) -> None:
     assert str(folder) not in sys.path
 
 
+@pytest.mark.slow
 def test_an_edited_module_is_imported_anew(own: Path) -> None:
     assert score(own, "pid").value == 0.5
     (own / "users_own.py").write_text(CODE.replace("Score(0.5,", "Score(0.75,"))
@@ -105,6 +106,7 @@ def test_it_sees_what_it_is_given_of_the_environment(own: Path, monkeypatch: pyt
     assert "secret" not in seen
 
 
+@pytest.mark.slow
 def test_what_ends_the_process_costs_one_score(folder: Path) -> None:
     ends, pid = made(folder, "ends"), made(folder, "pid")
     for _ in range(2):
