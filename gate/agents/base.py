@@ -152,11 +152,6 @@ def _on_or_off(value: Any) -> Any:
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 
-TRACES_SCHEMA = WithJsonSchema(
-    {"anyOf": [{"type": "boolean"}, {"type": "object", "properties": {"port": {"type": "integer"}, "wait": {}}}]}
-)
-
-
 class AgentOptions(BaseModel):
     """The options of every kind; a kind adds its own, beginning with the key that names it."""
 
@@ -181,7 +176,7 @@ class AgentOptions(BaseModel):
     base: Annotated[BaseAddress | None, Tightens("never")] = None
     """Address of the base commit's agent, which is then run beside the change's where that decides; behind HTTP."""
 
-    traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off), TRACES_SCHEMA] = None
+    traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off)] = None
     """Whether the agent's traces are received during the run: ``true``, or ``{port: 4318}`` for an agent that the gate
     does not start."""
 
@@ -204,7 +199,7 @@ class AgentOptions(BaseModel):
 
     @property
     def tells_tools(self) -> bool:
-        """Whether the answers can tell of tool calls."""
+        """True if the answers can tell of tool calls."""
         return True
 
     @property
@@ -220,7 +215,7 @@ class AgentOptions(BaseModel):
 
     @property
     def is_local(self) -> bool:
-        """Whether the gate starts the agent from the files that are here: then another commit's can be started, too."""
+        """True if the gate starts the agent from the files that are here: then another commit's can be started, too."""
         return False
 
 
@@ -312,12 +307,12 @@ def kind_of_status(status: int) -> ErrorKind:
 
 
 def is_limit(text: str) -> bool:
-    """Whether an error's text carries a provider's signature."""
+    """True if an error's text carries a provider's signature."""
     return _LIMITED.search(text) is not None
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether the parts of a pattern (``*`` stands for anything) occur in order; a regular expression could hang."""
+    """True if the parts of a pattern (``*`` stands for anything) occur in order; a regular expression could hang."""
     at = 0
     for part in pattern.lower().split("*"):
         found = text.find(part, at)
@@ -379,7 +374,7 @@ class Agent(ABC):
     takes_attached: ClassVar[bool] = False
     """True if it hands on what the user sends beside the text; else cases with such parts are refused."""
     reports_calls: bool = False
-    """Whether every answer reports the tool calls of its turn, also if it made none."""
+    """True if every answer reports the tool calls of its turn, also if it made none."""
     version: tuple[str, str] | None = None
     """The header of its answers that tells its version, in lower case, and what it told as the run began; None where
     nothing is told so."""
@@ -489,7 +484,7 @@ class Stream(str):
     """An answer that came piece by piece: server-sent events, or lines of JSON."""
 
     whole: bool = True
-    """Whether what carried it said where it ends; else only its own last event can."""
+    """True if what carried it said where it ends; else only its own last event can."""
 
 
 def refuse_stream(what: str) -> NoReturn:
@@ -525,7 +520,7 @@ def _is_answer(text: str) -> bool:
 
 
 def is_stream(text: str) -> bool:
-    """Whether a text is an event stream, or lines of JSON, regardless of the media type."""
+    """True if a text is an event stream, or lines of JSON, regardless of the media type."""
     lines = [line for line in streams.LINE_END.split(text) if line.strip()]
     if any(line.startswith("data:") for line in lines) and all(streams.EVENT_LINE.match(line) for line in lines):
         return True

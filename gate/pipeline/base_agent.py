@@ -213,7 +213,7 @@ _OF_A_RUN = frozenset(
 )
 """Keys of ``agent`` that are of the measurement, not of what is measured."""
 
-_MEASURING = ("fields", "format", "tool_categories", "custom_metrics", "judge", "simulated_user", "world")
+_MEASURING = ("fields", "format", "tool_categories", "judge", "simulated_user", "world")
 """Keys of a configuration that decide how a conversation is held, answered or scored."""
 
 

@@ -147,7 +147,7 @@ def _guarded(path: Path) -> tuple[Path, tuple[str, ...], bool]:
 
 
 def _is_top(folder: Path) -> bool:
-    """Whether what is below this folder may be a change's: it is the working directory, or holds a repository."""
+    """True if what is below this folder may be a change's: it is the working directory, or holds a repository."""
     return folder == Path.cwd() or os.path.lexists(folder / ".git")
 
 
@@ -206,7 +206,7 @@ def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _is_special(name: str, folder: int) -> bool:
-    """Whether it is the user's own link, a pipe or a terminal: written to, and not replaced."""
+    """True if it is the user's own link, a pipe or a terminal: written to, and not replaced."""
     try:
         return not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:

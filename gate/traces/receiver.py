@@ -23,12 +23,12 @@ MAX_BODY_BYTES = 20_000_000
 MAX_TURN_BYTES = 50_000_000
 """Of all that is kept of one turn."""
 QUIET_SECONDS = 0.5
-"""How long nothing more comes of a turn that no span holds together, once an agent that the gate starts has ended it;
-such an agent exports every 0.2 s."""
+"""The silence after which a turn without a span of its own is complete, once an agent that the gate starts has ended
+it; such an agent exports every 0.2 s."""
 MAX_HEAD_BYTES = 32_768
 MAX_CONNECTIONS = 512
 IDLE_SECONDS = 60.0
-"""How long a connection may say nothing."""
+"""The longest silence on a connection."""
 _PATHS = {"v1/traces": "traces", "v1/logs": "logs", "v1/metrics": "metrics"}
 _JSON = "application/json"
 _PROTOBUF = "application/x-protobuf"
@@ -56,7 +56,7 @@ class AwaitedTurn(Struct):
 
     @property
     def complete(self) -> bool:
-        """Whether a root has come, and every parent that is named."""
+        """True if a root has come, and every parent that is named."""
         spans = [piece for piece in self.pieces if isinstance(piece, Span)]
         known = {span.span_id for span in spans} | {"", self.parent_id}
         return any(span.parent_id in ("", self.parent_id) for span in spans) and all(
@@ -65,7 +65,7 @@ class AwaitedTurn(Struct):
 
     @property
     def held_together(self) -> bool:
-        """Whether a span of an agent or of a request holds the turn: it ends, and comes, after what is in it.
+        """True if a span of an agent or of a request holds the turn: it ends, and comes, after what is in it.
 
         Calls of models and tools that stand alone may be followed by others.
         """
@@ -101,12 +101,12 @@ class Receiver:
 
     @property
     def refused(self) -> dict[str, int]:
-        """What could not be read, by reason."""
+        """Counts of unreadable data, by reason."""
         return dict(self._reader.refused)
 
     @property
     def endpoint(self) -> str:
-        """What agents export to: ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
+        """The address that agents export to: ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
         return f"http://{HOST}:{self._server.port}" + (f"/{self._token}" if self._token else "")
 
     def endpoint_of(self, turn: AwaitedTurn) -> str:
@@ -131,7 +131,7 @@ class Receiver:
         self._expected.pop(turn.trace_id, None)
 
     async def collect(self, turn: AwaitedTurn, wait: float) -> list[Piece]:
-        """What came of a turn, once it is complete or the time is up; what comes later is of an unknown trace."""
+        """Return the pieces of a turn, once it is complete or the time is up; later ones belong to an unknown trace."""
         try:
             async with asyncio.timeout(wait):
                 while not turn.complete:
@@ -146,7 +146,7 @@ class Receiver:
         return turn.pieces
 
     async def _more_comes(self, turn: AwaitedTurn, wait: float) -> bool:
-        """Whether anything comes before it is quiet. One whose exporter the gate did not set may be slow."""
+        """True if anything comes before it is quiet. One whose exporter the gate did not set may be slow."""
         try:
             async with asyncio.timeout(QUIET_SECONDS if self._is_new else wait):
                 await _arrival(turn)
@@ -181,7 +181,7 @@ class Receiver:
         return 200, kind, b"{}" if kind == _JSON else b""
 
     def _signal(self, target: str) -> tuple[str, AwaitedTurn | None] | None:
-        """What a path is for, and of which turn if it names one; None for any other."""
+        """Return the signal of a path, and the turn if it names one; None for any other path."""
         path = target.partition("?")[0].strip("/")
         if self._token:
             token, _, path = path.partition("/")

@@ -186,6 +186,7 @@ def test_two_at_once_share_the_work_and_count_once(shop: Project) -> None:
     assert (found["counts"]["lines"], found["counts"]["sampled"], found["counts"]["repeated"]) == (3_000, 3_000, 0)
 
 
+@pytest.mark.slow
 def test_a_service_follows_its_files_and_ends_gracefully(shop: Project) -> None:
     config = (shop.root / "gate.yaml").read_text(encoding="utf-8")
     shop.write("gate.yaml", config.replace("sample_rate: 1.0", "sample_rate: 1.0, every: 20ms"))

@@ -75,6 +75,7 @@ async def test_streams_are_replayed_byte_for_byte(tmp_path: Path) -> None:
             assert provider.calls == 2
 
 
+@pytest.mark.slow
 @asynchronous
 async def test_trials_at_once_share_no_answer(tmp_path: Path) -> None:
     async def all_of(world: World) -> list[tuple[list[bytes], Trial]]:
@@ -465,6 +466,7 @@ async def use_tools(world: World, *, first: int, arguments: Any) -> tuple[list[A
     return said, Trial("c", 1, replay=world.settle("c", 1, Side.CANDIDATE, measured=True), run="recorded")
 
 
+@pytest.mark.slow
 @asynchronous
 async def test_a_tool_of_an_mcp_server_is_called_once_and_its_list_read_anew(tmp_path: Path) -> None:
     def options(url: str, **more: Any) -> dict[str, Any]:

@@ -153,6 +153,7 @@ def test_the_oldest_of_one_look_go_whatever_was_read_first(tmp_path: Path, monke
 TIMES = st.lists(st.tuples(st.integers(0, 60), st.sampled_from((True, False, None))), max_size=60)
 
 
+@pytest.mark.slow
 @given(TIMES, st.randoms(use_true_random=False), st.integers(1, 20))
 def test_any_order_of_the_same_traces_gives_the_same_window_and_verdict(
     traces: list[tuple[int, bool | None]], draw: random.Random, size: int
@@ -243,6 +244,7 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
         assert commit(state, seen("b")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
