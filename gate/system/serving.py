@@ -19,7 +19,7 @@ Headers = Iterable[tuple[str, str]]
 
 
 class Bounds(Struct, frozen=True):
-    """What a server on loopback takes."""
+    """The bounds of a server on loopback."""
 
     body_bytes: int
     """Of one request."""
@@ -27,7 +27,7 @@ class Bounds(Struct, frozen=True):
     connections: int
     """At once; a further one is closed unread."""
     idle_seconds: float
-    """How long a connection may say nothing."""
+    """Longest silence on a connection."""
 
 
 class Incoming(Struct, frozen=True):
