@@ -86,7 +86,11 @@ class Registry(Mapping[str, str], Generic[T]):
         """
         if name not in self._loaded:
             built_in = self._builtin.get(name)
-            self._loaded[name] = _attribute(built_in) if built_in is not None else self._plugin(name, where)
+            if built_in is None:
+                self._loaded[name] = self._plugin(name, where)
+            else:
+                found = _attribute(built_in)
+                self._loaded[name] = found[name] if isinstance(found, Mapping) else found
         return cast(T, self._loaded[name])
 
     def unknown(self, name: str, *, where: str = "") -> ConfigError:
