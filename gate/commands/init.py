@@ -131,9 +131,8 @@ def _end(proposal: FirstFiles, names: list[str]) -> None:
         click.echo(f"\nstart the server:  {proposal.start}\nasked through:     {proposal.mapping}")
     click.echo("\nnext:")
     click.echo("  write your own cases   evals/ (gate help cases)")
-    click.echo(
-        f"  commit                 git add {' '.join(sorted({name.split('/')[0] for name in names}))} && git commit"
-    )
+    added = " ".join(sorted({name.split("/")[0] for name in names}))
+    click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
     if proposal.first_push:
         click.echo("  push                   git push")
     else:
