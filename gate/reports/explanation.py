@@ -49,16 +49,14 @@ MOST_TIMES = 25
 
 def title(suite: SuiteResult) -> str:
     """Return what happened in a few words: ``4 of 12 cases broke``."""
-    return _cause(suite.deciding)[0]
+    by = suite.deciding
+    text = tell_cause(by)[0]
+    return f"against the {by.reference}: {text}" if by.reference else text
 
 
 def why(suite: SuiteResult) -> tuple[str, ...]:
     """Return the clauses that say more of what happened, and what is to be known before anything else."""
-    compared = suite.deciding.baseline
-    unproven = compared is not None and compared.provenance == "unproven"
-    said = [*_cause(suite.deciding)[1], "against an unproven baseline" if unproven else "", suite.expired]
-    said += [measured_again(suite), suite.scope]
-    return tuple(filter(None, said))
+    return (*tell_cause(suite.deciding)[1], *_besides(suite))
 
 
 def first_cause(suite: SuiteResult) -> str:
@@ -67,27 +65,28 @@ def first_cause(suite: SuiteResult) -> str:
 
 
 def headline(suite: SuiteResult) -> str:
-    """Return both in one line, with the names of the cases."""
-    named = tell_cases(suite.deciding)
-    more = "; ".join(filter(None, (named, *why(suite))))
-    return f"{title(suite)}: {more}" if more else title(suite)
+    """Return all of it in one line, with the names of the cases."""
+    by = suite.deciding
+    more = "; ".join(filter(None, (tell_cases(by), *tell_cause(by)[1])))
+    return "; ".join([f"{title(suite)}: {more}" if more else title(suite), *_besides(suite)])
 
 
-def _cause(suite: SuiteResult) -> tuple[str, list[str]]:
-    """Return the title of what the verdict rests on, and the clauses that say more of it."""
-    text, said = tell_cause(suite)
-    if suite.cause.kind in OF_COMPARISON and not suite.has_baseline:
-        said.append(_no_baseline(suite))
-    if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
-        said.append(crashes(suite, suite.crashes))
-    if place := where(suite):
-        said.append(f"most of it in {place}")
-    for found in suite.changes:
-        if found.kind == "base_run_beside":
-            said.append(tell_short(found))
-        elif found.kind == "answered_by" and suite.verdict in MAY_BE_MOVED:
+def _besides(suite: SuiteResult) -> list[str]:
+    """Return what is to be known beside the cause of the verdict."""
+    by, said = suite.deciding, []
+    for found in by.changes:
+        if found.kind == "answered_by" and by.verdict in MAY_BE_MOVED:
             said.append(f"{tell_short(found)}, which may be why")
-    return (f"against the {suite.reference}: {text}" if suite.reference else text), said
+    if by.cause.kind in OF_COMPARISON and not by.has_baseline:
+        said.append(_no_baseline(by))
+    if by.crashes is not None and by.verdict not in (Verdict.PASS, Verdict.ERROR):
+        said.append(crashes(by, by.crashes))
+    if place := where(by):
+        said.append(f"most of it in {place}")
+    said += [tell_short(found) for found in by.changes if found.kind == "base_run_beside"]
+    if by.baseline is not None and by.baseline.provenance == "unproven":
+        said.append("against an unproven baseline")
+    return [*said, *filter(None, (suite.expired, measured_again(suite), suite.scope))]
 
 
 def measured_again(suite: SuiteResult) -> str:

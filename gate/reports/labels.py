@@ -269,10 +269,10 @@ def explain_line(result: Result, suite: SuiteResult) -> str:
         return ""
     shown = one_line(cases[0].id, MOST_ID)
     case_id = shlex.quote(shown) if shown == cases[0].id and shown and not shown.startswith("-") else "ID"
-    return f"gate explain {shlex.quote(_from_here(path))} --case {case_id}"
+    return f"gate explain {shlex.quote(from_here(path))} --case {case_id}"
 
 
-def _from_here(path: str) -> str:
+def from_here(path: str) -> str:
     """The path as it is typed in the folder of the run: a job's clone is at another place for who reads its report."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
@@ -488,4 +488,4 @@ def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
         parts.append(f"{trials} {'trial' if trials == '1' else 'trials'} per case")
     if baseline.records > 1:
         parts.append(f"{baseline.records:,} records pooled")
-    return ", ".join([*parts, *([baseline.source] if source and baseline.source else [])])
+    return ", ".join([*parts, *([from_here(baseline.source)] if source and baseline.source else [])])

@@ -353,7 +353,11 @@ def _scores(view: View) -> str:
 def _facts(view: View, result: Result) -> str:
     facts = view.facts
     baseline = view.suite.baseline
-    source = f", {escape.markdown_code(baseline.source, 200)}" if baseline is not None and baseline.source else ""
+    source = (
+        f", {escape.markdown_code(words.from_here(baseline.source), 200)}"
+        if baseline is not None and baseline.source
+        else ""
+    )
     lines = [f"**{name}** {facts[name]}" for name in ("Cost", "Stored", "Cases") if facts[name]]
     commit = baseline.commit[:12] if baseline is not None and baseline.commit and not baseline.missing else ""
     told = words.baseline_line(baseline, source=False).removeprefix(commit)

@@ -42,10 +42,10 @@ def tell(found: Finding, suite: SuiteResult | None = None) -> str:
     return "; ".join(clauses(found, WORDS, suite))
 
 
-def tell_cause(suite: SuiteResult) -> tuple[str, list[str]]:
+def tell_cause(suite: SuiteResult) -> tuple[str, tuple[str, ...]]:
     """Return what the verdict rests on: a title, and clauses that say more."""
     title, *more = clauses(suite.cause, WORDS, suite)
-    return title, more
+    return title, tuple(more)
 
 
 def tell_cases(suite: SuiteResult) -> str:
