@@ -115,22 +115,22 @@ slow: $(VENV)/.tested
 
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/simulate.py --write docs/evidence/decision.md
-	$(BIN)/python benchmarks/frontier.py --write docs/evidence/decision.md
-	$(BIN)/python benchmarks/assumptions.py --write docs/evidence/decision.md
-	$(BIN)/python benchmarks/recorded.py --write docs/evidence/decision.md
-	$(BIN)/python benchmarks/rules.py --write docs/evidence/decision.md
-	$(BIN)/python benchmarks/rules.py --installed --runs 100 --write docs/evidence/decision.md
-	$(BIN)/python benchmarks/calibration.py --runs 40 --write docs/evidence/judges.md
-	$(BIN)/python benchmarks/thresholds.py --write docs/evidence/thresholds.md
-	$(BIN)/python benchmarks/crashes.py --write docs/evidence/crashes.md
-	$(BIN)/python benchmarks/dependent.py --write docs/evidence/dependent.md
-	$(BIN)/python benchmarks/world.py --write docs/evidence/world.md
-	$(BIN)/python benchmarks/world_history.py --write docs/evidence/world.md
-	$(BIN)/python benchmarks/world_statistics.py --write docs/evidence/same-world.md
-	$(BIN)/python benchmarks/html_report.py --write docs/evidence/reports.md
-	$(BIN)/python benchmarks/flow.py --write docs/evidence/flow.md
-	$(BIN)/python benchmarks/flow.py --agent python --write docs/evidence/flow.md
+	$(BIN)/python benchmarks/simulate.py --write docs/dev/evidence/decision.md
+	$(BIN)/python benchmarks/frontier.py --write docs/dev/evidence/decision.md
+	$(BIN)/python benchmarks/assumptions.py --write docs/dev/evidence/decision.md
+	$(BIN)/python benchmarks/recorded.py --write docs/dev/evidence/decision.md
+	$(BIN)/python benchmarks/rules.py --write docs/dev/evidence/decision.md
+	$(BIN)/python benchmarks/rules.py --installed --runs 100 --write docs/dev/evidence/decision.md
+	$(BIN)/python benchmarks/calibration.py --runs 40 --write docs/dev/evidence/judges.md
+	$(BIN)/python benchmarks/thresholds.py --write docs/dev/evidence/thresholds.md
+	$(BIN)/python benchmarks/crashes.py --write docs/dev/evidence/crashes.md
+	$(BIN)/python benchmarks/dependent.py --write docs/dev/evidence/dependent.md
+	$(BIN)/python benchmarks/world.py --write docs/dev/evidence/world.md
+	$(BIN)/python benchmarks/world_history.py --write docs/dev/evidence/world.md
+	$(BIN)/python benchmarks/world_statistics.py --write docs/dev/evidence/same-world.md
+	$(BIN)/python benchmarks/html_report.py --write docs/dev/evidence/reports.md
+	$(BIN)/python benchmarks/flow.py --write docs/dev/evidence/flow.md
+	$(BIN)/python benchmarks/flow.py --agent python --write docs/dev/evidence/flow.md
 
 # The parts of the documentation that are generated, and the output that its pages show.
 docs: $(VENV)/.tested
@@ -140,7 +140,8 @@ docs: $(VENV)/.tested
 # Everything that tests hold reports and results to: the recorded situations, and the reports of real runs.
 golden: $(VENV)/.tested
 	$(BIN)/python -m tests.recorded update
-	GATE_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/acceptance/test_golden_reports.py tests/unit/reports/test_golden.py
+	GATE_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/acceptance/test_golden_reports.py tests/unit/reports/test_golden.py \
+		tests/integration/github/test_example_repository.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate

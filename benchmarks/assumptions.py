@@ -1,6 +1,6 @@
 """What the error rate rests on, each assumption broken in turn: chance, luck, drift, sessions, repeats, many suites.
 
-    python benchmarks/assumptions.py [--runs 400] [--only TEXT] [--write docs/evidence/decision.md]
+    python benchmarks/assumptions.py [--runs 400] [--only TEXT] [--write docs/dev/evidence/decision.md]
 
 All agents are unchanged unless a row says otherwise, so that whatever is blocked is a false alarm. A row that is held
 to a target has all the runs, others a quarter.

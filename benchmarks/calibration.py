@@ -1,6 +1,6 @@
 """A judge that errs, held to people's labels: how true corrected figures and verdicts are, beside uncorrected ones.
 
-    python benchmarks/calibration.py [--draws 10000] [--runs 60] [--write docs/evidence/judges.md]
+    python benchmarks/calibration.py [--draws 10000] [--runs 60] [--write docs/dev/evidence/judges.md]
 
 The first table draws verdicts and labels of a judge with known rates and asks the intervals and bounds of
 `gate.statistics.agreement` for the truth. The second follows the whole decision, `next_step`, on suites that such a

@@ -1,6 +1,6 @@
 """Worlds in which agents fail instead of answering, against the whole decision: blips, crashes, outages.
 
-    python benchmarks/crashes.py [--runs 100] [--only TEXT] [--write docs/evidence/crashes.md]
+    python benchmarks/crashes.py [--runs 100] [--only TEXT] [--write docs/dev/evidence/crashes.md]
 
 Each run draws a suite with its stored baseline and a candidate, and follows `next_step` on a simulated clock until the
 verdict: a trial takes two seconds, sixteen run at once, and a confirmation waits a minute. A provider's failures carry

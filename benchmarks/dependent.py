@@ -1,6 +1,6 @@
 """Worlds in which trials depend on one another, against the whole decision: caches, determinism, shared fixtures.
 
-    python benchmarks/dependent.py [--runs 200] [--only TEXT] [--write docs/evidence/dependent.md]
+    python benchmarks/dependent.py [--runs 200] [--only TEXT] [--write docs/dev/evidence/dependent.md]
 
 Each run draws a suite, the runs that its baseline was stored by and a candidate, and follows `next_step` to the
 verdict. What differs between worlds is how an answer is drawn: anew for every trial, once for each run and case

@@ -1,7 +1,7 @@
 """The flow of the guides end to end: merges on a default branch, then changes, with real git and the real command.
 
     python benchmarks/flow.py [--chains 20] [--agent http|python] [--guide gitlab|other] [--only TEXT]
-                              [--write docs/evidence/flow.md]
+                              [--write docs/dev/evidence/flow.md]
 
 A chain is a bare remote, a first push and three innocent merges, then one change of every kind from the same tip. Every
 job is a fresh clone that runs the lines of the guide as they stand on its page; what one job leaves to the next is what

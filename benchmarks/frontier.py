@@ -1,6 +1,6 @@
 """Shares of changes found and of drift blocked, by how readily the record counts beside the base's agent now.
 
-    python benchmarks/frontier.py [--runs 400] [--only TEXT] [--write docs/evidence/decision.md]
+    python benchmarks/frontier.py [--runs 400] [--only TEXT] [--write docs/dev/evidence/decision.md]
 
 Each row lets the record count while the base agrees with it to another degree; in the first it never counts, and in the
 last the base is not asked. All other parts of the rule stay, and every row meets the same changes.

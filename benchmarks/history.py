@@ -1,7 +1,7 @@
 """What `gate history` says of histories whose truth is known, and how long it takes to read them.
 
-    python benchmarks/history.py [--runs 400] [--write docs/evidence/history.md]
-    python benchmarks/history.py --speed [--write docs/evidence/history.md]
+    python benchmarks/history.py [--runs 400] [--write docs/dev/evidence/history.md]
+    python benchmarks/history.py --speed [--write docs/dev/evidence/history.md]
 
 A simulated history is a suite of cases with rates of their own, each run three trials of each; runs differ by the
 trials' chance and, in some worlds, by a wobble that all cases of a run share, which may resemble that of the run

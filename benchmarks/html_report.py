@@ -1,6 +1,6 @@
 """Measures the HTML report: how long it takes to write, how large it is, how soon a browser answers.
 
-    python benchmarks/html_report.py [--cases 5000] [--rounds 5] [--write docs/evidence/performance.md]
+    python benchmarks/html_report.py [--cases 5000] [--rounds 5] [--write docs/dev/evidence/performance.md]
 
 The records are made up: a support agent's conversations of one to three turns, answered once by the change (with reruns
 of the cases that fail) and five times by the baseline, with trajectories, scores, judges' reasons and votes. A third of

@@ -1,4 +1,6 @@
-"""Measures what the gate writes by hand beside the libraries that could do it: the figures of docs/decisions/0002.
+"""Measures what the gate writes by hand beside the libraries that could do it.
+
+The figures are those of docs/dev/decisions/0002-libraries.md.
 
     python benchmarks/libraries.py [part …]
 

@@ -1,7 +1,7 @@
 """What `gate monitor` costs, and how often its status is wrong.
 
     python benchmarks/monitor.py speed [--traces N]           # one line of JSON, for benchmarks/results.json
-    python benchmarks/monitor.py rule [--write docs/evidence/monitor.md]
+    python benchmarks/monitor.py rule [--write docs/dev/evidence/monitor.md]
 
 `speed` reads, assembles, scores, redacts and stores traces of 10 spans and about 10 kB, all of them in the sample, with
 four criteria and no judge, in one process; and a day's worth of them at a sample of 1 in 100. `rule` follows simulated

@@ -1,7 +1,7 @@
 """A mutation test: a hundred small random defects of the package, and how many of them the tests find.
 
     python benchmarks/mutants.py [--repository PATH] [--seed 1] [--number 100] [--packages decision,records]
-        [--tests PATH …] [--list] [--json FILE] [--against FILE] [--write docs/evidence/mutants.md]
+        [--tests PATH …] [--list] [--json FILE] [--against FILE] [--write docs/dev/evidence/mutants.md]
 
 A mutant is one changed expression inside a function of `gate/`: a comparison turned into its opposite, another
 constant, a condition that is never true, another value that is returned. Packages have mutants in proportion to their

@@ -1,7 +1,7 @@
 """Whether `gate power` is right: what it says of a record, beside what independent changes of the same agent show.
 
     python benchmarks/power.py [--runs 400] [--records 10] [--simulations 40] [--only TEXT]
-        [--write docs/evidence/decision.md]
+        [--write docs/dev/evidence/decision.md]
 
 Ten suites of known rates are run five times a case, `--records` times over; `gate power` sees the trials of one such
 record alone. The truth is `--runs` changes with other seeds, drawn from the true rates and not from what trials say.

@@ -1,6 +1,6 @@
 """Real noise: recorded trials of real agents against each other, judged by our rule and by other gates.
 
-    python benchmarks/recorded.py [--only agents|noise|damage] [--ours] [--write docs/evidence/decision.md]
+    python benchmarks/recorded.py [--only agents|noise|damage] [--ours] [--write docs/dev/evidence/decision.md]
 
 The trials are recorded, so everybody has one look and no reruns. Eight agents: seven coding agents on 80 tasks with
 five trials each (terminal-bench), and one airline agent on 50 tasks with four (tau-bench, MIT). The airline agent is

@@ -1,6 +1,6 @@
 """The rules of other gates in the worlds of simulate.py: as they are commonly written, and as they install.
 
-    python benchmarks/rules.py [--runs 1000] [--only TEXT] [--installed] [--write docs/evidence/decision.md]
+    python benchmarks/rules.py [--runs 1000] [--only TEXT] [--installed] [--write docs/dev/evidence/decision.md]
 
 The first table has the rules that teams write down. ``--installed`` asks other gates themselves instead (others.py),
 with ours beside them on worlds of the same seeds.

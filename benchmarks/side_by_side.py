@@ -1,6 +1,6 @@
 """How often all intervals of differences of `gate compare A B C …` cover the truth together.
 
-    python benchmarks/side_by_side.py [--runs 2000] [--agents 4] [--seed 1] [--write docs/evidence/side-by-side.md]
+    python benchmarks/side_by_side.py [--runs 2000] [--agents 4] [--seed 1] [--write docs/dev/evidence/side-by-side.md]
 
 Agents answer the same cases. Four things are measured of each: whether a trial passes, a score between 0 and 1 that is
 1 most of the time, a latency and a cost, both log-normal with a common effect of the case. Either all agents are alike,

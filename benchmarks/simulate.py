@@ -1,6 +1,6 @@
 """Worlds of known truth against the decision rule, and the rules of other gates beside it.
 
-    python benchmarks/simulate.py [--runs 1000] [--only TEXT] [--write docs/evidence/decision.md]
+    python benchmarks/simulate.py [--runs 1000] [--only TEXT] [--write docs/dev/evidence/decision.md]
 
 Each run draws a suite, a stored baseline and a candidate, then lets the rule ask for trials until it answers. Seeds are
 fresh for every cell and printed; the same seed gives the same table.

@@ -1,6 +1,6 @@
 """Shares of unchanged agents that miss a threshold, and the epochs that sampling on while it is open costs.
 
-    python benchmarks/thresholds.py [--runs 1000] [--write docs/evidence/thresholds.md]
+    python benchmarks/thresholds.py [--runs 1000] [--write docs/dev/evidence/thresholds.md]
 
 Suites of typical cases: 45 % that always pass, 25 % at .97 to .995, 25 % at .5 to .95, 5 % that never do. The threshold
 lies so far below the suite's true mean; nothing is stored. Epochs are run as the gate runs them (`may_turn`, three at

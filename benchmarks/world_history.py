@@ -1,7 +1,7 @@
 """A typical repository's history, with recordings and without: what each change runs, calls and costs, and its verdict.
 
     python benchmarks/world_history.py [--chains 5] [--cases 100] [--suites 200] [--only TEXT]
-                                       [--write docs/evidence/world.md]
+                                       [--write docs/dev/evidence/world.md]
 
 A chain is a git repository with the `gate` command: a push to the default branch, which is measured and stored, and one
 change of every kind from it, each on a branch. It is played twice from the same seed: with `world:` in gate.yaml, and

@@ -1,6 +1,6 @@
 """Worlds in which a part of the trials is answered from recordings, against the whole decision.
 
-    python benchmarks/world_statistics.py [--runs 200] [--only TEXT] [--write docs/evidence/same-world.md]
+    python benchmarks/world_statistics.py [--runs 200] [--only TEXT] [--write docs/dev/evidence/same-world.md]
 
 Each run draws a suite, five stored trials a case and a candidate, and follows `next_step` to the verdict. A case is
 answered wholly from its recordings, or shares a part of its randomness with them, or goes live from its first request.

@@ -1,4 +1,7 @@
-"""Life inside the container of the action: its own localhost, its own Python, a workspace that belongs to others."""
+"""Life inside the container of the action: its own localhost, its own Python, a workspace that belongs to others.
+
+The composite variant runs on the machine itself: of this, only the part about the agent's own Python applies to it.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,8 @@ from gate.security.environment import handed_on
 from gate.system.child import launch
 
 ROUTES = Path("/proc/net/route")
+MOUNTED_WORKSPACE = Path("/github/workspace")
+"""Where the runner mounts the workspace in a container."""
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 CONNECT_SECONDS = 2.0
 BOOT_SECONDS = 30.0
@@ -33,6 +38,13 @@ LEFT_BYTES = 1_000_000
 
 
 # --- localhost ------------------------------------------------------------------------------------
+
+
+def runner_address(workspace: Path) -> str | None:
+    """Return the runner's address as the container sees it; None outside a container, or without a network."""
+    if workspace != MOUNTED_WORKSPACE:
+        return None
+    return gateway_of(ROUTES.read_text(encoding="ascii"))
 
 
 def gateway_of(routes: str) -> str | None:
@@ -64,7 +76,7 @@ def reachable(
     """The URL by which an agent on ``localhost`` is reached from inside the container.
 
     An agent that listens in here, started by ``setup``, is reached as it is; one that an earlier step started on the
-    runner, through the gateway. Waits up to `BOOT_SECONDS` for the first of them to listen.
+    runner, through the gateway (None: there is none). Waits up to `BOOT_SECONDS` for the first of them to listen.
 
     Raises:
         ConfigError: neither; says what to change.
@@ -83,12 +95,18 @@ def reachable(
         if waited >= BOOT_SECONDS:
             break
         pause(PAUSE_SECONDS)
+    if gateway is None:
+        raise ConfigError(
+            f"nothing answers at {url}, waited {waited:.0f} s",
+            where="agent",
+            hint="start the agent in `setup`; outside a container, an earlier step can start it, too",
+        )
     raise ConfigError(
         f"nothing answers at {url}, waited {waited:.0f} s: "
         f"inside the action's container, {parts.hostname} is the container itself",
         where="agent",
         hint=f"let the agent listen on 0.0.0.0:{port} instead of {parts.hostname} in the step that starts it: "
-        f"it is then reachable at {gateway or 'the gateway of the container'}; or start it in `setup`",
+        f"it is then reachable at {gateway}; or start it in `setup`",
     )
 
 

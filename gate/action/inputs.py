@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,11 +11,17 @@ from msgspec import Struct
 
 from gate.errors import ConfigError, nearest
 from gate.hosts.events import ACCEPT_LABEL
+from gate.security.environment import is_withheld
 from gate.security.limits import shorten
 
 DIGITS = 9
 PATH_BYTES, NAME_BYTES = 1_000, 255
 """Of a path below the workspace, and of each name in it."""
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RUNNERS_OWN = re.compile(r"RUNNER_|GITHUB_(?!TOKEN$)")
+"""Names that the runner sets. `GITHUB_TOKEN` is not among them: a workflow passes it on if it wants to."""
+MASKED_CHARS = 8
+"""The shortest value that is masked in the log: a shorter one, such as `1`, would blank ordinary text."""
 
 
 class Input(Struct, frozen=True):
@@ -38,6 +45,25 @@ def path(value: str) -> str:
 def words(value: str) -> list[str]:
     """Separated by commas or lines."""
     return [word.strip() for word in value.replace("\n", ",").split(",") if word.strip()]
+
+
+def variables(value: str) -> dict[str, str]:
+    """Environment variables from lines ``NAME=value``. An empty value leaves its variable unset.
+
+    Errors never quote a line: its value is usually a secret.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(value.splitlines(), 1):
+        if not line.strip():
+            continue
+        name, equals, content = (part.strip() for part in line.partition("="))
+        if not equals or not VARIABLE.fullmatch(name):
+            raise ConfigError(f"line {number} is not of the form NAME=value")
+        if is_withheld(name) or RUNNERS_OWN.match(name):
+            raise ConfigError(f"{shorten(name, 50)} belongs to the runner and cannot be set")
+        if content:
+            found[name] = content
+    return found
 
 
 def one_of(*known: str) -> Callable[[str], str]:
@@ -76,6 +102,7 @@ INPUTS: dict[str, Input] = {
     "name": Input("", text),
     "setup": Input("", text),
     "setup_cache": Input(".gate/setup", path),
+    "env": Input("", variables),
     "tags": Input("", words),
     "trials": Input("", trials),
     "shard": Input("", shard),
@@ -105,6 +132,16 @@ def read_inputs(environment: Mapping[str, str]) -> dict[str, Any]:
             found[name] = kind.read(value)
         except ConfigError as error:
             raise ConfigError(error.what, where=f"with: {name}", hint=error.hint) from None
+    return found
+
+
+def values_to_mask(environment: Mapping[str, str]) -> list[str]:
+    """Return the values in the input ``env`` that the runner should mask, even if the input is refused later."""
+    found = []
+    for line in environment.get("INPUT_ENV", "").splitlines():
+        value = line.partition("=")[2].strip()
+        if len(value) >= MASKED_CHARS:
+            found.append(value)
     return found
 
 

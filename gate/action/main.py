@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from gate.action.container import end_all_others, give_back
 from gate.action.held import HeldFiles
+from gate.action.inputs import values_to_mask
 from gate.action.measure import measure
 from gate.action.publish import REPORT_FILES, publish_outcome
 from gate.action.report import report
-from gate.action.runner import Runner, WorkflowCommandGuard
+from gate.action.runner import Runner, WorkflowCommandGuard, mask
 from gate.action.step import RESULTS, Say, Step, StepOutcome, open_step, with_sealed_git, worse_code
 from gate.errors import Cancelled, ConfigError, ExitCode, GateError
 from gate.hosts.base import Annotate, Annotation, SetOutputs, publish
@@ -39,6 +40,8 @@ def act(environment: Mapping[str, str], say: Say) -> int:
     workspace = Path(environment.get("GITHUB_WORKSPACE") or Path.cwd())
     runner = Runner(say, _path(environment, "GITHUB_OUTPUT"), _path(environment, "GITHUB_STEP_SUMMARY"))
     guard, held = WorkflowCommandGuard(), HeldFiles(environment)
+    for value in values_to_mask(environment):
+        say(mask(value))
     say(guard.begin)  # from here on the runner obeys no workflow command that the agent or its setup prints
     sealed = TemporaryDirectory(prefix="gate-git-", ignore_cleanup_errors=True)
     try:

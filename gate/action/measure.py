@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gate.action.acceptance import with_acceptance
 from gate.action.base_commit import base_of
 from gate.action.baseline_job import save_as_baseline
-from gate.action.container import ROUTES, gateway_of, prepare, reachable
+from gate.action.container import prepare, reachable, runner_address
 from gate.action.repeat import repeat_command
 from gate.action.reuse import EarlierRecords, record_name
 from gate.action.step import RESULTS, USUAL, Step, StepOutcome, input_overrides, outcome_of
@@ -75,7 +75,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
             anchored=step.is_anchored,
             release=step.release,
             setup=step.inputs["setup"] or None,
-            for_itself=any(key.startswith("select.") for key in overrides),
+            fills_baseline=step.is_anchored and not any(key.startswith("select.") for key in overrides),
         )
         result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, ProgressLines(sys.stdout)))
     others = [name for name in rules.config.file.publish if name != "github"]
@@ -154,7 +154,7 @@ def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str],
     server = server_of(config.agent, config.agent_kind)
     if server is not None:
         url = expand(server.url, environment, where=f"agent.{config.agent_kind}.url")
-        gateway = gateway_of(ROUTES.read_text(encoding="ascii"))
+        gateway = runner_address(step.workspace)
         found[f"agent.{config.agent_kind}.url"] = reachable(url, gateway)
         found |= _further_addresses(config, environment, gateway)
     return environment, found

@@ -112,6 +112,11 @@ def command(annotation: Annotation) -> str:
     return f"::{annotation.level} {listed}::{workflow_data(console(annotation.message, MESSAGE_CHARS))}"
 
 
+def mask(value: str) -> str:
+    """Return the workflow command that masks a value in the rest of the job's log."""
+    return f"::add-mask::{workflow_data(value)}"
+
+
 def most_important(annotations: Sequence[Annotation]) -> list[Annotation]:
     """As many of each level as the runner shows; the last place says how many are left out."""
     kept: list[Annotation] = []

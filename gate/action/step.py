@@ -122,17 +122,20 @@ def open_step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step
     found = activity(event, _payload(environment), facts)
     say(f"{event}: {found.mode.value}, {console(found.reason)}")
     github = connect(environment, inputs["token"])
-    return Step(_environment(environment, inputs["token"], inputs["artifact"]), inputs, found, workspace, github, say)
+    return Step(_environment(environment, inputs), inputs, found, workspace, github, say)
 
 
-def _environment(environment: Mapping[str, str], token: str, artifact: str) -> dict[str, str]:
+def _environment(environment: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str, str]:
     """The environment that the gate sees, without the inputs. Git and the stores sign in with the token.
 
     So the checkout need not leave a token in its files. It has a variable of its own, which no other process gets.
     """
     seen = {name: value for name, value in environment.items() if not is_input(name)}
-    seen[ARTIFACT] = artifact
-    return {**seen, TOKEN: token} if token else seen
+    seen.update(inputs["env"])
+    seen[ARTIFACT] = inputs["artifact"]
+    if inputs["token"]:
+        seen[TOKEN] = inputs["token"]
+    return seen
 
 
 def with_sealed_git(step: Step, folder: Path) -> Step:

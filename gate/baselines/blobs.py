@@ -1,13 +1,14 @@
-"""The base of a store that keeps bytes by key, such as a bucket: records, ledgers and look-ups are settled here.
+"""The base of every store that keeps bytes by key: a folder, a bucket, a git branch, or a plugin's.
 
-A plugin says how bytes are read, written and listed; everything that a store promises is the same for all of them.
+A store says how bytes are read, written and listed. Records, ledgers, unions and look-ups are the same for all of them.
 """
 
 from __future__ import annotations
 
 import io
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import BinaryIO, TypeVar
 
@@ -32,13 +33,15 @@ from gate.baselines.ledger import LEDGER, Ledger, Line
 from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError, GateError
-from gate.records import Record, parse_record, record_lines
+from gate.records import Header, Record, RecordReader, lines_of, parse_record, record_lines
 from gate.records.keys import Stored, commit_key, suite_key
 from gate.records.measured import created_in
 from gate.security.limits import described
 
 TRIES = 30
-"""How often a write is made again that another writer came before."""
+"""Attempts to write before other writers win."""
+Writes = dict[str, tuple[bytes | None, bytes]]
+"""Key → the bytes that were read there, and those to keep."""
 T = TypeVar("T")
 
 
@@ -50,16 +53,16 @@ class BlobStore(Store):
 
     @abstractmethod
     def get(self, key: str) -> bytes | None:
-        """What is kept under a key; None if nothing is."""
+        """Return the bytes under a key, or None."""
 
     @abstractmethod
     def put(self, key: str, data: bytes, before: bytes | None) -> bool:
-        """Keeps the data under a key, whole or not at all.
+        """Keep the data under a key, whole or not at all.
 
         Args:
             key: letters, digits, ``-``, ``.`` and one ``/``.
-            data: what to keep.
-            before: what `get` gave. If something else is kept by now, nothing may be written.
+            data: the bytes to keep.
+            before: the result of `get`. If something else is kept by now, nothing may be written.
 
         Returns:
             False if something else than ``before`` is kept; the write is then made again on top of that.
@@ -67,7 +70,50 @@ class BlobStore(Store):
 
     @abstractmethod
     def keys(self, prefix: str) -> Iterable[str]:
-        """The keys that begin with a prefix, in any order; with an empty one, all."""
+        """Return the keys that begin with a prefix, in any order; with an empty one, all."""
+
+    # --- what a built-in store may do better ------------------------------------------------------
+
+    def put_all(self, writes: Writes, gone: Sequence[str]) -> bool:  # noqa: ARG002
+        """Write several keys and remove those that are ``gone``, which only a store that prunes ever names."""
+        return all(self.put(key, data, before) for key, (before, data) in writes.items())
+
+    def open_blob(self, key: str) -> BinaryIO:
+        """Open what is under a key, to read its beginning or all of it."""
+        return io.BytesIO(self._get(key) or b"")
+
+    def writing(self, folder: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Return a context in which this process alone writes to a suite's folder, if the store can lock."""
+        return nullcontext()
+
+    def refresh(self, attempt: int) -> None:
+        """Forget what was listed, before a write is made for the nth time."""
+
+    def shown(self, key: str) -> str:
+        """Return a key's place as people know it."""
+        return key
+
+    def remedy(self, key: str) -> str:
+        """Return what to do about a damaged record."""
+        return f"remove the object {key}, then {AGAIN}"
+
+    def key_of_record(self, header: Header) -> str:
+        """Return the key that a record is kept under."""
+        return f"{suite_key(header.suite_id)}/{commit_key(header)}{SUFFIX}"
+
+    def commit_in(self, key: str) -> str:
+        """Return the commit that a record's key names, as `commit_key` writes it."""
+        return key.rpartition("/")[2].removesuffix(SUFFIX)
+
+    def keys_of_commit(self, header: Header) -> list[str]:
+        """Return the keys under which records of the same suite and commit may be kept."""
+        return [self.key_of_record(header)]
+
+    def prune(self, key: str, ledger: Ledger) -> tuple[list[str], Ledger]:  # noqa: ARG002
+        """Return the records that go as this one is saved, and the ledger without their marks."""
+        return [], ledger
+
+    # --- writing ----------------------------------------------------------------------------------
 
     def save(
         self,
@@ -77,61 +123,104 @@ class BlobStore(Store):
         scope: Set[str] | None = None,
         say: Say = lambda _line: None,
     ) -> str:
-        kept = storable(record, scope)
+        kept, more = storable(record, scope), tuple(lines)
         suite_id = kept.header.suite_id
-        key = f"{suite_key(suite_id)}/{commit_key(kept.header)}{SUFFIX}"
-
-        def added(before: bytes | None) -> bytes:
-            whole = kept if before is None else united(lambda: self._record(key, before, suite_id), kept, say)
-            return b"".join(record_lines(whole))
-
-        self._change(key, added)
-        self.note(suite_id, lines)
-        return key
+        return self.shown(self._change(suite_id, lambda: self._with_record(kept, more, say)))
 
     def note(self, suite_id: str, lines: Iterable[Line]) -> None:
         more = tuple(lines)
         if more:
-            folder = suite_key(suite_id)
-            key = f"{folder}/{LEDGER}"
-            self._change(key, lambda before: write_ledger(read_ledger(before or b"", folder, key).add(more)))
+            self._change(suite_id, lambda: self._with_lines(suite_id, more))
+
+    def _change(self, suite_id: str, made: Callable[[], tuple[Writes, list[str]]]) -> str:
+        """Make a change on top of what is kept, again while others come before; return the first key of it."""
+        with self.writing(suite_key(suite_id)):
+            for attempt in range(TRIES):
+                self._asked(lambda n=attempt: self.refresh(n), BaselineWriteError)  # type: ignore[misc]
+                writes, gone = self._asked(made, BaselineWriteError)
+                fresh = {key: write for key, write in writes.items() if write[0] != write[1]}
+                if not (fresh or gone) or self._asked(partial(self.put_all, fresh, gone), BaselineWriteError):
+                    return next(iter(writes), "")
+        raise BaselineWriteError(f"{TRIES} other writers came before", where=suite_id, hint="save the record again")
+
+    def _with_record(self, kept: Record, lines: Sequence[Line], say: Say) -> tuple[Writes, list[str]]:
+        """Return the writes that unite a record with what is kept of its commit, and add lines to its ledger."""
+        suite_id = kept.header.suite_id
+        before: dict[str, bytes | None] = {}
+        for key in self.keys_of_commit(kept.header):
+            data = before[key] = self._get(key)
+            if data is not None:
+                kept = united(partial(self._record, key, data, suite_id), kept, say)
+        key = self.key_of_record(kept.header)
+        writes: Writes = {key: (before.get(key), b"".join(record_lines(kept)))}
+        noted, known = self._read_ledger(suite_id)
+        gone, ledger = self.prune(key, known.add(lines))
+        if ledger is not known:
+            writes[_ledger_key(suite_id)] = (noted, write_ledger(ledger))
+        gone += [old for old, data in before.items() if old != key and data is not None]
+        return writes, gone
+
+    def _with_lines(self, suite_id: str, lines: Sequence[Line]) -> tuple[Writes, list[str]]:
+        noted, known = self._read_ledger(suite_id)
+        ledger = known.add(lines)
+        return ({} if ledger is known else {_ledger_key(suite_id): (noted, write_ledger(ledger))}), []
+
+    def _read_ledger(self, suite_id: str) -> tuple[bytes | None, Ledger]:
+        key = _ledger_key(suite_id)
+        data = self._get(key)
+        return data, read_ledger(data or b"", suite_key(suite_id), self.shown(key))
+
+    # --- reading ----------------------------------------------------------------------------------
 
     def ledger(self, suite_id: str) -> Ledger:
-        folder = suite_key(suite_id)
-        key = f"{folder}/{LEDGER}"
-        return read_ledger(self._get(key) or b"", folder, key)
+        return self._read_ledger(suite_id)[1]
 
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
     ) -> Found | None:
-        stored = {key.rpartition("/")[2].removesuffix(SUFFIX): key for key in self._records(suite_key(suite_id))}
+        stored = {self.commit_in(key): key for key in self._records(suite_key(suite_id))}
+        return self._found(suite_id, commits, stored, exclude, pool)
+
+    def _found(
+        self, suite_id: str, commits: Sequence[str], stored: Mapping[str, str], exclude: Set[str], pool: int
+    ) -> Found | None:
         hit = look_up(commits, stored, lambda key: self._read(key, suite_id), exclude=exclude, pool=pool)
-        return None if hit is None else replace(hit[1], where=hit[0])
+        return None if hit is None else replace(hit[1], where=self.shown(hit[0]))
 
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         found = []
         for key in self._records("" if suite_id is None else suite_key(suite_id)):
-            header = parse_record(self._get(key) or b"", where=key, remedy=_remedy(key)).header
-            if key != f"{suite_key(header.suite_id)}/{commit_key(header)}{SUFFIX}":
-                raise misplaced(key)
+            header = self._asked(partial(self._header, key), BaselineError)
+            if key != self.key_of_record(header):
+                raise misplaced(self.shown(key))
             found.append(Entry(header.suite_id, header.commit, header.created, key, header.dirty))
         return newest_first(found)
 
+    def _header(self, key: str) -> Header:
+        with self.open_blob(key) as file:
+            reader = RecordReader(lines_of(file), where=self.shown(key), complete=False, remedy=self.remedy(key))
+            return reader.header
+
     def _names(self) -> Iterable[tuple[str, str]]:
         for key in self._records(""):
-            folder, _, name = key.removesuffix(SUFFIX).partition("/")
-            yield folder, name
+            yield key.partition("/")[0], self.commit_in(key)
 
     def contents(self) -> Iterator[Stored]:
-        def opened(key: str) -> BinaryIO:
-            return io.BytesIO(self._get(key) or b"")
-
-        times = {key: created_in(opened(key).readline()) for key in self._records("")}
+        times = {}
+        for key in self._records(""):
+            try:
+                with self.open_blob(key) as file:
+                    times[key] = created_in(file.readline())
+            except GateError:
+                times[key] = 0.0
         for key in sorted(times, key=lambda key: (-times[key], key)):
-            yield Stored(key, partial(opened, key))
+            yield Stored(self.shown(key), partial(self.open_blob, key))
 
     def read(self, entry: Entry) -> Record:
         return self._read(entry.where, entry.suite_id)
+
+    def place(self, entry: Entry) -> str:
+        return self.shown(entry.where)
 
     def _records(self, folder: str) -> list[str]:
         prefix = f"{folder}/" if folder else ""
@@ -140,25 +229,22 @@ class BlobStore(Store):
         return [key for key in listed if key.endswith(SUFFIX) and key.count("/") == 1]
 
     def _get(self, key: str) -> bytes | None:
-        return self._asked(lambda: self.get(key), BaselineError)
+        return self._asked(partial(self.get, key), BaselineError)
 
     def _read(self, key: str, suite_id: str) -> Record:
         data = self._get(key)
         if data is None:
-            raise BaselineError("the stored baseline is gone", where=key)
+            raise BaselineError("the stored baseline is gone", where=self.shown(key))
         return self._record(key, data, suite_id)
 
     def _record(self, key: str, data: bytes, suite_id: str) -> Record:
-        name = key.rpartition("/")[2].removesuffix(SUFFIX)
-        return check_belongs(parse_record(data, where=key, remedy=_remedy(key)), suite_id, name, key)
-
-    def _change(self, key: str, changed: Callable[[bytes | None], bytes]) -> None:
-        for _ in range(TRIES):
-            before = self._asked(lambda: self.get(key), BaselineWriteError)
-            data = self._asked(lambda before=before: changed(before), BaselineWriteError)  # type: ignore[misc]
-            if data == before or self._asked(lambda d=data, b=before: self.put(key, d, b), BaselineWriteError):  # type: ignore[misc]
-                return
-        raise BaselineWriteError(f"{TRIES} other writers came before", where=key, hint="save the record again")
+        """Return the record in these bytes. Raises `BaselineError` if it is damaged, or not where it belongs."""
+        where = self.shown(key)
+        record = parse_record(data, where=where, remedy=self.remedy(key))
+        check_belongs(record, suite_id, self.commit_in(key), where)
+        if key != self.key_of_record(record.header):
+            raise misplaced(where)
+        return record
 
     def _asked(self, ask: Callable[[], T], kind: type[GateError]) -> T:
         try:
@@ -171,5 +257,5 @@ class BlobStore(Store):
             raise kind(f"the store raised {described(error)}", where=type(self).__name__) from error
 
 
-def _remedy(key: str) -> str:
-    return f"remove the object {key}, then {AGAIN}"
+def _ledger_key(suite_id: str) -> str:
+    return f"{suite_key(suite_id)}/{LEDGER}"

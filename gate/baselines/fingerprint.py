@@ -22,6 +22,7 @@ from msgspec import Struct, to_builtins
 from gate.errors import ConfigError
 from gate.model import Case, Part, Rubric, Scenario, ToolCall, Trial, Turn
 from gate.system.git import Git
+from gate.system.own_files import is_own_file, is_record
 
 LENGTH = 32
 """Hexadecimal digits: 128 bits of SHA-256."""
@@ -117,7 +118,7 @@ def of_criterion(metric: str, version: int, options: Mapping[str, Any], judge: A
     return of_json(["criterion", metric, version, options, judge])
 
 
-_PACE = ("timeout", "concurrency", "retries", "sources", "version", "base")
+_PACE = ("timeout", "concurrency", "retries", "sources", "version", "base", "user", "reads_suite")
 """Keys of every kind of agent that say how fast it is asked, what its source is, or which one is meant: not how its
 answers are read."""
 
@@ -147,7 +148,6 @@ def with_tools(agent: str, trials: Iterable[Trial]) -> str:
 
 
 _PLACE = ("url", "headers")
-_RECORD = b'{"gate_record":'
 
 
 def of_agent(
@@ -172,8 +172,8 @@ def of_agent(
             every file that git tracks or would add, since anything may be a prompt.
         entry: names of files and folders that are part of it even where no glob names them, as far as they exist.
         folders: names of folders outside the root (``../src``) in which the agent is, too.
-        exclude: globs of what the gate writes: reports, records. The root itself is never excluded. Records that git
-            does not track are never part of the agent, wherever they are.
+        exclude: globs of what the gate writes: reports, records. The root itself is never excluded. Records and reports
+            that git does not track are never part of the agent, wherever they are.
         cases: names of the configuration and the files of the suite, which count if git tracks them: an agent can read
             them. What a job has fetched or made has fingerprints of its own.
         stored: the folder of the stored baselines, which may be tracked and change without another agent.
@@ -203,6 +203,8 @@ def of_agent(
         written = _written_by(name, git.root, exclude, environments if is_named else ())
         if written and name in tracked and (is_named or not written.is_record):
             raise _refused(name, written, git.root)
+        if is_named and name not in tracked and is_own_file(git.root / name):
+            continue
         if is_named and not written and (name in tracked or name in entry or name not in cases):
             names.append(name)
     for pattern in sources:  # a file that was moved away from its glob would no longer be seen
@@ -237,13 +239,16 @@ def _written_by(name: str, root: Path, exclude: Sequence[str], environments: tup
         return _Writer("Python")
     if ".gate" in steps or any(_glob(pattern).match(name) for pattern in exclude if not _is_root(pattern)):
         return _Writer("the gate")
-    return _Writer("the gate", is_record=True) if _is_record(root / name) else _Writer()
+    return _Writer("the gate", is_record=True) if is_record(root / name) else _Writer()
 
 
 def _refused(name: str, writer: _Writer, root: Path) -> ConfigError:
     """Python may run such a file and the agent may read it; a fingerprint with it would differ after each run."""
     if writer.is_record:
-        what, hint = "is a record of a run", "store it as a baseline, or name the agent's files by agent.sources"
+        what, hint = (
+            "is a record or a report of a run",
+            "store it as a baseline, or name the agent's files by agent.sources",
+        )
     else:
         what, hint = f"is where {writer.name} writes", "git rm --cached with its path, and ignore its folder"
     return ConfigError(f"git tracks {name}, which {what}", where=str(root), hint=hint)
@@ -274,7 +279,7 @@ def _files(git: Git, folders: Sequence[str]) -> tuple[dict[str, str], Set[str]]:
 
 
 def _led_to(root: Path, names: Iterable[str]) -> list[str]:
-    """What of the same work tree, but outside the root, the links among these files lead to."""
+    """Return the files of the same work tree, but outside the root, that links among these files lead to."""
     targets = (os.path.relpath((root / name).resolve(), root.resolve()) for name in names if (root / name).is_symlink())
     return sorted({target for target in targets if target.startswith("..")})
 
@@ -291,17 +296,6 @@ def _walk(root: Path, below: str) -> Iterator[str]:
 def _worth_walking(folder: Path) -> bool:
     """Not version control, caches, or a virtual environment."""
     return folder.name not in _NOT_WALKED and not (folder / "pyvenv.cfg").exists()
-
-
-def _is_record(path: Path) -> bool:
-    """Whether a file is what a run of the gate left: measuring a second time must not make it another agent."""
-    if path.suffix != ".jsonl" or path.is_symlink():
-        return False
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_RECORD)) == _RECORD
-    except OSError:
-        return False
 
 
 def _content(path: Path) -> tuple[bytes, bytes]:

@@ -13,13 +13,12 @@ import io
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Self
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from gate.baselines.base import (
     AGAIN,
@@ -27,29 +26,20 @@ from gate.baselines.base import (
     POOL,
     Entry,
     Found,
-    Say,
-    Store,
     StoreOptions,
     StoreSettings,
-    check_belongs,
-    look_up,
     misplaced,
-    storable,
-    united,
 )
-from gate.baselines.ledger import LAST_SECOND, LEDGER, Ledger, Line, anchors, stays
-from gate.baselines.ledger import read as read_ledger
-from gate.baselines.ledger import write as write_ledger
+from gate.baselines.blobs import BlobStore, Writes
+from gate.baselines.ledger import LAST_SECOND, LEDGER, Ledger, anchors, stays
 from gate.errors import BaselineError, BaselineWriteError
-from gate.records import Header, Record, parse_record, record_lines
+from gate.records import Header
 from gate.records.keys import UNCOMMITTED, Stored, commit_key, suite_key
 from gate.system.git import Git, GitError, checked_revision
 
 IN_A_FOLDER = "keep baselines in a folder: baseline: {store: file}"
-PUSHES = 30
-"""How often a push that lost a race is made again."""
 TRIES = 4
-"""How often the same is done after a broken connection."""
+"""Attempts of git over a connection that breaks."""
 AT_ONCE = 50
 """Records that are brought and held at one time where all of them are read."""
 _LONGEST_WAIT = 4.0
@@ -80,7 +70,7 @@ class _File(Struct, frozen=True):
     key: str
     """The commit, with ``-dirty`` if the work tree was."""
     agent: str
-    blob: str
+    blob: str = ""
 
     @property
     def time(self) -> float:
@@ -95,26 +85,14 @@ class _File(Struct, frozen=True):
         return self.key.endswith("-dirty")
 
 
-class _Change(Struct, frozen=True):
-    """What a push is to make of the branch; nothing if both are empty."""
-
-    path: str
-    """What it is about."""
-    files: Mapping[str, str]
-    """Path → blob of what is added or replaced."""
-    gone: tuple[str, ...] = ()
-    about: str = ""
-    """The commit in short, for the message."""
-
-
 class _Tree(Struct, frozen=True):
-    """What is on the branch at one commit of it."""
+    """The content of the branch at one commit."""
 
     tip: str | None = None
     files: tuple[_File, ...] = ()
     """Every record, newest first."""
-    ledgers: Mapping[str, str] = field(default_factory=dict)
-    """Suite folder → blob of its ledger."""
+    blobs: Mapping[str, str] = field(default_factory=dict)
+    """Path → blob of every record and ledger."""
 
 
 class GitOptions(StoreOptions):
@@ -124,7 +102,7 @@ class GitOptions(StoreOptions):
     """Branch of the git store."""
 
 
-class GitStore(Store):
+class GitStore(BlobStore):
     """``<suite>/<time>-<commit>-<agent>.jsonl`` on an orphan branch: listing its tree is the whole index.
 
     Beside the records of a suite is its ledger, ``<suite>/ledger.ndjson``.
@@ -145,38 +123,76 @@ class GitStore(Store):
     def open(cls, settings: StoreSettings) -> Self:
         return cls(Git(settings.root, environment=settings.environment), settings)
 
-    def save(
-        self,
-        record: Record,
-        lines: Iterable[Line] = (),
-        *,
-        scope: Set[str] | None = None,
-        say: Say = lambda _line: None,
-    ) -> str:
-        kept = storable(record, scope)
-        suite = suite_key(kept.header.suite_id)
-        path = self._pushed(lambda tree: self._with_record(tree, kept, tuple(lines), say), f"Baseline of {suite}")
-        return f"{self._where}:{path}"
+    # --- as any store of bytes ------------------------------------------------------------------
 
-    def note(self, suite_id: str, lines: Iterable[Line]) -> None:
-        suite, kept = suite_key(suite_id), tuple(lines)
-        self._pushed(lambda tree: self._with_lines(tree, suite, kept), f"Note on {suite}")
+    def get(self, key: str) -> bytes | None:
+        """Return a file of the branch, or None. Raises `BaselineError`."""
+        blob = self._listed().blobs.get(key)
+        return None if blob is None else self._content(blob, self.shown(key))
 
-    def ledger(self, suite_id: str) -> Ledger:
-        return self._ledger(self._listed(), suite_key(suite_id))
+    def put(self, key: str, data: bytes, before: bytes | None) -> bool:
+        """Push one file."""
+        return self.put_all({key: (before, data)}, ())
+
+    def put_all(self, writes: Writes, gone: Sequence[str]) -> bool:
+        """Push one commit on the tip that was read. Return False if another push came before."""
+        tree = self._listed()
+        first = next(iter(writes), "") or gone[0]
+        suite, name = first.partition("/")[0], _NAME.fullmatch(first)
+        message = f"Note on {suite}" if name is None else f"Baseline of {suite} at {name['key'][:12]}"
+        try:
+            commit = self._commit(
+                tree.tip, {key: self._stored(data) for key, (_, data) in writes.items()}, gone, message
+            )
+            self._retried("push", "--quiet", "--no-verify", "origin", f"{commit}:{self._branch}")
+        except GitError as error:
+            if _LOST_RACE.search(error.output):
+                return False
+            raise self._not_pushed(error) from None
+        self._tree = None
+        return True
+
+    def keys(self, prefix: str) -> Iterable[str]:
+        """Return the paths of the records on the branch."""
+        return [file.path for file in self._listed().files if file.path.startswith(prefix)]
+
+    def refresh(self, attempt: int) -> None:
+        """Fetch the branch. Wait first if another push came before."""
+        if attempt:
+            _wait(attempt - 1)
+        try:
+            self._tree = _listed(self._cloned(), self._fetch())
+        except GitError as error:
+            raise self._not_pushed(error) from None
+
+    def shown(self, key: str) -> str:
+        return f"{self._where}:{key}"
+
+    def remedy(self, key: str) -> str:
+        branch = self._branch_name
+        return f"on {branch}, `git rm {key}` (or `git revert` what damaged it), commit and push; then {AGAIN}"
+
+    def key_of_record(self, header: Header) -> str:
+        return _named(header).path
+
+    def commit_in(self, key: str) -> str:
+        name = _NAME.fullmatch(key)
+        return "" if name is None else name["key"]
+
+    def keys_of_commit(self, header: Header) -> list[str]:
+        key = commit_key(header)
+        return [file.path for file in self._of(header.suite_id) if file.key == key]
+
+    # --- reading --------------------------------------------------------------------------------
 
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
     ) -> Found | None:
         stored = {file.key: file for file in reversed(self._of(suite_id))}
         hits = [stored[commit] for commit in commits if commit in stored and commit not in exclude]
-        if not hits:
-            return None
         same = [file for file in hits if file.agent == hits[0].agent or file is hits[0]]
         self._bring([file.blob for file in same[:pool]])
-        near = {file.key: file for file in same}
-        hit = look_up(commits, near, lambda file: self._read(file, suite_id), exclude=exclude, pool=pool)
-        return None if hit is None else replace(hit[1], where=f"{self._where}:{hit[0].path}")
+        return self._found(suite_id, commits, {file.key: file.path for file in same}, exclude, pool)
 
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         if suite_id is not None:
@@ -184,7 +200,12 @@ class GitStore(Store):
         files = self._listed().files
         newest = {file.suite: file for file in reversed(files)}
         self._bring([file.blob for file in newest.values()])
-        names = {file.suite: self._checked(file, self._parse(file)).header.suite_id for file in newest.values()}
+        names = {}
+        for file in newest.values():
+            header = self._header(file.path)
+            if file.path != self.key_of_record(header):
+                raise misplaced(self.shown(file.path))
+            names[file.suite] = header.suite_id
         return [_entry(file, names[file.suite]) for file in files]
 
     def _names(self) -> Iterable[tuple[str, str]]:
@@ -199,20 +220,11 @@ class GitStore(Store):
                 def opened(data: bytes | None = data, file: _File = file) -> BinaryIO:
                     return io.BytesIO(self._content(file.blob, file.path) if data is None else data)
 
-                yield Stored(f"{self._where}:{file.path}", opened)
+                yield Stored(self.shown(file.path), opened)
 
     def bring(self, entries: Sequence[Entry]) -> None:
         wanted = {entry.where for entry in entries}
         self._bring([file.blob for file in self._listed().files if file.path in wanted])
-
-    def read(self, entry: Entry) -> Record:
-        file = next((file for file in self._listed().files if file.path == entry.where), None)
-        if file is None:
-            raise BaselineError("the baseline is not there any more", where=self.place(entry))
-        return self._read(file, entry.suite_id)
-
-    def place(self, entry: Entry) -> str:
-        return f"{self._where}:{entry.where}"
 
     def close(self) -> None:
         """Removes the temporary clone; the store can be used again, which makes another."""
@@ -260,7 +272,7 @@ class GitStore(Store):
                 return
 
     def _hint(self, error: GitError, otherwise: str) -> str:
-        """What to do about an error; a token is of no use where there is no git, repository or remote."""
+        """Return the hint for an error; a token is of no use without git, a repository or a remote."""
         name = self._settings.remote
         if not self._repository.program:
             return f"install git, or {IN_A_FOLDER}"
@@ -273,7 +285,7 @@ class GitStore(Store):
     # --- reading --------------------------------------------------------------------------------
 
     def _listed(self) -> _Tree:
-        """What is on the branch; fetched once."""
+        """Return the content of the branch; fetched once."""
         if self._tree is None:
             try:
                 self._tree = _listed(self._cloned(), self._fetch())
@@ -324,80 +336,18 @@ class GitStore(Store):
             at = end + int(size) + 2
         return found
 
-    def _ledger(self, tree: _Tree, suite: str) -> Ledger:
-        blob, where = tree.ledgers.get(suite), f"{self._where}:{suite}/{LEDGER}"
-        return Ledger() if blob is None else read_ledger(self._content(blob, where), suite, where)
-
-    def _parse(self, file: _File) -> Record:
-        where = f"{self._where}:{file.path}"
-        branch = self._branch_name
-        remedy = f"on {branch}, `git rm {file.path}` (or `git revert` what damaged it), commit and push; then {AGAIN}"
-        return parse_record(self._content(file.blob, where), where=where, remedy=remedy)
-
-    def _read(self, file: _File, suite_id: str) -> Record:
-        record = check_belongs(self._parse(file), suite_id, file.key, f"{self._where}:{file.path}")
-        return self._checked(file, record)
-
-    def _checked(self, file: _File, record: Record) -> Record:
-        """The record, if its file is where it would have been stored."""
-        if _named(record.header, file.blob).path != file.path:
-            raise misplaced(f"{self._where}:{file.path}")
-        return record
-
     # --- writing --------------------------------------------------------------------------------
 
-    def _pushed(self, change: Callable[[_Tree], _Change], message: str) -> str:
-        """Changes the branch at its newest tip, again until a push is accepted; returns the changed path."""
-        try:
-            return self._push(change, message)
-        except GitError as error:
-            hint = self._hint(error, "the token needs permission to write to the repository (contents: write)")
-            what = f"the baseline cannot be pushed: {error.what}"
-            raise BaselineWriteError(what, where=self._where, hint=hint) from None
-        except BaselineError as error:
-            raise BaselineWriteError(error.what, where=error.where, hint=error.hint) from None
+    def _not_pushed(self, error: GitError) -> BaselineWriteError:
+        hint = self._hint(error, "the token needs permission to write to the repository (contents: write)")
+        return BaselineWriteError(f"the baseline cannot be pushed: {error.what}", where=self._where, hint=hint)
 
-    def _push(self, change: Callable[[_Tree], _Change], message: str) -> str:
-        self._tree = None
-        for attempt in range(PUSHES):
-            tree = _listed(self._cloned(), self._fetch())
-            wanted = change(tree)
-            if not wanted.files and not wanted.gone:
-                return wanted.path
-            commit = self._commit(tree.tip, wanted, f"{message} at {wanted.about}" if wanted.about else message)
-            try:
-                self._retried("push", "--quiet", "--no-verify", "origin", f"{commit}:{self._branch}")
-            except GitError as error:
-                if not _LOST_RACE.search(error.output):
-                    raise
-                _wait(attempt)
-            else:
-                return wanted.path
-        raise GitError(f"{PUSHES} pushes lost the race against other writers", hint="run it again")
-
-    def _with_record(self, tree: _Tree, kept: Record, lines: Sequence[Line], say: Say) -> _Change:
-        """The record united with what is stored of its commit, the ledger with these lines, and what they drive out."""
-        suite_id = kept.header.suite_id
-        suite, key = suite_key(suite_id), commit_key(kept.header)
-        mine = [file for file in tree.files if file.suite == suite]
-        same = [file for file in mine if file.key == key]
-        for file in same:
-            kept = united(lambda file=file: self._read(file, suite_id), kept, say)  # type: ignore[misc]
-        new = _named(kept.header, self._stored(b"".join(record_lines(kept))))
-        known = self._ledger(tree, suite)
-        ledger = known.add(lines)
-        gone = [file for file in same if file.path != new.path]
-        gone += self._superseded([file for file in mine if file.key != key], new, ledger)
-        ledger = ledger.only({file.key for file in mine if file not in gone} | {key})
-        files = {} if new in mine else {new.path: new.blob}
-        if ledger is not known:
-            files[f"{suite}/{LEDGER}"] = self._stored(write_ledger(ledger))
-        return _Change(new.path, files, tuple(file.path for file in gone), key[:12])
-
-    def _with_lines(self, tree: _Tree, suite: str, lines: Sequence[Line]) -> _Change:
-        known = self._ledger(tree, suite)
-        ledger, path = known.add(lines), f"{suite}/{LEDGER}"
-        return _Change(path, {} if ledger is known else {path: self._stored(write_ledger(ledger))})
+    def prune(self, key: str, ledger: Ledger) -> tuple[list[str], Ledger]:
+        new = _file(key, "")
+        assert new is not None
+        others = [file for file in self._listed().files if file.suite == new.suite and file.key != new.key]
+        gone = self._superseded(others, new, ledger)
+        return [file.path for file in gone], ledger.only({file.key for file in others if file not in gone} | {new.key})
 
     def _superseded(self, others: Sequence[_File], new: _File, ledger: Ledger) -> list[_File]:
         """The oldest of a suite beyond the bounds; never a release, what someone accepted, or the anchor."""
@@ -418,14 +368,14 @@ class GitStore(Store):
     def _stored(self, data: bytes) -> str:
         return self._cloned().run("hash-object", "-w", "--stdin", stdin=data).decode().strip()
 
-    def _commit(self, tip: str | None, change: _Change, message: str) -> str:
-        """A commit on the tip that adds files and drops others, made in an index of its own."""
+    def _commit(self, tip: str | None, files: Mapping[str, str], gone: Sequence[str], message: str) -> str:
+        """Return a commit on the tip that adds files and drops others, made in an index of its own."""
         clone = self._cloned()
         index = {"GIT_INDEX_FILE": str(clone.root / "gate-index")}
         clone.run("read-tree", tip or "--empty", environment=index)
-        none = "0" * len(next(iter(change.files.values()), tip or "0" * 40))
-        changes = [f"0 {none}\t{path}" for path in change.gone]
-        changes += [f"100644 {blob}\t{path}" for path, blob in change.files.items()]
+        none = "0" * len(next(iter(files.values()), tip or "0" * 40))
+        changes = [f"0 {none}\t{path}" for path in gone]
+        changes += [f"100644 {blob}\t{path}" for path, blob in files.items()]
         clone.run("update-index", "-z", "--index-info", stdin="\0".join([*changes, ""]).encode(), environment=index)
         tree = clone.run("write-tree", "--missing-ok", environment=index).decode().strip()
         parent = () if tip is None else ("-p", tip)
@@ -433,32 +383,39 @@ class GitStore(Store):
 
 
 def _listed(clone: Git, tip: str | None) -> _Tree:
-    """The records in a tree, newest first, and the ledgers. Files of other names are not ours."""
+    """Return the records in a tree, newest first, and the ledgers. Files of other names are not ours."""
     if tip is None:
         return _Tree()
-    found, ledgers = [], {}
+    found, blobs = [], {}
     for line in clone.run("ls-tree", "-r", "-z", "--full-tree", tip).decode("utf-8", "replace").split("\0"):
         entry, _, path = line.partition("\t")
         if not entry.startswith("100644 blob "):
             continue
-        name, (folder, _, last), blob = _NAME.fullmatch(path), path.rpartition("/"), entry.split(" ")[2]
-        if name is not None:
-            found.append(_File(path, name["suite"], name["created"], name["key"], name["agent"], blob))
-        elif last == LEDGER:
-            ledgers[folder] = blob
+        blob = entry.split(" ")[2]
+        file = _file(path, blob)
+        if file is not None:
+            found.append(file)
+        if file is not None or path.endswith(f"/{LEDGER}"):
+            blobs[path] = blob
     files = sorted(found, key=lambda file: (file.created, file.key), reverse=True)
-    return _Tree(tip, tuple(files), ledgers)
+    return _Tree(tip, tuple(files), blobs)
 
 
-def _named(header: Header, blob: str) -> _File:
-    """Where a record goes. The agent's part of the name spares reading records that cannot be pooled."""
+def _file(path: str, blob: str) -> _File | None:
+    """Return a path on the branch as a record; None if it has another name."""
+    name = _NAME.fullmatch(path)
+    return None if name is None else _File(path, name["suite"], name["created"], name["key"], name["agent"], blob)
+
+
+def _named(header: Header) -> _File:
+    """Return the place of a record. The agent's part of the name spares reading records that cannot be pooled."""
     seconds = header.created if 0 <= header.created < 253_402_300_800 else 0
     created = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
     agent = (
         hashlib.sha256(header.agent.encode("utf-8", "surrogatepass")).hexdigest()[:12] if header.agent else "unknown"
     )
     suite, key = suite_key(header.suite_id), commit_key(header)
-    return _File(f"{suite}/{created}-{key}-{agent}.jsonl", suite, created, key, agent, blob)
+    return _File(f"{suite}/{created}-{key}-{agent}.jsonl", suite, created, key, agent)
 
 
 def _entry(file: _File, suite_id: str) -> Entry:

@@ -17,10 +17,10 @@ FILE = click.Path(path_type=Path)
 @click.option("--output", type=FILE, help="Where the signed statement goes. Default: STATEMENT with .dsse.json.")
 @click.option("--predicate", type=FILE, help="Write the predicate here, for the CI's own attestation step.")
 def attest(statement: Path, key: Path | None, output: Path | None, predicate: Path | None) -> None:
-    """Sign the STATEMENT that `gate run --statement` wrote, or hand it to the CI's own attestation step.
+    """Sign the results of a run.
 
-    With --key the envelope (DSSE) is what `gate verify` checks. With --predicate the subjects are printed as a list of
-    checksums, as attestation steps take them.
+    STATEMENT is the file that `gate run --statement` wrote. With --key the envelope (DSSE) is what `gate verify`
+    checks. With --predicate the subjects are printed as a list of checksums, as attestation steps take them.
     """
     from gate.commands.texts.evidence import attested
 

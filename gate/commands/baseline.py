@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
-from gate.commands.common_options import CONFIG, record_before_or, record_or_newest
-from gate.commands.groups import OnceGroup
-from gate.commands.output import show, width_of
+from gate.commands.common_options import (
+    CONFIG,
+    OUTPUTS,
+    outputs_of,
+    record_before_or,
+    record_or_newest,
+    with_options,
+)
+from gate.commands.groups import OnceGroup, refuse_options_before_subcommand
+from gate.commands.output import command_line, print_result, progress_of, show, told_in, width_of
 
 KEY = click.option(
     "--key", type=click.Path(path_type=Path), help="Private ed25519 key in PEM; what is stored is signed with it."
@@ -18,9 +26,47 @@ KEY = click.option(
 RELEASE = click.option("--release", metavar="TAG", default="", help="The release tag of this commit.")
 
 
-@click.group(cls=OnceGroup)
-def baseline() -> None:
-    """Save, accept, list, show and compare stored baselines."""
+@click.group(cls=OnceGroup, invoke_without_command=True)
+@CONFIG
+@click.option("--record", "record_path", type=click.Path(path_type=Path), help="Write the record here, too.")
+@RELEASE
+@KEY
+@with_options(*OUTPUTS)
+@click.pass_context
+def baseline(context: click.Context, /, config_path: Path, release: str, key: Path | None, **given: Any) -> None:
+    """Measure a baseline and store it.
+
+    Runs each case until five trials of it are stored (`baseline.trials`); trials of this commit that were measured
+    before count. Ends with the exit code of the verdict, or with 6 if nothing could be stored.
+    """
+    if context.invoked_subcommand is None:
+        _measure_and_store(config_path, release, key, given)
+    refuse_options_before_subcommand(context)
+
+
+def _measure_and_store(config_path: Path, release: str, key: Path | None, given: dict[str, Any]) -> NoReturn:
+    from gate.commands.texts.evidence import read_key
+    from gate.config.load import load_config
+    from gate.errors import ExitCode
+    from gate.pipeline.baseline_upkeep import check_can_store, save_baseline
+    from gate.pipeline.flow import run_gate
+    from gate.pipeline.session import RunOptions
+    from gate.system.signals import run as run_coroutine
+
+    asked = outputs_of(given)
+    with told_in(lambda: asked):
+        config, private = load_config(config_path), read_key(key)
+        check_can_store(config, os.environ)
+        outputs = asked.beside(config.root, config.file.reports)
+        options = RunOptions(
+            record_path=given["record_path"], command=command_line(), release=release, fills_baseline=True
+        )
+        result = run_coroutine(run_gate(config, options, outputs, os.environ, progress_of(given["quiet"])))
+    print_result(result, given["quiet"], given["verbose"])
+    if result.exit_code is not ExitCode.NOT_MEASURED:
+        for path in result.record_paths:
+            click.echo(save_baseline(config, Path(path), os.environ, release=release, key=private))
+    raise SystemExit(int(result.exit_code))
 
 
 @baseline.command("save")

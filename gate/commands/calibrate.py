@@ -16,9 +16,10 @@ from gate.commands.groups import Once
 @CONFIG
 @click.option("--metric", required=True, help="The judged metric to calibrate.")
 def calibrate(labels: Path, config_path: Path, metric: str) -> None:
-    """Compare the judge with human labels, and keep what runs correct its scores by.
+    """Compare the judge with human labels.
 
-    Shows accuracy, Cohen's kappa, sensitivity and specificity, with 95 % intervals.
+    Shows accuracy, Cohen's kappa, sensitivity and
+    specificity, with 95 % intervals.
     """
     from gate.commands.texts.calibrate import calibrate_judge
     from gate.config.load import load_config

@@ -52,7 +52,7 @@ FORMS = ("json", "html", "markdown")
 @click.option("--fail-if-worse", is_flag=True, help="Exit 1 if another is shown worse than the first.")
 @with_options(*OUTPUTS)
 def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -> NoReturn:
-    """Give a verdict on one record against another, or compare several side by side.
+    """Compare two records, or several side by side.
 
     Of one or two records the first is judged; without any, the newest is judged; without a second, against the one
     before. Three or more, --table, --vary or a configuration make a table of all: no verdict, and exit code 0.

@@ -12,7 +12,10 @@ from gate.commands.groups import Once
 @click.command(cls=Once)
 @click.option("--jsonl", is_flag=True, help="One state per input line, one answer per output line; the only format.")
 def decide(jsonl: bool) -> None:  # noqa: ARG001  (the only format; the option makes it explicit)
-    """Answer states of the decision protocol, so that you can test the rule with your own simulator."""
+    """Run the decision rule on your own simulations.
+
+    Reads states of the decision protocol on standard input and answers each.
+    """
     from gate.decision.engine.protocol import decide_lines
 
     for line in decide_lines(sys.stdin):

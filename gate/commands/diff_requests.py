@@ -23,11 +23,11 @@ from gate.commands.output import show, width_of
     help="Configuration file, for its `world` section. Default: gate.yaml, if it is there.",
 )
 def diff_requests(before: Path, now: Path, config_path: Path | None) -> None:
-    """Show what the trials of record B asked of models and tools otherwise than those of record A.
+    """Show which model and tool requests differ.
 
-    Names what differed first, with the cases that show it: the effect of a change before any answer. Records say it of
-    trials that were replayed; of others the recordings of `world.store` are compared, until the model's answers differ.
-    Asks no model.
+    The trials of record B are compared with those of record A. Names what differed first, with the cases that show
+    it: the effect of a change before any answer. Records say it of trials that were replayed; of others the
+    recordings of `world.store` are compared, until the model's answers differ. Asks no model.
     """
     from gate.insight.diff_requests import compare_requests
     from gate.reports.replayed import asked_text

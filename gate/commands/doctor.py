@@ -24,7 +24,7 @@ MARKS = {"ok": "ok", "note": "--", "problem": "!!"}
 @click.option("--no-ask", is_flag=True, help="Do not ask the agent.")
 @click.option("--json", "to_json", is_flag=True, help="Print JSON.")
 def doctor(config_path: Path, no_ask: bool, to_json: bool) -> NoReturn:
-    """Say what the agent reports, and what each criterion, the judge, the baselines and the CI job need.
+    """Check the agent, the criteria and the CI setup.
 
     Asks the agent: the suite's first case twice, and three requests on memory and sessions. Nothing is stored. Ends
     with the exit code that a run would end with: 0 without problems, 2 for the configuration, 3 for what cannot be

@@ -18,10 +18,10 @@ from gate.commands.output import show, width_of
 @CONFIG
 @click.option("--case", "case_id", help="One case: its trials on both sides.")
 def explain(record: Path | None, baseline: str | None, config_path: Path, case_id: str | None) -> None:
-    """Show how a verdict came about: estimates, intervals, tests, and how much of the error budget was spent.
+    """Explain how a verdict came about.
 
-    Without RECORD: of the newest one. Compares with the baseline that the record's run would find, unless --against
-    names another.
+    Shows estimates, intervals, tests, and how much of the error budget was spent. Without RECORD: of the newest
+    one. Compares with the baseline that the record's run would find, unless --against names another.
     """
     from gate.commands.texts.explain import explain_record
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from gate.errors import closest
 
@@ -23,10 +24,17 @@ class Once(click.Command):
         return super().parse_args(ctx, args)
 
 
-class OnceGroup(click.Group):
-    """A group whose sub-commands refuse an option given twice."""
+class OnceGroup(Once, click.Group):
+    """A command with sub-commands; none takes an option given twice."""
 
     command_class = Once
+
+
+def refuse_options_before_subcommand(ctx: click.Context) -> None:
+    """Raise UsageError for an option before a sub-command's name, which the sub-command would not see."""
+    for param in ctx.command.params:
+        if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{param.opts[-1]} belongs after {ctx.invoked_subcommand!r}", ctx=ctx)
 
 
 class LazyGroup(click.Group):
@@ -58,7 +66,7 @@ class LazyGroup(click.Group):
         for section, names in self._sections.items():
             found = [(name, self.get_command(ctx, name)) for name in names]
             rows = [(name, command.get_short_help_str(limit=200)) for name, command in found if command is not None]
-            with formatter.section(f"To {section}"):
+            with formatter.section(section):
                 formatter.write_dl(rows)
 
     def resolve_command(

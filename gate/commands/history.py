@@ -22,10 +22,11 @@ from gate.commands.output import encoding_of, show, width_of
 def history(
     sources: tuple[Path, ...], config_path: Path, suite_id: str | None, cases: bool, tags: bool, as_json: bool
 ) -> None:
-    """Show how suites went over time: by criterion, tag, version and case, with moves, trends and early warnings.
+    """Show how suites changed over time.
 
-    SOURCES are records, folders of records, or archives (zip) of them. Without any: the configured store of baselines,
-    as the branch gate-baselines, or else the records of the results folder. What cannot be read is counted and named.
+    Shows each criterion, tag, version and case, with moves, trends and early warnings. SOURCES are records, folders
+    of records, or archives (zip) of them. Without any: the configured store of baselines, as the branch
+    gate-baselines, or else the records of the results folder. What cannot be read is counted and named.
     """
     from gate.commands.texts.history import history_text
     from gate.insight.history import history_of_configured

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 @click.option("--format", "form", metavar="NAME", help="The format of all files, also a plugin's.")
 @click.option("--allow-loss", is_flag=True, help="Write the suite even if checks are lost.")
 def import_suite(sources: tuple[Path, ...], path: Path, form: str | None, allow_loss: bool) -> None:
-    """Convert suites of any format to the gate's own, and list what could not be carried over.
+    """Convert another tool's suite to the gate's format.
 
-    If a check is lost, nothing is written and the exit code is 2; --allow-loss writes the rest all the same.
+    Lists what could not be carried over. If a check is lost, nothing is written and the exit code is 2; --allow-loss
+    writes the rest all the same.
     """
     from gate.errors import ConfigError
     from gate.suites import load

@@ -31,10 +31,10 @@ MOST_SHOWN = 10
 @click.option("--no-run", is_flag=True, help="Run no case.")
 @click.option("-y", "--yes", is_flag=True, help="Write without asking; asked is on a terminal alone, and not in CI.")
 def init(folder: Path, url: str | None, number: int | None, no_workflow: bool, no_run: bool, yes: bool) -> NoReturn:
-    """Look at the repository, write a first gate.yaml, and run one case.
+    """Write a first gate.yaml for this repository.
 
-    Nothing in the repository is imported or run while looking, and no existing file is changed. Ends with the exit code
-    of the first case; with 2 if there is a gate.yaml, and with 0 under --no-run.
+    Runs one case at the end. Nothing in the repository is imported or run while looking, and no existing file is
+    changed. Ends with the exit code of the first case; with 2 if there is a gate.yaml, and with 0 under --no-run.
     """
     from gate.commands.texts.init import CONFIG, propose, write
     from gate.commands.texts.survey import survey

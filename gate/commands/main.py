@@ -15,21 +15,20 @@ from gate.errors import Cancelled, ExitCode, GateError, closest
 from gate.system.streams import keep_open
 
 SECTIONS = {
-    "start": ("init", "doctor", "import", "schema"),
-    "measure and judge": ("run", "merge", "suite", "mcp-replay"),
-    "look again": ("report", "open", "explain", "compare", "diff-requests", "history", "site", "rescore"),
-    "keep and accept baselines": ("baseline",),
-    "plan": ("power", "ratchet", "calibrate"),
-    "prove": ("attest", "verify"),
-    "watch production": ("monitor", "promote"),
-    "check us with your own tools": ("score", "decide"),
+    "Every day": ("init", "run", "explain", "open", "baseline", "compare", "doctor", "demo"),
+    "Cases and settings": ("import", "suite", "schema", "calibrate", "help"),
+    "More reports": ("report", "history", "site"),
+    "CI and releases": ("merge", "attest", "verify"),
+    "Production": ("monitor", "promote"),
+    "Seldom needed": ("score", "decide", "diff-requests", "mcp-replay", "ratchet", "power", "rescore"),
 }
-"""The sub-commands by what they are for, in the order in which they are met."""
+"""The sub-commands by what they are for, the daily ones first."""
 NAMES = tuple(sorted(name for names in SECTIONS.values() for name in names))
 """The sub-commands. Each imports what it works with only when it runs: `gate --help` and shell completion, which import
 all of these files, load neither pydantic nor an HTTP client."""
 FUNCTIONS = {
     "open": "open_report",
+    "help": "help_on",
     "import": "import_suite",
     "diff-requests": "diff_requests",
     "mcp-replay": "mcp_replay",
@@ -59,10 +58,10 @@ def main() -> NoReturn:
     keep_open()
     gc.set_threshold(GARBAGE_THRESHOLD)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some reads every installed package
-    arguments = sys.argv[1:]
+    arguments = sys.argv[1:] or ["--help"]
     debug = "--debug" in arguments
     try:
-        cli.main([word for word in arguments if word != "--debug"], standalone_mode=False)
+        cli.main([word for word in arguments if word != "--debug"], prog_name="gate", standalone_mode=False)
     except GateError as error:
         _fail(str(error), error.exit_code, debug)
     except click.exceptions.Exit as error:
@@ -92,7 +91,7 @@ def _usage(error: click.ClickException) -> str:
         what = f"no such option {error.option_name!r}" + (f": did you mean '--{near}'?" if near else "")
     else:
         what = " ".join(error.format_message().split())
-    return what if context is None else f"{what} ({context.command_path.replace('python -m gate', 'gate')} --help)"
+    return what if context is None else f"{what} ({context.command_path} --help)"
 
 
 def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:

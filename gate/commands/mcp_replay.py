@@ -14,10 +14,10 @@ from gate.commands.groups import Once
 @click.option("--name", help="The server's name in recordings. Default: that of its program.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def mcp_replay(name: str | None, command: tuple[str, ...]) -> None:
-    """Stand before an MCP server on standard input and output, which COMMAND starts.
+    """Record and replay an MCP server.
 
-    Within `gate run` with `world`, calls are recorded and answered again; GATE_WORLD_URL says where. Without that
-    variable it is the server itself.
+    Stands before the MCP server that COMMAND starts, on standard input and output. Within `gate run` with `world`,
+    calls are recorded and answered again; GATE_WORLD_URL says where. Without that variable it is the server itself.
     """
     from gate.guest.mcp_replay import main
 

@@ -26,7 +26,10 @@ from gate.commands.output import command_line, finish, told_in
 @STATEMENT
 @with_options(*OUTPUTS)
 def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **given: Any) -> None:
-    """Join the records of all shards; refuses a missing, duplicate or truncated shard, and one of another run."""
+    """Join the records of all shards.
+
+    Refuses a missing, duplicate or truncated shard, and one of another run.
+    """
     from gate.config.load import load_config
     from gate.pipeline.judge_stored import decide_merged, merge_records
 

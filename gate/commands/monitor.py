@@ -47,9 +47,10 @@ FILE = click.Path(path_type=Path)
 )
 @click.option("-q", "--quiet", is_flag=True, help="One line instead of a report.")
 def monitor(config_path: Path, **given: Any) -> NoReturn:
-    """Score a sample of production's TRACES by the criteria of CI, and alert when the pass rate falls.
+    """Score a sample of production traces.
 
-    TRACES are files or folders with OTLP JSON lines or rows of messages; by default those under `monitor.traces`.
+    They are held to the criteria of CI, with an alert when the pass rate falls. TRACES are files or folders with OTLP
+    JSON lines or rows of messages; by default those under `monitor.traces`.
     """
     from gate.commands.texts.monitor import check_other, set_up, stored_report
     from gate.config.load import load_config

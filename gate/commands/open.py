@@ -16,10 +16,11 @@ from gate.commands.groups import Once
 @AGAINST
 @CONFIG
 def open_report(record: Path | None, baseline: str | None, config_path: Path) -> None:
-    """Show the HTML report of a record in the browser; without RECORD, of the newest one.
+    """Open the HTML report in the browser.
 
-    The report is made from the record, against the baseline that its run would find, and written to the results folder.
-    Prints where it lies. The browser is the system's, or the command in $BROWSER.
+    Without RECORD, that of the newest run. The report is made from the record, against the baseline that its run
+    would find, and written to the results folder. Prints where it lies. The browser is the system's, or the command
+    in $BROWSER.
     """
     from gate.commands.texts.open import html_of
     from gate.system.browser import open_in_browser

@@ -94,7 +94,13 @@ def _ending(error: BaseException) -> tuple[str, ExitCode]:
 
 
 def finish(result: Result, quiet: bool, verbose: bool = False) -> NoReturn:
-    """Prints the report and ends with the verdict's exit code."""
+    """Print the report and end with the verdict's exit code."""
+    print_result(result, quiet, verbose)
+    raise SystemExit(int(result.exit_code))
+
+
+def print_result(result: Result, quiet: bool, verbose: bool = False) -> None:
+    """Print the report, and on stderr what kept it from being whole."""
     from shutil import get_terminal_size
 
     from gate.reports.console import render, render_line
@@ -111,7 +117,6 @@ def finish(result: Result, quiet: bool, verbose: bool = False) -> NoReturn:
     ended = [line for line in _ended_early(result) if quiet and line not in text]  # a whole report has it
     for problem in (*ended, *result.problems):
         click.echo(f"gate: {console(problem)}", err=True)
-    raise SystemExit(int(result.exit_code))
 
 
 def _ended_early(result: Result) -> list[str]:

@@ -24,9 +24,10 @@ from gate.commands.output import show, width_of
 def power(
     record: Path | None, config_path: Path, drop: float | None, stored: int, simulations: int | None, as_json: bool
 ) -> None:
-    """Show which changes a suite finds: the decision rule itself, on simulated trials of a record's own cases.
+    """Show which losses a suite can find.
 
-    Without RECORD: for each suite of the configuration, by its stored baseline.
+    Applies the decision rule to simulated trials of a record's own cases. Without RECORD: for each suite of the
+    configuration, by its stored baseline.
     """
     from gate.commands.texts.power import Asked, power_of_record, power_of_suites
     from gate.config.load import load_config

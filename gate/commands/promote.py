@@ -21,10 +21,11 @@ from gate.commands.groups import Once
 def promote(
     trace: str, config_path: Path, target: Path | None, state: Path | None, why: str | None, show: bool
 ) -> None:
-    """Make a case of a production TRACE that `gate monitor` found to fail; the beginning of its id will do.
+    """Turn a failing production trace into a case.
 
-    The case is redacted, says where it comes from, and is added below what is in the file; by default to
-    production.yaml in the suite's folder. A trace that is a case already is not added again.
+    TRACE is one that `gate monitor` found to fail; the beginning of its id will do. The case is redacted, says
+    where it comes from, and is added below what is in the file; by default to production.yaml in the suite's
+    folder. A trace that is a case already is not added again.
     """
     from gate.commands.texts.promote import promote_trace
     from gate.config.load import load_config

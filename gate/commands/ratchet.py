@@ -17,9 +17,10 @@ from gate.commands.output import show, width_of
 @CONFIG
 @click.option("--write", is_flag=True, help="Edit the file; comments and layout stay.")
 def ratchet(record: Path | None, config_path: Path, write: bool) -> None:
-    """Propose higher thresholds where a record shows that the agent already reaches them; none is ever lowered.
+    """Propose higher thresholds.
 
-    Without RECORD: by the newest stored baseline of each suite.
+    Only if a record shows that the agent already reaches them; none is ever lowered. Without RECORD: by the
+    newest stored baseline of each suite.
     """
     from gate.config.load import load_config
     from gate.insight.ratchet import ratchet as propose

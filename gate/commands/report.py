@@ -20,9 +20,10 @@ from gate.commands.output import command_line, finish, told_in
 @STATEMENT
 @with_options(*OUTPUTS)
 def report(record: Path | None, baseline: str | None, config_path: Path, **given: Any) -> NoReturn:
-    """Render a record's verdict again in any format; without RECORD, that of the newest one.
+    """Render a record in any report format.
 
-    It is compared with the baseline that its run would find, unless --against names another.
+    Without RECORD, that of the newest run. It is compared with the baseline that its run would find, unless
+    --against names another.
     """
     from gate.pipeline.judge_stored import report_record
 

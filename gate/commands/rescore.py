@@ -16,7 +16,10 @@ from gate.commands.groups import Once
 @CONFIG
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where to write the new record.")
 def rescore(record: Path, config_path: Path, output: Path) -> None:
-    """Score a stored record again with the current criteria and judge; no agent is run."""
+    """Score a record again with the current criteria.
+
+    No agent is run.
+    """
     from gate.config.load import load_config
     from gate.pipeline.judge_stored import rescore_record
     from gate.system.signals import run as run_coroutine

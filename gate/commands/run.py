@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from gate.reports.files import Outputs
 
 
+SELECTIONS = ("tags", "complexities", "ids", "conditions")
+"""Options of a part of the suite, which is no baseline."""
+
+
 @click.command(cls=Once)
 @CONFIG
 @with_options(TAG, COMPLEXITY, CASE, CONDITION)
@@ -61,7 +65,10 @@ if TYPE_CHECKING:
 @STATEMENT
 @with_options(*OUTPUTS)
 def run(config_path: Path, **given: Any) -> NoReturn:
-    """Run the suite, compare with the baseline, and give a verdict as exit code."""
+    """Run the suite and compare it with the baseline.
+
+    Ends with the verdict as exit code.
+    """
     revision, asked = given["rules_from"], outputs_of(given)
     with ExitStack() as stack:
         with told_in(lambda: asked if revision else _with_configured(asked, config_path)):
@@ -140,7 +147,7 @@ def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
         command=command_line(),
         release=given["release"],
         rules=rules,
-        for_itself=any(given[name] for name in ("tags", "complexities", "ids", "conditions")),
+        fills_baseline=False if any(given[name] for name in SELECTIONS) else None,
     )
 
 

@@ -11,10 +11,11 @@ from gate.commands.groups import Once
 @click.option("--report", "of_report", is_flag=True, help="Print that of the JSON report instead.")
 @click.option("--plugins", is_flag=True, help="Include what installed packages add; they are imported.")
 def schema(of_report: bool, plugins: bool) -> None:
-    """Print the JSON Schema of gate.yaml, or of the JSON report."""
-    import json
+    """Print the JSON Schema of gate.yaml.
 
-    from gate.config.json_schema import json_schema
+    With --report, that of the JSON report.
+    """
+    from gate.config.json_schema import in_lines, json_schema
     from gate.reports.json import schema as report_schema
 
-    click.echo(json.dumps(report_schema() if of_report else json_schema(plugins=plugins), indent=2))
+    click.echo(in_lines(report_schema() if of_report else json_schema(plugins=plugins)))

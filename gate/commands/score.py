@@ -15,7 +15,10 @@ from gate.commands.groups import Once
 @click.option("--metric", required=True, help="A registered metric, or module:attribute.")
 @click.option("--options", default="{}", show_default=True, help="The metric's options as JSON.")
 def score(metric: str, options: str) -> None:
-    """Score recorded pairs: JSON lines of {id, actual, expected} in, {id, score, per_turn, error} out."""
+    """Score recorded answers with one metric.
+
+    Reads JSON lines of {id, actual, expected} on standard input, and writes {id, score, per_turn, error}.
+    """
     from gate.agents.base import allowed_environment
     from gate.formats.documents import parse_document
     from gate.metrics.recorded import score_lines

@@ -23,9 +23,10 @@ from gate.commands.groups import Once
     help="Where a run's HTML report is, with {commit} or {run} in it: https://… or relative to OUT.",
 )
 def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str | None, link: str) -> None:
-    """Write a dashboard into the folder OUT: suites, criteria, tags, cases, versions, cost and time, and badges.
+    """Write a dashboard of all suites.
 
-    Plain files, for a pages branch or an artifact, that load nothing from anywhere. SOURCES are as of `gate history`.
+    The folder OUT gets pages of suites, criteria, tags, cases, versions, cost and time, and badges. Plain files,
+    for a pages branch or an artifact, that load nothing from anywhere. SOURCES are as of `gate history`.
     """
     from gate.insight.history import history_of_configured
     from gate.insight.site import write_site

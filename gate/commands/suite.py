@@ -17,7 +17,10 @@ from gate.commands.output import show, width_of
 @CONFIG
 @with_options(TAG, COMPLEXITY, CASE, CONDITION)
 def suite(config_path: Path, **given: Any) -> None:
-    """Show what a run would measure: cases, tags, complexity, criteria."""
+    """List what a run would measure.
+
+    Shows cases, tags, complexity and criteria.
+    """
     from gate.commands.texts.suite import describe_suites
     from gate.config.load import load_config
 

@@ -21,9 +21,10 @@ FILE = click.Path(path_type=Path)
 def verify(
     files: tuple[Path, ...], statement: Path, key: Path | None, unsigned: bool, commit: str | None, allow_warned: bool
 ) -> None:
-    """Check FILES, a run's records and reports, against its signed statement, offline.
+    """Check records and reports against a signed statement.
 
-    Exit code 7 if anything was changed or does not belong together, 1 if it is all there and the run did not pass.
+    FILES are a run's records and reports. Works offline. Exit code 7 if anything was changed or does not belong
+    together, 1 if it is all there and the run did not pass.
     """
     from gate.commands.texts.evidence import verified
 

@@ -1,7 +1,7 @@
 """Which trials share their random part with which: by the recordings that they were answered from. Pure.
 
 A trial that was answered from the recording of a stored one is its pair; one draw counts once, however often it was
-replayed. docs/decisions/0023-coupled-trials.md has the reasons.
+replayed. docs/dev/decisions/0023-coupled-trials.md has the reasons.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _order(trial: Trial) -> tuple[int, bool, int]:
 
 
 def _says_nothing(trial: Trial, partner: Trial | None) -> bool:
-    """Whether a replayed trial is no answer to what it was run for: what the baseline's agent does now, or what a
+    """True if a replayed trial is no answer to what it was run for: what the baseline's agent does now, or what a
     provider does now; or a copy of a stored trial on the baseline's own side."""
     if trial.side is Side.BASELINE:
         return partner is not None or trial.tag == CONCURRENT

@@ -2,7 +2,7 @@
 
 A change that crashes is worse, and a provider's bad two minutes look the same at first. So a block that needs failures
 is confirmed: the failing cases are asked again a while later, between cases that answered and, if it can be run, beside
-the base commit's agent. docs/decisions/0010-a-crash-is-an-outcome.md says why that suffices.
+the base commit's agent. docs/dev/decisions/0010-a-crash-is-an-outcome.md says why that suffices.
 """
 
 from __future__ import annotations

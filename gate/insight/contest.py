@@ -123,7 +123,7 @@ async def _open(
         raise ConfigError("the record exists", where=str(path), hint="name another folder: --records")
     config = one.config
     version = await version_of(config.agent_kind, config.agent, root=config.root, environment=environment)
-    options = RunOptions(command=command, for_itself=True)
+    options = RunOptions(command=command, fills_baseline=False)
     session = open_session(config, options, environment, progress, stack, [path], version)
     header = planned_header(session, plan, NO_REFERENCE)
     return session, stack.enter_context(open_journal(config, header, now(), path=path, resume=False))

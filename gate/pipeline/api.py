@@ -80,7 +80,7 @@ async def run_async(
     reports: Mapping[str, str | Path] | None = None,
 ) -> Result:
     """Do as `run`, in a running event loop. Cancelled, it ends the agents that it started."""
-    options = RunOptions(None if record is None else Path(record), command="gate.run", for_itself=True)
+    options = RunOptions(None if record is None else Path(record), command="gate.run", fills_baseline=False)
     outputs = Outputs({name: Path(path) for name, path in (reports or {}).items()})
     read = _read(config, root, overrides)
     return ShownResult.of(await run_gate(read, options, outputs, _seen(environment), NoProgress()))

@@ -20,13 +20,23 @@ from gate.baselines.proven import ProvenStore
 from gate.baselines.union import run_ids
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
+from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
 from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
 from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
 from gate.pipeline.judge_stored import find_as_run_did, plan_of, read_whole, suite_ids, with_key_of_judge
-from gate.pipeline.references import References, find_anchor, find_baselines, git_context, is_lost, store_of
+from gate.pipeline.references import (
+    References,
+    changed_files,
+    find_anchor,
+    find_baselines,
+    git_context,
+    is_lost,
+    store_kind,
+    store_of,
+)
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
 from gate.records import Header, Record
@@ -35,7 +45,8 @@ from gate.records.misplaced import MISPLACED, misplaced_in
 from gate.reports.explanation import headline
 from gate.reports.formatting import count, interval, listing, sample
 from gate.reports.table import table
-from gate.security.escape import console
+from gate.security.environment import in_ci
+from gate.security.escape import console, one_line
 from gate.security.signing import signed
 from gate.system.clock import now
 from gate.system.git import Git
@@ -103,7 +114,25 @@ def save_baseline(
     if proofs is not None:
         proofs += proven
     said += _advice(config, environment, () if accepted is not None else lines)
-    return "\n".join([f"saved {where}", *said])
+    return "\n".join([f"saved {where.removeprefix(f'{config.root}/')}", *said])
+
+
+MOST_NAMED = 3
+"""Changed files that an error names."""
+
+
+def check_can_store(config: Config, environment: Mapping[str, str]) -> None:
+    """Raise BaselineWriteError if a record measured now could not be stored: before anything is spent on it."""
+    if store_kind(config, environment) == NO_STORE:
+        raise BaselineWriteError(
+            "baselines are switched off", where=config.place_of("baseline", "store"), hint="leave `store: none` out"
+        )
+    changed = changed_files(config, Git(config.root, environment=environment))
+    if changed:
+        names = ", ".join(one_line(name, 60) for name in changed[:MOST_NAMED])
+        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+        what = f"a baseline belongs to a commit, and these files are not committed: {names}{more}"
+        raise BaselineWriteError(what, hint="commit or ignore them, then run again")
 
 
 @contextmanager
@@ -134,6 +163,8 @@ def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> l
 def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
     """Return notes for the person who saves; ``lines`` are findings that nobody accepted."""
     said = []
+    if _is_only_here(config, environment):
+        said.append("kept on this machine only, since git ignores this folder; CI stores baselines of its own")
     if is_lost(config, environment):
         said.append(
             "this folder is gone with the job's clone: use `baseline: {store: git}`, or commit or cache the folder"
@@ -143,6 +174,14 @@ def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line
         short = marks[-1].verdict.replace("_", " ")
         said.append(f"marked {short}: it never becomes the anchor, unless somebody accepts it")
     return said
+
+
+def _is_only_here(config: Config, environment: Mapping[str, str]) -> bool:
+    """True if records are stored in a folder that git ignores, and this is no CI job."""
+    if store_kind(config, environment) != "file" or in_ci(environment):
+        return False
+    git = Git(config.root, environment=environment)
+    return git.is_repository() and bool(git.ask("check-ignore", str(config.root / config.file.baseline.folder)))
 
 
 def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:
@@ -459,21 +498,21 @@ def _time(unix: float) -> str:
 
 
 def prune_recordings(config: Config, store: Store, environment: Mapping[str, str]) -> str:
-    """Keep the folder of recordings within `world.keep_megabytes`. Returns what was done in words, if anything.
+    """Keep the folder of recordings within five times `world.megabytes`. Returns what was done in words, if anything.
 
     A record that cannot be read may name any of them: then nothing is removed, and that is said.
     """
     options = config.file.world
     if options is None:
         return ""
-    folder, most = store_folder(options, config.root, environment), options.keep_megabytes * 1_000_000
+    folder, most = store_folder(options, config.root, environment), options.kept_megabytes * 1_000_000
     owner = owner_name(config.root / config.path.name)
     try:
         done = prune(folder, owner, most, lambda: _runs_in_use(store), now().timestamp())
     except GateError as error:
         return f"no recordings were removed, since the stored records cannot be read: {error}"
     said = f"removed {count(done.files, 'recording')} ({_megabytes(done.bytes)}) that no stored record names"
-    over = f"recordings take {_megabytes(done.left_bytes)}, over world.keep_megabytes, and are in use"
+    over = f"recordings take {_megabytes(done.left_bytes)}, over five times world.megabytes, and are in use"
     return "; ".join([*([said] if done.files else []), *([over] if done.left_bytes > most else [])])
 
 

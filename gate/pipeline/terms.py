@@ -39,12 +39,10 @@ DESIGN = (
     "stored_trials",
 )
 """Settings that say how trials were asked for and in what job, not what they are held to."""
-RETIRED = {"settings": ("longest_passes", "on_tradeoff"), "criteria": ("strict",)}
-"""Keys of the terms in records of earlier versions that decide nothing any more."""
 
 
 class Demands(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What the rules of one commit demand of a record.
+    """The demands of one commit's rules on a record.
 
     A key that is not known here, as one of another version, is refused: left out, it could make a verdict better.
     """
@@ -56,13 +54,13 @@ class Demands(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
 
 
 class Terms(Demands, frozen=True):
-    """What is demanded of a record, how it was measured, and what its reader is told. Kept in the closed record."""
+    """The demands on a record, how it was measured, and notes for its reader. Kept in the closed record."""
 
     deselected: frozenset[str] | None = None
     """Cases of the suite that were left out on purpose. None: of a record that says that some were, nobody knows which,
     and all that it lacks are taken for such."""
     selection: Mapping[str, Any] = {}
-    """What the cases were selected by, as in the configuration; empty if all were to be run."""
+    """The selection of cases, as in the configuration; empty if all were to be run."""
     categories: Mapping[str, frozenset[str]] = {}
     """Tools by category, so that a call of one is not shown as a difference where its category was expected."""
     scheduled: bool = False
@@ -74,13 +72,13 @@ class Terms(Demands, frozen=True):
     rules: str = ""
     """The commit whose rules these are; empty: the record's own."""
     doubts: tuple[str, ...] = ()
-    """What the base holds and was not compared, in words; each keeps the suite from passing."""
+    """Parts of the base that were not compared, in words; each keeps the suite from passing."""
     doubts_if_compared: tuple[str, ...] = ()
     """The same if a baseline is stored."""
     earlier: tuple[Verdict, ...] = ()
     """Earlier measurements of this change, judged again when it was measured, the newest first."""
     base: Demands | None = None
-    """What the base commit demands, if that differs: no verdict is better than the one under its demands."""
+    """The demands of the base commit, if they differ: no verdict is better than the one under them."""
     command: str = ""
     """The command that reproduces the result; empty: the one that shows it."""
     anchored: bool = False
@@ -90,7 +88,7 @@ class Terms(Demands, frozen=True):
     store: str = ""
     """The kind of store that baselines were looked up in; empty: the configuration's."""
     compared: tuple[str, ...] = ()
-    """What the run compared its record with, as `identity` has it; empty: it does not say."""
+    """The references that the run compared its record with, as `identity` has them; empty if it does not say."""
     whole: bool = False
     """True if everything that was measured of the commit counts, in one look, whatever it was run for."""
     base_has_no_rules: bool = False
@@ -139,7 +137,7 @@ def terms_of_plan(
         deselected=plan.deselected,
         categories={name: frozenset(tools) for name, tools in config.file.tool_categories.items()},
         selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
-        notes=tuple(dict.fromkeys((*plan.notes, *config.retired, *expired_quarantine(config, now()), *notes))),
+        notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
         doubts=tuple(doubts),
     )
     if rules is None:
@@ -180,34 +178,14 @@ def own_terms(record: Record, settings: Settings | None = None) -> Terms:
     if not kept:
         return Terms(record.header.criteria, settings or Settings())
     try:
-        return msgspec.convert(_with_notes(_without_retired(kept)), Terms)
+        return msgspec.convert(_with_notes(kept), Terms)
     except (msgspec.ValidationError, TypeError) as error:
         raise MeasureError(
             f"the record's terms cannot be read: {error}", where=record.header.suite_id, hint="name a configuration: -c"
         ) from None
 
 
-def _without_retired(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the kept terms, those of the base included, without retired keys."""
-    found = dict(kept)
-    settings, criteria, base = found.get("settings"), found.get("criteria"), found.get("base")
-    if isinstance(settings, Mapping):
-        found["settings"] = _without(settings, RETIRED["settings"])
-    if isinstance(criteria, list | tuple):
-        found["criteria"] = [_without(one, RETIRED["criteria"]) for one in criteria]
-    if isinstance(base, Mapping):
-        found["base"] = _without_retired(base)
-    return found
-
-
-def _without(kept: Any, keys: Sequence[str]) -> Any:
-    """Return an object without these keys; anything else as it is, since reading it refuses it."""
-    if not isinstance(kept, Mapping):
-        return kept
-    return {key: value for key, value in kept.items() if key not in keys}
-
-
-def _with_notes(kept: dict[str, Any]) -> dict[str, Any]:
+def _with_notes(kept: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the kept terms with their notes as findings."""
     notes = kept.get("notes")
     if not isinstance(notes, list | tuple):

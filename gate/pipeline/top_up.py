@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gate.baselines.base import POOL
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import pair, reference_to
 from gate.baselines.union import run_ids, without
@@ -31,6 +32,7 @@ from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import load_to_judge, with_stored
 from gate.records import Record, RecordWriter
 from gate.reports.formatting import count
+from gate.security.environment import in_ci
 
 FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
 """Verdicts of records that are worth more trials; the others have to be put right first."""
@@ -84,10 +86,11 @@ def _is_due(session: Session, suite: SuiteResult) -> bool:
 
 
 def makes_baseline(session: Session) -> bool:
-    """True if this is the default branch's or a release's own run, with a place to store it."""
-    where = session.where
-    clean = bool(where.anchored and where.head and not where.dirty) and not session.options.for_itself
-    return clean and session.store is not None and wanted_trials(session.config) > 0
+    """True if this run fills the stored baseline: it was asked to, or it is the CI job of the default branch."""
+    where, asked = session.where, session.options.fills_baseline
+    if asked is None:
+        asked = in_ci(session.environment) and where.anchored and where.head is not None
+    return asked and not where.dirty and session.store is not None and wanted_trials(session.config) > 0
 
 
 async def _version_problem(session: Session) -> str:
@@ -179,10 +182,10 @@ def epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int)
 
 def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
     """Return the stored records of this commit, and earlier ones of the same agent."""
-    where, store, pool = session.where, session.store, session.config.file.baseline.pool
+    where, store = session.where, session.store
     assert store is not None
     commits = dict.fromkeys(filter(None, (where.head, *where.ancestors)))
-    found = store.find(plan.suite.id, tuple(commits), pool=pool)
+    found = store.find(plan.suite.id, tuple(commits))
     if found is None:
         return ()
     own = set(run_ids(record))
@@ -194,4 +197,4 @@ def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
     agent = with_tools(record.header.agent, record.trials)
     if found.commit == where.head:
         return [one for one in records if not agent or one.header.agent == agent]
-    return [one for one in records if agent and one.header.agent == agent][: pool - 1]
+    return [one for one in records if agent and one.header.agent == agent][: POOL - 1]

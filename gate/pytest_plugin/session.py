@@ -61,7 +61,7 @@ class GateRun:
         """Measures what was selected, once. An error is kept: every item shows it."""
         words = ["gate", "run", "--config", str(self.path), *(w for case_id in self.part for w in ("--case", case_id))]
         overrides = {"select.ids": self.part} if self.part else {}
-        options = RunOptions(command=join(words), for_itself=True)
+        options = RunOptions(command=join(words), fills_baseline=False)
         try:
             config = load_config(self.path, overrides)
             self.result = asyncio.run(run_gate(config, options, Outputs(), os.environ, progress))

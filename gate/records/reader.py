@@ -21,7 +21,7 @@ from gate.errors import BaselineError, GateError
 from gate.model import Side, Trial
 from gate.records import wire
 from gate.records.lines import CLOSING, SUM_BYTES, SUM_DIGITS, NotJSONError, read_header_line, read_line
-from gate.records.model import CHAINED, INTERRUPTED, Footer, Header, PlannedCase, Record
+from gate.records.model import INTERRUPTED, Footer, Header, PlannedCase, Record
 from gate.records.wire import MalformedError
 from gate.security.limits import MAX_LINE_BYTES
 
@@ -47,7 +47,7 @@ PERHAPS_EDITED = "if it was edited or damaged after it was written"
 
 
 def away(where: str, then: str = "measure again") -> str:
-    """What to do about a damaged file: nothing continues or replaces it, so whoever owns it has to take it away."""
+    """Return the hint for a damaged file: nothing continues or replaces it, so its owner has to move it away."""
     return f"move {where} away, then {then}"
 
 
@@ -85,16 +85,14 @@ class RecordReader:
         """The footer where the last line read is a closing line."""
         self.last_footer: Footer | None = None
         """The newest closing line, whether or not trials follow it."""
-        self.chained = False
-        """Whether trial lines may carry a sum, which proves everything up to it."""
         self.header = self._read_header()
         self._known = frozenset(case.id for case in self.header.plan)
         self._ranges = {criterion.name: criterion.scale.range for criterion in self.header.criteria}
 
     def __iter__(self) -> Iterator[Trial]:
-        if self.chained and not self._complete:
-            return self._proven()
-        return filter(None, map(itemgetter(0), self._read_trials()))
+        if self._complete:
+            return filter(None, map(itemgetter(0), self._read_trials()))
+        return self._proven()
 
     def _proven(self) -> Iterator[Trial]:
         """The trials up to the last sum or closing line. What follows was never written whole, and is left out."""
@@ -147,7 +145,6 @@ class RecordReader:
     def _read_header(self) -> Header:
         line = self._next(read_header_line)
         header = self._believed(wire.to_header, line)
-        self.chained = line.gate_record >= CHAINED
         plan: list[PlannedCase] = []
         while len(plan) < line.cases:
             part = self._believed(wire.to_plan, self._next(_PLAN))
@@ -195,21 +192,18 @@ class RecordReader:
         if isinstance(line, wire.ClosingLine):
             self._close(*wire.to_footer(line))
             return None, None
-        if line.sum is not None and not self.chained:
-            raise self._problem("trial has an unknown key: 'sum'")
         trial = wire.to_trial(line)
         if trial.case_id not in self._known:
             raise self._problem(f"a trial of a case outside the plan: {trial.case_id[:60]!r}", EDITED)
         if trial in self.tally:
             raise self._problem(f"trial {trial.number} of case {trial.case_id[:60]!r} is there twice", EDITED)
-        if self.chained:
-            self._check_scores(trial)
+        self._check_scores(trial)
         self.tally.add(trial)
         self.footer = None
         return trial, line.sum
 
     def _check_scores(self, trial: Trial) -> None:
-        """Raises for a score that its scale does not have. When format 1 was written, such scores were let through."""
+        """Raise for a score outside its scale."""
         for name, score in trial.scores.items():
             ends = self._ranges.get(name)
             if ends is not None and score.value is not None and not ends[0] <= score.value <= ends[1]:
@@ -249,7 +243,7 @@ class Tally:
         return self.trials, self.errors, self.rounds
 
     def __contains__(self, trial: Trial) -> bool:
-        """Whether a trial of the same number, case and side was added."""
+        """True if a trial of the same number, case and side was added."""
         baseline = trial.side is Side.BASELINE
         if trial.number > self._MASKED:
             return (trial.case_id, baseline, trial.number) in self._high
@@ -300,7 +294,7 @@ def read_record(
 
 
 def read_closed_part(path: Path, *, error: type[GateError] = BaselineError) -> Record:
-    """What a record held when a run last closed it, without what was written since.
+    """Return the record as it was when a run last closed it.
 
     It has no trial and no footer if no run ever did. Raises ``error`` where it cannot be read or believed.
     """
@@ -312,7 +306,7 @@ def read_closed_part(path: Path, *, error: type[GateError] = BaselineError) -> R
 
 
 def closed_trials(footer: Footer | None) -> int:
-    """How many trials were there when a run last closed its record; ``footer`` is the newest closing line.
+    """Return the number of trials when a run last closed its record; ``footer`` is the newest closing line.
 
     A copy of a record that was never closed has a closing line all the same.
     """
@@ -336,7 +330,7 @@ def iter_trials(path: Path, *, complete: bool = True, error: type[GateError] = B
 
 
 def is_closed(path: Path) -> bool:
-    """Whether the last line of a file is a closing line; whether that agrees with the rest is not looked at."""
+    """True if the last line of a file is a closing line; whether that agrees with the rest is not looked at."""
     size, read = path.stat().st_size, 1 << 16
     with path.open("rb") as file:
         while True:

@@ -1,4 +1,4 @@
-"""What stands on the lines of a record: every key with its type, bounds and default, and how the model becomes it.
+"""The lines of a record: every key with its type, bounds and default, and the conversion from and to the model.
 
 A struct here has the model's fields under the keys of the format. Where it says the same as the model it inherits the
 fields, and states bounds and other keys alone. Fields at their default are left out of a line. Bytes are left to
@@ -56,7 +56,7 @@ class MalformedError(ValueError):
 
 
 class VersionLine(Struct, frozen=True):
-    """What the first line of a record has in every format version; later ones may add to it."""
+    """The part of the first line that every format version has; later ones may add to it."""
 
     gate_record: Ordinal
 
@@ -65,8 +65,6 @@ class CriterionObject(Criterion, frozen=True, omit_defaults=True, forbid_unknown
     """A criterion of the header."""
 
     quantiles: tuple[tuple[Annotated[float, Meta(gt=0, lt=1)], float], ...] = ()
-    strict: bool = False
-    """Of records of earlier versions; it decides nothing any more and is never written."""
 
 
 class RunArray(Run, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -121,7 +119,7 @@ def to_header(line: HeaderLine) -> Header:
         raise MalformedError("a run is named twice")
     alike: dict[str, Any] = {name: getattr(line, name) for name in _ALIKE}
     runs = tuple([Run(*astuple(run)) for run in line.runs])
-    criteria = tuple([Criterion(*astuple(criterion)[:-1]) for criterion in line.criteria])
+    criteria = tuple([Criterion(*astuple(criterion)) for criterion in line.criteria])
     return Header(plan=(), runs=runs, criteria=criteria, **alike)
 
 
@@ -281,7 +279,7 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     log: str = ""
     replay: ReplayObject | None = None
     sum: str | None = None
-    """Ties the line to every byte of the record before it (from format 2 on)."""
+    """Ties the line to every byte of the record before it."""
 
 
 def trial_line(trial: Trial) -> TrialLine:

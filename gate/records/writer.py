@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
 from gate.records.lines import footer_line, header_lines, summed, trial_line
-from gate.records.model import CHAINED, FORMAT, Footer, Header, Record, count, difference
+from gate.records.model import Footer, Header, Record, count, difference
 from gate.records.reader import RecordReader, Tally, away, closed_trials, lines_of
 from gate.security import files
 
@@ -60,7 +60,6 @@ class RecordWriter:
             raise ValueError("a case is planned twice")
         self._tally = Tally()
         self._checksum = hashlib.sha256()
-        self._chained = FORMAT >= CHAINED
         self._end = 0
         self._footer: Footer | None = None
         self._before = Footer(0, 0, 0)
@@ -89,7 +88,7 @@ class RecordWriter:
                 raise ValueError(f"trial {trial.number} of case {trial.case_id!r} was recorded before")
         if not recorded:
             return
-        self._write(b"".join([line for _, line in recorded]), chained=self._chained)
+        self._write(b"".join([line for _, line in recorded]), chained=True)
         for trial, _ in recorded:
             self._tally.add(trial)
         self._footer = None
@@ -122,12 +121,12 @@ class RecordWriter:
 
     @property
     def closed_trials(self) -> int:
-        """How many of the resumed trials were there when a run last closed the record; they come first."""
+        """Number of the resumed trials that were there when a run last closed the record; they come first."""
         return closed_trials(self._before)
 
     @property
     def finished(self) -> bool:
-        """Whether the last line is a closing line of a run that was not stopped."""
+        """True if the last line is a closing line of a run that was not stopped."""
         return self._footer is not None and not self._footer.stopped
 
     def close(self) -> None:
@@ -163,7 +162,6 @@ class RecordWriter:
         self.resumed = tuple(reader if self._remember is None else map(self._remember, reader))
         self.header = reader.header
         self._tally, self._checksum, self._end = reader.tally, reader.checksum, reader.end
-        self._chained = reader.chained
         self._footer = reader.footer
         self._before = reader.last_footer or self._before
         self._file.truncate(self._end)
@@ -252,7 +250,7 @@ def _lines_from_start(file: FileIO) -> Iterator[bytes]:
 
 
 def _is_record(file: FileIO) -> bool:
-    """Whether the file is empty or begins as a record does."""
+    """True if the file is empty or begins as a record does."""
     file.seek(0)
     begin = file.read(len(_BEGIN)) or b""
     return _BEGIN.startswith(begin)

@@ -20,6 +20,7 @@ from gate.reports.trials import SuiteTrials
 from gate.security import files
 from gate.security.escape import console, html
 from gate.security.limits import described, shorten
+from gate.system.own_files import MARK
 
 NOT_ENDED = "the run that is to write this report has not ended: there is no verdict"
 MOST_TOLD = 2_000
@@ -92,7 +93,7 @@ def write_reports(
     failed = []
     for form, path in outputs.wanted.items():
         try:
-            files.write_text(path, _rendered(form, result, trials))
+            files.write_text(path, _marked(form, _rendered(form, result, trials)))
             outputs.judged.add(path)
         except OSError as error:
             failed.append(f"{path}: {error.strerror}")
@@ -120,7 +121,7 @@ def _write_stub(form: str, path: Path, why: str, exit_code: ExitCode) -> None:
     text = _stub(form, why, exit_code)
     if text is not None:
         with suppress(OSError):
-            files.write_text(path, text)
+            files.write_text(path, _marked(form, text))
             return
     if _is_own(path):
         with suppress(OSError):
@@ -146,6 +147,11 @@ def _stub(form: str, why: str, exit_code: ExitCode) -> str | None:
         return None
     why = shorten(why, MOST_TOLD)
     return load_report(form)(Result((), Verdict.ERROR, exit_code, version=__version__, problems=(why,)))
+
+
+def _marked(form: str, text: str) -> str:
+    """Return a report with a last line by which the gate knows it again, in a language that has comments."""
+    return f"{text.rstrip()}\n{MARK}\n" if form in ("html", "junit", "markdown") else text
 
 
 def with_problems(result: Result, problems: Sequence[str]) -> Result:

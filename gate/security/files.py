@@ -21,6 +21,8 @@ from typing import BinaryIO
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _STEP = _FOLDER | os.O_NOFOLLOW
+OWN_FOLDER = ".gate"
+"""The folder beside a configuration that only the gate writes."""
 
 
 class LinkError(OSError):
@@ -70,10 +72,10 @@ def open_to_append(path: Path) -> FileIO:
         return FileIO(descriptor, "a+")
 
 
-def create(path: Path) -> None:
+def create(path: Path, *, mode: int = 0o666) -> None:
     """Makes an empty file, with its folders. Raises `FileExistsError` if there is one."""
     with _opened_folder(path.parent, make=True) as (folder, _):
-        os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder))
+        os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode, dir_fd=folder))
 
 
 def remove(path: Path) -> None:
@@ -96,9 +98,7 @@ def _opened_folder(path: Path, *, make: bool) -> Iterator[tuple[int, bool]]:
     descriptor = os.open(trusted, _FOLDER)
     try:
         for number, name in enumerate(steps, 1):
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=descriptor)
+            made = make and _make_step(name, descriptor)
             try:
                 below = os.open(name, _STEP, dir_fd=descriptor)
             except OSError as problem:
@@ -107,7 +107,28 @@ def _opened_folder(path: Path, *, make: bool) -> Iterator[tuple[int, bool]]:
                 raise
             os.close(descriptor)
             descriptor = below
+            if made and name == OWN_FOLDER:
+                _leave_out_of_git(descriptor)
         yield descriptor, is_guarded
+    finally:
+        os.close(descriptor)
+
+
+def _make_step(name: str, folder: int) -> bool:
+    """Return True if the folder was made; False if it was there."""
+    try:
+        os.mkdir(name, dir_fd=folder)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _leave_out_of_git(folder: int) -> None:
+    """Make the gate's folder ignore itself: `git add -A` must not commit records, which a later run would refuse."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(".gitignore", flags, 0o666, dir_fd=folder)
+    try:
+        os.write(descriptor, b"*\n")
     finally:
         os.close(descriptor)
 
@@ -126,7 +147,7 @@ def _guarded(path: Path) -> tuple[Path, tuple[str, ...], bool]:
 
 
 def _is_top(folder: Path) -> bool:
-    """Whether what is below this folder may be a change's: it is the working directory, or holds a repository."""
+    """True if what is below this folder may be a change's: it is the working directory, or holds a repository."""
     return folder == Path.cwd() or os.path.lexists(folder / ".git")
 
 
@@ -185,7 +206,7 @@ def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _is_special(name: str, folder: int) -> bool:
-    """Whether it is the user's own link, a pipe or a terminal: written to, and not replaced."""
+    """True if it is the user's own link, a pipe or a terminal: written to, and not replaced."""
     try:
         return not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:

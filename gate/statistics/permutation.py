@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
@@ -29,8 +30,8 @@ RELABELINGS = 4000
 MOST_RELABELINGS = 40_000
 MOST_DRAWS = 20_000_000
 """Relabelings times cases, beyond the first RELABELINGS: bounds the time of a large suite."""
-_TAIL = 10
-"""How many relabelings each statistic should have beyond the level, or p is too coarse to fall below it."""
+FINE = 10
+"""Relabelings that each statistic should have beyond the level, or p is too coarse to fall below it."""
 _EXACT = 500
 """A case with at most this many labellings of its trials is enumerated; for any other, this many are drawn."""
 _UNIT = 1 << 30
@@ -41,7 +42,7 @@ _MASK = (1 << _LANE) - 1
 
 
 class PerMetricTest(Struct, frozen=True):
-    """What the joint permutation test found for one metric."""
+    """The result of the joint permutation test for one metric."""
 
     p_mean: float
     """Of the mean drop alone, not adjusted for the other statistics."""
@@ -58,7 +59,8 @@ class PerMetricTest(Struct, frozen=True):
 
 
 class JointTest(Struct, frozen=True):
-    """Whether candidate trials are worse than baseline trials of the same cases, over several metrics at once."""
+    """A test of whether candidate trials are worse than baseline trials of the same cases, over several metrics at
+    once."""
 
     p: float
     metrics: tuple[PerMetricTest, ...]
@@ -73,6 +75,7 @@ def joint_permutation(
     level: float = 0.02,
     held: Sequence[Sequence[Row]] = (),
     links: Sequence[Links] = (),
+    fineness: int = FINE,
 ) -> JointTest:
     """Westfall–Young min-p over several statistics a metric: the mean drop, and one that a few large drops move most.
 
@@ -93,6 +96,7 @@ def joint_permutation(
         held: of each case, further trials of the baseline whose labels stay, so that "unchanged" says nothing of them.
             They only tell the statistics which cases are steady, and may be of another day.
         links: of each case, which trials share their random part: such a pair changes labels within itself alone.
+        fineness: less is quicker and coarser; a simulation of many tests needs no more.
 
     Returns:
         The p-value of the smallest p among all statistics, and those of each metric.
@@ -106,31 +110,32 @@ def joint_permutation(
         return JointTest(1.0, (PerMetricTest(1.0, 1.0, 1.0),) * metrics, 0)
     observed = sum(table[0] for table in tables)
     totals: list[int] = []
-    for relabelings in (FIRST_RELABELINGS, RELABELINGS, _enough(level, binary, len(tables))):
+    second = max(FIRST_RELABELINGS, RELABELINGS * fineness // FINE)
+    for relabelings in (FIRST_RELABELINGS, second, max(second, _enough(level, binary, len(tables), fineness))):
         drawn = [0] * (relabelings - len(totals))
         for table in tables:
             drawn = list(map(add, drawn, _draws(rng, table, len(drawn))))
         totals += drawn
         result = _min_p(observed, totals, binary)
-        if _is_clear(result, level):
+        if _is_clear(result, level, second):
             break
     return result
 
 
-def _enough(level: float, binary: Sequence[bool], cases: int) -> int:
+def _enough(level: float, binary: Sequence[bool], cases: int, fineness: int) -> int:
     """Relabelings that resolve the level, each statistic having its share of it, as far as time allows."""
     statistics = sum(3 if zeros_and_ones else 2 for zeros_and_ones in binary)
-    wanted = math.ceil(_TAIL * statistics / level)
-    return max(RELABELINGS, min(wanted, MOST_RELABELINGS, MOST_DRAWS // cases))
+    wanted = math.ceil(fineness * statistics / level)
+    return min(wanted, MOST_RELABELINGS, MOST_DRAWS // cases)
 
 
-def _is_clear(result: JointTest, level: float) -> bool:
-    """Whether more relabelings would not change what p is compared with.
+def _is_clear(result: JointTest, level: float, second: int) -> bool:
+    """True if more relabelings would not change what p is compared with.
 
     It goes on only below a bound, which falls from step to step: so P(p ≤ x) ≤ x holds for every x, and not only for
     the level.
     """
-    return result.p > (3 * level if result.relabelings >= RELABELINGS else max(0.1, 5 * level))
+    return result.p > (3 * level if result.relabelings >= second else max(0.1, 5 * level))
 
 
 class Parts(Struct, frozen=True):
@@ -271,8 +276,6 @@ def _few_broken(passed_before: int, before: int, passed_now: int, now: int) -> f
 
 def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> JointTest:
     """Step one of Westfall & Young 1993: the p-value of each statistic, and of the smallest among all relabelings."""
-    from bisect import bisect_left
-
     size = len(totals) + 1
     smallest = [size] * len(totals)
     ranks: list[list[int]] = []
@@ -282,10 +285,10 @@ def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> Join
             shift = (_WIDTH * m + lane) * _LANE
             values = [(total >> shift) & _MASK for total in totals]
             own = (observed >> shift) & _MASK
-            ordered = sorted([*values, own])
-            ranks[m].append(size - bisect_left(ordered, own))
-            at_least = {value: size - bisect_left(ordered, value) for value in set(values)}
-            smallest = [min(rank, at_least[value]) for rank, value in zip(smallest, values, strict=True)]
+            # The last of equal values counts them all.
+            at_least = dict(zip(sorted([*values, own], reverse=True), range(1, size + 1), strict=True))
+            ranks[m].append(at_least[own])
+            smallest = list(map(min, smallest, map(at_least.__getitem__, values)))
     smallest.sort()
 
     def adjusted(rank: int) -> float:

@@ -28,6 +28,7 @@ from gate.security.environment import in_ci, is_withheld
 from gate.security.limits import MAX_DOCUMENT_BYTES, shorten
 from gate.security.redact import redact
 from gate.system.child import run
+from gate.system.own_files import holds_only_own_files, is_own_file
 
 TIMEOUT = 120.0
 """Seconds that one command may take."""
@@ -128,7 +129,7 @@ class Sealed(Struct, frozen=True):
     network: tuple[tuple[str, str], ...] = ()
     """Settings (key, value) of commands that use the network, credentials among them."""
     is_partial: bool = False
-    """Whether objects may be missing that git fetches when it needs them."""
+    """True if objects may be missing that git fetches when it needs them."""
 
 
 SEALED = "INPUT_GIT"
@@ -250,7 +251,7 @@ class Git:
     # --- questions ------------------------------------------------------------------------------
 
     def is_repository(self) -> bool:
-        """Whether there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
+        """True if there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
         try:
             self.run("rev-parse", "--git-dir")
         except GitError as error:
@@ -260,7 +261,7 @@ class Git:
         return True
 
     def is_out_of_reach(self) -> bool:
-        """Whether there seems to be a repository, and no git to read it with."""
+        """True if there seems to be a repository, and no git to read it with."""
         root = self.root.resolve()
         return not self.program and any((folder / ".git").exists() for folder in (root, *root.parents))
 
@@ -275,15 +276,15 @@ class Git:
         return self.resolve("HEAD") if self.is_repository() else None
 
     def dirty(self, *, exclude: Sequence[str] = ()) -> bool:
-        """Whether anything is `changed`."""
+        """True if anything is `changed`."""
         return bool(self.changed(exclude=exclude))
 
     def changed(self, *, exclude: Sequence[str] = ()) -> list[str]:
         """What of the work tree below the root differs from HEAD, untracked files included; names from the top.
 
-        ``exclude`` are paths relative to the root that do not count, such as where records are written. Nor do folders
-        of bytecode and virtual environments that git does not track. Files in LFS are not looked at where git-lfs is
-        not installed: their content could not be told from a change.
+        ``exclude`` are paths relative to the root that do not count, such as where records are written. Nor do, if git
+        does not track them, reports, records, and folders of bytecode and virtual environments. Files in LFS are not
+        looked at where git-lfs is not installed: their content could not be told from a change.
         """
         inside = [path for path in exclude if not path.startswith(("/", ".."))]
         paths = [".", *(f":(exclude,literal){path}" for path in inside)]
@@ -300,9 +301,11 @@ class Git:
         return found
 
     def _is_generated(self, name: str) -> bool:
-        """Whether a name relative to the top is a folder that running Python code leaves behind."""
+        """True if running Python or the gate leaves this file or folder behind; the name is relative to the top."""
         path = self.root / os.path.relpath(name, self.text("rev-parse", "--show-prefix") or ".")
-        return path.name == "__pycache__" or (path / "pyvenv.cfg").is_file()
+        if path.is_dir() and not path.is_symlink():
+            return path.name == "__pycache__" or (path / "pyvenv.cfg").is_file() or holds_only_own_files(path)
+        return is_own_file(path)
 
     def differing(self, commit: str) -> list[str]:
         """The tracked files of the whole work tree that differ from a commit's; names from the top."""
@@ -326,7 +329,7 @@ class Git:
         return next((name for name in names if name.startswith(whole) or whole.startswith(f"{name}/")), None)
 
     def has_only_pointers(self) -> bool:
-        """Whether files in LFS have their content here and would be mere pointers in another work tree."""
+        """True if files in LFS have their content here and would be mere pointers in another work tree."""
         if self.has_lfs:
             return False
         names = self.run("ls-files", "-z", "--", ":(attr:filter=lfs)").split(b"\0")
@@ -355,7 +358,7 @@ class Git:
         return self.ask("merge-base", "--is-ancestor", ids[0], ids[1]) is not None
 
     def is_elsewhere(self, commit: str, head: str) -> bool:
-        """Whether a commit is on a branch and not in the history of ``head``: one that was replaced is on none."""
+        """True if a commit is on a branch and not in the history of ``head``: one that was replaced is on none."""
         found = self.resolve(commit)
         if found is None or self.is_ancestor(found, head):
             return False

@@ -1,7 +1,7 @@
 """The HTTP/1.1 client of the hot path: knows connections and framing; what an answer means is left to callers.
 
 Written on asyncio's protocols because the general clients cost many times the request itself
-at the concurrency of a run; docs/decisions/0003-http-client.md has the measurements.
+at the concurrency of a run; docs/dev/decisions/0003-http-client.md has the measurements.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Response(NamedTuple):
     cookies: tuple[str, ...] = ()
     """The values of its ``Set-Cookie`` headers."""
     whole: bool = True
-    """Whether the body says where it ends, by a length, by chunks or by its packing; else the connection was closed,
+    """True if the body says where it ends, by a length, by chunks or by its packing; else the connection was closed,
     and nobody knows whether more was to come."""
 
 
@@ -330,11 +330,11 @@ class _Connection(asyncio.Protocol):
 
     @property
     def unanswered(self) -> bool:
-        """Whether nothing came of the last answer."""
+        """True if nothing came of the last answer."""
         return not self._parser.started
 
     def is_quiet(self) -> bool:
-        """Whether nothing has arrived since the last answer, not even the server's end of the connection.
+        """True if nothing has arrived since the last answer, not even the server's end of the connection.
 
         Asked of the operating system, since the event loop may not have looked yet.
         """

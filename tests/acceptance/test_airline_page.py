@@ -12,7 +12,7 @@ from gate.decision.consistency import compared
 from gate.records import Record, cases_of, read_record
 from tests.acceptance.conftest import REPOSITORY, Project
 
-PAGE = (REPOSITORY / "docs" / "evidence" / "airline.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "dev" / "evidence" / "airline.md").read_text(encoding="utf-8")
 HEAD = "| criterion | mean | measured | does not apply | not measured |\n|---|---|---|---|---|\n"
 
 

@@ -328,6 +328,14 @@ def test_the_first_baseline_of_all_is_made_as_the_reference_says(project: Projec
     assert project.gate("run").code == 0
 
 
+def test_everything_may_be_committed_after_the_first_run(project: Project) -> None:
+    project.write(".gitignore", "__pycache__/\n")
+    assert project.gate("run").code == 0
+    project.commit("change")
+    assert project.gate("run").code == 0
+    assert project.git("ls-files", ".gate") == ""
+
+
 def test_an_unfinished_record_cannot_become_a_baseline_exit_6(project: Project) -> None:
     assert project.gate("run", "--record", "record.jsonl").code == 0
     lines = (project.root / "record.jsonl").read_bytes().splitlines(keepends=True)

@@ -76,11 +76,6 @@ def test_a_commit_that_is_not_here(tmp_path: Path) -> None:
     )
 
 
-def test_a_group_alone_lists_its_commands(project: Project) -> None:
-    said = "gate: a command is missing: accept, diff, list, save, show (gate baseline --help)"
-    assert last_line(project, "baseline") == (2, said)
-
-
 @pytest.mark.parametrize("command", ["report", "explain"])
 def test_a_folder_is_no_record(project: Project, command: str) -> None:
     code, line = last_line(project, command, ".")

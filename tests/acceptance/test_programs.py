@@ -63,7 +63,7 @@ AS_MODULES = {"shape", "traces"}
 
 
 def cited() -> set[str]:
-    pages = [*(REPOSITORY / "docs" / "decisions").glob("*.md"), *(REPOSITORY / "docs" / "evidence").glob("*.md")]
+    pages = (REPOSITORY / "docs" / "dev").rglob("*.md")
     found = (match for page in pages for match in CITED.finditer(page.read_text(encoding="utf-8")))
     return {match[1] or match[2] for match in found}
 

@@ -16,7 +16,7 @@ from tests.acceptance.test_recorded_airline import without_first_tool
 from tests.acceptance.test_sample_agents import AGENTS, prepare
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-RECORDED = (REPOSITORY / "docs" / "evidence" / "recorded-conversations.md").read_text(encoding="utf-8")
+RECORDED = (REPOSITORY / "docs" / "dev" / "evidence" / "recorded-conversations.md").read_text(encoding="utf-8")
 
 
 def transcript(name: str) -> list[tuple[list[str], str]]:

@@ -22,6 +22,12 @@ SUITE = "".join(json.dumps({"id": f"case-{n}", "input": f"item {n}", "response":
 PYTHON = {"agent.py": "def answer(message):\n    return 'Done.'\n"}
 
 
+@pytest.fixture(autouse=True)
+def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a laptop only `gate baseline` runs more than the verdict needs."""
+    monkeypatch.setenv("CI", "true")
+
+
 class Served:
     """An agent on loopback: how it answers, and how often it was asked."""
 
@@ -123,6 +129,7 @@ def suite_of(found: dict[str, Any]) -> dict[str, Any]:
     return suite
 
 
+@pytest.mark.slow
 def test_the_first_run_on_the_default_branch_leaves_five_trials_a_case(project: Project, served: Served) -> None:
     set_up(project, http(served))
     code, found = project.result("run", "-q")
@@ -166,6 +173,7 @@ def test_the_report_of_its_record_says_the_same(project: Project, served: Served
     assert suite_of(ran)["verdict"] == "pass"
 
 
+@pytest.mark.slow
 def test_a_budget_ends_it_softly_and_what_was_run_is_kept(project: Project, served: Served) -> None:
     set_up(project, http(served), budget={"runs": 3 * CASES + 2})
     code, found = project.result("run", "-q")
@@ -181,6 +189,7 @@ def test_a_budget_ends_it_softly_and_what_was_run_is_kept(project: Project, serv
     assert len(read_record(path).trials) == served.asked
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_run_by_the_next_run_of_the_same_agent(project: Project) -> None:
     set_up(project, {"python": "agent:answer", "sources": ["agent.py"]}, budget={"runs": 2 * CASES})
     _, first = project.result("run", "-q")
@@ -272,6 +281,7 @@ def test_every_suite_has_its_verdict_before_the_budget_goes_to_later_changes(pro
     assert [suite["verdict"] for suite in found["suites"]] == ["pass", "pass"]
 
 
+@pytest.mark.slow
 def test_uncommitted_changes_and_other_branches_leave_nothing(project: Project, served: Served) -> None:
     set_up(project, http(served))
     project.write("suite.jsonl", SUITE + json.dumps({"id": "new", "input": "x", "response": "Done."}) + "\n")
@@ -351,6 +361,19 @@ def test_a_history_in_which_nothing_was_ever_stored_is_said_in_the_headline(proj
     project.commit("another")
     _, found = project.result("run", "-q")
     assert "nothing is compared" not in suite_of(found)["headline"]
+
+
+def test_on_a_laptop_only_the_baseline_command_runs_more_than_the_verdict_needs(
+    project: Project, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "false")
+    set_up(project, {**http(served), "version": "7"})
+    assert project.gate("run", "-q").code == 0
+    assert served.asked == CASES
+    ran = project.gate("baseline", "-q")
+    assert (ran.code, served.asked) == (0, 5 * CASES), "the first epoch counts"
+    [path] = stored(project)
+    assert len(read_record(path).trials) == 5 * CASES
 
 
 @pytest.mark.slow

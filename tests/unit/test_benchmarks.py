@@ -1,4 +1,4 @@
-"""The programs behind docs/evidence: what they draw, count and write."""
+"""The programs behind docs/dev/evidence: what they draw, count and write."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_page_without_a_place_for_the_table_is_left_alone(tmp_path: Path) -> N
 
 
 def test_the_pages_have_a_place_for_every_table() -> None:
-    text = (REPOSITORY / "docs/evidence/decision.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs/dev/evidence/decision.md").read_text(encoding="utf-8")
     names = (
         "rule",
         "rules",
@@ -60,13 +60,13 @@ def test_the_pages_have_a_place_for_every_table() -> None:
     )
     for name in names:
         assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
-    text = (REPOSITORY / "docs/evidence/flow.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs/dev/evidence/flow.md").read_text(encoding="utf-8")
     for name in flow.AGENTS:
         assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
-    text = (REPOSITORY / "docs/evidence/world.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs/dev/evidence/world.md").read_text(encoding="utf-8")
     for name in ("history", "suites"):
         assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
-    text = (REPOSITORY / "docs/evidence/mutants.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs/dev/evidence/mutants.md").read_text(encoding="utf-8")
     for name in ("mutants", "kinds", "survivors"):
         assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
 
@@ -202,6 +202,7 @@ def test_a_chain_of_changes_loses_what_is_not_blocked() -> None:
     assert lost == pytest.approx(assumptions.MERGES - blocked, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("since", "seeds", "blocked"), [(0, 1, 1), pytest.param(0, 3, 3, marks=SLOW), pytest.param(7, 3, 0, marks=SLOW)]
 )

@@ -26,7 +26,7 @@ from gate.records import parse_record
 from gate.suites import FieldPaths, load
 from tests.properties import examples
 
-RECORD = (Path(__file__).parents[1] / "golden" / "records" / "full-1.jsonl").read_bytes()
+RECORD = (Path(__file__).parents[1] / "golden" / "records" / "full-2.jsonl").read_bytes()
 MESSAGES = [
     {"role": "user", "content": "hi"},
     {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "t", "arguments": '{"a": [1, null]}'}}]},

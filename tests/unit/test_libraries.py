@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-PAGE = (REPOSITORY / "docs" / "decisions" / "0002-libraries.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "dev" / "decisions" / "0002-libraries.md").read_text(encoding="utf-8")
 MODULE = re.compile(r"`(gate/[a-z0-9_/]+\.py)`")
 IMPORT_NAMES = {
     "ada-url": "ada_url",

@@ -15,6 +15,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from gate import __version__
+
 REPOSITORY = Path(__file__).parents[2]
 LOCKS = REPOSITORY / "requirements"
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
@@ -95,6 +97,49 @@ def test_a_release_names_the_image_by_its_digest(tmp_path: Path) -> None:
     assert runs["image"] == f"docker://registry.test/owner/agent-gate@{digest}"
     before = (REPOSITORY / "action.yml").read_text(encoding="utf-8").splitlines()
     assert [line for line in text.splitlines() if line not in before] == [f"  image: {runs['image']}"]
+
+
+TAG_NAMES = "for-each-ref", "--format=%(refname:short)", "refs/tags"
+
+
+def test_a_release_tags_a_commit_of_its_own_and_moves_the_tag_of_the_major_version(tmp_path: Path) -> None:
+    workflow = yaml.safe_load((REPOSITORY / ".github/workflows/release.yml").read_text(encoding="utf-8"))
+    [step] = [one for one in workflow["jobs"]["tag"]["steps"] if "run" in one]
+    remote, work = tmp_path / "remote.git", tmp_path / "work"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gh").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "gh").chmod(0o755)
+    environment = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)}
+    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+
+    def run(*command: str, at: Path = work, **more: str) -> str:
+        done = subprocess.run(command, cwd=at, env=environment | more, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    run("git", "init", "-q", "--bare", "-b", "main", str(remote), at=tmp_path)
+    run("git", "clone", "-q", str(remote), str(work), at=tmp_path)
+    shutil.copytree(LOCKS, work / "requirements")
+    shutil.copy(REPOSITORY / "action.yml", work)
+    run("git", "add", ".")
+    run("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "one")
+    run("git", "push", "-q", "origin", "main")
+    main = run("git", "rev-parse", "HEAD")
+    for version, digit in (("0.1.0", "1"), ("0.2.0", "2")):
+        run("git", "checkout", "-q", "--detach", main)
+        given = {"VERSION": version, "IMAGE": "registry.test/owner/agent-gate", "DIGEST": "sha256:" + digit * 64}
+        run("bash", "-e", "-c", step["run"], **given)
+        action = run("git", "show", "v0:action.yml", at=remote)
+        assert yaml.safe_load(action)["runs"]["image"] == f"docker://registry.test/owner/agent-gate@{given['DIGEST']}"
+        assert run("git", "rev-parse", "v0", at=remote) == run("git", "rev-parse", f"v{version}", at=remote)
+        assert run("git", "rev-parse", "v0^", at=remote) == run("git", "rev-parse", "main", at=remote) == main
+    assert run("git", *TAG_NAMES, at=remote).split() == ["v0", "v0.1.0", "v0.2.0"]
+
+
+def test_what_users_copy_names_the_major_version_that_is_released() -> None:
+    pages = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob(".github/workflows/*.yml")]
+    named = {tag for page in pages for tag in re.findall(r"agent-gate/agent-gate\S*?@(v\w+)", page.read_text("utf-8"))}
+    assert named == {f"v{__version__.partition('.')[0]}"}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ jobs:
       - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1
         with:
           persist-credentials: false
-      - uses: agent-gate/agent-gate@v1
+      - uses: agent-gate/agent-gate@v0
 {setup}{env}"""
 GITLAB = """\
 # The gate on every merge request. docs/how-to/gitlab.md has the whole of it: baselines, notes, releases.

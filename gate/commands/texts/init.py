@@ -188,7 +188,7 @@ def run_first(folder: Path, environment: Mapping[str, str]) -> First:
         case = min(read_suites(load_config(path))[0].cases, key=lambda case: len(case.turns)).id  # the shortest
         overrides: dict[str, Any] = {"select.ids": [case], "trials": 1, "baseline.store": "none"}
         overrides |= {"agent.timeout": FIRST_SECONDS, "agent.retries": 0}
-        options = RunOptions(command=join(["gate", "run", "--case", case, "--trials", "1"]), for_itself=True)
+        options = RunOptions(command=join(["gate", "run", "--case", case, "--trials", "1"]), fills_baseline=False)
         result = in_loop(run_gate(load_config(path, overrides), options, Outputs(), environment, NoProgress()))
     except GateError as error:
         return First((str(error), *_remedies(str(error), path, environment)), error.exit_code)

@@ -29,6 +29,7 @@ from gate.decision.power import (
     missed_thresholds,
     power_of,
     rates_of,
+    telling_drop,
     wanted_designs,
 )
 from gate.pipeline.judge_stored import read_whole
@@ -41,6 +42,8 @@ from gate.security.escape import console
 from gate.system.clock import now
 from gate.system.git import Git
 
+CATCHES = 0.9
+"""Share of broken cases that are found from which on a suite is said to catch them."""
 BAR = 30
 """Columns of a bar that stands for everything."""
 
@@ -161,8 +164,29 @@ def _text(answer: SuitePower, asked: Asked) -> str:
         rows.append(("one case breaks", *_share(power.broken)))
     rows.append(("none: blocked", *_share(power.blocked)))
     rows.append(("none: inconclusive", *_share(power.inconclusive)))
+    lines.insert(0, f"{_sentence(power)}.")
     more = [_smallest(power), _cost(power), *_missed(answer), *map(_wanted, answer.wanted)]
     return "\n".join([*lines, table(rows, asked.width), *more])
+
+
+def _sentence(power: Power) -> str:
+    """Return what the suite finds, in the words of a team."""
+    if power.broken is None:
+        breaks = "No case of this suite passes often enough to break"
+    elif power.broken.share >= CATCHES:
+        breaks = "This suite catches a case that breaks"
+    else:
+        breaks = f"This suite catches a case that breaks in {_in_ten(power.broken)} of 10 changes"
+    one = telling_drop(power)
+    return f"{breaks}; of {100 * one.drop:g}-point drops it catches {_in_ten(one.found)} of 10"
+
+
+def _in_ten(found: Share) -> int:
+    """Return a share in tenths; ten and none are said of those alone that round so in whole percents."""
+    tenths = round(10 * found.share)
+    if 0.005 <= found.share < 0.995:
+        return min(9, max(1, tenths))
+    return tenths
 
 
 def _missed(answer: SuitePower) -> list[str]:

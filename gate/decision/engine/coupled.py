@@ -1,7 +1,8 @@
 """Trials that share their random part with a stored one: what may change labels, and the paired difference.
 
 Under "nothing changed" a coupled pair and its exchange are equally likely, and so are the orders of the other trials;
-that a coupled trial could stand in for any other is not said. docs/decisions/0023-coupled-trials.md has the reasons.
+that a coupled trial could stand in for any other is not said.
+docs/dev/decisions/0023-coupled-trials.md has the reasons.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from gate.statistics.intervals import (
     t_quantile,
 )
 from gate.statistics.paired import Coupled, coupled_log_e
-from gate.statistics.permutation import JointTest, PerMetricTest, joint_permutation
+from gate.statistics.permutation import FINE, JointTest, PerMetricTest, joint_permutation
 from gate.statistics.repeats import Repeated, repeats_p
 from gate.statistics.sequential import combined_p, nominal_level
 
@@ -109,7 +109,7 @@ class CaseEvidence(Struct):
 
     @property
     def live(self) -> bool:
-        """Whether a drift could show in it: not everything was answered from recordings."""
+        """True if a drift could show in it: not everything was answered from recordings."""
         return self.others > 0 or not self.whole
 
     @property
@@ -124,7 +124,7 @@ class CaseEvidence(Struct):
 
     @property
     def seems_worse(self) -> bool:
-        """Whether its passes and failures speak for a break, were all trials draws of their own: worth a rerun, and no
+        """True if its passes and failures speak for a break, were all trials draws of their own: worth a rerun, and no
         proof. Pairs need more failures for the same evidence, and would have to be asked for them first."""
         return case_log_e(self.baseline_passed, self.baseline_trials, self.passed, self.trials) >= 0
 
@@ -145,7 +145,7 @@ class CaseEvidence(Struct):
 
     @property
     def never_passes(self) -> bool:
-        """Whether it passed in each baseline trial and fails in each of the candidate's."""
+        """True if it passed in each baseline trial and fails in each of the candidate's."""
         return 0 < self.baseline_trials == self.baseline_passed and not self.passed and self.trials > 0
 
     @property
@@ -189,7 +189,7 @@ class Checked(Struct, frozen=True):
     rounds: int
     """How often it was asked every case of which anything was not replayed."""
     paired: bool
-    """Whether the step is of both sides."""
+    """True if the step is of both sides."""
     test: JointTest
     """The candidate's trials against those."""
     moved: JointTest
@@ -343,20 +343,20 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
 
 
 def _awaits_candidate(round_: Round, following: Round | None) -> bool:
-    """Whether this is the baseline's half of a step of a check, and the candidate's comes next."""
+    """True if this is the baseline's half of a step of a check, and the candidate's comes next."""
     paired = following is not None and following.tag == CONCURRENT and following.side is Side.CANDIDATE
     return paired and round_.side is Side.BASELINE
 
 
 def _one_look(state: State) -> bool:
-    """Whether nothing is looked at before the end: trials of one round, or a fixed design that was cut short."""
+    """True if nothing is looked at before the end: trials of one round, or a fixed design that was cut short."""
     if state.config.can_run:
         return state.config.exact_epochs is not None and state.config.runs_left == 0
     return sum(r.side is Side.CANDIDATE for r in state.rounds) <= 1
 
 
 def _repeats_failing(evidence: Evidence) -> bool:
-    """Whether failing cases of this suite may be asked again together; known before anything is run."""
+    """True if failing cases of this suite may be asked again together; known before anything is run."""
     state = evidence.state
     return not state.clusters and state.config.exact_epochs is None and len(evidence.wanted) >= LEAST_SUITE
 
@@ -487,7 +487,7 @@ def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row], lin
 
 
 def _failed_alike(case: CaseEvidence) -> bool:
-    """Whether the newest trial was answered wholly from the recording of one that failed, too: that is no news."""
+    """True if the newest trial was answered wholly from the recording of one that failed, too: that is no news."""
     link = case.links[-1] if case.links else None
     return link is not None and link.whole and case.before[link.stored][0] == 0
 
@@ -519,7 +519,7 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
         test = known.get(key) if known is not None else None
         if test is None:
             seed = f"{evidence.state.seed}:{evidence.epochs}" + ":baseline" * (part.side is Side.BASELINE)
-            test = test_rows(part.pairs, part.blocking, seed, level, evidence.units)
+            test = test_rows(part.pairs, part.blocking, seed, level, evidence.units, evidence.state.config.fineness)
             if known is not None:
                 known[key] = test
         tested = (evidence.state.metrics[m].name for m in part.blocking)
@@ -601,14 +601,15 @@ def _against_now(evidence: Evidence, step: int) -> JointTest:
         for c in cases
     ]
     seed = f"{evidence.state.seed}:check {step}"
-    return test_rows(pairs, blocking_metrics(evidence), seed, config.alpha, evidence.units)
+    return test_rows(pairs, blocking_metrics(evidence), seed, config.alpha, evidence.units, config.fineness)
 
 
 def _against_stored(evidence: Evidence, step: int) -> JointTest:
     """Whether the baseline's agent itself is worse now."""
     pairs = [ComparedTrials(c.now, c.before[: c.before_job]) for c in evidence.cases.values()]
     seed = f"{evidence.state.seed}:moved {step}"
-    return test_rows(pairs, blocking_metrics(evidence), seed, evidence.state.config.alpha, evidence.units)
+    config = evidence.state.config
+    return test_rows(pairs, blocking_metrics(evidence), seed, config.alpha, evidence.units, config.fineness)
 
 
 def live_cases(evidence: Evidence) -> tuple[str, ...]:
@@ -617,7 +618,7 @@ def live_cases(evidence: Evidence) -> tuple[str, ...]:
 
 
 def answers_now(evidence: Evidence) -> bool:
-    """Whether the baseline's agent was measured in this job in most of the cases that it was asked: one that is down
+    """True if the baseline's agent was measured in this job in most of the cases that it was asked: one that is down
     says nothing of a drift."""
     asked = evidence.fresh.get(Side.BASELINE, {})
     return 2 * sum(bool(case.now) for case in evidence.cases.values() if case.id in asked) > len(asked)
@@ -653,7 +654,8 @@ def _look_beside(evidence: Evidence, known: Looks | None) -> None:
         key = (-1000 * rounds - j, Side.CANDIDATE)
         test = known.get(key) if known is not None else None
         if test is None:
-            test = test_rows(pairs, blocking, f"{evidence.state.seed}:beside {rounds} {j}", level, evidence.units)
+            seed = f"{evidence.state.seed}:beside {rounds} {j}"
+            test = test_rows(pairs, blocking, seed, level, evidence.units, evidence.state.config.fineness)
         if known is not None:
             known[key] = test
         tested = (evidence.state.metrics[m].name for m in blocking)
@@ -771,6 +773,7 @@ def test_rows(
     seed: str,
     level: float,
     units: Sequence[Sequence[int]] = (),
+    fineness: int = FINE,
 ) -> JointTest:
     """The joint test on the blocking metrics alone, fine enough for ``level``.
 
@@ -786,9 +789,9 @@ def test_rows(
     links = [pair.links for pair in pairs]
     if units and len(units) < len(cases):
         cases, links = units_of(cases, units, links)
-        return joint_permutation(cases, len(blocking), seed=seed, level=level, links=links)
+        return joint_permutation(cases, len(blocking), seed=seed, level=level, links=links, fineness=fineness)
     held = [chosen(pair.held) for pair in pairs]
-    return joint_permutation(cases, len(blocking), seed=seed, level=level, held=held, links=links)
+    return joint_permutation(cases, len(blocking), seed=seed, level=level, held=held, links=links, fineness=fineness)
 
 
 def _level(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
@@ -873,7 +876,7 @@ def bound(evidence: Evidence, m: int) -> Bound | None:
 
 
 def _few_by_chance(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> bool:
-    """Whether passes as these are common where both sides are alike, exactly; of few cases and of shares alone."""
+    """True if passes as these are common where both sides are alike, exactly; of few cases and of shares alone."""
     if metric.kind != "binary" or len(pairs) > TINY:
         return False
     middle = 0.5 if metric.direction is Direction.HIGHER else -0.5

@@ -6,7 +6,6 @@ needs root, buildah, debootstrap and iproute2. ``GATE_CONTAINER_CACHE`` keeps ba
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -40,9 +39,6 @@ class Engine(Protocol):
     def build(self) -> None: ...
 
     def close(self) -> None: ...
-
-    def added(self) -> float:
-        """Megabytes (10^6 bytes) of the image over its base."""
 
     def network(self) -> AbstractContextManager[str]:
         """Starts containers in a network of their own, as the runner does; gives the runner's address there."""
@@ -126,12 +122,6 @@ class Docker:
 
     def close(self) -> None: ...
 
-    def added(self) -> float:
-        [base] = re.findall(r"^ARG BASE=(\S+)$", (REPOSITORY / "Dockerfile").read_text(), re.MULTILINE)
-        checked("docker", "pull", "--quiet", base)  # a build need not leave its base among the images
-        whole, below = (float(checked("docker", "inspect", "--format", "{{.Size}}", name)) for name in (IMAGE, base))
-        return (whole - below) / 1e6
-
     @contextmanager
     def network(self) -> Iterator[str]:
         self._network = "bridge"
@@ -186,13 +176,6 @@ class Buildah:
 
     def close(self) -> None:
         checked(*self._buildah, "rm", self._container)
-
-    def added(self) -> float:
-        listed = json.loads(checked(*self._buildah, "images", "--json"))
-        sizes = {name: image["size"] for image in listed for name in image["names"] or ()}
-        units = {"KB": 1e-3, "MB": 1, "GB": 1e3}
-        whole, below = (float(number) * units[unit] for number, unit in (sizes[name].split() for name in (IMAGE, BASE)))
-        return whole - below
 
     @contextmanager
     def network(self) -> Iterator[str]:

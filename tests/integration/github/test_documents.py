@@ -18,6 +18,7 @@ from gate.action.publish import OUTPUTS
 
 REPOSITORY = Path(__file__).parents[3]
 ACTION = yaml.safe_load((REPOSITORY / "action.yml").read_text(encoding="utf-8"))
+COMPOSITE = yaml.safe_load((REPOSITORY / "composite/action.yml").read_text(encoding="utf-8"))
 GUIDE = (REPOSITORY / "docs/reference/action.md").read_text(encoding="utf-8")
 WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
 PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("examples/**/*.md")])
@@ -113,7 +114,8 @@ def test_the_guides_show_a_workflow_for_each_ci() -> None:
 
 
 def test_action_and_workflows_are_what_github_takes() -> None:
-    passes(tool("check-jsonschema"), "--builtin-schema", "vendor.github-actions", "action.yml")
+    actions = ("action.yml", "composite/action.yml")
+    passes(tool("check-jsonschema"), "--builtin-schema", "vendor.github-actions", *actions)
     assert WORKFLOWS
     passes(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *map(str, WORKFLOWS))
 
@@ -126,7 +128,8 @@ def test_zizmor_finds_nothing_in_action_workflows_and_guides(tmp_path: Path) -> 
     config = tmp_path / "zizmor.yml"
     config.write_text('rules: {unpinned-uses: {config: {policies: {"agent-gate/*": ref-pin, "*": hash-pin}}}}\n')
     passes(tool("zizmor"), "--offline", "--no-progress", "--config", str(config), str(tmp_path))
-    passes(tool("zizmor"), "--offline", "--no-progress", "--config", str(config), "action.yml", *map(str, WORKFLOWS))
+    ours = ("action.yml", "composite/action.yml", *map(str, WORKFLOWS))
+    passes(tool("zizmor"), "--offline", "--no-progress", "--config", str(config), *ours)
 
 
 def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
@@ -139,7 +142,7 @@ def test_our_workflows_grant_nothing_by_default_and_pin_everything(path: Path) -
     assert content["permissions"] == {}
     used = re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8"))
     assert used
-    assert [use for use in used if not re.search(r"@[0-9a-f]{40}$|^\./$", use)] == []
+    assert [use for use in used if not re.search(r"@[0-9a-f]{40}$|^\./$|^agent-gate/agent-gate@v0$", use)] == []
 
 
 def jobs_with_the_gate() -> list[tuple[str, str, dict[str, Any]]]:
@@ -150,7 +153,7 @@ def jobs_with_the_gate() -> list[tuple[str, str, dict[str, Any]]]:
     for where, text in [*shown, *own]:
         content = yaml.safe_load(text)
         for name, job in (content.get("jobs", {}) if isinstance(content, dict) else {}).items():
-            if any(re.match(r"agent-gate/|\./$", step.get("uses", "")) for step in job["steps"]):
+            if any(re.match(r"agent-gate/|\./$", step.get("uses", "")) for step in job.get("steps", [])):
                 found.append((where, name, job))
     return found
 
@@ -210,6 +213,15 @@ def test_action_entrypoint_and_guide_know_the_same_outputs() -> None:
     assert list(ACTION["outputs"]) == list(OUTPUTS) == list(table("Outputs"))
     for name, stated in ACTION["outputs"].items():
         assert plain(table("Outputs")[name][0]) == stated["description"], name
+
+
+def test_the_variant_without_docker_has_the_same_inputs_and_outputs_and_hands_them_on() -> None:
+    *_, run = COMPOSITE["runs"]["steps"]
+    assert COMPOSITE["inputs"] == ACTION["inputs"]
+    assert run["env"] == {f"INPUT_{name.upper()}": f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"]}
+    values = {name: f"${{{{ steps.{run['id']}.outputs.{name} }}}}" for name in ACTION["outputs"]}
+    stated = {name: {**about, "value": values[name]} for name, about in ACTION["outputs"].items()}
+    assert COMPOSITE["outputs"] == stated
 
 
 def test_inputs_are_in_snake_case() -> None:

@@ -495,7 +495,7 @@ def test_another_file_of_the_default_branch_that_uses_the_gate_may_measure(world
     assert "somebody has rewritten it" not in done.log
     assert "unproven" in done.log
     git(world.repository.work, "checkout", "-q", "main")
-    world.repository.files[WORKFLOW] = "jobs: {gate: {steps: [uses: agent-gate/agent-gate@v1]}}\n"
+    world.repository.files[WORKFLOW] = "jobs: {gate: {steps: [uses: agent-gate/agent-gate@v0]}}\n"
     world.repository.commit("good")
     done = report(world, left, environment=named)
     assert "somebody has rewritten it" in done.log

@@ -1,7 +1,8 @@
-"""Walks a workflow of a page as GitHub does: jobs in the order of their needs, each step on a machine of its own.
+"""Walks a workflow as GitHub does: jobs in the order of their needs, each step on a machine of its own.
 
 The action's steps run as in `job`; `run:` steps in a real shell with the real `gate`. What GitHub's own tools would do
 is scripted: `gh` keeps releases and dispatched workflows in a folder, `pip` installs nothing, artifacts are archives.
+A job that calls our reusable workflow walks that one, with the inputs, secrets and permissions that it is given.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ from tests.integration.github.job import IDENTITY, Done, Step, run
 from tests.integration.github.runner_reader import read_file_commands
 from tests.integration.github.scenarios import World
 
-DOCS = Path(__file__).parents[3] / "docs"
+REPOSITORY = Path(__file__).parents[3]
+DOCS = REPOSITORY / "docs"
+_REUSABLE = re.compile(r"agent-gate/agent-gate/(\.github/workflows/\w+\.yml)@v0")
+_COMPARISON = re.compile(r"github\.event_name (==|!=) '(\w+)'")
 _EXPRESSION = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
 GH = '''#!{python}
 """What the pages ask of GitHub's command line."""
@@ -137,16 +141,40 @@ class Site:
         while left:
             name = next(name for name, job in left.items() if not set(_needs(job)) & left.keys())
             job = left.pop(name)
-            ended = [walked.jobs[one] for one in _needs(job)]
-            wanted = "failure" in ended if job.get("if") == "failure()" else all(one == "success" for one in ended)
-            assert job.get("if") in (None, "failure()"), "a condition that is not walked"
             walked.jobs[name] = "skipped"
-            if wanted:
+            if _wanted(job.get("if"), [walked.jobs[one] for one in _needs(job)], event):
                 self.meanwhile(name)
                 needs = {one: {"outputs": walked.outputs.get(one, {})} for one in _needs(job)}
                 machine = _Machine(self, {**context, "needs": needs}, artifacts, walked, event, payload)
-                walked.jobs[name] = machine.job(name, job)
+                if "uses" in job:
+                    del walked.jobs[name]
+                    self._call(name, job, machine)
+                else:
+                    walked.jobs[name] = machine.job(name, job)
         return walked
+
+    def _call(self, name: str, job: Mapping[str, Any], caller: _Machine) -> None:
+        """Walks the reusable workflow that the job calls; its jobs are named as the checks on GitHub are."""
+        found = _REUSABLE.fullmatch(job["uses"])
+        assert found, f"{job['uses']} is not walked"
+        called = yaml.safe_load((REPOSITORY / found[1]).read_text(encoding="utf-8"))
+        known = called[True]["workflow_call"]
+        given = {key: caller.text(value) for key, value in job.get("with", {}).items()}
+        secrets = {key: caller.text(value) for key, value in job.get("secrets", {}).items()}
+        assert given.keys() <= known["inputs"].keys() and secrets.keys() <= known["secrets"].keys()
+        defaults = {key: about["default"] for key, about in known["inputs"].items()}
+        inside = {
+            "github": caller.context["github"],
+            "inputs": {**defaults, **given},
+            "secrets": {**dict.fromkeys(known["secrets"], ""), **secrets},
+        }
+        machine = replace(caller, context=inside)
+        for inner, parts in called["jobs"].items():
+            assert _grants(job["permissions"], parts["permissions"]), "GitHub refuses to start such a run"
+            whole = f"{name} / {inner}"
+            self.meanwhile(whole)
+            wanted = _wanted(parts.get("if"), [], caller.event)
+            caller.walked.jobs[whole] = machine.job(whole, parts) if wanted else "skipped"
 
 
 @dataclass
@@ -162,7 +190,7 @@ class _Machine:
 
     def job(self, name: str, job: Mapping[str, Any]) -> str:
         self.name = name
-        self.root = self.site.world.folder / f"run-{self.site.runs}-{name}"
+        self.root = self.site.world.folder / f"run-{self.site.runs}-{name.replace(' / ', '-')}"
         self.workspace = self.root / "workspace"
         (self.root / "temp").mkdir(parents=True)
         self.context = {**self.context, "steps": {}}
@@ -199,7 +227,7 @@ class _Machine:
             case "actions/checkout":
                 ref = given.get("ref") or self.context["github"]["ref"]
                 self.site.world.repository.checkout(self.workspace, ref, depth=int(given.get("fetch-depth", 1)))
-            case "agent-gate/agent-gate":
+            case "agent-gate/agent-gate" | "./":
                 return self.gate(given, environment)
             case "actions/upload-artifact":
                 self.artifacts[given["name"]] = _packed(self.workspace / given["path"])
@@ -251,6 +279,28 @@ class _Machine:
         if id_:
             self.context["steps"][id_] = {"outputs": read_file_commands(output.read_text())}
         return done.returncode == 0
+
+
+def _wanted(condition: str | None, ended: list[str], event: str) -> bool:
+    """True if a job with this condition runs, after the jobs that it needs have ended so."""
+    if condition == "failure()":
+        return "failure" in ended
+    if condition is not None and not any(_all_hold(one, event) for one in condition.split(" || ")):
+        return False
+    return all(one == "success" for one in ended)
+
+
+def _all_hold(comparisons: str, event: str) -> bool:
+    for comparison in comparisons.split(" && "):
+        found = _COMPARISON.fullmatch(comparison)
+        assert found, f"a condition that is not walked: {comparison}"
+        if (found[1] == "==") != (found[2] == event):
+            return False
+    return True
+
+
+def _grants(granted: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    return all(granted.get(scope) in (level, "write") for scope, level in wanted.items())
 
 
 def _needs(job: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from gate.action.container import BOOT_SECONDS, answers, end_all_others, gateway_of, give_back, prepare, reachable
+from gate.action.container import (
+    BOOT_SECONDS,
+    answers,
+    end_all_others,
+    gateway_of,
+    give_back,
+    prepare,
+    reachable,
+    runner_address,
+)
 from gate.errors import ConfigError
 from tests.patience import eventually
 
@@ -29,6 +38,10 @@ def test_the_gateway_is_the_default_route() -> None:
 @pytest.mark.parametrize("routes", ["", "Iface\n", ROUTES.replace("010012AC", "00000000"), "x\ny"])
 def test_without_a_default_route_there_is_no_gateway(routes: str) -> None:
     assert gateway_of(routes) is None
+
+
+def test_outside_a_container_the_default_route_leads_to_a_stranger(tmp_path: Path) -> None:
+    assert runner_address(tmp_path) is None
 
 
 def only(*known: tuple[str, int]):  # type: ignore[no-untyped-def]
@@ -80,13 +93,13 @@ def wait_for(time: Time, gateway: str | None) -> str:
     return reachable(url, gateway, answers=time.answers, clock=time.clock, pause=time.pause)
 
 
-@pytest.mark.parametrize("gateway", ["172.18.0.1", None])
-def test_an_agent_that_is_not_found_is_said_with_what_to_change(gateway: str | None) -> None:
+@pytest.mark.parametrize(("gateway", "said"), [("172.18.0.1", "0.0.0.0:8000"), (None, "an earlier step")])
+def test_an_agent_that_is_not_found_is_said_with_what_to_change(gateway: str | None, said: str) -> None:
     time = Time()
     with pytest.raises(ConfigError, match=r"waited 30 s") as caught:
         wait_for(time, gateway)
     assert BOOT_SECONDS <= time.now < BOOT_SECONDS + 5
-    assert "0.0.0.0:8000" in caught.value.hint
+    assert said in caught.value.hint
     assert "setup" in caught.value.hint
 
 

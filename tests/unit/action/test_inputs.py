@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gate.action.inputs import INPUTS, overrides_of, read_inputs
+from gate.action.inputs import INPUTS, overrides_of, read_inputs, values_to_mask
 from gate.errors import ConfigError
 
 
@@ -60,6 +60,10 @@ def test_inputs_become_keys_of_the_configuration() -> None:
         ("shards_", "x", "shards"),
         ("on-inconclusive", "warn", "on_inconclusive"),
         ("tag", "smoke", "tags"),
+        ("env", "A=1\nsecret", "line 2 is not of the form NAME=value"),
+        ("env", "not a name=1", "line 1 is not"),
+        ("env", "GITHUB_SHA=1", "belongs to the runner"),
+        ("env", "INPUT_TOKEN=1", "belongs to the runner"),
     ],
 )
 def test_what_is_not_known_is_refused_with_what_is_meant(name: str, value: str, said: str) -> None:
@@ -67,6 +71,16 @@ def test_what_is_not_known_is_refused_with_what_is_meant(name: str, value: str, 
         read(**{name: value})
     assert said in str(caught.value)
     assert caught.value.where.startswith("with")
+
+
+def test_variables_are_read_line_by_line_and_empty_ones_stay_unset() -> None:
+    given = " OPENAI_API_KEY=sk-1=2 \n\nGITHUB_TOKEN=of the workflow\nMISSING=\n"
+    assert read(env=given)["env"] == {"OPENAI_API_KEY": "sk-1=2", "GITHUB_TOKEN": "of the workflow"}
+
+
+def test_values_of_variables_are_masked_unless_they_are_too_short_to_be_secret() -> None:
+    given = {"INPUT_ENV": "KEY=a-long-secret\nDEBUG=1\nnot a line"}
+    assert values_to_mask(given) == ["a-long-secret"]
 
 
 def test_no_trials_at_all_is_left_to_the_configuration_to_refuse() -> None:

@@ -47,6 +47,7 @@ def judged(candidate: Record, *baseline: Record, terms: Terms | None = None) -> 
     return judge_record(candidate, [against(*baseline)], terms or own_terms(candidate))
 
 
+@pytest.mark.slow
 def test_an_equal_record_passes_and_a_broken_one_is_regressed() -> None:
     assert judged(record(), record()).verdict is Verdict.PASS
     broken = judged(record(0.0), record())
@@ -170,26 +171,6 @@ def test_terms_are_read_by_the_keys_that_format_2_was_first_written_with() -> No
     assert settings.items() <= written["settings"].items()
 
 
-def test_keys_that_decide_nothing_any_more_are_left_out_of_terms_those_of_the_base_too() -> None:
-    retired = {"longest_passes": 9, "on_tradeoff": "accept"}
-    plain = Terms((CRITERION,), Settings(alpha=0.05)).plain()
-    old = {
-        **plain,
-        "settings": {**plain["settings"], **retired},
-        "criteria": [{**one, "strict": True} for one in plain["criteria"]],
-    }
-    kept = replace(record(), footer=Footer(60, 0, 3, terms={**old, "base": old}))
-    now = Terms((CRITERION,), Settings(alpha=0.05))
-    assert own_terms(kept) == replace(now, base=Demands((CRITERION,), Settings(alpha=0.05)))
-    for place, key in (("settings", "strict"), ("criteria", "on_tradeoff")):
-        held = {
-            **plain,
-            place: {**plain["settings"], key: 1} if place == "settings" else [{**plain["criteria"][0], key: 1}],
-        }
-        with pytest.raises(MeasureError, match=key):
-            own_terms(replace(record(), footer=Footer(60, 0, 3, terms=held)))
-
-
 @pytest.mark.parametrize("where", ["", "settings", "criteria", "base"])
 def test_a_key_of_terms_that_is_not_known_is_refused(where: str) -> None:
     terms = replace(TERMS, base=Demands((CRITERION,))).plain()
@@ -213,6 +194,7 @@ def test_every_report_shows_what_does_not_hold_yet_and_how_the_record_came_about
     assert Finding.of("stated", text="a note") in found.warnings
 
 
+@pytest.mark.slow
 def test_what_the_base_holds_besides_and_was_not_compared_is_a_gap_and_hides_nothing_worse() -> None:
     terms = Terms((CRITERION,), doubts=("gone",))
     gap, regressed = judged(record(), record(), terms=terms), judged(record(0.0), record(), terms=terms)
@@ -225,6 +207,7 @@ def test_what_the_base_holds_besides_and_was_not_compared_is_a_gap_and_hides_not
     assert exit_code([accepted_by(gap, "wendy")], Settings(on_inconclusive="block")) is ExitCode.PASS
 
 
+@pytest.mark.slow
 def test_against_several_references_the_worst_verdict_stands_and_all_are_shown() -> None:
     lenient = replace(CRITERION, threshold=None)
     terms, now = Terms((lenient,)), record(0.0)

@@ -299,6 +299,7 @@ trials = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(trials)
 def test_any_trial_survives_the_round_trip(made: Trial) -> None:
     assert parse_record(text_of(Record(HEADER, (made,), None))).trials == (made,)
@@ -448,18 +449,6 @@ def test_a_score_outside_its_scale_is_refused(name: str, value: float) -> None:
         parse_record(text_of(Record(HEADER, (made,), None)))
 
 
-def test_an_open_record_of_format_1_goes_on_in_format_1(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    old = (GOLDEN / "full-1.jsonl").read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(old[:-1]))
-    with RecordWriter(path, HEADER, resume=True) as writer:
-        assert writer.resumed == RECORD.trials
-        writer.append(trial(9))
-        writer.finish()
-    assert read_record(path).trials == (*RECORD.trials, trial(9))
-    assert b'"sum":' not in path.read_bytes()
-
-
 def test_a_long_record_that_is_written_whole_is_proven_piece_by_piece() -> None:
     made = tuple(trial(n) for n in range(1, 251))
     data = text_of(Record(HEADER, made, None))
@@ -468,6 +457,7 @@ def test_a_long_record_that_is_written_whole_is_proven_piece_by_piece() -> None:
     assert parse_record(data[: data.rindex(b'{"closing"')], complete=False).trials == made[:200]
 
 
+@pytest.mark.slow
 def test_every_changed_byte_is_noticed() -> None:
     for at in range(len(GOOD) - len(LINES[-1])):
         edited = bytearray(GOOD)
@@ -870,6 +860,7 @@ def test_strip_redacts_and_shortens_arguments() -> None:
     assert len(kept["note"]) < 600 and len(kept["ids"][1]) < 600 and kept["ids"][0] == 1
 
 
+@pytest.mark.slow
 @given(trials)
 def test_strip_is_idempotent(made: Trial) -> None:
     once = strip(Record(HEADER, (made,), None))
@@ -1033,33 +1024,29 @@ def test_shards_are_balanced_stable_and_complete(hints: list[float | None], shar
 # --- versions -------------------------------------------------------------------------------------
 
 
-PLAIN = f"{FORMAT}-plain"
-"""What this version writes in its format: records of earlier ones hold ``strict``, which is read over."""
-
-
 def golden() -> dict[str, Record]:
     return {"full": RECORD, "stripped": strip(RECORD)}
 
 
-@pytest.mark.parametrize("version", [*range(1, FORMAT + 1), PLAIN])
 @pytest.mark.parametrize("name", sorted(golden()))
-def test_what_every_format_wrote_is_read_for_ever(name: str, version: int | str) -> None:
-    assert read_record(GOLDEN / f"{name}-{version}.jsonl") == golden()[name]
+def test_a_golden_record_is_read_and_written_as_it_is(name: str) -> None:
+    """If this fails, the format has changed: raise FORMAT, and write the golden files anew."""
+    path = GOLDEN / f"{name}-{FORMAT}.jsonl"
+    assert read_record(path) == golden()[name]
+    assert text_of(golden()[name]) == path.read_bytes()
 
 
-@pytest.mark.parametrize("version", [2, PLAIN])
-def test_the_open_record_is_read_for_ever(version: int | str) -> None:
-    assert read_record(GOLDEN / f"open-{version}.jsonl", complete=False).trials == OPEN_TRIALS
+def test_the_golden_open_record_is_read_and_written_as_it_is(tmp_path: Path) -> None:
+    path = GOLDEN / f"open-{FORMAT}.jsonl"
+    assert read_record(path, complete=False).trials == OPEN_TRIALS
+    assert journal(tmp_path / "r.jsonl") == path.read_bytes()
 
 
-@pytest.mark.parametrize("name", sorted(golden()))
-def test_what_is_written_is_what_the_golden_file_holds(name: str) -> None:
-    """Where this fails, the format has changed: raise FORMAT, and add golden files beside the old ones."""
-    assert text_of(golden()[name]) == (GOLDEN / f"{name}-{PLAIN}.jsonl").read_bytes()
-
-
-def test_what_is_appended_is_what_the_golden_file_holds(tmp_path: Path) -> None:
-    assert journal(tmp_path / "r.jsonl") == (GOLDEN / f"open-{PLAIN}.jsonl").read_bytes()
+@pytest.mark.parametrize("version", [FORMAT - 1, FORMAT + 1])
+def test_a_record_of_another_format_is_refused(version: int) -> None:
+    other = (GOLDEN / f"full-{FORMAT}.jsonl").read_bytes().replace(b'{"gate_record":2', b'{"gate_record":%d' % version)
+    with pytest.raises(BaselineError, match=f"written in format {version}; this version reads {FORMAT}"):
+        parse_record(other)
 
 
 # --- size -----------------------------------------------------------------------------------------

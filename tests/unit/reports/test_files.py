@@ -36,7 +36,7 @@ def test_whatever_ended_the_run_stays_text(outputs: Outputs, texts: tuple[str, .
     for text in texts:
         write_stubs(outputs, text, ExitCode.NOT_MEASURED)
         page = outputs.paths["html"].read_text(encoding="utf-8")
-        assert page.count("<") == 14, "our own tags, and no other"
+        assert page.count("<") == 15, "our own tags, the mark, and no other"
 
 
 def test_a_report_of_which_no_form_is_known_is_removed(tmp_path: Path) -> None:

@@ -188,6 +188,7 @@ ALLOWED = {
     "config/base_policy.py": "remove_outward_links: in a work tree of its own, made by tempfile",
     "action/entrypoint.py": "a file in memory",
     "system/streams.py": "/dev/null",
+    "system/own_user.py": "a home of its own; owners and modes, where nobody else can put a link",
     "records/writer.py": "truncates the journal by its descriptor",
     "monitor/receive.py": "truncates what it received by its descriptor",
     "guest/worker.py": "extract: a trace's context from a header",
@@ -239,3 +240,15 @@ def test_the_search_finds_what_writes() -> None:
         assert is_writing(ast.parse(text, mode="eval").body), text
     for text in ("p.open()", "open(p, 'rb')", "text.replace('a', 'b')", "replace(a, b=1)", "files.write_text(p, x)"):
         assert not is_writing(ast.parse(text, mode="eval").body), text
+
+
+def test_the_gates_own_folder_ignores_itself(place: Place) -> None:
+    files.make_folder(place.top / "deep" / ".gate" / "records")
+    assert (place.top / "deep" / ".gate" / ".gitignore").read_text() == "*\n"
+    assert not (place.top / "deep" / ".gitignore").exists()
+
+
+def test_a_folder_that_was_there_is_left_as_it_is(place: Place) -> None:
+    (place.top / ".gate").mkdir()
+    files.make_folder(place.top / ".gate" / "records")
+    assert [path.name for path in (place.top / ".gate").iterdir()] == ["records"]

@@ -1,0 +1,93 @@
+"""`gate demo`: a small agent and a change that breaks it, measured as CI would measure them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from gate.commands.groups import Once
+
+
+@click.command(cls=Once)
+@click.option("--folder", type=click.Path(path_type=Path), help="Write the demo here. Default: a new temporary folder.")
+def demo(folder: Path | None) -> NoReturn:
+    """See the gate catch a broken change in 20 seconds.
+
+    Needs no key, no network and no project. Ends with the path of the HTML report and with what to do next.
+    """
+    from gate.commands.texts.demo import BROKEN_PROMPT, files
+
+    project = _new_folder(folder)
+    for name, text in files().items():
+        (project / name).write_text(text, encoding="utf-8")
+    click.echo(f"{project}: a support agent with 10 cases. A few rules take the place of its model.\n")
+    with_git = commit(project, "Add the support agent")
+
+    click.echo("1. Measure the agent and store its baseline.")
+    measured = run_gate("baseline", "--quiet", cwd=project)
+
+    click.echo("\n2. A change rewrites a line of the prompt:")
+    click.echo("   - Before you refund an order, look it up.\n   + Refund orders without delay.\n")
+    if with_git:
+        git("checkout", "-q", "-b", "change", cwd=project)
+    (project / "prompt.txt").write_text(BROKEN_PROMPT, encoding="utf-8")
+    if with_git:
+        commit(project, "Refund faster")
+    compared = run_gate("run", "--html", "report.html", cwd=project)
+
+    if (measured, compared) != (0, 1):
+        click.echo(f"gate: the demo expects exit codes 0 and 1, not {measured} and {compared}", err=True)
+        raise SystemExit(3)
+    click.echo(f"""
+This change would be blocked: its job ends with exit code 1.
+  report     {project / "report.html"}
+  fix it     restore the line in prompt.txt, commit, and `gate run` passes
+  accept it  gate baseline save && gate baseline accept --why "no look-up is needed"
+             (on GitHub, the label gate:accept does the same)
+
+Your own agent: `gate init` in its repository.""")
+    raise SystemExit(0)
+
+
+def _new_folder(folder: Path | None) -> Path:
+    from tempfile import mkdtemp
+
+    from gate.errors import ConfigError
+
+    if folder is None:
+        return Path(mkdtemp(prefix="gate-demo-"))
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError("the folder is not empty", where=str(folder), hint="name a new one")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder.resolve()
+
+
+def run_gate(*arguments: str, cwd: Path, environment: dict[str, str] | None = None) -> int:
+    """Show a command of the gate and run it. Return its exit code."""
+    click.echo(f"$ gate {' '.join(arguments)}")
+    command = [sys.executable, "-m", "gate", *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment, check=False).returncode  # noqa: S603  (our own command)
+
+
+def git(*arguments: str, cwd: Path) -> None:
+    """Run git with an identity of its own."""
+    identity = ["-c", "user.name=demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"]
+    command = ["git", *identity, *arguments]
+    subprocess.run(command, cwd=cwd, check=True, capture_output=True)  # noqa: S603  (nothing from outside)
+
+
+def commit(project: Path, message: str) -> bool:
+    """Commit all files to a repository, which is made if needed. Return False if git is not installed."""
+    from shutil import which
+
+    if which("git") is None:
+        return False
+    if not (project / ".git").exists():
+        git("init", "-q", "-b", "main", cwd=project)
+    git("add", ".", cwd=project)
+    git("commit", "-q", "-m", message, cwd=project)
+    return True

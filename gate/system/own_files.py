@@ -1,0 +1,49 @@
+"""Recognises files that a run of the gate left, by their content: they are neither the agent's nor a change."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+MARK = "<!-- written by Agent Gate -->"
+"""The last line of reports in a language that has comments."""
+_RECORD = b'{"gate_record":'
+_METRICS = b"# TYPE gate_passed "
+_NEAR_THE_TOP = (b'"gate_version":', b'"generatedBy": "Agent Gate"')
+"""Keys of the JSON report and of CTRF."""
+_LOOKED_AT = 200
+"""Bytes of either end of a file."""
+_MOST_FILES = 50
+"""Files of a folder that are looked at; a larger one is taken for the user's."""
+
+
+def is_record(path: Path) -> bool:
+    """True if this file is the record of a run."""
+    return path.suffix == ".jsonl" and _ends_of(path)[0].startswith(_RECORD)
+
+
+def is_own_file(path: Path) -> bool:
+    """True if a run of the gate wrote this file: a record or a report."""
+    top, end = _ends_of(path)
+    if top.startswith((_RECORD, _METRICS)) or end.rstrip().endswith(MARK.encode()):
+        return True
+    return top.startswith(b"{") and any(key in top for key in _NEAR_THE_TOP)
+
+
+def _ends_of(path: Path) -> tuple[bytes, bytes]:
+    """Return the beginning and the end of a file; empty for one that cannot be read, or is none."""
+    if path.is_symlink() or not path.is_file():
+        return b"", b""
+    try:
+        with path.open("rb") as file:
+            top = file.read(_LOOKED_AT)
+            file.seek(max(0, path.stat().st_size - _LOOKED_AT))
+            return top, file.read(_LOOKED_AT)
+    except OSError:
+        return b"", b""
+
+
+def holds_only_own_files(folder: Path) -> bool:
+    """True if a folder holds files of the gate and nothing else."""
+    found = list(islice((path for path in folder.rglob("*") if not path.is_dir()), _MOST_FILES + 1))
+    return 0 < len(found) <= _MOST_FILES and all(map(is_own_file, found))

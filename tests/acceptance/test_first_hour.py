@@ -1,0 +1,103 @@
+"""The first hour with the gate: the demo, the help, the first baseline, and files that its own runs leave behind."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gate.commands.texts.help import TOPICS
+from tests.acceptance.conftest import Project
+
+CASES = {"cases": [{"id": f"c{n}", "input": f"item {n}", "response": "Done."} for n in range(4)]}
+AGENT = (
+    "def answer(message):\n    with open('calls.txt', 'a') as calls:\n        calls.write('x')\n    return 'Done.'\n"
+)
+
+
+@pytest.fixture
+def ready(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A committed project on somebody's own machine."""
+    monkeypatch.setenv("CI", "false")
+    project.write("cases.json", CASES)
+    project.write(
+        "gate.yaml",
+        {"suite": "cases.json", "agent": {"python": "agent:answer"}, "criteria": {"response_match_score": 0.5}},
+    )
+    project.write("agent.py", AGENT)
+    project.write(".gitignore", ".gate/\n__pycache__/\ncalls.txt\n")
+    project.commit()
+    return project
+
+
+def asked(project: Project) -> int:
+    return len((project.root / "calls.txt").read_text())
+
+
+@pytest.mark.parametrize("with_git", [True, False], ids=["git", "without git"])
+def test_the_demo_catches_its_change_and_its_loss_can_be_accepted(project: Project, with_git: bool) -> None:
+    environment = {} if with_git else {"PATH": str(project.root)}
+    ran = project.gate("demo", "--folder", "shop", **environment)
+    assert ran.code == 0, ran.out + ran.err
+    assert "regressed" in ran.out
+    report = re.search(r"report +(.*)", ran.out)
+    assert report is not None
+    assert "look_up_order" in Path(report[1]).read_text()
+    again = project.gate("demo", "--folder", "shop")
+    assert (again.code, "the folder is not empty" in again.err) == (2, True)
+    shop = Project(project.root / "shop")
+    if with_git:
+        assert shop.gate("baseline", "save").code == 0
+        accepted = shop.gate("baseline", "accept", "--why", "no look-up is needed")
+        assert (accepted.code, "is the anchor now" in accepted.out) == (0, True), accepted.err
+    shop.write("prompt.txt", "Before you refund an order, look it up.\n")
+    assert shop.gate("run", "-q", **environment).code == 0, "the other way out"
+
+
+def test_help_has_pages_whose_examples_can_be_read(project: Project) -> None:
+    for topic, page in TOPICS.items():
+        assert project.gate("help", topic).out == page.lstrip("\n")
+        assert max(map(len, page.splitlines())) <= 110, topic
+        examples = [part for part in page.split("\n\n") if re.match(r"\w+:", part) and ":\n" in part]
+        assert all(isinstance(yaml.safe_load(part), dict) for part in examples if "One of" not in part), topic
+    assert project.gate("help", "run").out.startswith("Usage: gate run")
+    assert project.gate("help").out == project.gate().out
+    missed = project.gate("help", "casse")
+    assert (missed.code, "did you mean 'cases'?" in missed.err) == (2, True)
+
+
+def test_baseline_measures_and_stores_in_one_step(ready: Project) -> None:
+    assert ready.gate("run", "-q").code == 0
+    ran = ready.gate("baseline", "-q")
+    assert (ran.code, asked(ready)) == (0, 5 * 4), ran.err
+    assert "saved .gate/baselines/" in ran.out
+    assert "kept on this machine only" in ran.out
+    again = ready.gate("baseline", "-q")
+    assert (again.code, asked(ready)) == (0, 5 * 4), "everything is measured already"
+    ready.git("checkout", "-q", "-b", "change")
+    ready.write("agent.py", AGENT.replace("Done.", "No idea."))
+    assert ready.gate("run", "-q").code == 1
+
+
+def test_a_baseline_is_refused_before_anything_is_spent_on_it(ready: Project) -> None:
+    ready.write("notes.txt", "x")
+    ran = ready.gate("baseline")
+    assert (ran.code, "not committed: notes.txt" in ran.err, (ready.root / "calls.txt").exists()) == (6, True, False)
+    misplaced = ready.gate("baseline", "-c", "other.yaml", "list")
+    assert (misplaced.code, "--config belongs after 'list'" in misplaced.err) == (2, True)
+
+
+def test_reports_and_records_are_no_changes_of_the_user(ready: Project) -> None:
+    """Wherever they are written: the tree stays clean, and the agent stays the same."""
+    written = {"html": "r.html", "markdown": "out/r.md", "junit": "out/r.xml", "json": "out/r.json", "ctrf": "c.json"}
+    options = [word for form, path in written.items() for word in (f"--{form}", path)]
+    assert ready.gate("run", "-q", "--openmetrics", "m.txt", "--record", "r.jsonl", *options).code == 0
+    before = asked(ready)
+    ran = ready.gate("baseline", "-q")
+    assert ran.code == 0, ran.err
+    ready.gate("baseline", "-q")
+    assert asked(ready) - before == 5 * 4, "the second run finds what the first one measured of the same agent"
+    (ready.root / "out" / "note.md").write_text("mine")
+    assert "not committed: out/" in ready.gate("baseline").err
