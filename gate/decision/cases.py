@@ -1,4 +1,4 @@
-"""What was found for each case: its status, why its trials failed, and the trajectories that show it."""
+"""The result of each case: its status, the reasons why its trials failed, and the trajectories that show it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def are_few(gone: int, known: int) -> bool:
 
 
 class _Seen(Struct, frozen=True):
-    """Whether the trials of a case passed, on both sides."""
+    """The outcomes of a case's trials, on both sides."""
 
     now: Sequence[bool]
     before: Sequence[bool]
@@ -243,7 +243,7 @@ def _outcomes(trials: Iterable[Trial], case: Case, criteria: Sequence[Criterion]
 def _reasons(
     comparison: Comparison, case: Case, failing: Sequence[Trial], attempts: Sequence[Trial]
 ) -> tuple[str, ...]:
-    """Why trials failed, the most frequent first; then what could not be measured."""
+    """Return the reasons why trials failed, the most frequent first; then those why they were not measured."""
     counts: dict[str, int] = {}
     for trial in failing:
         if trial.error is not None:

@@ -55,7 +55,7 @@ def _new(comparison: Comparison) -> list[str]:
 
 
 def course(comparison: Comparison, stopped: str) -> Course:
-    """What was run, and how much of it: each run is counted in ``runs``, and under one of the reasons for it."""
+    """Return the runs by their reason: each is counted in ``runs``, and under one of the reasons for it."""
     planned = [t for t in comparison.trials if not comparison.stands_in(t)]
     again = [t.side for t in comparison.trials if comparison.stands_in(t)]
     runs = Counter((t.tag, t.side) for t in planned)
@@ -97,7 +97,8 @@ def course(comparison: Comparison, stopped: str) -> Course:
 
 
 def changes(comparison: Comparison) -> tuple[Finding, ...]:
-    """What answers now, tools that changed, new, changed and removed cases, and criteria that cannot be compared."""
+    """Return the changes: models that answer now, tools, new, changed and removed cases, criteria that cannot be
+    compared."""
     if not comparison.stored:
         return ()
     found: list[Finding] = [*answered_by(comparison.judged_trials, comparison.stored)]
@@ -120,7 +121,7 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
 
 
 def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]:
-    """What weakens the verdict without changing it."""
+    """Return the findings that weaken the verdict without changing it."""
     outcome, failed = result.outcome, result.verdict is not Verdict.ERROR and result.crashes is not None
     return (
         *([Finding.of("agent_failures")] if failed else []),
@@ -148,7 +149,7 @@ def _unchecked(comparison: Comparison) -> list[Finding]:
 
 
 def _excused(results: Iterable[CriterionResult]) -> list[Finding]:
-    """What passes only because the baseline was no better."""
+    """Return the criteria that pass only because the baseline was no better."""
     found: list[Finding] = []
     for row in results:
         criterion = row.criterion
