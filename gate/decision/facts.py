@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from gate.decision.cases import edited, removed
+from gate.decision.cases import edited, removed, worst_wording
 from gate.decision.comparison import (
     ENOUGH_STORED,
     PASS_RATE,
@@ -28,7 +27,6 @@ from gate.model import (
     PROBE,
     REPEAT,
     SILENT,
-    Criterion,
     CriterionResult,
     Outcome,
     Side,
@@ -37,9 +35,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model.course import Course
-from gate.model.finding import Finding, Wording
-from gate.security.limits import shorten
-from gate.statistics.intervals import mean
+from gate.model.finding import Finding
 
 FIXED_DESIGN = 5
 """Trials a case of the fixed design that runs are compared with."""
@@ -221,41 +217,11 @@ def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Findin
             "quiet_rise",
             criterion=name,
             change=natural(found.change, by_name[name]),
-            wording=_wording(comparison, by_name[name]),
+            wording=worst_wording(comparison, by_name[name]) if by_name[name].lexical else None,
         )
         for name, found in (outcome.evidence.metrics if outcome is not None else {}).items()
         if not found.blocks_regression and found.high is not None and found.high < 0 and found.change < -found.margin
     ]
-
-
-MAX_WORDING_CHARS = 300
-"""Characters of an answer that a warning shows."""
-
-
-def _wording(comparison: Comparison, criterion: Criterion) -> Wording | None:
-    """Return how the case that lost most of a criterion of word overlap is worded now."""
-    if not criterion.lexical:
-        return None
-    now, before = comparison.values(criterion), comparison.stored_values(criterion)
-    falls = {c: mean(before[c]) - mean(now[c]) for c in comparison.paired if now.get(c) and before.get(c)}
-    for case_id in sorted(falls, key=lambda c: (-falls[c], c)):
-        trial = min(comparison.measured(case_id, full=True), key=lambda t: _value_of(t, criterion), default=None)
-        known = max(comparison.baseline[case_id], key=lambda t: _value_of(t, criterion))
-        answer, earlier = _last_text(trial), _last_text(known)
-        if answer:
-            return Wording(case_id, earlier, answer)
-    return None
-
-
-def _last_text(trial: Trial | None) -> str:
-    """Return what the last turn of a trial says, as far as it is known here."""
-    texts = [turn.text for turn in trial.invocations if turn.text] if trial is not None else []
-    return shorten(texts[-1], MAX_WORDING_CHARS) if texts else ""
-
-
-def _value_of(trial: Trial, criterion: Criterion) -> float:
-    score = trial.scores.get(criterion.name)
-    return math.inf if score is None or score.value is None else score.value
 
 
 def _partly_measured(comparison: Comparison) -> list[Finding]:
