@@ -26,7 +26,6 @@ from gate.hosts.events import Activity, Mode
 from gate.hosts.rest import RestError
 from gate.model import Result, Verdict
 from gate.pipeline.flow import run_gate
-from gate.pipeline.judge_stored import decide_merged
 from gate.pipeline.progress import ProgressLines
 from gate.pipeline.references import changed_files
 from gate.pipeline.session import RunOptions
@@ -34,6 +33,7 @@ from gate.records import merge, read_record, write_record
 from gate.reports.console import render as render_console
 from gate.reports.files import Outputs
 from gate.security.escape import console
+from gate.stored.judging import decide_merged
 from gate.system.signals import run as run_coroutine
 
 USUAL_STORE = {**USUAL, "baseline.branch": "gate-baselines", "baseline.remote": "origin"}
