@@ -9,15 +9,12 @@ options come from click. A test fails while a page is stale.
 from __future__ import annotations
 
 import argparse
-import ast
 import inspect
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import click
 from pydantic import BaseModel
@@ -28,6 +25,7 @@ from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, agent_class
 from gate.baselines import STORES
 from gate.commands.main import cli
+from gate.config.json_schema import docstrings, models_in
 from gate.config.schema import File
 from gate.suites import FORMATS
 from gate.suites.base import Format
@@ -43,21 +41,6 @@ HEAD = "| key | meaning | default |\n|---|---|---|\n"
 # --- keys ---------------------------------------------------------------------------------------------
 
 
-@cache
-def docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """The text below each field of a model and of the models that it extends."""
-    found: dict[str, str] = {}
-    for base in reversed(model.__mro__):
-        if not (issubclass(base, BaseModel) and base is not BaseModel):
-            continue
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        assert isinstance(tree, ast.ClassDef)
-        for field, text in zip(tree.body, tree.body[1:], strict=False):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-                found[field.target.id] = inspect.cleandoc(ast.literal_eval(text.value))
-    return found
-
-
 def meaning(model: type[BaseModel], name: str) -> str:
     """What a field means, as Markdown for a table."""
     inner = models_in(model.model_fields[name].annotation)
@@ -65,13 +48,6 @@ def meaning(model: type[BaseModel], name: str) -> str:
     if not text:
         raise ValueError(f"{model.__name__}.{name} has no docstring")
     return cell(re.sub(r"\s+", " ", text)).replace("``", "`").removesuffix(".")
-
-
-def models_in(annotation: Any) -> list[type[BaseModel]]:
-    """The models that a type mentions."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in models_in(part)]
 
 
 def default(field: FieldInfo, text: str) -> str:

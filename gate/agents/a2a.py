@@ -47,7 +47,7 @@ class A2AServer(ByAddress, Server):
     """What is under ``a2a:``; a text alone is the address."""
 
     stream: bool | None = None
-    """Whether answers are streamed. Default: if the agent's card offers it."""
+    """True if answers are streamed. Default: if the agent's card offers it."""
     endpoint: str | None = None
     """Path on this server that messages go to. Default: the address in the agent's card, if it is on this server."""
     context: Literal["server", "gate"] = "server"
@@ -89,7 +89,7 @@ class Interface(NamedTuple):
     """Protocol 0.3, or else 1.0."""
     tenant: str = ""
     streams: bool = False
-    """Whether the card offers streams."""
+    """True if the card offers streams."""
 
 
 class A2AContext(Struct):

@@ -9,7 +9,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self
 
 from msgspec import Struct, field
 from pydantic import (
@@ -32,11 +32,12 @@ from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
 from gate.formats.messages import OBJECT, FormatError
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
-from gate.model.strictness import FEWER, OFF, Tightens
+from gate.model.strictness import FEWER, OFF, Tightens, steps
 from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_withheld
 from gate.security.limits import RAW_LOG_CHARS, shorten, tail
 
 if TYPE_CHECKING:
+    from gate.system.own_user import OwnUser
     from gate.world.world import World
 
 MAX_MESSAGE_CHARS = 5_000
@@ -151,11 +152,6 @@ def _on_or_off(value: Any) -> Any:
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 
-TRACES_SCHEMA = WithJsonSchema(
-    {"anyOf": [{"type": "boolean"}, {"type": "object", "properties": {"port": {"type": "integer"}, "wait": {}}}]}
-)
-
-
 class AgentOptions(BaseModel):
     """The options of every kind; a kind adds its own, beginning with the key that names it."""
 
@@ -180,12 +176,18 @@ class AgentOptions(BaseModel):
     base: Annotated[BaseAddress | None, Tightens("never")] = None
     """Address of the base commit's agent, which is then run beside the change's where that decides; behind HTTP."""
 
-    traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off), TRACES_SCHEMA] = None
+    traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off)] = None
     """Whether the agent's traces are received during the run: ``true``, or ``{port: 4318}`` for an agent that the gate
     does not start."""
 
     reports_calls: Annotated[bool, OFF] = False
     """Your word that every answer reports the agent's tool calls, if the answers do not show it themselves."""
+
+    user: Annotated[Literal["own", "same"] | None, steps("same", "own")] = None
+    """Who the agent's processes run as: a user of their ``own``, for which the gate must be root, or the ``same``.
+    Default: their own in CI, if the gate is root and another user can reach the agent."""
+    reads_suite: Annotated[bool, OFF] = False
+    """Whether an agent that runs as a user of its own may read the files of the suite."""
 
     @field_validator("transient")
     @classmethod
@@ -197,7 +199,7 @@ class AgentOptions(BaseModel):
 
     @property
     def tells_tools(self) -> bool:
-        """Whether the answers can tell of tool calls."""
+        """True if the answers can tell of tool calls."""
         return True
 
     @property
@@ -213,7 +215,7 @@ class AgentOptions(BaseModel):
 
     @property
     def is_local(self) -> bool:
-        """Whether the gate starts the agent from the files that are here: then another commit's can be started, too."""
+        """True if the gate starts the agent from the files that are here: then another commit's can be started, too."""
         return False
 
 
@@ -305,12 +307,12 @@ def kind_of_status(status: int) -> ErrorKind:
 
 
 def is_limit(text: str) -> bool:
-    """Whether an error's text carries a provider's signature."""
+    """True if an error's text carries a provider's signature."""
     return _LIMITED.search(text) is not None
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether the parts of a pattern (``*`` stands for anything) occur in order; a regular expression could hang."""
+    """True if the parts of a pattern (``*`` stands for anything) occur in order; a regular expression could hang."""
     at = 0
     for part in pattern.lower().split("*"):
         found = text.find(part, at)
@@ -372,10 +374,12 @@ class Agent(ABC):
     takes_attached: ClassVar[bool] = False
     """True if it hands on what the user sends beside the text; else cases with such parts are refused."""
     reports_calls: bool = False
-    """Whether every answer reports the tool calls of its turn, also if it made none."""
+    """True if every answer reports the tool calls of its turn, also if it made none."""
     version: tuple[str, str] | None = None
     """The header of its answers that tells its version, in lower case, and what it told as the run began; None where
     nothing is told so."""
+    user: OwnUser | None = None
+    """Who its processes run as, if not as the gate does. Set before the agent is entered."""
     world: World | None = None
     """What records and replays the outside world: a process is told an address of its own there, once, and holds one
     session at a time. Set before the agent is entered."""
@@ -480,7 +484,7 @@ class Stream(str):
     """An answer that came piece by piece: server-sent events, or lines of JSON."""
 
     whole: bool = True
-    """Whether what carried it said where it ends; else only its own last event can."""
+    """True if what carried it said where it ends; else only its own last event can."""
 
 
 def refuse_stream(what: str) -> NoReturn:
@@ -516,7 +520,7 @@ def _is_answer(text: str) -> bool:
 
 
 def is_stream(text: str) -> bool:
-    """Whether a text is an event stream, or lines of JSON, regardless of the media type."""
+    """True if a text is an event stream, or lines of JSON, regardless of the media type."""
     lines = [line for line in streams.LINE_END.split(text) if line.strip()]
     if any(line.startswith("data:") for line in lines) and all(streams.EVENT_LINE.match(line) for line in lines):
         return True

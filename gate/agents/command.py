@@ -49,7 +49,7 @@ class CommandOptions(AgentOptions):
     command: Annotated[tuple[str, ...], WORDS_SCHEMA]
     """The program and its arguments, as a list or as one string split like a shell's; no shell runs it."""
     persistent: bool = False
-    """Whether a process answers many requests, one JSON line each, and echoes their ``id``."""
+    """True if a process answers many requests, one JSON line each, and echoes their ``id``."""
 
     @property
     def entry(self) -> tuple[str, ...]:
@@ -102,6 +102,7 @@ class CommandAgent(Agent):
         return cls(options, root, allowed_environment(environment, options.env))
 
     async def __aenter__(self) -> Self:
+        self._program.user = self.user
         await self._program.__aenter__()
         return self
 

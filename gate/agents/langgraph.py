@@ -12,7 +12,7 @@ from urllib.parse import quote
 from msgspec.structs import replace
 from pydantic import Field, field_validator
 
-from gate.agents.answer_paths import ResponsePaths
+from gate.agents.answer_paths import StatePaths
 from gate.agents.base import AgentFailure, AgentOptions, Request, decode_answer, read_answer
 from gate.agents.http import Server, ServerAgent, known_fields, render
 from gate.formats import messages as formats
@@ -40,7 +40,7 @@ class LangGraphServer(Server):
     """The static context of every run, likewise."""
     input: Mapping[str, Any] | None = None
     """The input of every run, likewise. Default: the turn as a message, and with the first one the case's state."""
-    response: ResponsePaths | None = None
+    response: StatePaths | None = None
     """Paths to the parts of the state that a run ends with. Default: its ``messages``."""
     resume: tuple[Any, ...] = ()
     """Answers to the interrupts of each turn, in order, likewise; those under ``resume`` in a case's metadata go first,
@@ -52,13 +52,6 @@ class LangGraphServer(Server):
     @classmethod
     def _uses_known_fields(cls, value: Any) -> Any:
         return known_fields(value)
-
-    @field_validator("response")
-    @classmethod
-    def _is_whole(cls, value: ResponsePaths | None) -> ResponsePaths | None:
-        if value is not None and (value.events is not None or value.session_id is not None):
-            raise ValueError("a run is awaited, and its thread is the session: events and session_id are of http alone")
-        return value
 
 
 class LangGraphOptions(AgentOptions):

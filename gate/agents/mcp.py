@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from pydantic import field_validator, model_validator
 
 from gate import __version__
-from gate.agents.answer_paths import ResponsePaths
+from gate.agents.answer_paths import ResultPaths
 from gate.agents.base import (
     WORDS_SCHEMA,
     Agent,
@@ -80,16 +80,13 @@ class McpServer(Server):
     command: Annotated[tuple[str, ...], WORDS_SCHEMA] = ()
     """Program and arguments of a server that speaks over its standard streams; no shell runs it."""
     reuse: bool = False
-    """Whether a process serves further trials after its first; else each trial has one of its own."""
-    stateless: bool | None = None
-    """Whether messages go without a session of the protocol, as version 2026-07-28 has it. Default: where the server
-    refuses to begin one."""
+    """True if a process serves further trials after its first; else each trial has one of its own."""
     tool: str
     """The tool that is the agent."""
     arguments: Mapping[str, Any] | None = None
     """The tool's arguments, in which ``{{message}}``, ``{{session_id}}``, … are replaced. Default: those named as a
     field get it, and a required one of any other name gets the message."""
-    response: ResponsePaths | None = None
+    response: ResultPaths | None = None
     """Paths to the parts of what the tool returned. Default: it has one of the usual forms."""
 
     @field_validator("command", mode="before")
@@ -101,13 +98,6 @@ class McpServer(Server):
     @classmethod
     def _uses_known_fields(cls, value: Any) -> Any:
         return known_fields(value)
-
-    @field_validator("response")
-    @classmethod
-    def _is_whole(cls, value: ResponsePaths | None) -> ResponsePaths | None:
-        if value is not None and value.events is not None:
-            raise ValueError("a tool returns its result whole: events are of http alone")
-        return value
 
     @model_validator(mode="after")
     def _has_one_way(self) -> Self:
@@ -156,7 +146,7 @@ class McpAgent(Agent):
     _arguments: Mapping[str, Any] | None
     _sessions: dict[str, McpSession]
     _is_stateless: bool = False
-    """Whether the server is known to speak the version without sessions."""
+    """True if the server is known to speak the version without sessions."""
 
     @classmethod
     def make(
@@ -181,13 +171,13 @@ class McpAgent(Agent):
 
     async def _greet(self, session: McpSession, request: Request) -> None:
         """Begins the session, and finds out how the tool is called if nobody has."""
-        if self._is_stateless or self._server.stateless:
+        if self._is_stateless:
             await self._discover(session, request)
         else:
             try:
                 await self._initialize(session, request)
             except AgentFailure as refused:
-                if self._server.stateless is False or not REFUSALS.search(refused.message):
+                if not REFUSALS.search(refused.message):
                     raise
                 try:
                     await self._discover(session, request)
@@ -217,7 +207,7 @@ class McpAgent(Agent):
         if not isinstance(versions, list) or STATELESS not in versions:
             told = shorten(str(versions), 100)
             text = f"the server speaks {told} of MCP; without a session, {STATELESS} is spoken"
-            raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.mcp.stateless")
+            raise AgentFailure(ErrorKind.PROTOCOL, text)
         self._is_stateless = True
 
     async def _look_up(self, session: McpSession, request: Request) -> Mapping[str, Any]:
@@ -313,6 +303,7 @@ class _OverStdio(McpAgent):
         self._idle: list[McpSession] = []
 
     async def __aenter__(self) -> Self:
+        self._program.user = self.user
         await self._program.__aenter__()
         return self
 

@@ -12,6 +12,7 @@ from gate.errors import ConfigError
 from gate.model import ErrorKind
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.system.child import Descendants
+from gate.system.own_user import OwnUser
 from gate.system.processes import Child, LineChannel
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ class Program:
         self._argv, self._root, self._key = argv, root, key
         self._descendants = Descendants()
         self._environment = self._descendants.marked(environment)
+        self.user: OwnUser | None = None
 
     async def __aenter__(self) -> Self:
-        self._descendants.watch()
+        self._descendants.watch(self.user)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -41,7 +43,7 @@ class Program:
         """A process of it, with ``more`` in its environment. Raises ConfigError if it is not there, or AgentFailure."""
         environment = {**self._environment, **(more or {})}
         try:
-            return await Child.start(self._argv, cwd=self._root, environment=environment, **options)
+            return await Child.start(self._argv, cwd=self._root, environment=environment, user=self.user, **options)
         except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             raise ConfigError(
                 f"cannot run {self._argv[0]!r}: {error.strerror}",

@@ -289,11 +289,11 @@ class PythonAgent(Agent):
         environment: Mapping[str, str],
         recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
     ) -> PythonAgent:
-        interpreter = _interpreter(options.executable, root)
+        interpreter = interpreter_of(options.executable, root)
         return cls(options, root, interpreter, allowed_environment(environment, options.env))
 
     async def __aenter__(self) -> Self:
-        self._descendants.watch()
+        self._descendants.watch(self.user)
         try:
             self._workers = list(await asyncio.gather(*(self._start() for _ in self._workers)))
             if self.world is not None and "workers" not in self._options.model_fields_set:
@@ -464,7 +464,7 @@ class PythonAgent(Agent):
         }
         argv = [self._interpreter, str(WORKER), json.dumps(options)]
         environment = {**self._environment, **({} if place is None else place.environment)}
-        return await Child.start(argv, cwd=self._root, environment=environment, pass_fds=(descriptor,))
+        return await Child.start(argv, cwd=self._root, environment=environment, pass_fds=(descriptor,), user=self.user)
 
 
 def _read_events(events: Any, user: str) -> Invocation:
@@ -488,7 +488,7 @@ def _near_module(name: str, folders: Sequence[Path]) -> str:
     return "modules are looked for beside the configuration and in agent.path"
 
 
-def _interpreter(executable: str | None, root: Path) -> str:
+def interpreter_of(executable: str | None, root: Path) -> str:
     if executable is None:
         return sys.executable
     path = root / Path(executable).expanduser()

@@ -227,7 +227,7 @@ def _overlay(stated: Usage | None, seen: Usage | None) -> Usage | None:
 
 
 def _differ(stated: Usage | None, seen: Usage | None) -> bool:
-    """Whether both tell a count of tokens, and another one."""
+    """True if both tell a count of tokens, and another one."""
     if stated is None or seen is None:
         return False
     pairs = ((stated.input_tokens, seen.input_tokens), (stated.output_tokens, seen.output_tokens))

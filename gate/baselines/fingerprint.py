@@ -118,7 +118,7 @@ def of_criterion(metric: str, version: int, options: Mapping[str, Any], judge: A
     return of_json(["criterion", metric, version, options, judge])
 
 
-_PACE = ("timeout", "concurrency", "retries", "sources", "version", "base")
+_PACE = ("timeout", "concurrency", "retries", "sources", "version", "base", "user", "reads_suite")
 """Keys of every kind of agent that say how fast it is asked, what its source is, or which one is meant: not how its
 answers are read."""
 
@@ -279,7 +279,7 @@ def _files(git: Git, folders: Sequence[str]) -> tuple[dict[str, str], Set[str]]:
 
 
 def _led_to(root: Path, names: Iterable[str]) -> list[str]:
-    """What of the same work tree, but outside the root, the links among these files lead to."""
+    """Return the files of the same work tree, but outside the root, that links among these files lead to."""
     targets = (os.path.relpath((root / name).resolve(), root.resolve()) for name in names if (root / name).is_symlink())
     return sorted({target for target in targets if target.startswith("..")})
 

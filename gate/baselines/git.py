@@ -39,7 +39,7 @@ from gate.system.git import Git, GitError, checked_revision
 
 IN_A_FOLDER = "keep baselines in a folder: baseline: {store: file}"
 TRIES = 4
-"""How often git asks again after a broken connection."""
+"""Attempts of git over a connection that breaks."""
 AT_ONCE = 50
 """Records that are brought and held at one time where all of them are read."""
 _LONGEST_WAIT = 4.0
@@ -86,7 +86,7 @@ class _File(Struct, frozen=True):
 
 
 class _Tree(Struct, frozen=True):
-    """What is on the branch at one commit of it."""
+    """The content of the branch at one commit."""
 
     tip: str | None = None
     files: tuple[_File, ...] = ()
@@ -272,7 +272,7 @@ class GitStore(BlobStore):
                 return
 
     def _hint(self, error: GitError, otherwise: str) -> str:
-        """What to do about an error; a token is of no use where there is no git, repository or remote."""
+        """Return the hint for an error; a token is of no use without git, a repository or a remote."""
         name = self._settings.remote
         if not self._repository.program:
             return f"install git, or {IN_A_FOLDER}"
@@ -285,7 +285,7 @@ class GitStore(BlobStore):
     # --- reading --------------------------------------------------------------------------------
 
     def _listed(self) -> _Tree:
-        """What is on the branch; fetched once."""
+        """Return the content of the branch; fetched once."""
         if self._tree is None:
             try:
                 self._tree = _listed(self._cloned(), self._fetch())

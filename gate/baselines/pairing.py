@@ -17,14 +17,14 @@ from gate.records import Header, PlannedCase, Record
 
 
 class Reference(Struct, frozen=True):
-    """What a candidate is compared with: the records of one agent, and where they come from."""
+    """The records of one agent that a candidate is compared with, and their origin."""
 
     info: BaselineInfo
     records: tuple[Record, ...] = ()
     name: str = "baseline"
     """Its name in reports, if a suite is compared with several."""
     of_change: bool = False
-    """Whether a change is held to it: then a drop that its newest runs show already is not the change's."""
+    """True if a change is held to it: then a drop that its newest runs show already is not the change's."""
     beside: bool = False
     """True if nothing is stored for it, and a change is judged: trials of the base commit's agent that stand in the
     change's own record take its place."""
@@ -50,7 +50,7 @@ def identity(reference: Reference) -> str:
 
 
 def reported_before(header: Header, reference: Reference) -> bool:
-    """Whether a baseline of the same agent definition shows that the agent reports its tool calls."""
+    """True if a baseline of the same agent definition shows that the agent reports its tool calls."""
     return bool(header.definition) and any(
         record.header.definition == header.definition and shows_calls(record.trials) for record in reference.records
     )
@@ -138,7 +138,7 @@ def _with_stand_ins(trial: Trial, names: Mapping[str, str]) -> Trial:
 
 
 def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> Incomparable | None:
-    """Why the baseline's scores of a criterion say nothing about these; None where they do."""
+    """Return the reason why the baseline's scores of a criterion cannot be compared; None if they can."""
     known = {stored.name: stored.fingerprint for stored in before}
     if criterion.name not in known:
         return Incomparable.NEW
@@ -146,7 +146,7 @@ def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> Incomparabl
 
 
 def _owed(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Owed:
-    """What the baseline measured and this record does not, or under another name."""
+    """Return the criteria and cases of the baseline that this record lacks or has under another name."""
     names = {criterion.name for criterion in criteria}
     gone = tuple(c for c in before if c.name not in names and c.metric != RATE_METRIC and not c.stands_for)
     return Owed(gone, renamed)

@@ -174,7 +174,7 @@ def read_base(
     if not path.is_file():
         return BasePolicy(path.parent, None)
     try:
-        known = read_config(path)
+        known = read_config(path, of_base=True)
         config = known.load({**_unstated(usual or {}, known), **_of_base(overrides, source, known)})
         config = replace(config, base_root=config.root)
         suites, unread = _suites_of(config)

@@ -214,7 +214,7 @@ def _status(
 
 
 def _is_new(comparison: Comparison, case: Case) -> bool:
-    """Whether the baseline does not have the case with this content."""
+    """True if the baseline does not have the case with this content."""
     reasons = [comparison.not_comparable.get((case.id, criterion.name)) for criterion in comparison.criteria]
     return case.id not in comparison.baseline or Incomparable.EDITED in reasons
 
@@ -225,14 +225,14 @@ def _fails_hard(comparison: Comparison, case: Case, failing: Sequence[Trial]) ->
 
 
 def _below_its_own(comparison: Comparison, case: Case) -> bool:
-    """Whether no trial holds a threshold that the author gave to this very case."""
+    """True if no trial holds a threshold that the author gave to this very case."""
     own = [c for c in comparison.criteria if c.name in case.thresholds and c.blocking]
     trials = comparison.measured(case.id)
     return any(all(t.failed or holds(c, case, t.scores.get(c.name)) is False for t in trials) for c in own)
 
 
 def _fails(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool:
-    """Whether the agent failed, or a blocking criterion does not hold, even if another could not be measured."""
+    """True if the agent failed, or a blocking criterion does not hold, even if another could not be measured."""
     return trial.failed or any(c.blocking and holds(c, case, trial.scores.get(c.name)) is False for c in criteria)
 
 

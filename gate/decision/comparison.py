@@ -119,12 +119,12 @@ class Comparison(Struct, frozen=True, dict=True):
     not_comparable: Mapping[tuple[str, str], Incomparable] = field(default_factory=dict)
     """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
     selected: bool = False
-    """Whether a selection left cases of the suite out: a criterion may then apply to those alone."""
+    """True if a selection left cases of the suite out: a criterion may then apply to those alone."""
     owed: Owed = Owed()
     stored_runs: tuple[str, ...] = ()
     """The runs that ``stored`` is of, the oldest first, where age matters."""
     excuses: bool = True
-    """Whether a mean that the base's record misses too is excused: on changes, if the record can be believed."""
+    """True if a mean that the base's record misses too is excused: on changes, if the record can be believed."""
     base_ran_now: bool = False
     """True if this job ran the base's agent for ``stored``."""
 
@@ -204,7 +204,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return tuple([t for t in self.candidate.get(case_id, ()) if not self.stands_in(t)])
 
     def stands_in(self, trial: Trial) -> bool:
-        """Whether a trial was run in place of one that could not be measured."""
+        """True if a trial was run in place of one that could not be measured."""
         return trial.again or (trial.side is Side.CANDIDATE and trial.tag == FULL and trial.round in self.retries)
 
     def lost(self, trials: Iterable[Trial]) -> list[Trial]:
@@ -258,7 +258,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return None if case is None else passed(trial, case, self.criteria)
 
     def passes(self, trial: Trial) -> bool:
-        """Whether a trial holds every blocking criterion that can be compared; of all, where none can."""
+        """True if a trial holds every blocking criterion that can be compared; of all, where none can."""
         case = self.by_id.get(trial.case_id)
         return case is not None and bool(passed(trial, case, self.comparable(case.id) or self.criteria))
 
@@ -425,7 +425,7 @@ def mark(criterion: Criterion, case: Case) -> float | None:
 
 
 def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
-    """Whether a trial holds the criterion: True also where it does not apply, None where it could not be measured."""
+    """True if a trial holds the criterion: True also where it does not apply, None where it could not be measured."""
     limit = mark(criterion, case)
     if criterion.hard and limit is None:
         limit = 1.0
@@ -471,7 +471,7 @@ def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, 
 
 
 def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
-    """Whether no blocking criterion applies to an answered trial: nothing that it holds could fail."""
+    """True if no blocking criterion applies to an answered trial: nothing that it holds could fail."""
     asked = False
     for criterion in criteria:
         if criterion.blocking:
@@ -482,12 +482,12 @@ def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
 
 
 def _is_checked(score: Score | None) -> bool:
-    """Whether a criterion applies: else it has a score that says neither a value nor why there is none."""
+    """True if a criterion applies: else it has a score that says neither a value nor why there is none."""
     return score is None or score.value is not None or bool(score.error)
 
 
 def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> bool:
-    """Whether nothing was checked in any of a case's trials."""
+    """True if nothing was checked in any of a case's trials."""
     own = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
     return bool(trials) and all(unchecked(trial, own) for trial in trials)
 
@@ -532,7 +532,7 @@ def _newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[
 
 
 def is_recorded(comparison: Comparison) -> bool:
-    """Whether the baseline's trials were recorded: a matter of its configuration, and of no outcome."""
+    """True if the baseline's trials were recorded: a matter of its configuration, and of no outcome."""
     return any(trial.replay is not None and trial.replay.recording for trial in comparison.stored)
 
 

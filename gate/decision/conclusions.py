@@ -67,7 +67,7 @@ def _hard(comparison: Comparison, criterion: Criterion) -> list[Finding]:
 
 
 def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
-    """Whether a selection left out every case that a criterion applies to: then it decides nothing."""
+    """True if a selection left out every case that a criterion applies to: then it decides nothing."""
     if not comparison.selected or criterion.name == PASS_RATE:
         return False
     answered = [t for case in comparison.cases for t in comparison.measured(case.id) if t.scores]

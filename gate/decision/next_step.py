@@ -53,7 +53,7 @@ class More(Struct, frozen=True):
     """The number for their trials' ``round``."""
     why: str
     again: bool = False
-    """Whether they stand for trials of this very round that could not be measured."""
+    """True if they stand for trials of this very round that could not be measured."""
     pause: float = 0.0
     """Seconds to let pass before them."""
 
@@ -84,9 +84,9 @@ class Situation(Struct, frozen=True):
     stopped: str = ""
     """Why a run ends early (budget, clock): nothing more is asked for. Empty: it does not."""
     reported: bool = False
-    """Whether the baseline shows that this agent reports its tool calls."""
+    """True if the baseline shows that this agent reports its tool calls."""
     selected: bool = False
-    """Whether a selection left cases of the suite out."""
+    """True if a selection left cases of the suite out."""
     gaps: Sequence[Finding] = ()
     """What else the base holds and was not compared."""
     earlier: Sequence[Verdict] = ()
@@ -96,7 +96,7 @@ class Situation(Struct, frozen=True):
     same_verdict: str = ""
     """What they fell short in when they were stored, if anything: regressed or below their threshold."""
     excuses: bool = True
-    """Whether a mean that the base's record misses too is excused."""
+    """True if a mean that the base's record misses too is excused."""
     base_ran_now: bool = False
     """True if this job ran the base's agent for ``stored``, so that no drift of the provider lies between."""
 
@@ -337,7 +337,7 @@ def _whether_repeats_count(comparison: Comparison) -> More | None:
 
 
 def _is_unproven(comparison: Comparison) -> bool:
-    """Whether the baseline's agent can be asked for a second run of its own."""
+    """True if the baseline's agent can be asked for a second run of its own."""
     found = comparison.repeats
     return comparison.settings.rerun == "match" and not found.proven and not found.ask
 
@@ -385,7 +385,7 @@ def _next_round(comparison: Comparison) -> int:
 
 
 def _settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
-    """Whether something stands that no further trial can change: hard failure, missed threshold, too many errors."""
+    """True if something stands that no further trial can change: hard failure, missed threshold, too many errors."""
     if not comparison.trials:
         return False
     return any(f.settles for f in found) or error_share(comparison) > comparison.settings.max_error_rate

@@ -229,7 +229,7 @@ class Power(Struct, frozen=True):
 
     design: Design
     known: bool
-    """Whether the rates are a record's; else those of a typical suite."""
+    """True if the rates are a record's; else those of a typical suite."""
     criteria: int
     """That are tested beside success."""
     units: int
@@ -444,7 +444,7 @@ def cost_per_run(trials: Sequence[Trial]) -> float | None:
 def outcomes_by_case(
     trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None
 ) -> dict[str, list[bool]]:
-    """Whether each candidate trial passed, by case; trials that could not be measured are left out."""
+    """True if each candidate trial passed, by case; trials that could not be measured are left out."""
     groups = _by_outcome(trials, criteria, cases)
     return {case_id: [outcome for _, outcome in group] for case_id, group in groups.items()}
 
@@ -466,7 +466,7 @@ def _by_outcome(
 
 
 def provable(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded: bool = False) -> bool:
-    """Whether the schedule's reruns can prove that a case broke which always passed and now always fails."""
+    """True if the schedule's reruns can prove that a case broke which always passed and now always fails."""
     few = 1 + sum(WAVES)
     long = case_log_e(baseline_trials, baseline_trials, 0, few) >= math.log(LONG_E)
     needed = reruns_to_prove(cases, baseline_trials, alpha, recorded=recorded)

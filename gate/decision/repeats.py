@@ -51,20 +51,20 @@ class Repeats(Struct, frozen=True):
     repeated: int = 0
     """Cases that were asked more than once in a session."""
     frozen: bool = False
-    """Whether this run is known to give one answer a case: asking again proves nothing."""
+    """True if this run is known to give one answer a case: asking again proves nothing."""
     untold: bool = False
-    """Whether asking a few cases again would tell."""
+    """True if asking a few cases again would tell."""
     ask: tuple[str, ...] = ()
     """The cases to ask then; empty: steady ones."""
     proven: bool = True
-    """Whether two runs of the baseline's agent show what its repeats are; else one more would."""
+    """True if two runs of the baseline's agent show what its repeats are; else one more would."""
     lost: tuple[str, ...] = ()
     """Cases that passed each time and now fail each time, where none went the other way and nothing is proven: a cache
     that drew worse answers, or a deterministic agent that broke."""
 
     @property
     def tells(self) -> bool:
-        """Whether repeats were found that are no draws of their own, or asking again would say whether they are."""
+        """True if repeats were found that are no draws of their own, or asking again would say whether they are."""
         return bool(self.dropped) or self.frozen or self.untold
 
     def joined(self, other: Repeats) -> Repeats:
@@ -179,14 +179,14 @@ def _repeated(
 
 
 def _says_little(passing: Answers) -> bool:
-    """Whether passing answers of different cases are often the same, as "yes" and "no" are."""
+    """True if passing answers of different cases are often the same, as "yes" and "no" are."""
     first = [next(iter(sessions.values()))[0].answer for sessions in passing.values() if sessions]
     n = len(first)
     return n > 1 and sum(k * (k - 1) for k in Counter(first).values()) >= SHORT * n * (n - 1)
 
 
 def _stored_twice(answers: Answers) -> bool:
-    """Whether two stored runs say what the agent's repeats are."""
+    """True if two stored runs say what the agent's repeats are."""
     return sum(len(_of_store(sessions)) > 1 for sessions in answers.values()) >= min(LEAST, len(answers))
 
 
@@ -195,7 +195,7 @@ def _of_store(sessions: Mapping[Session, Sequence[Trial]]) -> list[Sequence[Tria
 
 
 def _varies(sessions: Mapping[Session, Sequence[Trial]], steady: Callable[[Trial], bool]) -> bool:
-    """Whether runs come out differently, and the change cannot have broken it."""
+    """True if runs come out differently, and the change cannot have broken it."""
     before = [[steady(trial) for trial in group] for group in _of_store(sessions)]
     if not before:
         return False
@@ -285,7 +285,7 @@ def _within(answers: Answers, side: Side) -> list[float]:
 
 
 def _is_frozen(within: Sequence[float], apart: float, of_one_agent: bool) -> bool:
-    """Whether repeats differ too seldom for draws of their own."""
+    """True if repeats differ too seldom for draws of their own."""
     share = fmean(within)
     return share < INDEPENDENT * apart and (of_one_agent or share < FRESH)
 
@@ -321,7 +321,7 @@ def _differing(group: Sequence[Trial]) -> float:
 
 
 def _unanimous(sessions: Mapping[Session, Sequence[Trial]]) -> bool:
-    """Whether several runs gave the same answer, and none another: it is reproduced."""
+    """True if several runs gave the same answer, and none another: it is reproduced."""
     return len(_runs(sessions)) > 1 and len({t.answer for group in sessions.values() for t in group}) == 1
 
 

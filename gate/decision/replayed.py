@@ -30,7 +30,7 @@ def replayed_share(comparison: Comparison) -> ReplayedShare | None:
 
 
 def same_world(comparison: Comparison, trials: Sequence[Trial]) -> bool:
-    """Whether the model was asked the same things in each of a case's trials as in a trial that the baseline holds.
+    """True if the model was asked the same things in each of a case's trials as in a trial that the baseline holds.
 
     A recording that the baseline does not hold shows nothing, whatever the record says of it.
     """

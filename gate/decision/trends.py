@@ -88,7 +88,7 @@ class SeriesMove(Struct, frozen=True):
     """In the series' unit, of the runs after it until the next move."""
     p: float
     same_agent: bool
-    """Whether the agent's source is known to be the same on both sides: then something else moved."""
+    """True if the agent's source is known to be the same on both sides: then something else moved."""
 
 
 class Going(Struct, frozen=True):
@@ -100,7 +100,7 @@ class Going(Struct, frozen=True):
     by_week: Estimate | None
     """None where the runs hold no usable times, or are all of one day."""
     found: bool
-    """Whether it is more than chance, at the error that all criteria share."""
+    """True if it is more than chance, at the error that all criteria share."""
 
 
 class Ahead(Struct, frozen=True):

@@ -18,7 +18,7 @@ UNSEEN = (
 
 
 def shows_calls(trials: Iterable[Trial]) -> bool:
-    """Whether any answer is evidence that the agent reports its calls."""
+    """True if any answer is evidence that the agent reports its calls."""
     return any(turn.shows_calls for trial in trials for turn in trial.invocations)
 
 
@@ -59,7 +59,7 @@ def _blinded(trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str,
 
 
 def _rests_on_calls(name: str, trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether a score is one of calls, or one of its parts that are has a value here."""
+    """True if a score is one of calls, or one of its parts that are has a value here."""
     found = [trial.scores.get(part) for part in parts.get(name, ()) if part in names]
     return name not in parts or any(score is not None and score.value is not None for score in found)
 

@@ -102,11 +102,21 @@ def _answer(trials: Sequence[Trial]) -> str | None:
     return None if answered is None else conversation(answered.invocations)
 
 
+def _is_settled(answers: Sequence[Preferred], to_come: int) -> bool:
+    """Return whether one answer leads by more votes than are to come."""
+    counts = sorted(Counter(one.preferred for one in answers).values(), reverse=True)
+    return bool(counts) and counts[0] > to_come + (counts[1] if counts[1:] else 0)
+
+
 async def _vote(judge: Judge, match: _Match, redactor: Redactor) -> OrderedVote:
     """Return the majority of the judge's votes on one question; none where they are split."""
     first, second = match.shown
     question = Question(
-        "preferred", INSTRUCTIONS, (("first conversation", first), ("second conversation", second)), Preferred
+        "preferred",
+        INSTRUCTIONS,
+        (("first conversation", first), ("second conversation", second)),
+        Preferred,
+        settled=_is_settled,
     )
     answers: Answers[Preferred] = await judge.ask(question)
     if answers.failure is not None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound=BaseModel)
 Send = Callable[[], Awaitable[bytes]]
 
+MAX_PROMPT_CHARS = 400_000
+"""A longer question is not asked, and its score is not measured."""
 MAX_WAIT = 120.0
 """The longest Retry-After that is waited for, in seconds; a longer one counts as a failure."""
 GIVE_UP_AFTER = 10
@@ -145,11 +147,12 @@ class Judge:
         return Spending(self._budget.calls, self._cached, self._input, self._output, cost)
 
     async def ask(self, question: Question[A]) -> Answers[A]:
-        """All votes on a question. Never raises for what a judge or its server did: see `Answers.failure`."""
+        """The votes on a question, as many as it takes to settle it. Never raises for what a judge or its server did:
+        see `Answers.failure`."""
         messages = render(question)
         size = sum(len(message["content"]) for message in messages)
-        if size > self.options.max_prompt_chars:
-            return Answers(error=f"too long for the judge: {size:,} of {self.options.max_prompt_chars:,} characters")
+        if size > MAX_PROMPT_CHARS:
+            return Answers(error=f"too long for the judge: {size:,} of {MAX_PROMPT_CHARS:,} characters")
         votes = question.overrides.num_samples or self.options.num_samples or question.samples
         at_once = asyncio.Semaphore(question.overrides.parallelism_limit or self.options.concurrency)
 
@@ -161,10 +164,19 @@ class Judge:
                     return failure
 
         jury = self._jury_for(question)
-        found = await asyncio.gather(*(vote(member, number) for member in jury for number in range(votes)))
-        failed = [item for item in found if isinstance(item, CallError)]
-        samples = tuple(item for item in found if not isinstance(item, CallError))
-        return Answers(samples, f"judge not reached: {failed[0]}" if failed else None)
+        to_come = [(member, number) for number in range(votes) for member in jury]
+        samples: tuple[Vote[A], ...] = ()
+        while to_come:
+            wave = _next_wave(len(to_come), of=votes * len(jury), may_stop=question.settled is not None)
+            found = await asyncio.gather(*(vote(member, number) for member, number in to_come[:wave]))
+            to_come = to_come[wave:]
+            failed = [item for item in found if isinstance(item, CallError)]
+            samples += tuple(item for item in found if not isinstance(item, CallError))
+            if failed:
+                return Answers(samples, f"judge not reached: {failed[0]}")
+            if question.settled is not None and question.settled(Answers(samples).readable, len(to_come)):
+                break
+        return Answers(samples)
 
     async def moderate(self, text: str) -> Moderation:
         """What the first endpoint's moderation says about a text."""
@@ -198,8 +210,8 @@ class Judge:
         member, sampling = self._jury[0], self._run_sampling()
         spoken = [{**one, "content": one["content"].encode("utf-8", "replace").decode()} for one in messages]
         size = sum(len(one["content"]) for one in spoken)
-        if size > self.options.max_prompt_chars:
-            raise CallError(f"too long for the model: {size:,} of {self.options.max_prompt_chars:,} characters")
+        if size > MAX_PROMPT_CHARS:
+            raise CallError(f"too long for the model: {size:,} of {MAX_PROMPT_CHARS:,} characters")
 
         async def send() -> bytes:
             create: Any = self._client(member).chat.completions.with_raw_response.create
@@ -410,6 +422,13 @@ def open_judge(
         ConfigError: no key and no explicit endpoint; a cache that cannot be opened.
     """
     return Judge(options or JudgeOptions(), environment, cache_path, budget if budget is not None else Budget())
+
+
+def _next_wave(left: int, *, of: int, may_stop: bool) -> int:
+    """Return how many votes are asked for at once: at first as many as may settle it, then half of what is left."""
+    if not may_stop:
+        return left
+    return (of + 1) // 2 if left == of else max(1, left // 2)
 
 
 def _parse(shape: type[B], body: bytes) -> B:

@@ -9,7 +9,6 @@ from typing import Annotated
 
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
 
 from gate.errors import ConfigError
 from gate.formats.durations import Seconds
@@ -27,11 +26,9 @@ FRAME_VERSION = 1
 
 
 class _Strict(BaseModel):
-    """snake_case or camelCase, unknown keys rejected."""
+    """Unknown keys rejected."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Price(_Strict):
@@ -73,8 +70,11 @@ class JudgeModelOptions(_Strict):
     """ADK's ``judge_model_options`` of one criterion, laid over the run's judge."""
 
     judge_model: str | None = None
+    """The model's name. Default: the run's judge."""
     judge_model_config: ModelConfig | None = None
+    """How it samples."""
     num_samples: int | None = Field(default=None, ge=1, le=100)
+    """Votes per question and model."""
     parallelism_limit: int | None = Field(default=None, ge=1)
     """The most calls at a time for one question; ``judge.concurrency`` bounds the whole run."""
 
@@ -106,8 +106,6 @@ class JudgeOptions(ModelConfig):
     """Seconds for one attempt, from sending to the last byte; ``60s`` and ``2m`` are understood."""
     calibration: str = Field(default=CALIBRATION_FILE, min_length=1, max_length=500)
     """The file with what `gate calibrate` found, relative to the configuration; commit it."""
-    max_prompt_chars: int = Field(default=400_000, ge=1000)
-    """A longer question is not asked, and its score is not measured."""
 
 
 class SimulatedUserOptions(ModelConfig):

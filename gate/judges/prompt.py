@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -31,7 +31,7 @@ A = TypeVar("A", bound=Answer)
 
 
 class Question(Struct, Generic[A], frozen=True):
-    """What a judge is asked, once per vote."""
+    """What a judge is asked, once per vote, until the votes settle it."""
 
     name: str
     """Short name of the question: letters, digits, ``_`` and ``-``."""
@@ -45,6 +45,8 @@ class Question(Struct, Generic[A], frozen=True):
     overrides: JudgeModelOptions = field(default_factory=JudgeModelOptions)
     decides: Callable[[A], bool] = lambda answer: True  # noqa: ARG005
     """Whether an answer of the right shape says what was asked; one that does not is never remembered."""
+    settled: Callable[[Sequence[A], int], bool] | None = None
+    """Whether these answers decide, whatever so many further votes would say; None: every vote counts."""
 
 
 class Vote(Struct, Generic[A], frozen=True):
@@ -59,7 +61,7 @@ class Vote(Struct, Generic[A], frozen=True):
 
 
 class Answers(Struct, Generic[A], frozen=True):
-    """All votes on one question."""
+    """The votes on one question."""
 
     samples: tuple[Vote[A], ...] = ()
     error: str | None = None

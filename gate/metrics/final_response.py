@@ -19,6 +19,7 @@ from gate.metrics.judged import (
     by_majority,
     of_turns,
     rationale,
+    settled_by,
 )
 from gate.model import Case, Invocation, Scale, Score, Turn, text_of
 
@@ -77,13 +78,15 @@ class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
             ("reference response", text_of(turn.response)),
             ("agent's response", answer_text(invocation, intermediate=intermediate)),
         )
-        answers = await self.ask(judge, MATCH, material, Validity, name="final_response_match_v2")
+        answers = await self.ask(
+            judge, MATCH, material, Validity, name="final_response_match_v2", settled=settled_by(_passes)
+        )
         if answers.error is not None:
             return TurnVerdict(None, failed=answers.error)
         votes = answers.readable
         if not votes:
             return TurnVerdict(None, answers.failure or "")
-        return by_majority([(vote.is_the_agent_response_valid == "valid", vote.reasoning) for vote in votes])
+        return by_majority([(_passes(vote), vote.reasoning) for vote in votes])
 
 
 MATCH = """\
@@ -93,6 +96,10 @@ to the user: the same facts, figures, names, units and conclusions, nothing esse
 contradicts the reference. Different wording, order, formatting or harmless further detail do not make it
 invalid. A response that is right in part only is invalid. If the reference asks a question back or declines, a
 valid response does so too."""
+
+
+def _passes(vote: Validity) -> bool:
+    return vote.is_the_agent_response_valid == "valid"
 
 
 class Grade(Answer):

@@ -28,6 +28,7 @@ class JudgedOptions(Options):
     """What every judged criterion understands."""
 
     judge_model_options: JudgeModelOptions = Field(default_factory=JudgeModelOptions)
+    """The model, votes and sampling of this criterion, laid over the run's judge."""
     min_kappa: float | None = Field(default=None, ge=-1, le=1)
     """Let the criterion block only if the judge agrees with human labels at least so well (Cohen's κ)."""
 
@@ -63,10 +64,13 @@ class JudgedMetric(Judged[JudgedT]):
         name: str = "",
         votes: int | None = None,
         decides: Callable[[A], bool] = lambda answer: True,  # noqa: ARG005
+        settled: Callable[[Sequence[A], int], bool] | None = None,
     ) -> Answers[A]:
-        """All votes on one question under this criterion's options; ``votes`` where their number is not the user's.
+        """The votes on one question under this criterion's options; ``votes`` where their number is not the user's.
 
-        ``decides``: whether an answer says what was asked, and may be remembered.
+        Args:
+            decides: whether an answer says what was asked, and may be remembered.
+            settled: whether answers decide, whatever so many further votes would say; none of those is asked for.
         """
         if judge is None:
             return Answers(error="no judge was handed to this metric")
@@ -74,7 +78,8 @@ class JudgedMetric(Judged[JudgedT]):
         if votes is not None:
             overrides = overrides.model_copy(update={"num_samples": votes})
         name = name or type(self).__name__
-        return await judge.ask(Question(name, instructions, material, answer, self.samples, overrides, decides))
+        question = Question(name, instructions, material, answer, self.samples, overrides, decides, settled)
+        return await judge.ask(question)
 
 
 class VoteMark(Struct, frozen=True):
@@ -112,7 +117,13 @@ class Voted(JudgedMetric[JudgedT]):
         if material is None:
             return Score(None, reason=self.nothing)
         answers = await self.ask(
-            judge, self.instructions(case), material, self.answer, name=self.answer.__name__, decides=self._decides
+            judge,
+            self.instructions(case),
+            material,
+            self.answer,
+            name=self.answer.__name__,
+            decides=self._decides,
+            settled=self._settled if self.scale is Scale.BINARY else None,
         )
         if answers.failure is not None:
             return Score(None, error=answers.failure)
@@ -140,6 +151,12 @@ class Voted(JudgedMetric[JudgedT]):
         except NotMeasurableError:
             return False
         return True
+
+    def _settled(self, answers: Sequence[Any], to_come: int) -> bool:
+        marks = [self.mark(answer) for answer in answers if self._decides(answer)]
+        values = [mark.value for mark in marks if mark.value is not None]
+        passing = sum(values)
+        return majority_is_certain(passing, len(values) - passing, to_come)
 
     def combine(self, votes: Sequence[float]) -> float:
         """One value for several votes: their mean, or for a binary one the majority; a tie is 0."""
@@ -172,6 +189,21 @@ class TurnVerdict(Struct, frozen=True):
 
 
 NOT_APPLICABLE = TurnVerdict(None)
+
+
+def majority_is_certain(passing: float, failing: float, to_come: int) -> bool:
+    """True if so many further votes cannot turn the majority; a tie is a failure."""
+    return passing > failing + to_come or failing >= passing + to_come
+
+
+def settled_by(passes: Callable[[A], bool]) -> Callable[[Sequence[A], int], bool]:
+    """Return whether answers settle a question of which the majority decides, whatever is to come."""
+
+    def settled(answers: Sequence[A], to_come: int) -> bool:
+        passing = sum(passes(answer) for answer in answers)
+        return majority_is_certain(passing, len(answers) - passing, to_come)
+
+    return settled
 
 
 def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnVerdict:

@@ -20,6 +20,7 @@ from gate.metrics.judged import (
     Material,
     answer_text,
     conversation,
+    majority_is_certain,
     rationale,
     steps,
 )
@@ -29,15 +30,20 @@ from gate.security.limits import shorten
 
 class RubricContent(Options):
     text_property: str = Field(min_length=1)
+    """The property, as a sentence that holds or not."""
 
 
 class RubricOption(Options):
     """One rubric as google-adk writes it."""
 
     rubric_id: str = Field(min_length=1)
+    """Its name in scores and reasons; unique in a turn."""
     rubric_content: RubricContent
+    """The property that a judge affirms or denies."""
     type: str | None = None
+    """The metric that reads it, for rubrics of cases and turns."""
     description: str | None = None
+    """A note for the judge."""
 
     def rubric(self) -> Rubric:
         return Rubric(self.rubric_id, self.rubric_content.text_property, self.type, self.description)
@@ -47,6 +53,7 @@ class RubricOptions(AdkJudgeOptions):
     """Rubrics for every case of the suite; cases and turns may add their own."""
 
     rubrics: tuple[RubricOption, ...] = ()
+    """Those of every case."""
 
     @field_validator("rubrics")
     @classmethod
@@ -93,7 +100,19 @@ class RubricMetric(JudgedMetric[JudgedT]):
         def decides(answer: RubricAnswer) -> bool:
             return len(TurnVotes(rubrics, Answers((Vote(answer, ""),))).values) == len(rubrics)
 
-        answers = await self.ask(judge, self.question(rubrics), material, RubricAnswer, name="rubrics", decides=decides)
+        def settled(answers: Sequence[RubricAnswer], to_come: int) -> bool:
+            votes = _by_rubric(rubrics, answers)
+            return all(_is_certain(found, to_come) for found in votes.values())
+
+        answers = await self.ask(
+            judge,
+            self.question(rubrics),
+            material,
+            RubricAnswer,
+            name="rubrics",
+            decides=decides,
+            settled=settled,
+        )
         return TurnVotes(rubrics, answers)
 
 
@@ -104,8 +123,7 @@ class TurnVotes:
         self.failed = answers.error
         self.unread = answers.failure if rubrics else None
         self.texts = {rubric.id: rubric.text for rubric in rubrics}
-        votes = [vote for answer in answers.readable for vote in answer.verdicts]
-        by_id = {name: [vote for vote in votes if vote.id.strip() == name] for name in self.texts}
+        by_id = _by_rubric(rubrics, answers.readable)
         self.values = {name: value for name, found in by_id.items() if (value := _majority(found)) is not None}
         self.denials = {
             name: next(vote.rationale for vote in by_id[name] if vote.value == 0.0)
@@ -116,6 +134,17 @@ class TurnVotes:
     @property
     def value(self) -> float | None:
         return statistics.mean(self.values.values()) if self.values else None
+
+
+def _by_rubric(rubrics: Sequence[Rubric], answers: Sequence[RubricAnswer]) -> dict[str, list[RubricVote]]:
+    votes = [vote for answer in answers for vote in answer.verdicts]
+    return {rubric.id: [vote for vote in votes if vote.id.strip() == rubric.id] for rubric in rubrics}
+
+
+def _is_certain(votes: Sequence[RubricVote], to_come: int) -> bool:
+    values = [vote.value for vote in votes]
+    passing, failing = values.count(1.0), values.count(0.0)
+    return majority_is_certain(passing, failing, to_come)
 
 
 def _majority(votes: Sequence[RubricVote]) -> float | None:
@@ -267,9 +296,10 @@ tools it called and in which order, and where it ended."""
         return score_of([turn], before=len(performance.invocations) - 1)
 
 
-class _Conversation(RubricMetric[AdkJudgeOptions]):
-    """Fixed properties of a whole conversation. google-adk asks a cloud service under these names; ours are below."""
+class ConversationProperties(RubricMetric[AdkJudgeOptions]):
+    """Share of fixed properties that the whole conversation has. Range 0–1, typical threshold 0.8."""
 
+    reads_tools = True
     options_type = AdkJudgeOptions
     pass_threshold = 0.8
     task = MultiTurnTrajectoryRubrics.task
@@ -282,41 +312,3 @@ class _Conversation(RubricMetric[AdkJudgeOptions]):
         material: Any = (("conversation", conversation(performance.invocations)),)
         turn = await self.judge_rubrics(rubrics, material, judge)
         return score_of([turn], before=len(performance.invocations) - 1)
-
-
-class TaskSuccess(_Conversation):
-    """Whether the conversation reached its goal: share of three properties affirmed. Range 0–1, typically 0.8."""
-
-    reads_tools = True
-    properties: ClassVar[Mapping[str, str]] = {
-        "goals": "Everything that the user asked for over the conversation, and did not take back, was achieved or "
-        "rightly declined.",
-        "effects": "What the agent did agrees with what the user wanted; nothing was done unasked.",
-        "outcome": "The agent told the user the outcome, and what it told agrees with the results of its tools.",
-    }
-
-
-class TrajectoryQuality(_Conversation):
-    """Whether the way was sound: share of five properties affirmed. Range 0–1, typical threshold 0.8."""
-
-    reads_tools = True
-    properties: ClassVar[Mapping[str, str]] = {
-        "plan": "The steps follow a sensible order: what a step needs was known or obtained before it.",
-        "economy": "No step was repeated or taken without need.",
-        "memory": "What the user or a tool had said in earlier turns was used and not asked for or looked up again.",
-        "recovery": "Where a step failed, the agent noticed and took a reasonable other way, or said so.",
-        "end": "The agent stopped when the matter was settled, neither before nor long after.",
-    }
-
-
-class ConversationToolUse(_Conversation):
-    """Whether tools were used well: share of five properties affirmed. Range 0–1, typical threshold 0.8."""
-
-    reads_tools = True
-    properties: ClassVar[Mapping[str, str]] = {
-        "choice": "Every tool called was a suitable one for what was to be done.",
-        "arguments": "The arguments come from the conversation or earlier results, in the right form, none invented.",
-        "coverage": "No call that the task needed is missing.",
-        "restraint": "No call was superfluous.",
-        "results": "Results were read rightly and used; errors of tools were not taken for results.",
-    }

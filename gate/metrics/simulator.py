@@ -12,7 +12,7 @@ from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput
 from gate.metrics.final_response import INVALID, VALID
-from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, TurnVerdict, answer_text, by_majority
+from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, TurnVerdict, answer_text, by_majority, settled_by
 from gate.model import Case, Invocation, Scenario, Score
 
 
@@ -26,6 +26,10 @@ class Kept(Answer):
 
     reasoning: str = ""
     is_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_label)]
+
+
+def _passes(vote: Kept) -> bool:
+    return vote.is_valid == "valid"
 
 
 class UserSimulatorOptions(AdkJudgeOptions):
@@ -79,13 +83,14 @@ class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
             ("the user's next message", text),
         )
         question = KEPT.format(signal=self.options.stop_signal)
-        answers = await self.ask(judge, question, material, Kept, name="per_turn_user_simulator_quality_v1")
+        name = "per_turn_user_simulator_quality_v1"
+        answers = await self.ask(judge, question, material, Kept, name=name, settled=settled_by(_passes))
         if answers.error is not None:
             return TurnVerdict(None, failed=answers.error)
         votes = answers.readable
         if not votes:
             return TurnVerdict(None, answers.failure or "no readable vote")
-        return by_majority([(vote.is_valid == "valid", vote.reasoning) for vote in votes])
+        return by_majority([(_passes(vote), vote.reasoning) for vote in votes])
 
 
 def _first(scenario: Scenario, turn: Invocation) -> TurnVerdict:

@@ -55,6 +55,8 @@ class TrajectoryOptions(Options):
     """How trajectories are compared; the defaults are google-adk's."""
 
     match_type: MatchTypeOption = MatchType.EXACT
+    """``EXACT``: these calls and no others, in this order. ``IN_ORDER``: others may come between. ``ANY_ORDER``: in any
+    order, and others may come."""
     ignore_args: bool = False
     """Compare names only."""
     args: ShortRule = ArgsRule()
@@ -147,6 +149,7 @@ class SequenceOptions(Options):
     """How the order of tools is compared."""
 
     mode: Literal["subsequence", "exact", "unordered"] = "subsequence"
+    """``subsequence``: others may stand between. ``exact``: no others. ``unordered``: all of them, in any order."""
     whole_conversation: bool = False
     """Whether the expected tools of all turns are one sequence, called in any of them."""
 

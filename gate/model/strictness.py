@@ -21,7 +21,7 @@ class Tightens(Struct, frozen=True):
     """The value that stands for None; None: without a value nothing is demanded."""
 
     def allows(self, before: Any, now: Any) -> bool:
-        """Whether a change from one value to another holds at once, because it cannot loosen anything."""
+        """True if a change from one value to another holds at once, because it cannot loosen anything."""
         match self.way:
             case "up" | "down":
                 return self._is_beyond(self._value(before), self._value(now))
@@ -74,6 +74,6 @@ def steps(*values: Any) -> Tightens:
 
 
 def strictness_of(model: type[BaseModel], option: str) -> Tightens:
-    """What an option of a model states; `NEVER` where it states nothing."""
+    """Return the direction that an option of a model states; `NEVER` if it states none."""
     stated = (item for item in model.model_fields[option].metadata if isinstance(item, Tightens))
     return next(stated, NEVER)

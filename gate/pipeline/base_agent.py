@@ -26,6 +26,7 @@ from gate.security.escape import one_line
 from gate.security.limits import shorten
 from gate.security.tree import KnownTree
 from gate.system.git import Git
+from gate.system.own_user import open_to_others
 
 
 def _nothing_to_check() -> None:
@@ -89,7 +90,9 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
 
     @cache
     def tree() -> KnownTree:
-        return KnownTree(stack.enter_context(git.worktree(commit or "", content=True)))
+        folder = stack.enter_context(git.worktree(commit or "", content=True))
+        open_to_others(folder.parent)
+        return KnownTree(folder)
 
     def root() -> Path:
         return tree().root / place_of(config.path)[1].parent
@@ -194,11 +197,23 @@ _JOBS = re.compile(
 )
 """Files that say what a job does, from the repository's top."""
 _OF_A_RUN = frozenset(
-    ("version", "base", "timeout", "concurrency", "retries", "transient", "sources", "traces", "reports_calls")
+    (
+        "version",
+        "base",
+        "user",
+        "reads_suite",
+        "timeout",
+        "concurrency",
+        "retries",
+        "transient",
+        "sources",
+        "traces",
+        "reports_calls",
+    )
 )
 """Keys of ``agent`` that are of the measurement, not of what is measured."""
 
-_MEASURING = ("fields", "format", "tool_categories", "custom_metrics", "judge", "simulated_user", "world")
+_MEASURING = ("fields", "format", "tool_categories", "judge", "simulated_user", "world")
 """Keys of a configuration that decide how a conversation is held, answered or scored."""
 
 

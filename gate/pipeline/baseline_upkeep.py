@@ -498,21 +498,21 @@ def _time(unix: float) -> str:
 
 
 def prune_recordings(config: Config, store: Store, environment: Mapping[str, str]) -> str:
-    """Keep the folder of recordings within `world.keep_megabytes`. Returns what was done in words, if anything.
+    """Keep the folder of recordings within five times `world.megabytes`. Returns what was done in words, if anything.
 
     A record that cannot be read may name any of them: then nothing is removed, and that is said.
     """
     options = config.file.world
     if options is None:
         return ""
-    folder, most = store_folder(options, config.root, environment), options.keep_megabytes * 1_000_000
+    folder, most = store_folder(options, config.root, environment), options.kept_megabytes * 1_000_000
     owner = owner_name(config.root / config.path.name)
     try:
         done = prune(folder, owner, most, lambda: _runs_in_use(store), now().timestamp())
     except GateError as error:
         return f"no recordings were removed, since the stored records cannot be read: {error}"
     said = f"removed {count(done.files, 'recording')} ({_megabytes(done.bytes)}) that no stored record names"
-    over = f"recordings take {_megabytes(done.left_bytes)}, over world.keep_megabytes, and are in use"
+    over = f"recordings take {_megabytes(done.left_bytes)}, over five times world.megabytes, and are in use"
     return "; ".join([*([said] if done.files else []), *([over] if done.left_bytes > most else [])])
 
 

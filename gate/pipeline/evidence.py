@@ -1,4 +1,4 @@
-"""What a run found as an in-toto statement (test-result v0.1), and whether files are still those that one is about.
+"""The result of a run as an in-toto statement (test-result v0.1), and the check of files against one.
 
 A record is judged again where it alone decides; where it was compared, the baseline is not at hand. A statement has
 one spelling, so that no byte of it can change unnoticed.

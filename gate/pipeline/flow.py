@@ -34,6 +34,7 @@ from gate.pipeline.session import (
     Session,
     about_address,
     about_literal_version,
+    check_package,
     check_version,
     may_change,
     open_session,
@@ -204,7 +205,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
         ) as runner:
             run = SuiteRun(session, plan, found.all, journal, runner, base, memory, earlier=draws.verdicts)
             await run.measure()
-            await _check_version(session, journal)
+            await _check_end(session, journal)
             judge_cost = runner.judge_cost_usd
         notes = [
             *_notes(session, plan, journal, earlier_trials, origin),
@@ -284,10 +285,14 @@ def _without_outage(
     return without(journal, in_outage, "an outage", remember=memory.keep)
 
 
-async def _check_version(session: Session, journal: RecordWriter) -> None:
-    """Raise as `check_version`. Nothing of this session stays in the record then: the next run would continue it."""
+async def _check_end(session: Session, journal: RecordWriter) -> None:
+    """Raise if what was measured, or what measured it, is no longer what it was as the run began.
+
+    Nothing of this session stays in the record then: the next run would continue it.
+    """
     try:
         await check_version(session)
+        check_package(session)
     except GateError:
         take_back(journal.path)
         raise

@@ -236,7 +236,7 @@ def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, s
     if not commit:
         return config
     try:
-        base = load_config(stack.enter_context(path_at(commit, config.path, environment)))
+        base = load_config(stack.enter_context(path_at(commit, config.path, environment)), of_base=True)
         overrides, _ = settings_under_base(base.file, config.file)
         own = {key: value for key, value in overrides.items() if key.partition(".")[0] == "baseline"}
         held = read_config(config.path).load(own)

@@ -356,7 +356,7 @@ def suites_left_out(
 
     try:
         with path_at(where.base, config.path, environment) as path:
-            before = [plan.suite.id for plan in make_plans(load_config(path), environment)]
+            before = [plan.suite.id for plan in make_plans(load_config(path, of_base=True), environment)]
     except GateError:
         return ""
     names = [suite_id for suite_id in before if suite_key(suite_id) in gone]
@@ -535,7 +535,7 @@ def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | No
 def find_baseline(
     config: Config, store: Store | None, suite_id: str, where: GitContext, *, exclude: Set[str] = frozenset()
 ) -> Reference:
-    """Return the stored records of the own base, newest first, at most ``baseline.pool`` of one agent.
+    """Return the stored records of the own base, newest first, at most `POOL` of one agent.
 
     ``exclude``: commits of which the record does not count.
 
@@ -544,10 +544,10 @@ def find_baseline(
     """
     if store is None:
         return Reference(BaselineInfo(None, missing="baselines are switched off"))
-    found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool, exclude=exclude)
+    found = store.find(suite_id, where.ancestors, exclude=exclude)
     while found is not None and found.commit and outage_in(found.records[0]):  # none is stored; older gates stored some
         exclude = exclude | {found.commit}
-        found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool, exclude=exclude)
+        found = store.find(suite_id, where.ancestors, exclude=exclude)
     note = ""
     if found is None and where.head:
         here = store.find(suite_id, (where.head,), exclude=exclude)
@@ -637,7 +637,7 @@ class Drift(Struct, frozen=True):
 
     @property
     def fact(self) -> Finding:
-        """What a reader should know of it, as a finding."""
+        """Return the drift as a finding for the reader."""
         moved = self.moved
         return Finding.of(
             "provider_moved",

@@ -1,4 +1,5 @@
-"""What the suites of one run share: options, configuration, git context, store, budget, the agent's fingerprint."""
+"""The state that the suites of one run share: options, configuration, git context, store, budget, the agent's
+fingerprint."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+import gate
 from gate.agents.http import server_of, shown_address
 from gate.agents.version import version_of
 from gate.baselines import Store
@@ -18,12 +20,13 @@ from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.settings import settings_of
 from gate.decision import Settings
-from gate.errors import MeasureError
+from gate.errors import ConfigError, MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import REPORTS, GitContext, References, find_baselines, git_context, store_of
 from gate.security.limits import shorten
+from gate.security.tree import KnownTree
 from gate.suites import case_files
 from gate.system.clock import now
 from gate.system.git import Git
@@ -74,6 +77,8 @@ class Session(Struct, frozen=True):
     run_budget: RunBudget
     version: str = ""
     """The agent's version, as `agent.version` tells it; empty if it has none."""
+    package: KnownTree | None = None
+    """The gate's own files as they were before the agent was started; None if the gate does not start it."""
 
     def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
         """Return what a suite is compared with; records of the runs ``but``, which may be stored already, are none."""
@@ -110,6 +115,7 @@ def open_session(
         settings_of(config, now(), release=bool(where.release)),
         RunBudget(budget, judge_budget(budget)),
         version,
+        KnownTree(Path(gate.__file__).parent, but="__pycache__") if config.agent.is_local else None,
     )
 
 
@@ -125,8 +131,13 @@ def _agent_fingerprint(
     if not agent.is_local:
         return fingerprint_of_version(config, version)
     seen = {name: environment.get(name) for name, value in agent.env.items() if value is None and not _is_secret(name)}
-    settings = [agent.model_dump(mode="json", exclude={"version", "base"}), config.file.setup, seen]
+    settings = [
+        agent.model_dump(mode="json", exclude={"version", "base", "user", "reads_suite"}),
+        config.file.setup,
+        seen,
+    ]
     settings += [version] if version else []
+    settings += ["reads_suite"] if agent.reads_suite else []
     root = git.root.resolve()
     files = (path.resolve() for path in case_files([Path(name) for name in config.file.suite], config.root))
     cases = frozenset(path.relative_to(root).as_posix() for path in files if path.is_relative_to(root))
@@ -166,7 +177,7 @@ def about_address(config: Config, agent: str) -> str:
 
 
 def about_literal_version(config: Config) -> str:
-    """That the version for which runs are saved is a text that nobody may have raised; empty if it is told, or none."""
+    """Return a note if the version for which runs are saved is a text that nobody may have raised; else empty."""
     source = config.agent.version
     if config.agent.is_local or source is None or source.text is None or "${" in source.text:
         return ""
@@ -194,6 +205,14 @@ async def check_version(session: Session) -> None:
     if now_ != session.version:
         what = f"the agent's version changed during the run, from {session.version!r} to {now_!r}"
         raise MeasureError(what, where="agent.version", hint="measure again once it stays; nothing of this is stored")
+
+
+def check_package(session: Session) -> None:
+    """Raise ConfigError if a file of the gate's own has changed: an agent that runs as its user can write to it."""
+    changed = session.package.difference() if session.package is not None else ""
+    if changed:
+        what = f"{shorten(changed, 200)!r} of the gate's own package was changed during the run"
+        raise ConfigError(what, hint="install the gate anew, and let the agent run as another user: agent.user")
 
 
 def fingerprint_of_version(config: Config, version: str) -> str:

@@ -56,7 +56,7 @@ class StoredTrials(Struct, frozen=True):
     note: str
     """Where the trials come from, for the reader."""
     doubt: str = ""
-    """Why a case has fewer trials than it should have."""
+    """The reason why a case has fewer trials than it should have."""
     same_as: str = ""
     """The base's commit whose trials they are; empty: they are of this very commit."""
 

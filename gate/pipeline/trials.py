@@ -19,6 +19,7 @@ from gate.errors import ConfigError
 from gate.judges.options import SimulatedUserOptions
 from gate.metrics.custom.metric import InAgentMetric
 from gate.model import RecordedTrial, Side, Trial
+from gate.pipeline.agent_user import own_user
 from gate.pipeline.budget import PROBES, RunBudget, judge_of
 from gate.pipeline.execute import Job, User, execute, recorded_user, simulated_user, written_user
 from gate.pipeline.journal import redactor_of
@@ -197,6 +198,9 @@ class TrialRunner:
                 recorded=self.plan.suite.recorded,
             )
             agent.world = self.world
+            agent.user = own_user(self.config, root, options, self.environment)
+            if agent.user is not None:
+                self._stack.callback(agent.user.end)
             source = options.version
             if side is Side.CANDIDATE and source is not None and source.header is not None and self._version:
                 agent.version = (source.header.lower(), self._version)

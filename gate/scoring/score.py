@@ -27,12 +27,12 @@ class Scorer(Struct, frozen=True):
 
     @property
     def needs_judge(self) -> bool:
-        """Whether any case's score asks the judge of the run."""
+        """True if any case's score asks the judge of the run."""
         return any(isinstance(m, Judged) and m.needs_judge for m in (self.metric, *self.by_case.values()))
 
     @property
     def needs_calls(self) -> bool:
-        """Whether any case's score looks at tool calls."""
+        """True if any case's score looks at tool calls."""
         return any(m.needs_calls for m in (self.metric, *self.by_case.values()))
 
     @property
@@ -236,7 +236,7 @@ def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -
 
 
 def _is_ours(metric: Metric[Any]) -> bool:
-    """Whether an exception of the metric would be a defect of the gate, which must not look like a missing score."""
+    """True if an exception of the metric would be a defect of the gate, which must not look like a missing score."""
     return type(metric).__module__.startswith("gate.")
 
 

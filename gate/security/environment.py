@@ -55,7 +55,7 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def in_ci(environment: Mapping[str, str]) -> bool:
-    """Whether a CI job runs this, so that its clone is thrown away."""
+    """True if a CI job runs this, so that its clone is thrown away."""
     return any(environment.get(name, "").lower() not in ("", "0", "false") for name in CI)
 
 
@@ -66,12 +66,12 @@ def is_on_demand(environment: Mapping[str, str]) -> bool:
 
 
 def is_withheld(name: str) -> bool:
-    """Whether a variable is never passed on, not even if the configuration names it."""
+    """True if a variable is never passed on, not even if the configuration names it."""
     return _any_of(_NEVER).match(name) is not None
 
 
 def is_allowed(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a variable may be handed on by these patterns."""
+    """True if a variable may be handed on by these patterns."""
     if is_withheld(name):
         return False
     return name in patterns or (name not in _BY_NAME_ALONE and _any_of(patterns).match(name) is not None)

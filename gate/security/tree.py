@@ -19,9 +19,10 @@ _State = tuple[int, int, int, int]
 class KnownTree:
     """The files of a folder, by name, kind and content, as they are when this is made."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._known = {name: (_state(root / name), _content(root / name)) for name in _names(root)}
+    def __init__(self, root: Path, *, but: str = _GIT) -> None:
+        """``but``: the name of files and folders, at any depth, that do not count."""
+        self.root, self._but = root, but
+        self._known = {name: (_state(root / name), _content(root / name)) for name in _names(root, but)}
 
     def difference(self) -> str:
         """Return the name of a file that is no longer what it was, or that is new and that Python would load.
@@ -32,7 +33,7 @@ class KnownTree:
             path = self.root / name
             if _state(path) != state and _content(path) != content:
                 return name
-        return next((name for name in _names(self.root) if name not in self._known and _is_loaded(name)), "")
+        return next((name for name in _names(self.root, self._but) if name not in self._known and _is_loaded(name)), "")
 
 
 def _is_loaded(name: str) -> bool:
@@ -40,13 +41,14 @@ def _is_loaded(name: str) -> bool:
     return path.suffix in _LOADED or (path.suffix == ".py" and path.stem in _NAMES)
 
 
-def _names(root: Path) -> list[str]:
+def _names(root: Path, but: str) -> list[str]:
     found: list[str] = []
     for folder, folders, names in os.walk(root):
         inside = Path(folder)
+        folders[:] = [name for name in folders if name != but]
         linked = [name for name in folders if (inside / name).is_symlink()]
         found += [(inside / name).relative_to(root).as_posix() for name in (*names, *linked)]
-    return sorted(name for name in found if name != _GIT)
+    return sorted(name for name in found if PurePosixPath(name).name != but)
 
 
 def _state(path: Path) -> _State | None:

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Timer
 from time import monotonic
 from typing import IO, Any, Generic, TypeVar
 from uuid import uuid4
@@ -22,6 +24,7 @@ from weakref import finalize
 from gate.system import guardian
 from gate.system.concealed import conceal
 from gate.system.guardian import MARK, sweep
+from gate.system.own_user import OwnUser
 from gate.system.stopping import LOOK_SECONDS, STOPPING
 from gate.system.wire import GarbledError, Reading
 
@@ -32,6 +35,7 @@ __all__ = [
     "LostError",
     "exit_reason",
     "launch",
+    "leave_after_request",
     "module_command",
     "new_mark",
     "run",
@@ -53,6 +57,14 @@ _STEERING = ("PYTHONPATH",)
 """Variables that would put other modules before the gate's; set again once the child knows where ours are."""
 
 T = TypeVar("T")
+
+
+def leave_after_request(requests: SimpleQueue[Any]) -> None:
+    """End this process after its current request, which ``None`` in the queue asks for, and soon even if that hangs."""
+    requests.put(None)
+    leave = Timer(LEAVE_SECONDS, os.kill, (os.getpid(), signal.SIGKILL))
+    leave.daemon = True
+    leave.start()
 
 
 # --- start ----------------------------------------------------------------------------------------
@@ -160,21 +172,26 @@ class Descendants:
 
     def __init__(self) -> None:
         self._mark = new_mark()
+        self._user = 0
         self._guardian: subprocess.Popen[bytes] | None = None
 
     def marked(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The environment for a process that is started."""
         return {**environment, MARK: self._mark}
 
-    def watch(self) -> None:
-        """Starts the guardian, before the first process; without one, a killed gate leaves its processes behind."""
+    def watch(self, user: OwnUser | None = None) -> None:
+        """Starts the guardian, before the first process; without one, a killed gate leaves its processes behind.
+
+        ``user``: who the processes are started as; all that are this user's are ended with them.
+        """
+        self._user = 0 if user is None else user.number
         with suppress(OSError):
-            command = script_command(Path(guardian.__file__), self._mark)
+            command = script_command(Path(guardian.__file__), self._mark, str(self._user))
             self._guardian = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)
 
     def end(self) -> None:
         """Kills every process that is left, in any group or session."""
-        sweep(self._mark)
+        sweep(self._mark, self._user)
         if self._guardian is not None:
             self._guardian.kill()
             self._guardian.wait()
@@ -250,7 +267,7 @@ class Dialogue(Generic[T]):
 
 
 def _readable(output: int, deadline: float | None) -> bool:
-    """Whether there is something to read, or the end, before the deadline. Raises Cancelled once a signal came."""
+    """True if there is something to read, or the end, before the deadline. Raises Cancelled once a signal came."""
     waiting = select.poll()
     waiting.register(output, select.POLLIN)
     while True:

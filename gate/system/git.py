@@ -129,7 +129,7 @@ class Sealed(Struct, frozen=True):
     network: tuple[tuple[str, str], ...] = ()
     """Settings (key, value) of commands that use the network, credentials among them."""
     is_partial: bool = False
-    """Whether objects may be missing that git fetches when it needs them."""
+    """True if objects may be missing that git fetches when it needs them."""
 
 
 SEALED = "INPUT_GIT"
@@ -251,7 +251,7 @@ class Git:
     # --- questions ------------------------------------------------------------------------------
 
     def is_repository(self) -> bool:
-        """Whether there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
+        """True if there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
         try:
             self.run("rev-parse", "--git-dir")
         except GitError as error:
@@ -261,7 +261,7 @@ class Git:
         return True
 
     def is_out_of_reach(self) -> bool:
-        """Whether there seems to be a repository, and no git to read it with."""
+        """True if there seems to be a repository, and no git to read it with."""
         root = self.root.resolve()
         return not self.program and any((folder / ".git").exists() for folder in (root, *root.parents))
 
@@ -276,7 +276,7 @@ class Git:
         return self.resolve("HEAD") if self.is_repository() else None
 
     def dirty(self, *, exclude: Sequence[str] = ()) -> bool:
-        """Whether anything is `changed`."""
+        """True if anything is `changed`."""
         return bool(self.changed(exclude=exclude))
 
     def changed(self, *, exclude: Sequence[str] = ()) -> list[str]:
@@ -329,7 +329,7 @@ class Git:
         return next((name for name in names if name.startswith(whole) or whole.startswith(f"{name}/")), None)
 
     def has_only_pointers(self) -> bool:
-        """Whether files in LFS have their content here and would be mere pointers in another work tree."""
+        """True if files in LFS have their content here and would be mere pointers in another work tree."""
         if self.has_lfs:
             return False
         names = self.run("ls-files", "-z", "--", ":(attr:filter=lfs)").split(b"\0")
@@ -358,7 +358,7 @@ class Git:
         return self.ask("merge-base", "--is-ancestor", ids[0], ids[1]) is not None
 
     def is_elsewhere(self, commit: str, head: str) -> bool:
-        """Whether a commit is on a branch and not in the history of ``head``: one that was replaced is on none."""
+        """True if a commit is on a branch and not in the history of ``head``: one that was replaced is on none."""
         found = self.resolve(commit)
         if found is None or self.is_ancestor(found, head):
             return False

@@ -17,15 +17,17 @@ ROUNDS = 100
 """How often is looked at most: processes may fork in the meantime."""
 
 
-def sweep(mark: str) -> None:
-    """Kills every process that carries the mark, and its descendants. Linux only; other systems rely on process groups.
+def sweep(mark: str, user: int = 0) -> None:
+    """Kills every process that carries the mark or runs as the user, if one is named, and its descendants.
+
+    Linux only; other systems rely on process groups.
 
     All are stopped first, so that none forks and none loses its parent while others are still looked for. What cannot
     be found: a process that cleared its environment and whose parents had all ended before.
     """
     stopped: set[int] = set()
     for _ in range(ROUNDS):
-        new = _family(f"{MARK}={mark}".encode()) - stopped
+        new = _family(f"{MARK}={mark}".encode(), user) - stopped
         if not new:
             break
         _signal(new, signal.SIGSTOP)
@@ -39,10 +41,10 @@ def _signal(pids: set[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _family(needle: bytes) -> set[int]:
-    """The living processes with this entry in their environment, and their descendants; never this one."""
+def _family(needle: bytes, user: int) -> set[int]:
+    """The living processes with this entry in their environment or of this user, with descendants; not this one."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []  # noqa: PTH112, PTH208
-    found = {pid for pid in pids if needle in _read(pid, "environ").split(b"\0")}
+    found = {pid for pid in pids if needle in _read(pid, "environ").split(b"\0") or (user and _user_of(pid) == user)}
     if not found:
         return found
     children: dict[int, list[int]] = {}
@@ -58,6 +60,12 @@ def _family(needle: bytes) -> set[int]:
     return found - {os.getpid()}
 
 
+def _user_of(pid: int) -> int:
+    """The user whom a process really is; 0 if it is gone. Where nobody may trace, root cannot read what it carries."""
+    fields = _read(pid, "status").partition(b"\nUid:")[2].split(None, 1)
+    return int(fields[0]) if fields else 0
+
+
 def _read(pid: int, name: str) -> bytes:
     try:
         with open(f"/proc/{pid}/{name}", "rb") as file:  # noqa: PTH123 - pathlib takes longer to import than all this
@@ -68,4 +76,4 @@ def _read(pid: int, name: str) -> bytes:
 
 if __name__ == "__main__":
     sys.stdin.buffer.read()  # ends when the gate is gone
-    sweep(sys.argv[1])
+    sweep(sys.argv[1], int(sys.argv[2]))

@@ -51,7 +51,7 @@ class Response(NamedTuple):
     cookies: tuple[str, ...] = ()
     """The values of its ``Set-Cookie`` headers."""
     whole: bool = True
-    """Whether the body says where it ends, by a length, by chunks or by its packing; else the connection was closed,
+    """True if the body says where it ends, by a length, by chunks or by its packing; else the connection was closed,
     and nobody knows whether more was to come."""
 
 
@@ -330,11 +330,11 @@ class _Connection(asyncio.Protocol):
 
     @property
     def unanswered(self) -> bool:
-        """Whether nothing came of the last answer."""
+        """True if nothing came of the last answer."""
         return not self._parser.started
 
     def is_quiet(self) -> bool:
-        """Whether nothing has arrived since the last answer, not even the server's end of the connection.
+        """True if nothing has arrived since the last answer, not even the server's end of the connection.
 
         Asked of the operating system, since the event loop may not have looked yet.
         """

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from gate.system.child import exit_reason, signal_group
 from gate.system.concealed import conceal
+from gate.system.own_user import OwnUser
 
 TAIL_BYTES = 16_384
 """How much of a child's last output is kept for messages."""
@@ -81,8 +82,12 @@ class Child:
         stdin: int = asyncio.subprocess.DEVNULL,
         output: Callable[[], asyncio.Protocol] | None = None,
         pass_fds: Sequence[int] = (),
+        user: OwnUser | None = None,
     ) -> Self:
-        """Raises OSError where the program cannot be started. ``output`` makes the reader of standard output."""
+        """Raises OSError where the program cannot be started. ``output`` makes the reader of standard output.
+
+        ``user``: who it runs as, if not as the gate does.
+        """
         conceal()
         tail = Collector(keep=TAIL_BYTES)
         error_read, error_write = os.pipe()
@@ -93,12 +98,13 @@ class Child:
             process = await asyncio.create_subprocess_exec(
                 *argv,
                 cwd=cwd,
-                env=dict(environment),
+                env=dict(environment) if user is None else user.environment(environment),
                 stdin=stdin,
                 stdout=output_write,
                 stderr=error_write,
                 pass_fds=pass_fds,
                 start_new_session=True,
+                **({} if user is None else user.start),
             )
         except BaseException:
             _close(error_read, output_read)

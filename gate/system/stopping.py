@@ -23,7 +23,7 @@ class Stopping:
 
     @property
     def is_set(self) -> bool:
-        """Whether the gate is to stop."""
+        """True if the gate is to stop."""
         return self._number != 0
 
     def check(self) -> None:

@@ -88,6 +88,7 @@ def test_a_judge_that_nobody_compared_with_people_blocks_and_is_said_so_once(jud
     assert suite["criteria"][1]["judge"] is None
 
 
+@pytest.mark.slow
 def test_a_calibrated_judge_is_corrected_and_its_scores_stay(judged: Project) -> None:
     _, before = judged.result("run")
     calibrate(judged)

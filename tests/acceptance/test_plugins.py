@@ -305,6 +305,7 @@ def test_what_a_plugin_raises_is_told_and_has_an_exit_code(
     assert said in ran.out + ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("host", "said"),
     first_of(

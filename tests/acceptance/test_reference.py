@@ -13,6 +13,7 @@ from gate.model.strictness import FREE, strictness_of
 from tests.acceptance.conftest import REPOSITORY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(PAGES), ids=lambda page: page.stem)
 def test_a_page_is_as_it_would_be_written_now(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == written(page), "run `make docs`"

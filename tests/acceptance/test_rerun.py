@@ -63,6 +63,7 @@ def asked(project: Project) -> int:
     return len(calls(project).read_text().splitlines()) if calls(project).exists() else 0
 
 
+@pytest.mark.slow
 def test_a_regression_is_not_run_away_from(project: Project) -> None:
     project.git("checkout", "-qb", "change")
     commit(project, broken=True)
@@ -93,6 +94,7 @@ def test_what_could_not_be_measured_is_run_again_and_nothing_else(project: Proje
     assert set(again) == {"item 7"}
 
 
+@pytest.mark.slow
 def test_a_new_commit_is_measured_anew(project: Project) -> None:
     project.git("checkout", "-qb", "change")
     commit(project, broken=True)

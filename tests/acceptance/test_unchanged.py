@@ -183,6 +183,7 @@ def test_a_record_whose_mark_says_nothing_of_the_agent_is_measured_again(project
 # --- what is measured -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nights_runs_on_demand_and_stated_trials_measure(project: Project) -> None:
     change(project, "README.md")
     asked(project)
@@ -207,6 +208,7 @@ CONFIGS: dict[str, dict[str, object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", CONFIGS)
 def test_what_measures_otherwise_is_measured(project: Project, what: str) -> None:
     asked(project)
@@ -233,6 +235,7 @@ def test_a_work_tree_with_changes_is_measured(project: Project) -> None:
     assert asked(project) >= CASES
 
 
+@pytest.mark.slow
 def test_without_sources_any_file_may_be_the_agents(tmp_path: Path) -> None:
     """Also what lies beside the cases, and what no rule reads of the configuration."""
     agent = {"python": "app.agent:answer", "concurrency": 4}

@@ -19,6 +19,7 @@ from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError
 from gate.judges.calibration import load as load_calibration
 from gate.judges.options import NO_KEY, JudgeOptions, Member, members
 from gate.model import Scale, Trial
+from gate.pipeline.agent_user import no_own_user
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.references import NO_GIT, find_baseline, git_context, store_kind, store_of
 from gate.reports.formatting import count
@@ -129,7 +130,7 @@ def _environment(config: Config, environment: Mapping[str, str]) -> Iterator[Che
 async def _agent(
     config: Config, plan: Plan, environment: Mapping[str, str], *, ask: bool
 ) -> tuple[list[Checkup], Probed | None]:
-    found = [await _version(config, environment)]
+    found = [await _version(config, environment), *_user(config, plan, environment)]
     if config.agent_kind == "replay":
         recorded = count(len(plan.suite.recorded), "recorded conversation")
         return [*found, ok(AREA, "answers", f"{recorded}; nothing is asked")], None
@@ -154,6 +155,25 @@ async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
         return ok(AREA, "version", "told by its files and settings")
     remedy = "agent.version: {header: X-Version}, a command or a text"
     return note(AREA, "version", "not known: records of the same agent are never pooled or continued", remedy)
+
+
+def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterator[Checkup]:
+    """Whether the agent can read what is expected of it."""
+    why = no_own_user(config, config.root, environment)
+    if not config.agent.is_local:
+        return
+    if not why and not config.agent.reads_suite:
+        yield ok(AREA, "user", "one of its own; it cannot read the suite, nor write to the gate's files")
+        return
+    expected = any(
+        turn.response is not None or turn.tools is not None for case in plan.suite.cases for turn in case.turns
+    )
+    what = f"the gate's: {why}" if why else "one of its own, with `reads_suite`"
+    remedy = "run the gate as root with `agent.user: own`, or keep expected answers away from what the agent reads"
+    if expected:
+        yield note(AREA, "user", f"{what}; it can read the expected answers in the suite", remedy)
+    else:
+        yield ok(AREA, "user", what)
 
 
 # --- criteria and judge ---------------------------------------------------------------------------

@@ -109,7 +109,7 @@ class CaseEvidence(Struct):
 
     @property
     def live(self) -> bool:
-        """Whether a drift could show in it: not everything was answered from recordings."""
+        """True if a drift could show in it: not everything was answered from recordings."""
         return self.others > 0 or not self.whole
 
     @property
@@ -124,7 +124,7 @@ class CaseEvidence(Struct):
 
     @property
     def seems_worse(self) -> bool:
-        """Whether its passes and failures speak for a break, were all trials draws of their own: worth a rerun, and no
+        """True if its passes and failures speak for a break, were all trials draws of their own: worth a rerun, and no
         proof. Pairs need more failures for the same evidence, and would have to be asked for them first."""
         return case_log_e(self.baseline_passed, self.baseline_trials, self.passed, self.trials) >= 0
 
@@ -145,7 +145,7 @@ class CaseEvidence(Struct):
 
     @property
     def never_passes(self) -> bool:
-        """Whether it passed in each baseline trial and fails in each of the candidate's."""
+        """True if it passed in each baseline trial and fails in each of the candidate's."""
         return 0 < self.baseline_trials == self.baseline_passed and not self.passed and self.trials > 0
 
     @property
@@ -189,7 +189,7 @@ class Checked(Struct, frozen=True):
     rounds: int
     """How often it was asked every case of which anything was not replayed."""
     paired: bool
-    """Whether the step is of both sides."""
+    """True if the step is of both sides."""
     test: JointTest
     """The candidate's trials against those."""
     moved: JointTest
@@ -343,20 +343,20 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
 
 
 def _awaits_candidate(round_: Round, following: Round | None) -> bool:
-    """Whether this is the baseline's half of a step of a check, and the candidate's comes next."""
+    """True if this is the baseline's half of a step of a check, and the candidate's comes next."""
     paired = following is not None and following.tag == CONCURRENT and following.side is Side.CANDIDATE
     return paired and round_.side is Side.BASELINE
 
 
 def _one_look(state: State) -> bool:
-    """Whether nothing is looked at before the end: trials of one round, or a fixed design that was cut short."""
+    """True if nothing is looked at before the end: trials of one round, or a fixed design that was cut short."""
     if state.config.can_run:
         return state.config.exact_epochs is not None and state.config.runs_left == 0
     return sum(r.side is Side.CANDIDATE for r in state.rounds) <= 1
 
 
 def _repeats_failing(evidence: Evidence) -> bool:
-    """Whether failing cases of this suite may be asked again together; known before anything is run."""
+    """True if failing cases of this suite may be asked again together; known before anything is run."""
     state = evidence.state
     return not state.clusters and state.config.exact_epochs is None and len(evidence.wanted) >= LEAST_SUITE
 
@@ -487,7 +487,7 @@ def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row], lin
 
 
 def _failed_alike(case: CaseEvidence) -> bool:
-    """Whether the newest trial was answered wholly from the recording of one that failed, too: that is no news."""
+    """True if the newest trial was answered wholly from the recording of one that failed, too: that is no news."""
     link = case.links[-1] if case.links else None
     return link is not None and link.whole and case.before[link.stored][0] == 0
 
@@ -618,7 +618,7 @@ def live_cases(evidence: Evidence) -> tuple[str, ...]:
 
 
 def answers_now(evidence: Evidence) -> bool:
-    """Whether the baseline's agent was measured in this job in most of the cases that it was asked: one that is down
+    """True if the baseline's agent was measured in this job in most of the cases that it was asked: one that is down
     says nothing of a drift."""
     asked = evidence.fresh.get(Side.BASELINE, {})
     return 2 * sum(bool(case.now) for case in evidence.cases.values() if case.id in asked) > len(asked)
@@ -876,7 +876,7 @@ def bound(evidence: Evidence, m: int) -> Bound | None:
 
 
 def _few_by_chance(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> bool:
-    """Whether passes as these are common where both sides are alike, exactly; of few cases and of shares alone."""
+    """True if passes as these are common where both sides are alike, exactly; of few cases and of shares alone."""
     if metric.kind != "binary" or len(pairs) > TINY:
         return False
     middle = 0.5 if metric.direction is Direction.HIGHER else -0.5

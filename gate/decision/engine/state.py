@@ -96,7 +96,7 @@ class Partner(Struct, frozen=True):
     stored: int
     """The position of that trial in the baseline's trials of the case; each is the partner of one trial at most."""
     whole: bool = False
-    """Whether everything was answered from the recording: the model was asked the same things."""
+    """True if everything was answered from the recording: the model was asked the same things."""
 
 
 class Round(Struct, frozen=True):
@@ -120,11 +120,11 @@ class State(Struct, frozen=True):
     clusters: Mapping[str, str] = {}
     """Case id → its cluster, of cases whose trials of one epoch depend on one another."""
     frozen: bool = False
-    """Whether the candidate answers a case alike however often it is asked, so that no rerun says anything new."""
+    """True if the candidate answers a case alike however often it is asked, so that no rerun says anything new."""
     newest: Mapping[str, Sequence[int]] = {}
     """Case id → the positions of the baseline's trials that its newest runs measured; empty: age is no matter."""
     recorded: bool = False
-    """Whether the baseline's trials were recorded, so that the change's may meet the same world."""
+    """True if the baseline's trials were recorded, so that the change's may meet the same world."""
 
 
 class Request(Struct, frozen=True):

@@ -372,6 +372,7 @@ def test_the_event_of_setting_it_gives_the_label_to_its_own_head(fake: FakeGitHu
     assert twice is not None and "somebody else" in twice.ignored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", ["head_ref_force_pushed", "head_ref_deleted", "head_ref_restored"])
 def test_a_head_that_moved_since_is_not_what_the_label_was_set_on(fake: FakeGitHub, time: Time, event: str) -> None:
     """It may be the same commit again."""
@@ -439,6 +440,7 @@ def other_runs(fake: FakeGitHub, count: int) -> None:
         fake.add_run(10_000 - n, "c" * 40, "pull_request", repository="eve/agents", **about)
 
 
+@pytest.mark.slow
 def test_a_head_whose_runs_are_too_far_back_to_be_compared_is_not_known(
     fake: FakeGitHub, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,6 +454,7 @@ def test_a_head_whose_runs_are_too_far_back_to_be_compared_is_not_known(
     assert counts(fake, time)
 
 
+@pytest.mark.slow
 def test_runs_of_other_forks_hide_none_of_a_pull_requests_own_in_silence(
     fake: FakeGitHub, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:

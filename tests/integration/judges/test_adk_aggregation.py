@@ -65,22 +65,25 @@ class TestFinalResponseMatch:
     name = "final_response_match_v2"
 
     @pytest.mark.parametrize(
-        ("labels", "expected"),
+        ("labels", "expected", "asked"),
         [
-            (["valid"] * 5, 1.0),
-            (["valid", "valid", "valid", "invalid", "invalid"], 1.0),
-            (["valid", "valid", "invalid", "invalid", "?"], 0.0),  # tie
-            (["valid", "?", "?", "?", "?"], 1.0),
-            (["true", True, "partially_valid", "almost", "valid"], 1.0),
-            (["partially", "partially valid", "false", False, "valid"], 0.0),
-            (["Valid", "VALID", "invalid", "?", "?"], 0.0),  # google-adk minds the case
+            (["valid"] * 5, 1.0, 3),
+            (["valid", "valid", "valid", "invalid", "invalid"], 1.0, 3),
+            (["invalid", "valid", "invalid", "invalid", "valid"], 0.0, 4),
+            (["valid", "valid", "invalid", "invalid", "?"], 0.0, 5),  # tie
+            (["valid", "?", "?", "?", "?"], 1.0, 5),
+            (["true", True, "partially_valid", "almost", "valid"], 1.0, 5),
+            (["partially", "partially valid", "false", False, "valid"], 0.0, 3),
+            (["Valid", "VALID", "invalid", "?", "?"], 0.0, 4),  # google-adk minds the case
         ],
     )
-    def test_majority_of_readable_votes(self, stub: JudgeStub, labels: list[Any], expected: float) -> None:
+    def test_majority_of_readable_votes_asked_until_it_is_certain(
+        self, stub: JudgeStub, labels: list[Any], expected: float, asked: int
+    ) -> None:
         stub.answer = by_turn({"a": [valid(label) for label in labels]})
         score = run(stub, self.name, case("a"))
         assert (score.value, score.error) == (expected, None)
-        assert len(stub.requests) == 5
+        assert len(stub.requests) == asked
 
     def test_the_negated_key_is_understood(self, stub: JudgeStub) -> None:
         stub.answer = by_turn({"a": [{"reasoning": "", "is_the_agent_response_invalid": "false"}] * 5})
@@ -102,7 +105,7 @@ class TestFinalResponseMatch:
         assert "left out, not readable: turn 2" in score.reason
 
     def test_one_failed_sample_leaves_its_turn_and_the_score_unmeasured(self, stub: JudgeStub) -> None:
-        stub.answer = by_turn({"a": [valid("valid")] * 4 + [failure(500)], "b": [valid("valid")] * 5})
+        stub.answer = by_turn({"a": [valid("valid")] * 2 + [failure(500)], "b": [valid("valid")] * 5})
         score = run(stub, self.name, case("a", "b"))
         assert score.per_turn == (None, 1.0)
         assert score.value is None
@@ -235,7 +238,7 @@ class TestRubrics:
         score = run(stub, name, case("a", "b", "c"), options={"rubrics": rubrics("x", "y")})
         assert score.per_turn == (None, None, 0.5)
         assert score.value == 0.5
-        assert len(stub.requests) == 5
+        assert len(stub.requests) == 3
         history = stub.requests[0].fenced["conversation"]
         assert all(f"User: {user}\nAgent: said {user}" in history for user in "abc")
 

@@ -7,16 +7,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gate.errors import ConfigError
-from gate.judges.client import Judge, open_judge
+from gate.judges.client import MAX_PROMPT_CHARS, Judge, open_judge
 from gate.judges.meter import Budget
 from gate.judges.options import JudgeModelOptions, JudgeOptions, Juror, Price
 from gate.judges.prompt import Answer, Answers, Question
+from gate.metrics.judged import settled_by
 from tests.integration.judges.judge_stub import JudgeStub, Reply, chat, failure
 
 FREE = Price(input=0, output=0)
@@ -78,10 +80,30 @@ def test_votes_carry_their_own_seeds_and_a_jury_votes_together(stub: JudgeStub) 
     assert sent == [("other", 10), ("other", 11), ("other", 12), ("stub", 10), ("stub", 11), ("stub", 12)]
 
 
+def test_asking_stops_once_the_majority_is_certain(stub: JudgeStub) -> None:
+    settled = settled_by(lambda answer: answer.good)
+    votes_at_90 = 0.0
+    for votes in product((True, False), repeat=5):
+        stub.requests.clear()
+        stub.script(*(chat({"reasoning": "so", "good": vote}) for vote in votes))
+        [answers], _ = ask(stub, question(samples=5, settled=settled), concurrency=1)
+        heard = [answer.good for answer in answers.readable]
+        assert heard == list(votes[: len(heard)])
+        assert (2 * sum(heard) > len(heard)) == (2 * sum(votes) > 5), "the verdict is that of all five"
+        assert len(heard) == len(stub.requests)
+        votes_at_90 += 0.9 ** sum(votes) * 0.1 ** (5 - sum(votes)) * len(heard)
+    assert votes_at_90 == pytest.approx(3.32, abs=0.01)
+
+
 def test_a_criterion_chooses_its_own_model_votes_and_sampling(stub: JudgeStub) -> None:
     stub.script(chat(YES))
     own = JudgeModelOptions.model_validate(
-        {"judgeModel": "mine", "numSamples": 2, "parallelismLimit": 1, "judgeModelConfig": {"maxOutputTokens": 50}}
+        {
+            "judge_model": "mine",
+            "num_samples": 2,
+            "parallelism_limit": 1,
+            "judge_model_config": {"max_output_tokens": 50},
+        }
     )
     stub_delay = chat(YES, delay=0.05)
     stub.script(stub_delay)
@@ -249,6 +271,7 @@ def test_a_cached_run_makes_no_call(stub: JudgeStub, tmp_path: Path) -> None:
     assert (judge.spending.calls, judge.spending.cached) == (0, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [{"model": "stub-2"}, {"temperature": 0.1}, {"seed": 1}, {"top_p": 0.5}, {"max_output_tokens": 9}],
@@ -370,7 +393,7 @@ def test_a_judge_that_is_down_is_not_asked_for_ever(stub: JudgeStub, status: int
 
 
 def test_a_question_too_long_is_not_asked(stub: JudgeStub) -> None:
-    [answers], _ = ask(stub, question("x" * 5000), max_prompt_chars=4000)
+    [answers], _ = ask(stub, question("x" * (MAX_PROMPT_CHARS + 1)))
     assert "too long for the judge" in (answers.failure or "")
     assert stub.requests == []
 

@@ -110,7 +110,7 @@ def test_taking_all_criteria_out_leaves_the_bases(tmp_path: Path) -> None:
         ({"threshold": 0.5, "ratchet": False}, {"threshold": 0.5}, {"threshold": 0.5, "ratchet": False}),
         (
             {"threshold": 0.5, "match_type": "IN_ORDER"},
-            {"threshold": 0.6, "matchType": "ANY_ORDER"},
+            {"threshold": 0.6, "match_type": "ANY_ORDER"},
             {"threshold": 0.6, "match_type": "IN_ORDER"},
         ),
         ({"threshold": 0.5}, {}, {"threshold": 0.5}),
@@ -131,7 +131,7 @@ def test_another_spelling_is_no_change() -> None:
     before = specs({name: {"threshold": 1, "match_type": "EXACT"}})
     for spelling in (
         {"threshold": "1.0"},
-        {"threshold": 1, "matchType": "exact"},
+        {"threshold": 1, "match_type": "exact"},
         1,
         {"threshold": 1, "ratchet": "yes"},
     ):

@@ -94,6 +94,7 @@ def test_exit_code_0_means_that_no_mean_misses_its_threshold_but_as_the_base_did
             assert both and mean_of(table.before, both) < table.threshold, table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_miss_in_place_of_a_hit_never_makes_red_green(number: int) -> None:
     """But for a proof that stands at the edge: a permutation test of a case that also passes is a little weaker."""

@@ -13,7 +13,7 @@ NAME = "tool_trajectory_avg_score"
 
 def test_google_adks_spellings_are_understood() -> None:
     for spelling in ["ANY_ORDER", "any_order", "Any-Order", " any order ", 2, MatchType.ANY_ORDER]:
-        assert TrajectoryOptions.model_validate({"matchType": spelling}).match_type is MatchType.ANY_ORDER, spelling
+        assert TrajectoryOptions.model_validate({"match_type": spelling}).match_type is MatchType.ANY_ORDER, spelling
 
 
 def test_other_spellings_are_refused() -> None:
@@ -107,6 +107,7 @@ def test_a_reason_is_bounded_and_harmless_whatever_an_agent_calls() -> None:
     assert "and 6 more turns" in score.reason
 
 
+@pytest.mark.slow
 def test_arguments_nested_without_end_are_not_measured() -> None:
     deep: list[object] = []
     for _ in range(100_000):

@@ -102,6 +102,7 @@ def test_a_digest_tells_answers_apart_and_keeps_none() -> None:
     assert digested(said(""), failed=False).invocations[0].text == ""
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_judged_without_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recordings and what cases say take more memory than judging does, and the record has all that it needs."""
     rows = [{"id": n, "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}

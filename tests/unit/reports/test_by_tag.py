@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from msgspec.structs import replace
 
 from gate.model import (
@@ -51,6 +52,7 @@ def test_the_tag_leads_and_the_others_are_folded() -> None:
     assert "### By tag" not in markdown.render(result(replace(TAGGED, concentrated=())))
 
 
+@pytest.mark.slow
 @SOME_AND_ALL
 def test_a_hostile_tag_is_harmless_and_bounded(texts: tuple[str, ...]) -> None:
     ours = len(re.findall(r"^#{2,3} ", markdown.render(result(TAGGED)), re.MULTILINE))

@@ -160,6 +160,7 @@ def check_blocks(found: tuple[World, ...]) -> None:
 CHECKS = (check_bounds, check_names, check_blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS)
 def test_claims_hold_in_simulation(check: object) -> None:
     check(some(FEW))  # type: ignore[operator]

@@ -54,6 +54,7 @@ WRITTEN = [Path(gate.__file__).parent / place for place in ("reports", "commands
 OTHER_FORMS = {"markdown.py", "openmetrics.py", "html"}
 
 
+@pytest.mark.slow
 def test_every_symbol_that_a_terminal_is_shown_has_a_look_alike() -> None:
     """The code's own symbols, whatever report they come to."""
     places = [

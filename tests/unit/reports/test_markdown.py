@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from gate.model.finding import Finding
@@ -49,6 +50,7 @@ def test_passes_go_first_then_detail_and_the_verdict_never() -> None:
         assert "gate run --config gate.yaml" in page
 
 
+@pytest.mark.slow
 def test_suites_that_do_not_fit_are_counted() -> None:
     suites = [
         replace(MANY, suite_id=f"s{i:03}", cause=Finding.of("cut_short", why="word " * 100, epochs=1, wanted=2))

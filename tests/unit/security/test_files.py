@@ -188,6 +188,7 @@ ALLOWED = {
     "config/base_policy.py": "remove_outward_links: in a work tree of its own, made by tempfile",
     "action/entrypoint.py": "a file in memory",
     "system/streams.py": "/dev/null",
+    "system/own_user.py": "a home of its own; owners and modes, where nobody else can put a link",
     "records/writer.py": "truncates the journal by its descriptor",
     "monitor/receive.py": "truncates what it received by its descriptor",
     "guest/worker.py": "extract: a trace's context from a header",

@@ -1,20 +1,20 @@
 """A process that stands between the gate and a Ray cluster: batches in, answers out, as a worker process does it.
 
-    python -m gate.scoring.ray_bridge ADDRESS
+    python -m gate.cluster.bridge ADDRESS
 
 In a process of its own Ray's threads, signals and memory are no concern of the gate's, and what hangs can be killed.
 """
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Callable
 from threading import Event
 from typing import Any
 
 from gate import __version__
+from gate.cluster import task as remote
 from gate.errors import ConfigError, MeasureError
-from gate.scoring import ray_task as remote
 from gate.scoring.worker import fail
 from gate.system import wire
 from gate.system.serialize import pack
@@ -30,8 +30,8 @@ MOST_SEATS = 256
 class Bridge:
     """Hands batches to the cluster and the cluster's answers back."""
 
-    def __init__(self, ray: Any, pipes: ParentPipes) -> None:
-        self._ray, self._pipes = ray, pipes
+    def __init__(self, ray: Any, pipes: ParentPipes, leave: Callable[[], None]) -> None:
+        self._ray, self._pipes, self._leave = ray, pipes, leave
         self._score = ray.remote(remote.score)
         self._setup: Any = None
 
@@ -55,7 +55,7 @@ class Bridge:
             else:
                 fail(self._pipes, number, _plain(error))
         except BrokenPipeError:
-            os._exit(1)
+            self._leave()
 
     def _seats(self) -> int:
         """Asks for the version first, which also shows that the cluster runs what it is given."""
@@ -104,7 +104,7 @@ def main() -> None:
         first = str(error).strip().partition("\n")[0]
         fail(pipes, 0, MeasureError(f"no Ray cluster at {address!r}: {first}", where="executor.ray", hint=hint))
         return
-    pipes.listen(Bridge(ray, pipes).take, over.set)
+    pipes.listen(Bridge(ray, pipes, over.set).take, over.set)
     over.wait()
     ray.shutdown()
 

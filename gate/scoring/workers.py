@@ -10,7 +10,6 @@ import asyncio
 import pickle
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -130,8 +129,8 @@ def _error(message: bytes) -> GateError:
     return found(what, where=where, hint=hint)
 
 
-class _Elsewhere:
-    """What worker processes and a cluster have in common."""
+class Workers:
+    """The base of executors that score in other processes."""
 
     slots = 0
     module: Sequence[str] = ()
@@ -205,7 +204,7 @@ class _Elsewhere:
         raise NotImplementedError
 
 
-class Processes(_Elsewhere):
+class Processes(Workers):
     """A number of processes on this machine. One that dies is replaced, and its work is sent again."""
 
     module = ("gate.scoring.worker",)
@@ -245,48 +244,3 @@ class _Place:
     def __init__(self, link: Link) -> None:
         self.link = link
         self.replacing = asyncio.Lock()
-
-
-class Cluster(_Elsewhere):
-    """A Ray cluster, which repeats by itself what a node of it left unfinished."""
-
-    allowed = ("RAY_*",)
-
-    def __init__(self, address: str, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
-        super().__init__(setup, redactor, environment)
-        self._environment["RAY_USAGE_STATS_ENABLED"] = "0"
-        if address == "local":  # a token of its own; Ray would leave one in the home folder
-            self._environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": new_mark()}
-        self._address = address
-        self.module = ("gate.scoring.ray_bridge", address)
-        self._link: Link | None = None
-
-    async def _open(self) -> None:
-        if find_spec("ray") is None:
-            hint = 'pip install "agent-gate[ray]"'
-            raise ConfigError("executor.ray needs Ray, which is not installed", where="executor.ray", hint=hint)
-        await self._reach()
-        self._link, self.slots = await self._start()
-
-    async def _reach(self) -> None:
-        """Ray itself waits a minute for a machine that is not there."""
-        address = self._environment.get("RAY_ADDRESS", "") if self._address == "auto" else self._address
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
-            return
-        try:
-            async with asyncio.timeout(5):
-                _, writer = await asyncio.open_connection(host, int(port))
-            writer.close()
-        except (OSError, TimeoutError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or "no answer"
-            hint = "start one with `ray start --head`, or name another address"
-            raise MeasureError(f"no Ray cluster at {address!r}: {reason}", where="executor.ray", hint=hint) from None
-
-    async def _ask(self, data: bytes) -> bytes:
-        assert self._link is not None
-        try:
-            return await self._link.ask(data)
-        except DiedError:
-            what = f"the connection to the Ray cluster was lost: its process {await self._link.exit_reason()}"
-        raise MeasureError(what, where="executor.ray", hint=RESUME)

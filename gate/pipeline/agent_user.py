@@ -1,0 +1,88 @@
+"""The user that the agent's processes run as, and the files of the folder that are kept from it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gate.agents.base import AgentOptions
+from gate.agents.python import WORKER, PythonOptions, interpreter_of
+from gate.config.load import Config
+from gate.errors import ConfigError
+from gate.pipeline.references import REPORTS
+from gate.security.environment import in_ci
+from gate.suites import case_files
+from gate.system.own_user import OwnUser, can_switch
+
+WHERE = "agent.user"
+
+
+def own_user(config: Config, root: Path, options: AgentOptions, environment: Mapping[str, str]) -> OwnUser | None:
+    """Return a user to start the agent in ``root`` as, to whom the folder is given; None if it runs as the gate does.
+
+    Raises ConfigError if the configuration asks for one and there can be none.
+    """
+    why = no_own_user(config, root, environment)
+    if why and options.user == "own":
+        raise ConfigError(why, where=WHERE, hint="leave it out, or write `user: same`")
+    if why:
+        return None
+    user = OwnUser.make(environment.get("HOME"))
+    secret = [*_of_the_gate(config, root, environment)]
+    suite = case_files([Path(name) for name in config.file.suite], root)
+    try:
+        if options.reads_suite:
+            user.give(root, hidden=secret, kept=suite)
+        else:
+            user.give(root, hidden=[*secret, *suite])
+    except BaseException:
+        user.end()
+        raise
+    return user
+
+
+def no_own_user(config: Config, root: Path, environment: Mapping[str, str]) -> str:
+    """Return why the agent runs as the same user as the gate; empty if it has a user of its own."""
+    options = config.agent
+    if not options.is_local:
+        return "the gate does not start the agent"
+    if options.user == "same":
+        return "`user: same` asks for it"
+    if options.user is None and not in_ci(environment):
+        return "this is no CI job"
+    if not can_switch():
+        return "only root can start it as another user"
+    closed = OwnUser.unreachable([root / "x", *_programs(config, root, environment)])
+    return f"nobody but its owner may enter {closed}" if closed else ""
+
+
+def _programs(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the programs that another user must be able to start."""
+    options = config.agent
+    if isinstance(options, PythonOptions):
+        yield WORKER
+        yield Path(interpreter_of(options.executable, root))
+        return
+    server = getattr(options, "mcp", None)
+    for word in [*options.entry[:1], *(server.command[:1] if server is not None else ())]:
+        found = shutil.which(word, path=environment.get("PATH"))
+        if found is not None:
+            yield Path(found)
+
+
+def _of_the_gate(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the files with the suite's texts, expected answers or results: records, reports, baselines, and git's own
+    files."""
+    for folder in (root, *root.parents):
+        yield folder / ".git"
+        yield folder / REPORTS
+    yield root / config.file.baseline.folder
+    output = root / config.file.output
+    used = Path(environment.get("VIRTUAL_ENV", "/nowhere")).resolve()
+    if not used.is_relative_to(output.resolve()):
+        yield output
+        return
+    for path in output.iterdir():  # the agent's own environment is in it
+        if not used.is_relative_to(path.resolve()):
+            yield path

@@ -1,0 +1,159 @@
+"""A user of the agent's own: its processes cannot write to the gate's files, read the suite, or signal the gate.
+
+Only root can start processes as another user. The user has a number and no name. The files of the agent's folder are
+its own while it runs, but for those that are kept from it; afterwards everything belongs to whom it did before.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from random import SystemRandom
+from typing import Any
+
+from gate.errors import MeasureError
+
+_NUMBERS = range(61_184, 65_520)
+"""Numbers that systems leave to users that come and go."""
+_NAME = "agent"
+_TEMPORARY = "temporary"
+_OTHERS = 0o077
+_ADD_ONLY = 0o1777
+"""Of a folder in which anybody may make files, and remove their own alone."""
+
+
+def can_switch() -> bool:
+    """True if this process may start others as another user."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def open_to_others(folder: Path) -> None:
+    """Let others enter a temporary folder, though not list it, if one of them may be the agent's user."""
+    if can_switch():
+        folder.chmod(0o711)
+
+
+class OwnUser:
+    """One user, from `make` to `end`; no process of it is left afterwards by the one who starts them."""
+
+    def __init__(self, number: int, home: Path) -> None:
+        self.number, self.home = number, home
+        self._owners: dict[str, tuple[int, int]] = {}
+        self._modes: dict[Path, int] = {}
+        self._given: list[Path] = []
+
+    @classmethod
+    def make(cls, home: str | None) -> OwnUser:
+        """Return a user with a home of its own, in which what anybody may read of ``home`` is linked."""
+        for number in SystemRandom().sample(_NUMBERS, len(_NUMBERS)):
+            own = Path(tempfile.gettempdir(), f"gate-agent-{number}")
+            if _is_known(number):
+                continue
+            with suppress(FileExistsError):
+                own.mkdir(mode=0o700)  # also a lock: another gate takes another number
+                user = cls(number, own)
+                user._furnish(Path(home) if home else None)
+                return user
+        raise MeasureError("no number is left for a user of the agent's own", where="agent.user")
+
+    def _furnish(self, home: Path | None) -> None:
+        for name in (".cache", _TEMPORARY):
+            self.home.joinpath(name).mkdir()
+        if home is not None and not self.unreachable([home / "any"]):
+            for source, target in ((home, self.home), (home / ".cache", self.home / ".cache")):
+                for entry in os.scandir(source) if source.is_dir() else ():
+                    if not (target / entry.name).exists():
+                        target.joinpath(entry.name).symlink_to(entry.path)
+        for path in (self.home, *self.home.rglob("*")):
+            os.chown(path, self.number, self.number, follow_symlinks=False)
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """Arguments by which a process is started as this user."""
+        return {"user": self.number, "group": self.number, "extra_groups": []}
+
+    def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment with this user's home and name."""
+        own = {"HOME": str(self.home), "TMPDIR": str(self.home / _TEMPORARY), "USER": _NAME, "LOGNAME": _NAME}
+        return {**environment, **own}
+
+    @staticmethod
+    def unreachable(paths: Iterable[Path]) -> str:
+        """Return a folder on the way to one of these paths that only its owner may enter; empty if there is none."""
+        for path in paths:
+            with suppress(OSError):
+                for folder in {*path.absolute().parents, *path.resolve().parents}:
+                    if not folder.stat().st_mode & stat.S_IXOTH:
+                        return str(folder)
+        return ""
+
+    def give(self, folder: Path, *, hidden: Iterable[Path], kept: Iterable[Path] = ()) -> None:
+        """Give the user the files of a folder; what is ``hidden`` it cannot read either, what is ``kept`` not write.
+
+        Virtual environments are kept, and so is every file with a second name, which may be one outside of the folder.
+        """
+        folder = folder.resolve()
+        withheld = {path.resolve() for path in hidden if path.exists()}
+        for path in withheld:
+            self._mode(path, path.stat().st_mode & ~_OTHERS)
+        withheld |= {path.resolve() for path in kept if path.exists()}
+        on_the_way = {folder, *(parent for path in withheld for parent in path.parents if folder in parent.parents)}
+        self._given.append(folder)
+        for inside, folders, names, descriptor in os.fwalk(folder):
+            if "pyvenv.cfg" in names:
+                folders.clear()
+                continue
+            for name in [*folders, *names]:
+                path = Path(inside, name)
+                if path in withheld:
+                    if name in folders:
+                        folders.remove(name)
+                elif path not in on_the_way:
+                    self._take(str(path), name, descriptor)
+        for path in on_the_way:
+            self._mode(path, path.stat().st_mode | _ADD_ONLY)
+
+    def _mode(self, path: Path, mode: int) -> None:
+        before = path.stat().st_mode
+        self._modes.setdefault(path, stat.S_IMODE(before))
+        path.chmod(stat.S_IMODE(mode))
+
+    def _take(self, path: str, name: str, descriptor: int) -> None:
+        with suppress(FileNotFoundError):
+            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+                return
+            if stat.S_ISDIR(found.st_mode) and os.path.exists(f"{path}/pyvenv.cfg"):  # noqa: PTH110 - of each folder
+                return
+            self._owners[path] = found.st_uid, found.st_gid
+            os.chown(name, self.number, self.number, dir_fd=descriptor, follow_symlinks=False)
+
+    def end(self) -> None:
+        """Give everything back, and remove the home. New files belong to the owner of the folder that they are in."""
+        for folder in self._given:
+            owner = folder.stat()
+            for inside, folders, names, descriptor in os.fwalk(folder):
+                for name in [*folders, *names]:
+                    with suppress(FileNotFoundError):
+                        if os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_uid == self.number:
+                            to = self._owners.get(f"{inside}/{name}", (owner.st_uid, owner.st_gid))
+                            os.chown(name, *to, dir_fd=descriptor, follow_symlinks=False)
+        for path, mode in self._modes.items():
+            with suppress(FileNotFoundError):
+                path.chmod(mode)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def _is_known(number: int) -> bool:
+    import pwd  # not on every system
+
+    try:
+        pwd.getpwuid(number)
+    except KeyError:
+        return False
+    return True

@@ -1,0 +1,50 @@
+"""An agent that runs as the gate's own user, and writes to what measures it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gate
+from tests.acceptance.conftest import Project
+
+pytestmark = pytest.mark.slow
+
+AGENT = """
+import os
+from pathlib import Path
+
+def answer(message):
+    file = Path(os.environ["PACKAGE"]) / "gate" / os.environ["EDITED"]
+    file.write_text(file.read_text() + "\\n# all is well\\n" if file.exists() else "")
+    return message
+"""
+
+
+@pytest.mark.parametrize(("edited", "code"), [("scoring/score.py", 2), ("json.py", 2), ("notes.txt", 0)])
+def test_a_gate_whose_own_files_change_during_the_run_measures_nothing(
+    project: Project, tmp_path_factory: pytest.TempPathFactory, edited: str, code: int
+) -> None:
+    package = tmp_path_factory.mktemp("package")
+    shutil.copytree(Path(gate.__file__).parent, package / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+    project.write("agent.py", AGENT)
+    cases = [{"id": "c1", "input": "word", "options": {"contains": {"values": ["word"]}}}]
+    project.write("suite.yaml", json.dumps({"cases": cases}))
+    agent = {"python": "agent:answer", "env": {"PACKAGE": str(package), "EDITED": edited}}
+    config = {"suite": "suite.yaml", "name": "s", "agent": agent, "criteria": {"contains": 0.5}}
+    project.write("gate.yaml", json.dumps(config))
+    project.commit()
+    command = [sys.executable, "-m", "gate", "run", "--trials", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(package)}
+    for _ in range(2):  # the second run continues nothing of the first
+        ran = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, check=False)
+        assert ran.returncode == code, ran.stderr
+        assert (edited in ran.stderr) is (code == 2)
+        if edited == "json.py":
+            (package / "gate" / "json.py").unlink(missing_ok=True)

@@ -1,0 +1,171 @@
+"""An agent as a user of its own: what it tries against the gate, the suite and the base commit's agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.system.own_user import OwnUser
+from tests.acceptance.conftest import Project
+
+REPOSITORY = Path(__file__).parents[2]
+PYTHON = next((p for p in ("/usr/bin/python3", "/usr/local/bin/python3") if Path(p).exists()), "")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0 or not PYTHON, reason="only root starts processes as another user"),
+    pytest.mark.skipif(bool(OwnUser.unreachable([REPOSITORY / "gate"])), reason="another user cannot reach the gate"),
+]
+
+AGENT = """
+import json, os, signal, sys
+from pathlib import Path
+
+request = json.load(sys.stdin)
+said, here = request["messages"][-1]["content"], Path.cwd()
+
+def tried(what):
+    try:
+        return f"done: {what()}"
+    except OSError as error:
+        return type(error).__name__
+
+def first_of(folder):
+    return sorted(path for path in Path(folder).rglob("*") if path.is_file())[0].read_text()
+
+def append(path):
+    with open(path, "a") as file:
+        file.write("\\n")
+
+attacks = {
+    "read the suite": lambda: (here / "evals/suite.yaml").read_text(),
+    "read the suite from git": lambda: os.listdir(here / ".git/objects"),
+    "replace the suite": lambda: (here / "evals/suite.yaml").rename(here / "evals/other.yaml"),
+    "replace its folder": lambda: (here / "evals").rename(here / "others"),
+    "read the records": lambda: os.listdir(here / ".gate/records"),
+    "replace the records": lambda: (here / ".gate").rename(here / "old"),
+    "replace the repository": lambda: (here / ".git").rename(here / "old"),
+    "write to the package": lambda: append(PACKAGE + "/__init__.py"),
+    "add to the package": lambda: append(PACKAGE + "/sitecustomize.py"),
+    "signal the gate": lambda: os.kill(os.getppid(), signal.SIGTERM),
+    "read the gate's environment": lambda: Path(f"/proc/{os.getppid()}/environ").read_bytes(),
+    "read the gate's memory": lambda: open(f"/proc/{os.getppid()}/mem", "rb"),
+    "open the gate's files": lambda: os.listdir(f"/proc/{os.getppid()}/fd"),
+    "write through a link": lambda: append(here / "second.name"),
+    "become root": lambda: os.setuid(0),
+    "write beside its code": lambda: append(here / "notes.txt"),
+    "write to its data": lambda: append(here / "data.txt"),
+    "write to its home": lambda: append(Path.home() / "notes.txt"),
+}
+if said == "attack":
+    found = {name: tried(what) for name, what in attacks.items()} if os.getuid() else {}
+    found["who"] = os.getuid()
+    Path(here / "found.json").write_text(json.dumps(found))
+print(json.dumps({"output": said, "tool_calls": []}))
+""".replace("PACKAGE", repr(str(REPOSITORY / "gate")))
+
+
+@pytest.fixture
+def place() -> Iterator[Project]:
+    folder = Path(tempfile.mkdtemp(prefix="own-user-"))
+    folder.chmod(0o755)
+    project = Project(folder / "project")
+    project.root.mkdir()
+    project.write("agent.py", AGENT)
+    project.write("data.txt", "data")
+    project.write("evals/suite.yaml", {"cases": [_case("c1", "attack"), _case("c2", "word")]})
+    (folder / "elsewhere").write_text("of somebody else")
+    os.link(folder / "elsewhere", project.root / "second.name")
+    yield project
+    shutil.rmtree(folder)
+
+
+def _case(name: str, said: str) -> dict[str, Any]:
+    return {"id": name, "input": said, "response": said, "options": {"contains": {"values": [said]}}}
+
+
+def _configured(project: Project, **agent: Any) -> None:
+    config = {
+        "suite": "evals/suite.yaml",
+        "name": "s",
+        "agent": {"command": [PYTHON, "agent.py"], **agent},
+        "criteria": {"contains": 0.5},
+    }
+    project.write("gate.yaml", json.dumps(config))
+    project.commit()
+
+
+def _state(root: Path) -> dict[str, tuple[int, int, int]]:
+    found = {}
+    for path in (root, *root.rglob("*")):
+        about = path.lstat()
+        found[str(path.relative_to(root))] = about.st_uid, about.st_gid, stat.S_IMODE(about.st_mode)
+    return found
+
+
+def test_an_agent_of_its_own_user_reaches_nothing_of_the_gate_and_its_folder_comes_back(place: Project) -> None:
+    _configured(place)
+    before = _state(place.root)
+    assert place.gate("run", "--trials", "1", CI="true").code == 0
+    found = json.loads((place.root / "found.json").read_text())
+    allowed = {"write beside its code", "write to its data", "write to its home"}
+    assert {name for name, what in found.items() if str(what).startswith("done")} == allowed
+    assert found["who"] != 0
+    assert (place.root.parent / "elsewhere").read_text() == "of somebody else"
+    after = _state(place.root)
+    assert {name: after[name] for name in before} == before
+    assert {uid for uid, _, _ in after.values()} == {0}
+    assert not list(Path(tempfile.gettempdir()).glob(f"gate-agent-{found['who']}"))
+
+
+def test_the_suite_is_read_only_where_the_configuration_says_so(place: Project) -> None:
+    _configured(place, user="own", reads_suite=True)
+    assert place.gate("run", "--trials", "1").code == 0
+    found = json.loads((place.root / "found.json").read_text())
+    assert found["read the suite"].startswith("done")
+    assert not found["replace the suite"].startswith("done")
+    assert not found["read the suite from git"].startswith("done")
+
+
+def test_outside_of_ci_it_is_the_same_user_and_doctor_says_what_it_can_read(place: Project) -> None:
+    _configured(place)
+    assert place.gate("run", "--trials", "1").code == 0
+    assert json.loads((place.root / "found.json").read_text())["who"] == 0
+    assert "it can read the expected answers" in place.gate("doctor", "--no-ask").out
+    _configured(place, user="own")
+    assert "it cannot read the suite" in place.gate("doctor", "--no-ask").out
+
+
+def test_a_user_that_cannot_reach_the_agent_is_refused_where_it_is_asked_for(place: Project) -> None:
+    place.root.chmod(0o700)
+    _configured(place, user="own")
+    ran = place.gate("run", "--trials", "1")
+    assert (ran.code, "agent.user" in ran.err) == (2, True)
+    _configured(place)
+    assert place.gate("run", "--trials", "1", CI="true").code == 0
+
+
+def test_what_an_agent_leaves_running_ends_with_it_whatever_it_forgets(place: Project) -> None:
+    place.write(
+        "agent.py",
+        "import os, json, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        os.execve('/bin/sleep', ['sleep', '987'], {})\n"
+        "    os._exit(0)\n"
+        "print(json.dumps({'output': 'attack word', 'tool_calls': []}))\n",
+    )
+    _configured(place, user="own")
+    assert place.gate("run", "--trials", "1").code == 0
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "sleep 987" not in listed
