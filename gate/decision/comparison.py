@@ -32,7 +32,7 @@ AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
 class Incomparable(str, Enum):
-    """Why the baseline's score of a criterion on a case says nothing about this one."""
+    """The reason why the baseline's score of a criterion on a case cannot be compared with this one."""
 
     EDITED = "edited"
     """The case's content differs, so no criterion is comparable on it."""
@@ -50,7 +50,8 @@ themselves: a week of nights. Docs/decisions/0004."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a suite is judged. Three fields keep the keys that they had when terms were first written into records."""
+    """The rules by which a suite is judged. Three fields keep the keys that terms in records were first written
+    with."""
 
     alpha: float = 0.02
     """Bound on P(regressed | unchanged agent), over all that the job compares."""
@@ -98,7 +99,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Owed(Struct, frozen=True):
-    """What the baseline measured of this scope, and is no longer measured or goes by another name."""
+    """The cases and criteria of the baseline that are no longer measured, or have another name now."""
 
     removed: tuple[Criterion, ...] = ()
     """The baseline's criteria that are no longer measured."""
@@ -157,7 +158,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return found
 
     outage: Finding | None = None
-    """Why the agent is taken to be down; its failures are excused then."""
+    """The reason to take the agent for down; its failures are excused then."""
 
     @cached_property
     def judged(self) -> tuple[Case, ...]:
@@ -304,7 +305,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return {case_id: tuple([t for t in group if t.tag == FULL]) for case_id, group in self._measured.items()}
 
     def values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
-        """What the candidate's epochs measured of a criterion, by judged case; of cases that have a value."""
+        """Return the candidate's values of a criterion in its epochs, by judged case; of cases that have a value."""
         found = self._values.get(criterion.name)
         if found is None:
             groups = {case.id: full_values(self.measured(case.id, full=True), criterion) for case in self.judged}
@@ -312,7 +313,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return found
 
     def stored_values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
-        """What of the baseline can be compared with that, by case; of cases that have a value."""
+        """Return the baseline's values that can be compared with those, by case; of cases that have a value."""
         found = self._stored_values.get(criterion.name)
         if found is None:
             groups = {
@@ -413,7 +414,8 @@ def with_outcomes(
 
 
 def mark(criterion: Criterion, case: Case) -> float | None:
-    """What a single trial has to reach, or stay within where lower is better; None: trials are not judged singly."""
+    """Return the bar that a single trial has to reach, or stay below if lower is better; None: trials are not judged
+    singly."""
     if criterion.metric in _OF_SEVERAL:
         return None
     own = case.thresholds.get(criterion.name)
@@ -462,7 +464,7 @@ def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | No
 
 
 def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, bool], ...]:
-    """What the scores of an answered trial are held to: name, mark, and whether it is the most rather than the least.
+    """Return the bars for the scores of an answered trial: name, bar, and whether it is the most rather than the least.
 
     Where every criterion named has a value, `passed` says whether all of them keep to their marks.
     """
@@ -554,7 +556,7 @@ def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
 
 
 def correction_of(comparison: Comparison, criterion: Criterion) -> Correction | None:
-    """How the scores of a criterion are corrected, alike on both sides; None where they are not."""
+    """Return the correction of a criterion's scores, alike on both sides; None without one."""
     if criterion.calibration is None:
         return None
     return correction_for(criterion, set(full_values((*comparison.trials, *comparison.stored), criterion)))

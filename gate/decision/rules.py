@@ -40,19 +40,19 @@ class Table(Struct, frozen=True):
     cases: tuple[CaseResult, ...] = ()
     """The results of single cases; empty if only the verdict is wanted."""
     stopped: str = ""
-    """Why the run ended early; empty if it did not."""
+    """The reason why the run ended early; empty if it did not."""
     gaps: tuple[Finding, ...] = ()
-    """What else the base holds and was not compared."""
+    """Further parts of the base that were not compared."""
     earlier: tuple[Verdict, ...] = ()
     """Earlier measurements of this change, judged again by today's rules, the newest first."""
     same_as: str = ""
     """The commit whose agent this is, if its stored trials are the candidate's; then there is nothing to compare."""
     same_verdict: str = ""
-    """What those fell short in when they were stored, which nobody accepted; they still do."""
+    """The verdict on those trials when they were stored, which nobody accepted; it still holds."""
     failures_prove: float | None = None
     """The p-value at which agent failures that came again prove a loss by themselves; None if they do not."""
     not_confirmed: Finding | None = None
-    """Why a block that rests on agent failures is not believed: then rules 2 and 3 do not apply."""
+    """The reason not to believe a block that rests on agent failures: then rules 2 and 3 do not apply."""
     lost: Finding | None = None
     """Trials that could not be measured, if they could turn the verdict."""
 
