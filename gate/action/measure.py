@@ -137,6 +137,12 @@ def _rules(step: Step, overrides: Mapping[str, Any], base: BasePolicy | None) ->
     return under_base_policy(step.source, overrides, base)
 
 
+def _has_environment(config: Config) -> bool:
+    """True if the agent's configured interpreter is here; a virtual environment of a laptop is not in a checkout."""
+    executable = getattr(config.agent, "executable", None)
+    return executable is not None and (config.root / Path(executable).expanduser()).exists()
+
+
 def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str], dict[str, Any]]:
     """Runs ``setup``, and finds an agent that listens on the runner's ``localhost``.
 
@@ -149,7 +155,7 @@ def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str],
     if command:
         cache = step.workspace / step.inputs["setup_cache"]
         environment = prepare(command, root=config.root, cache=cache, environment=environment, say=step.say)
-        if config.agent_kind == "python" and "executable" not in config.agent.model_fields_set:
+        if config.agent_kind == "python" and not _has_environment(config):
             found["agent.executable"] = f"{environment['VIRTUAL_ENV']}/bin/python"
     server = server_of(config.agent, config.agent_kind)
     if server is not None:

@@ -179,10 +179,16 @@ def _outputs(outcome: StepOutcome) -> dict[str, str]:
 
 
 def _place(step: Step, *, url: str = "") -> Place:
-    """What a report links to. ``url``: the whole report, for a shortened one."""
+    """What a report links to. ``url``: the run's page, which has the whole report among its artifacts."""
     activity = step.activity
     on_change = activity.pull_request is not None or activity.mode is Mode.REPORT
-    return Place(activity.head or "", url, step.inputs["accept_label"] if on_change else "")
+    return Place(
+        head=activity.head or "",
+        url=url,
+        report=f"{url}#artifacts" if url else "",
+        accept_label=step.inputs["accept_label"] if on_change else "",
+        base=(activity.onto or "") if on_change else "",
+    )
 
 
 def _left_unmeasured(step: Step) -> int | None:

@@ -1,4 +1,4 @@
-"""What two records' trials asked of the outside world, compared trial by trial: `gate diff-requests`."""
+"""Compares the requests of two records' trials to the outside world, trial by trial: `gate diff-requests`."""
 
 from __future__ import annotations
 

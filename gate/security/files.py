@@ -72,10 +72,10 @@ def open_to_append(path: Path) -> FileIO:
         return FileIO(descriptor, "a+")
 
 
-def create(path: Path) -> None:
+def create(path: Path, *, mode: int = 0o666) -> None:
     """Makes an empty file, with its folders. Raises `FileExistsError` if there is one."""
     with _opened_folder(path.parent, make=True) as (folder, _):
-        os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder))
+        os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode, dir_fd=folder))
 
 
 def remove(path: Path) -> None:

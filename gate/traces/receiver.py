@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable, Iterable
+from hmac import compare_digest
 from secrets import token_hex
 from typing import Self
 
@@ -75,10 +76,16 @@ class AwaitedTurn(Struct):
 class Receiver:
     """Entered for a run. ``expect`` names a turn before it is asked, ``collect`` waits for its spans a bounded time."""
 
-    def __init__(self, port: int = 0, take: Callable[[bytes, str, str], None] | None = None) -> None:
-        """``take`` gets every request instead of the turns: its body, ``traces`` or ``logs``, and its media type."""
+    def __init__(
+        self, port: int = 0, take: Callable[[bytes, str, str], None] | None = None, *, token: str = ""
+    ) -> None:
+        """``take`` gets every request instead of the turns: its body, ``traces`` or ``logs``, and its media type.
+
+        ``token``: what the address begins with; by default a new one where the port is, too.
+        """
         self._take_whole = take
-        self._token = token_hex(16) if port == 0 else ""
+        self._is_new = port == 0
+        self._token = token or (token_hex(16) if self._is_new else "")
         self._expected: dict[str, AwaitedTurn] = {}
         bounds = Bounds(MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_CONNECTIONS, IDLE_SECONDS)
         self._server = LoopbackServer(self._handle, port=port, bounds=bounds, where="agent.traces")
@@ -141,7 +148,7 @@ class Receiver:
     async def _more_comes(self, turn: AwaitedTurn, wait: float) -> bool:
         """True if anything comes before it is quiet. One whose exporter the gate did not set may be slow."""
         try:
-            async with asyncio.timeout(QUIET_SECONDS if self._token else wait):
+            async with asyncio.timeout(QUIET_SECONDS if self._is_new else wait):
                 await _arrival(turn)
         except TimeoutError:
             return False
@@ -178,7 +185,7 @@ class Receiver:
         path = target.partition("?")[0].strip("/")
         if self._token:
             token, _, path = path.partition("/")
-            if token != self._token:
+            if not compare_digest(token.encode(), self._token.encode()):
                 return None
         turn = self._expected.get(path.partition("/")[0])
         if turn is not None:
