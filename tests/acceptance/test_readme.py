@@ -62,11 +62,11 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) < 150
 
 
-def test_the_report_that_the_readme_shows_is_the_tutorials() -> None:
-    """Line by line; the tutorial's own test runs the commands."""
+def test_the_report_that_the_readme_shows_is_the_guides() -> None:
+    """Line by line; the test of transcripts runs the commands of the guide."""
     sample = re.search(r"```\n(✗ shop.*?)```", README, re.DOTALL)
     assert sample is not None
-    printed = (REPOSITORY / "docs" / "tutorial" / "first-gate.md").read_text(encoding="utf-8").splitlines()
+    printed = (REPOSITORY / "docs" / "how-to" / "read-the-result.md").read_text(encoding="utf-8").splitlines()
     assert [line for line in sample[1].splitlines() if line not in printed] == []
 
 
