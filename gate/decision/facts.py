@@ -56,8 +56,8 @@ def _new(comparison: Comparison) -> list[str]:
 
 def course(comparison: Comparison, stopped: str) -> Course:
     """Return the runs by their reason: each is counted in ``runs``, and under one of the reasons for it."""
-    planned = [t for t in comparison.trials if not comparison.stands_in(t)]
-    again = [t.side for t in comparison.trials if comparison.stands_in(t)]
+    planned = [t for t in comparison.trials if not comparison.is_replacement(t)]
+    again = [t.side for t in comparison.trials if comparison.is_replacement(t)]
     runs = Counter((t.tag, t.side) for t in planned)
     both = {tag: runs[tag, Side.CANDIDATE] + runs[tag, Side.BASELINE] for tag in (PROBE, REPEAT, CONCURRENT)}
     reruns = Counter(t.case_id for t in planned if t.tag == CONFIRM and t.side is Side.CANDIDATE)
@@ -107,10 +107,12 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
         found.append(Finding.of("new_cases", cases=tuple(new)))
     if changed := edited(comparison):
         found.append(Finding.of("edited_cases", cases=changed))
-    if renamed := comparison.owed.renamed:
+    if renamed := comparison.unmatched.renamed:
         found.append(Finding.of("renamed_cases", cases=tuple((old, new) for new, old in renamed.items())))
-    found += [Finding.of("criterion_apart", criterion=name, why=why) for name, why in comparison.apart.items()]
-    if gone_criteria := comparison.owed.removed:
+    found += [
+        Finding.of("criterion_apart", criterion=name, why=why) for name, why in comparison.incomparable_criteria.items()
+    ]
+    if gone_criteria := comparison.unmatched.removed:
         found.append(Finding.of("removed_criteria", criteria=tuple(c.name for c in gone_criteria)))
     pairs = comparison.not_comparable.items()
     if fresh := sorted({name for (_, name), why in pairs if why is Incomparable.NEW}):

@@ -408,7 +408,7 @@ def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str
     """Return the proof of each entry, and why some are unproven; both are empty if nobody looks for proofs."""
     if not isinstance(store, ProvenStore):
         return [], []
-    store.bring(entries)
+    store.prefetch(entries)
     found = [store.standing(entry) for entry in entries]
     why = [*store.problems, *(store.reasons if "unproven" in found else ())]
     return found, [f"not all could be proven: {console(one, 300)}" for one in why]
@@ -519,7 +519,7 @@ def prune_recordings(config: Config, store: Store, environment: Mapping[str, str
 def _runs_in_use(store: Store) -> frozenset[str]:
     """Return the runs whose recordings some stored record names."""
     entries = store.entries()
-    store.bring(entries)
+    store.prefetch(entries)
     trials = (trial for entry in entries for trial in store.read(entry).trials if trial.replay is not None)
     return frozenset(trial.replay.recording.partition(":")[0] for trial in trials if trial.replay is not None)
 

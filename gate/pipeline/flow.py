@@ -191,7 +191,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
         memory = Memory(plan)
         journal, origin = _open_journal(session, header, memory)
         journal = stack.enter_context(journal)
-        journal, unsure = _without_unsure_version(session, journal, memory, stack)
+        journal, unsure = _without_unconfirmed_version(session, journal, memory, stack)
         earlier_trials = len(journal.resumed)
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
         journal = stack.enter_context(_without_outage(session, journal, header, in_outage, memory))
@@ -257,7 +257,7 @@ def _open_journal(session: Session, header: Header, memory: Memory) -> tuple[Rec
     return journal, origin
 
 
-def _without_unsure_version(
+def _without_unconfirmed_version(
     session: Session, journal: RecordWriter, memory: Memory, stack: ExitStack
 ) -> tuple[RecordWriter, str]:
     """Return the journal without trials that another version of the agent may have answered, and a note of them.

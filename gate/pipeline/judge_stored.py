@@ -13,11 +13,12 @@ from gate.baselines import STORES
 from gate.baselines.base import outage_in
 from gate.baselines.pairing import Match, Reference, identity, match_cases, reference_to
 from gate.baselines.union import run_ids, runs_in
-from gate.config.base_policy import Rules, path_at, settings_under_base
+from gate.config.base_policy import Rules, path_at
 from gate.config.load import Config, load_config, read_config
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
+from gate.config.tighten import settings_under_base
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest

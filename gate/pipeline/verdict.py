@@ -262,7 +262,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         suite_id=header.suite_id,
         not_comparable=paired.not_comparable,
         stored_runs=paired.runs,
-        owed=paired.owed,
+        unmatched=paired.unmatched,
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.baselines.pairing import Reference
-from gate.config.base_policy import Rules, criteria_under_base, read_base, under_base_policy
+from gate.config.base_policy import Rules, read_base, under_base_policy
 from gate.config.load import load_config, read_config
 from gate.config.resolve import Plan, make_plans
 from gate.config.specs import read_specs
+from gate.config.tighten import criteria_under_base
 from gate.errors import ConfigError
 from gate.metrics import METRICS
 from gate.model import SEVERITY, BaselineInfo, Score, SuiteResult, Trial, Verdict
