@@ -14,7 +14,7 @@ from gate.model import ErrorKind, Invocation, RecordedTrial
 
 
 class AguiServer(ByAddress, Server):
-    """What is under ``agui:``; a text alone is the address."""
+    """The section ``agui:``; a text alone is the address."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
     """Tools of the front end that the agent is told of, each with ``name``, ``description`` and ``parameters``. It may

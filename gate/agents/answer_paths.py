@@ -42,13 +42,13 @@ class CallPaths(BaseModel):
     args: CheckedPath | None = None
     """The arguments, within a call."""
     result: CheckedPath | None = None
-    """What the tool returned."""
+    """The tool's result."""
     error: CheckedPath | None = None
-    """What it failed with; null or missing if it did not."""
+    """The tool's error; null or missing if it did not fail."""
     id: CheckedPath | None = None
     """The call's id."""
     duration: CheckedPath | None = None
-    """How long it took, in seconds."""
+    """The tool's duration in seconds."""
 
     def read(self, body: Any, what: str) -> Any:
         """The calls with their parts under the usual names."""
@@ -93,7 +93,7 @@ class EventPaths(BaseModel):
     usage: CheckedPath | None = None
     """Token counts; the last counts."""
     error: CheckedPath | None = None
-    """What went wrong."""
+    """The error."""
     done: str | Annotated[Mapping[CheckedPath, str | bool | int], Field(min_length=1)] | None = None
     """The event without which the stream broke off: all of its data as text, or what is at paths in it, such as
     ``{type: end}``. Default: none is expected, and the body has to say where it ends, by a length or by chunks."""

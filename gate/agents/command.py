@@ -191,7 +191,7 @@ def _question(request: Request) -> IO[bytes]:
 
 
 async def _ask(line: ProgramLine, request: dict[str, Any]) -> Any:
-    """What a persistent process answers. Raises AgentFailure."""
+    """Return the answer of a persistent process. Raises AgentFailure."""
     asked = token_hex(8)  # what a process prints before it is asked cannot be taken for an answer
     line.send({**request, "id": asked})
     read = await line.next(called="command")

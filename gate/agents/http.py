@@ -52,7 +52,7 @@ MAX_SESSION_CHARS = 1_000
 MOST_SHOWN = 100
 """Characters of an address that are shown."""
 CLOSING_SECONDS = 10.0
-"""How long the request that ends a session may take."""
+"""Seconds for the request that ends a session."""
 RESERVED_FILES = 64
 """File descriptors that are left to everything but connections."""
 WORD_CHARS = ascii_letters + digits + "_.~+/=-"
@@ -194,7 +194,7 @@ def _beginning(body: bytes) -> str:
 
 
 def _failure(response: Response, kind: str) -> AgentFailure:
-    """What a status other than 2xx says to an agent of this kind."""
+    """Return the failure that a status other than 2xx means for an agent of this kind."""
     status = response.status
     said = response.body[:300].decode("utf-8", "replace").strip()
     message = f"HTTP {status}{f': {said}' if said else ''}"
@@ -228,7 +228,7 @@ def _seconds_to_wait(header: str | None) -> float | None:
 
 
 def connections() -> int:
-    """How many connections the limit on open files leaves room for."""
+    """Return the number of connections that the limit on open files leaves room for."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 4096 if soft == resource.RLIM_INFINITY else max(8, min(4096, soft - RESERVED_FILES))
 
@@ -242,7 +242,7 @@ def known_fields(value: Any) -> Any:
 
 
 class SessionPaths(BaseModel):
-    """What is taken of the answer to a request that begins a session."""
+    """The parts to read from the answer to a request that begins a session."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -272,11 +272,11 @@ class SetupRequest(SessionRequest):
     """A request that begins a session; a text alone is the address."""
 
     response: SessionPaths | None = None
-    """What is taken of the answer."""
+    """The parts to read from the answer."""
 
 
 class HttpRequest(ByAddress, Server):
-    """What is under ``http:``; a text alone is the address."""
+    """The section ``http:``; a text alone is the address."""
 
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
     """HTTP method."""
@@ -417,7 +417,7 @@ def _field(values: Mapping[str, Any], name: str) -> Any:
 
 
 def media_type(response: Response) -> str:
-    """What a response says that its body is, without parameters."""
+    """Return the media type of a response, without parameters."""
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

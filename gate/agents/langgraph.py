@@ -27,7 +27,7 @@ REMEDY = "agent.langgraph.resume, answers it; interrupts: ask takes it for the t
 
 
 class LangGraphServer(Server):
-    """What is under ``langgraph:``."""
+    """The section ``langgraph:``."""
 
     url: str = "http://127.0.0.1:2024"
     """Address of the LangGraph server."""
@@ -46,7 +46,8 @@ class LangGraphServer(Server):
     """Answers to the interrupts of each turn, in order, likewise; those under ``resume`` in a case's metadata go first,
     and are for the whole conversation."""
     interrupts: Literal["fail", "ask"] = "fail"
-    """What an interrupt without an answer is: a failure, or the turn's answer, which the next turn's words answer."""
+    """The meaning of an interrupt without an answer: a failure, or the turn's answer, which the next turn's words
+    answer."""
 
     @field_validator("config", "context", "input", "resume")
     @classmethod
@@ -163,7 +164,7 @@ class LangGraphAgent(ServerAgent):
             raise AgentFailure(ErrorKind.PROTOCOL, text)
 
     def _read(self, state: Any, seen: int | None, request: Request) -> Invocation:
-        """What a state tells of the turn; of a turn that answered an interrupt, the messages beyond those ``seen``."""
+        """Return the turn in a state; of a turn that answered an interrupt, the messages beyond those ``seen``."""
         told = self._server.response
         if told is not None and told.names_parts:
             return read_answer(told.read(state), user=request.user)
@@ -179,7 +180,7 @@ class LangGraphAgent(ServerAgent):
     def _interrupted(
         self, state: Any, interrupts: Sequence[Mapping[str, Any]], seen: int | None, request: Request
     ) -> Invocation:
-        """What a run said that waits for somebody."""
+        """Return the turn of a run that waits for somebody."""
         asked = [one.get("value") for one in interrupts]
         question = "\n".join(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in asked)
         if self._server.interrupts == "fail":

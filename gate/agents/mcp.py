@@ -61,11 +61,11 @@ ENVELOPE = {
     f"{_META}clientInfo": {"name": "gate", "version": __version__},
     f"{_META}clientCapabilities": {},
 }
-"""What goes with each message of that version."""
+"""The fields of each message of that version."""
 REFUSALS = re.compile(r"-32020\b|-32022\b|-32601\b")
 """Codes by which a server says that it knows no greeting, or none of the versions that are offered in one."""
 STARTING_SECONDS = 120.0
-"""How long a process may take to start and to greet."""
+"""Seconds for a process to start and to greet."""
 MOST_PAGES = 100
 """Pages that a list of tools may have."""
 METHOD_NOT_FOUND = -32601
@@ -73,7 +73,7 @@ INTERNAL_ERROR = -32603
 
 
 class McpServer(Server):
-    """What is under ``mcp:``."""
+    """The section ``mcp:``."""
 
     url: str = ""
     """Address of a server that speaks streamable HTTP; or name a ``command``."""
@@ -128,14 +128,14 @@ class McpSession(Struct):
     """One trial's session with the server."""
 
     mcp_id: str = ""
-    """What the server calls it, over HTTP."""
+    """The server's id of the session, over HTTP."""
     version: str = ""
     given: str | int | None = None
     """The id that the tool gave the conversation."""
     line: ProgramLine | None = None
     """The process, over stdio."""
     asked: int = 0
-    """How many messages were sent that are answered."""
+    """Number of messages that were sent and are to be answered."""
 
 
 class McpAgent(Agent):
@@ -395,7 +395,7 @@ def arguments_for(schema: Any) -> dict[str, Any]:
 
 
 def body_of(result: Mapping[str, Any], *, named: bool = False) -> Any:
-    """What a tool returned: structured content where it is an answer, or paths lead into it; else the text."""
+    """Return the result of a tool: structured content if it is an answer, or paths lead into it; else the text."""
     text = text_of(result.get("content"))
     if result.get("isError"):
         raise AgentFailure(ErrorKind.CRASH, f"the tool states an error: {shorten(text or 'without a word', 1000)}")
@@ -429,7 +429,7 @@ def text_of(content: Any) -> str:
 
 
 def _headers_of(session: McpSession, message: Mapping[str, Any]) -> dict[str, str]:
-    """What goes with a message: the session, or where there is none what the message is about."""
+    """Return the headers of a message: the session, or without one the subject of the message."""
     told = {"Mcp-Session-Id": session.mcp_id, "MCP-Protocol-Version": session.version}
     if session.version == STATELESS:
         told["Mcp-Method"] = message["method"]

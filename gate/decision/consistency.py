@@ -1,4 +1,4 @@
-"""Whether an agent goes the same way twice: scores pairs of trials, which no metric of a single trial can.
+"""Scores pairs of trials by whether the agent goes the same way twice, which no metric of a single trial can.
 
 docs/dev/decisions/0007-strategy-consistency.md says why the pairs are disjoint, and why they never decide a regression.
 """

@@ -15,7 +15,7 @@ from gate.model import Side, Trial
 
 
 class CoupledTrials(Struct, frozen=True):
-    """What the trials' recordings say of them."""
+    """The replays of the trials, as their recordings tell them."""
 
     partners: Mapping[int, tuple[Trial, bool]] = {}
     """``id`` of a trial of the candidate → the stored trial that it was coupled with, and whether all was replayed."""

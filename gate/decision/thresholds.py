@@ -128,7 +128,7 @@ def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case
 
 
 def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) -> list[float]:
-    """What stands for the trials that have no score because the agent failed."""
+    """Return the values that stand for trials without a score because the agent failed."""
     if worst is None:
         return []
     return [

@@ -16,7 +16,7 @@ from gate.model.finding import CaseTally, Finding
 
 MOST_SUSPECTS = 5
 GOT_WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
-"""What is listed as worse, or could not be measured; the worst first."""
+"""The statuses that are listed as worse or not measured; the worst first."""
 ROUNDING = 1e-9
 """A mean that is the same but for rounding did not fall."""
 

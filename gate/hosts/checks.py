@@ -91,7 +91,7 @@ class CheckRuns:
         return Done(url=made["html_url"] or "")
 
     def _is_worse(self, run: Mapping[str, Any], stamp: Stamp, conclusion: str) -> bool:
-        """Whether a check run is of this very attempt, as of another job of a matrix, and says worse than this."""
+        """True if a check run is of this very attempt, as of another job of a matrix, and says worse than this."""
         same = (stamp.run, stamp.attempt) == (self._stamp.run, self._stamp.attempt)
         return same and _BADNESS.get(run["conclusion"], 2) > _BADNESS.get(conclusion, 2)
 

@@ -326,7 +326,7 @@ class GitHub:
             return sorted((run for runs in newest for run in runs), key=lambda run: run.id, reverse=True)
 
     def measured_for(self, run: MeasuringRun, pull: PullRequest) -> bool:
-        """Whether a run on a pull request's head must belong to this pull request.
+        """True if a run on a pull request's head must belong to this pull request.
 
         The same commit can be the head of another pull request, onto a branch whose workflow nobody reviewed, and a run
         does not name its pull request. So no other one, closed or open, may go from the run's branch onto another base,
@@ -570,7 +570,7 @@ def _run(run: Mapping[str, Any]) -> MeasuringRun:
 
 
 def _is_of(run: Mapping[str, Any], pull: PullRequest) -> bool:
-    """Whether a run is of the pull request's branch, in its own repository."""
+    """True if a run is of the pull request's branch, in its own repository."""
     repository = _get(run, "head_repository", "full_name") or ""  # null if the fork was deleted
     same = repository.lower() == pull.head_repository.lower()
     return bool(repository) and same and run["head_branch"] == pull.head_branch

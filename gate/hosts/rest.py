@@ -42,7 +42,7 @@ class RestError(PublishError):
 
     @property
     def is_limit(self) -> bool:
-        """Whether it was refused because too much was asked, and not for want of a permission."""
+        """True if it was refused because too much was asked, and not for want of a permission."""
         return self.status == 429 or (
             self.status == 403 and (self.wait is not None or "rate limit" in self.what.lower())
         )

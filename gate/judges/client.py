@@ -73,7 +73,7 @@ class _Moderations(BaseModel):
 
 
 class Moderation(Struct, frozen=True):
-    """What the moderation endpoint says about a text; ``error`` is set if it could not be asked."""
+    """The moderation endpoint's answer about a text; ``error`` is set if it could not be asked."""
 
     flagged: bool = False
     categories: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Moderation(Struct, frozen=True):
 
 
 class Spending(Struct, frozen=True):
-    """What judging took so far."""
+    """The cost and time of judging so far."""
 
     calls: int
     """Attempts made, retries included."""
@@ -179,7 +179,7 @@ class Judge:
         return Answers(samples)
 
     async def moderate(self, text: str) -> Moderation:
-        """What the first endpoint's moderation says about a text."""
+        """Return the first endpoint's moderation of a text."""
         member, model = self._jury[0], self.options.moderation_model
         text = text.encode("utf-8", "replace").decode()
 
@@ -202,7 +202,7 @@ class Judge:
         return Moderation(result.flagged, tuple(sorted(name for name, hit in result.categories.items() if hit)))
 
     async def complete(self, messages: list[dict[str, str]]) -> str:
-        """What the first model says next, in plain text; never remembered: every conversation is one of its own.
+        """Return the first model's next message, in plain text; never remembered: every conversation is one of its own.
 
         Raises:
             CallError: it could not be asked, or it said nothing.
@@ -378,7 +378,7 @@ class Judge:
         return cost
 
     def _estimate(self, member: Member, messages: list[dict[str, str]], sampling: dict[str, Any]) -> float | None:
-        """What a call may cost; computed only for a budget in dollars."""
+        """Return the possible cost of a call; computed only for a budget in dollars."""
         if self._budget.usd is None:
             return None
         characters = sum(len(message["content"]) for message in messages)
@@ -451,7 +451,7 @@ def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:
 
 
 def _said(body: object, message: str) -> str:
-    """What a server says about an error, anywhere in the body; else the client's own message."""
+    """Return a server's message about an error, anywhere in the body; else the client's own message."""
     inner = body.get("error", body) if isinstance(body, dict) else None
     return str(inner["message"]) if isinstance(inner, dict) and "message" in inner else message
 

@@ -54,7 +54,7 @@ class Juror(_Strict):
 
 
 class ModelConfig(_Strict):
-    """How the model samples. Left out: the server's default, and nothing is sent."""
+    """The sampling of the model. Left out: the server's default, and nothing is sent."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature."""
@@ -123,7 +123,7 @@ class SimulatedUserOptions(ModelConfig):
     """The most turns of a conversation, the first one included."""
 
     def as_judge(self, judge: JudgeOptions | None) -> JudgeOptions:
-        """How the model is reached: by its own options over the judge's."""
+        """Return the options by which the model is reached: its own over the judge's."""
         base = judge or JudgeOptions()
         own = {name: value for name, value in self if name != "max_turns" and value is not None}
         if self.model is not None or self.base_url is not None:
@@ -212,7 +212,8 @@ def cost_of(member: Member, input_tokens: int, output_tokens: int) -> float | No
 
 
 def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) -> str:
-    """What makes two judgements comparable: models, endpoints, sampling and the wording around every question.
+    """Return a fingerprint of what makes two judgements comparable: models, endpoints, sampling and the wording around
+    every question.
 
     A metric's own question is covered by its version, a criterion's ``judge_model_options`` by its options.
     """

@@ -172,6 +172,10 @@ class Wording(Struct, frozen=True):
     before: str
     """Empty if it is not known: stored baselines keep no texts."""
     now: str
+    expected: str = ""
+    """Empty if the case expects no text."""
+    reason: str = ""
+    """What the criterion says of it."""
 
 
 # --- the kinds ------------------------------------------------------------------------------------
@@ -392,7 +396,7 @@ CAUSES: Mapping[KindName, FindingKind] = {
     # ``by_mean``: a lower mean proves it, else large drops of a few cases; ``perhaps_drift``: only stored trials do, so
     # that a provider that changed looks the same; ``suspects``: of the pass rate, the strongest first; ``fell``: of the
     # first other criterion that has no part among them; ``missed``: fail whatever the baseline did; ``drift_moot``: a
-    # base that can be run was not asked about a drift, since these fail anyway
+    # base that can be run was not asked about a drift, since these fail anyway; ``wording``: of the case that fell most
     "suite_got_worse": kind(
         "The suite got worse, and no case can be named.",
         REGRESSED,
@@ -403,6 +407,7 @@ CAUSES: Mapping[KindName, FindingKind] = {
         fell=Field(tuple[Fell, ...], ()),
         missed=NO_NAMES,
         drift_moot=FLAG,
+        wording=Field(Wording | None, None),
     ),
     # ``named``: at a false discovery rate of at most 10 %; else the lost cases are the most suspect ones
     "traded_off": kind(

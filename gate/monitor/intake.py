@@ -251,10 +251,10 @@ class Intake:
 
 
 def _is_answered(said: Sequence[Any]) -> bool:
-    """Whether the agent said or called anything after the last words of the user, in messages that can be read."""
+    """True if the agent said or called anything after the last words of the user, in messages that can be read."""
     return is_answered([messages.to_invocation(messages.since_asked(said))])
 
 
 def _may_hold_traces(value: Any) -> bool:
-    """Whether it is worth asking: a row of messages with an id is none."""
+    """True if it is worth asking: a row of messages with an id is none."""
     return isinstance(value, list) or (isinstance(value, dict) and "messages" not in value)

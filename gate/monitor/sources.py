@@ -78,7 +78,7 @@ class GrowingFile:
         return self.offset + len(self._rest)
 
     def is_done(self) -> bool:
-        """Whether everything that is there was read, but for a line that is still being written."""
+        """True if everything that is there was read, but for a line that is still being written."""
         try:
             found = self.path.stat()
         except OSError:

@@ -278,7 +278,7 @@ class MonitorState:
 
     @_said_kindly
     def outcomes(self, most: int, criteria: str, since: float) -> dict[str, bool | None]:
-        """Whether the traces of `window` passed, by their ids, the oldest first."""
+        """True if the traces of `window` passed, by their ids, the oldest first."""
         rows = self._db.execute(
             f"SELECT trace, passed FROM traces WHERE criteria = ? AND seen >= ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
             (criteria, since, most),
@@ -356,7 +356,7 @@ def _observation(row: Sequence[Any]) -> Observation:
 
 
 def is_state(path: Path) -> bool:
-    """Whether a file is a database, as a monitor's state is; a record is text."""
+    """True if a file is a database, as a monitor's state is; a record is text."""
     try:
         with path.open("rb") as file:
             return file.read(16) == b"SQLite format 3\0"

@@ -139,7 +139,7 @@ class Watch:
         )
 
     def _are_few(self, missing: int) -> bool:
-        """Whether so many traces may be missing beside those that were scored."""
+        """True if so many traces may be missing beside those that were scored."""
         return missing < LEAST_LOST or missing <= self._options.limits.max_unmeasured * (missing + self._scored)
 
     def report(self) -> MonitorReport:
@@ -271,7 +271,7 @@ def decide_now(
 
 
 def outcomes_of(state: MonitorState, options: WatchOptions, criteria: str) -> dict[str, bool | None]:
-    """Whether the traces of the window passed, by their ids, the oldest first."""
+    """True if the traces of the window passed, by their ids, the oldest first."""
     return state.outcomes(options.limits.window, criteria, _since(options, time()))
 
 

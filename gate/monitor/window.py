@@ -93,7 +93,7 @@ class WindowFinding(Struct, frozen=True):
     """Traces of the window without an outcome."""
     why: str = ""
     blind: bool = False
-    """Whether traces are there, or were, and nothing can be said of them: other than that there are few as yet."""
+    """True if traces are there, or were, and nothing can be said of them: other than that there are few as yet."""
 
 
 def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> WindowFinding:
@@ -149,7 +149,7 @@ def _lasted(seconds: float) -> str:
 def _is_below(
     measured: Sequence[bool], limit: float, limits: Limits, *, was_below: bool
 ) -> tuple[bool, PassShare | None]:
-    """Whether the rate counts as below a limit, and the part of the window that shows on which side it is."""
+    """True if the rate counts as below a limit, and the part of the window that shows on which side it is."""
     parts = limits.parts
     for size in parts:
         newest = measured[-size:]

@@ -1,4 +1,4 @@
-"""What scores batches, and which of them pays; the executor that needs no other process."""
+"""Chooses the executor that scores batches: this process by default, others if they pay."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def open_executor(
 
 
 def _processes(setup: ScoringSetup, trials: int) -> int:
-    """How many pay. Custom metrics stay here unless asked for: they may hold more than their arguments say."""
+    """Return the number of processes that pay. Custom metrics stay here unless asked for: they may hold more than their
+    arguments say."""
     if trials < PAYS_FROM or any(is_custom(type(scorer.metric)) for scorer in setup.scorers):
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

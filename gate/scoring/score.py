@@ -211,7 +211,7 @@ def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Scor
 
 
 def _unseen(metric: Metric[Any], performance: TrialOutput) -> Score | None:
-    """Why a metric cannot measure a trial of which parts were not recorded; None if it reads none of them."""
+    """Return the reason why a metric cannot measure a trial with unrecorded parts; None if it reads none of them."""
     lacking = {part for turn in performance.invocations for part in turn.unseen}
     if not lacking:
         return None
@@ -246,7 +246,7 @@ def _is_ours(metric: Metric[Any]) -> bool:
 
 
 class _Answer:
-    """What a user's metric says, as a score; whatever it raises is the reason why there is none."""
+    """The answer of a user's metric as a score; an exception is the reason why there is none."""
 
     score: Score
 

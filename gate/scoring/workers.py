@@ -101,7 +101,7 @@ class Link(asyncio.Protocol):
                 waiting.exception()  # nobody may be waiting any more, and asyncio would say so
 
     async def exit_reason(self) -> str:
-        """How the worker ended, in words."""
+        """Return in words how the worker ended."""
         if self._child is None:
             return "was never started"
         await self._child.settle()
@@ -134,7 +134,7 @@ class Workers:
 
     slots = 0
     module: Sequence[str] = ()
-    """What runs in the process, and its arguments."""
+    """The module that runs in the process, and its arguments."""
 
     def __init__(self, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
         self._setup, self._redactor = setup, redactor

@@ -19,7 +19,7 @@ ALWAYS_ALLOWED = (
     "PYTHONPATH",
     "PYTHONHASHSEED",
 )
-"""What a child process sees of the caller's environment without asking: where things are, and no secrets."""
+"""The variables that a child process sees without asking: where things are, and no secrets."""
 TOKEN = "INPUT_TOKEN"  # noqa: S105  (its name)
 """The token that the action signs in with."""
 ARTIFACT = "INPUT_ARTIFACT"
@@ -50,7 +50,7 @@ _OF_CHANGES = ("push", "merge_request_event", "external_pull_request_event", "pa
 
 @lru_cache(maxsize=64)
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """What at least one of the patterns matches; none matches nothing."""
+    """Return a pattern that matches what at least one of these matches; without any, nothing."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 

@@ -143,7 +143,7 @@ def script_command(script: Path, *arguments: str) -> list[str]:
 
 
 def exit_reason(code: int | None) -> str:
-    """How a process ended, in words: None while it has not, negative for a signal."""
+    """Return in words how a process ended; ``code`` is None while it has not, negative for a signal."""
     if code is None:
         return "is still running"
     if code >= 0:

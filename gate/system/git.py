@@ -80,13 +80,13 @@ _LET_THROUGH = re.compile(
     r"(?:HOME|TMPDIR|TZ|SSH_AUTH_SOCK|SSL_CERT_(?:FILE|DIR)|GIT_SSL_\w+|GIT_HTTP_\w+|GIT_SSH(?:_COMMAND|_VARIANT)?"
     r"|GIT_(?:AUTHOR|COMMITTER)_\w+|(?i:https?_proxy|no_proxy|all_proxy))"
 )
-"""What a sealed git sees of the environment: where things are and how the network is reached, and no secret."""
+"""The variables that a sealed git sees: where things are and how the network is reached, and no secret."""
 _LOCAL = re.compile(
     r"HOME|TMPDIR|TZ|PATH|USER|LOGNAME|XDG_\w+|LC_\w+|LANG\w*|LD_LIBRARY_PATH|GCM_INTERACTIVE|SYSTEMROOT"
     r"|GIT_(?:ALLOW_PROTOCOL|CEILING_DIRECTORIES|DISCOVERY_\w+|CONFIG_\w+|EXEC_PATH|TEMPLATE_DIR|ATTR_NOSYSTEM"
     r"|AUTHOR_\w+|COMMITTER_\w+|NO_REPLACE_OBJECTS|TERMINAL_PROMPT|OPTIONAL_LOCKS|PAGER)"
 )
-"""What commands that use no network see of the environment in a CI job."""
+"""The variables that commands without a network see in a CI job."""
 _ONLINE = ("fetch", "push", "ls-remote")
 _READING = ("cat-file", "ls-tree", "merge-base", "rev-list", "rev-parse", "status", "worktree")
 """Commands that fetch what is missing of a partial clone."""
@@ -100,7 +100,7 @@ class GitError(GateError):
     def __init__(self, what: str, *, where: str = "", hint: str = "", output: str = "") -> None:
         super().__init__(what, where=where, hint=hint)
         self.output = output
-        """What git said, redacted."""
+        """The output of git, redacted."""
 
 
 class Tag(Struct, frozen=True):
@@ -280,7 +280,8 @@ class Git:
         return bool(self.changed(exclude=exclude))
 
     def changed(self, *, exclude: Sequence[str] = ()) -> list[str]:
-        """What of the work tree below the root differs from HEAD, untracked files included; names from the top.
+        """Return the files of the work tree below the root that differ from HEAD, untracked ones included; names from
+        the top.
 
         ``exclude`` are paths relative to the root that do not count, such as where records are written. Nor do, if git
         does not track them, reports, records, and folders of bytecode and virtual environments. Files in LFS are not
@@ -546,7 +547,7 @@ def _sealed_in(environment: Mapping[str, str]) -> Sealed | None:
 
 
 def _sealed_environment(sealed: Sealed, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """What git sees: one repository, and of the environment what `_LET_THROUGH` names."""
+    """Return the environment of git: one repository, and the variables that `_LET_THROUGH` names."""
     folder, top = _place(sealed, root.resolve())
     kept = {name: value for name, value in environment.items() if _LET_THROUGH.fullmatch(name)}
     places = {"GIT_DIR": folder} | ({"GIT_WORK_TREE": top} if top else {})

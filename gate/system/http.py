@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import httpx
 
 CONNECT_SECONDS = 10.0
-"""How long a connection may take to open; the time of the request itself is its caller's to bound."""
+"""Seconds for a connection to open; the time of the request itself is its caller's to bound."""
 MAX_HEAD_BYTES = 65_536
 _LINE_BYTES = 256
 """The longest chunk-size line; everything longer is an attack or garbage."""
@@ -67,7 +67,7 @@ class HttpError(Exception):
         self.kind = kind
         self.message = message
         self.transient = transient
-        """Whether the same request may well succeed later."""
+        """True if the same request may well succeed later."""
 
 
 class _Malformed(ValueError):  # noqa: N818 - private, never shown
@@ -107,7 +107,7 @@ class _Parser:
         self._limit = limit
         self._buffer = b""
         self._at = 0
-        """How much of the buffer has been read."""
+        """Number of bytes of the buffer that have been read."""
         self._state = "head"
         self._left = 0
         self._chunks: list[bytes] = []
@@ -377,7 +377,7 @@ Place = tuple[str, str, int, str]
 
 
 class _Route(NamedTuple):
-    """What follows from an address, the same for every request to it."""
+    """The properties of an address that are the same for every request to it."""
 
     place: Place
     netloc: str
@@ -477,7 +477,7 @@ class Client:
         return response
 
     def _trust(self) -> ssl.SSLContext:
-        """Who is believed to be who: the system's certificates, or those that the environment names."""
+        """Return the certificates that are trusted: the system's, or those that the environment names."""
         if self._tls is None:
             self._tls = trust(self._environment)
         return self._tls

@@ -23,7 +23,7 @@ Headers = Iterable[tuple[str, str]]
 
 
 class Bounds(Struct, frozen=True):
-    """What a server on loopback takes."""
+    """The bounds of a server on loopback."""
 
     body_bytes: int
     """Of one request."""
@@ -31,7 +31,7 @@ class Bounds(Struct, frozen=True):
     connections: int
     """At once; for a further one that is closed which has said nothing for the longest time."""
     idle_seconds: float
-    """How long a connection may say nothing."""
+    """Longest silence on a connection."""
 
 
 class Incoming(Struct, frozen=True):

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate import api
 from gate.baselines.ledger import Mark
 from gate.config.load import load_config
 from gate.errors import BaselineWriteError, UntrustedError
 from gate.model import Result, Verdict
-from gate.pipeline import api
-from gate.pipeline.baseline_upkeep import save_baseline
-from gate.pipeline.judge_stored import judge_records, report_record
 from gate.pipeline.references import store_of
 from gate.records import read_record
 from gate.records.keys import key_of, suite_key
 from gate.reports.files import Outputs
+from gate.stored.judging import judge_records, report_record
+from gate.stored.upkeep import save_baseline
 from tests.acceptance.conftest import Project
 
 CASES = 3
@@ -121,7 +121,7 @@ def test_a_change_outside_of_the_agent_costs_nothing_and_passes(project: Project
     assert (suite.agent_runs, suite.cost_usd, suite.commit) == (0, None, project.git("rev-parse", "HEAD"))
     assert [row.candidate.trials for row in suite.criteria if row.candidate] == [CASES * STORED] * 2
     said = api.render(result, "console")
-    assert f"nothing was run: the agent is the same as at {base[:7]}" in " ".join(said.split())
+    assert f"agent is the same as at {base[:7]}" in " ".join(said.split())
     assert "not judged" not in said
 
 

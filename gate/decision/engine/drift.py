@@ -1,4 +1,4 @@
-"""Whether a drop of the whole suite is the change's, or both sides moved since the baseline was stored."""
+"""Tells a drop of the whole suite by the change from a move of both sides since the baseline was stored."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def parts_of(evidence: Evidence) -> Sequence[Check]:
 
 
 def _part(cases: int) -> int:
-    """How many of so many cases are a step of the baseline's agent alone."""
+    """Return the number of these cases that make a step of the baseline's agent alone."""
     return max(LEAST_PART, math.ceil(cases / len(QUARTERS)))
 
 

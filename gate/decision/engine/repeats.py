@@ -42,7 +42,8 @@ class Failing(NamedTuple):
 
 
 class AskedAgain(Struct):
-    """What is picked and known so far. Nothing in it depends on when a run ends: tests are only ever left out."""
+    """The cases that are asked again, and their results so far. Nothing in it depends on when a run ends: tests are
+    only ever left out."""
 
     cases: dict[str, Repeated] = field(default_factory=dict)
     newest: tuple[str, ...] = ()

@@ -176,7 +176,8 @@ def _checked(evidence: Evidence, proof: Stage) -> Step:
 
 
 def _proven_beside(evidence: Evidence) -> Outcome:
-    """What no look at the record alone proves, and a look with the baseline's trials of this job beside it does."""
+    """Return a proof that no look at the record alone gives, but one with the baseline's trials of this job beside it
+    does."""
     look = next(known.look for known in evidence.beside if known.look.blocks)
     evidence.looks[-1] = look
     return _outcome(evidence, "REGRESSION", Stage(StageKind.SUITE_LOOK, look.epochs, confirmed=True))

@@ -13,17 +13,18 @@ from gate.baselines import STORES
 from gate.baselines.base import outage_in
 from gate.baselines.pairing import Match, Reference, identity, match_cases, reference_to
 from gate.baselines.union import run_ids, runs_in
-from gate.config.base_policy import Rules, path_at, settings_under_base
+from gate.config.base_policy import Rules, path_at
 from gate.config.load import Config, load_config, read_config
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
+from gate.config.tighten import settings_under_base
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.draws import earlier_draws
+from gate.pipeline.earlier import earlier_draws, with_stored_trials
 from gate.pipeline.journal import close_again, no_record, other_runs_beside
 from gate.pipeline.references import (
     LUCKY,
@@ -37,7 +38,6 @@ from gate.pipeline.references import (
     without_runs,
 )
 from gate.pipeline.session import about_address
-from gate.pipeline.stored_trials import with_stored_trials
 from gate.pipeline.terms import (
     Terms,
     after_proofs,

@@ -26,7 +26,6 @@ from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
 from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
-from gate.pipeline.judge_stored import find_as_run_did, plan_of, read_whole, suite_ids, with_key_of_judge
 from gate.pipeline.references import (
     References,
     changed_files,
@@ -48,6 +47,7 @@ from gate.reports.table import table
 from gate.security.environment import in_ci
 from gate.security.escape import console, one_line
 from gate.security.signing import signed
+from gate.stored.judging import find_as_run_did, plan_of, read_whole, suite_ids, with_key_of_judge
 from gate.system.clock import now
 from gate.system.git import Git
 from gate.world.options import store_folder
@@ -408,7 +408,7 @@ def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str
     """Return the proof of each entry, and why some are unproven; both are empty if nobody looks for proofs."""
     if not isinstance(store, ProvenStore):
         return [], []
-    store.bring(entries)
+    store.prefetch(entries)
     found = [store.standing(entry) for entry in entries]
     why = [*store.problems, *(store.reasons if "unproven" in found else ())]
     return found, [f"not all could be proven: {console(one, 300)}" for one in why]
@@ -519,7 +519,7 @@ def prune_recordings(config: Config, store: Store, environment: Mapping[str, str
 def _runs_in_use(store: Store) -> frozenset[str]:
     """Return the runs whose recordings some stored record names."""
     entries = store.entries()
-    store.bring(entries)
+    store.prefetch(entries)
     trials = (trial for entry in entries for trial in store.read(entry).trials if trial.replay is not None)
     return frozenset(trial.replay.recording.partition(":")[0] for trial in trials if trial.replay is not None)
 
