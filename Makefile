@@ -135,6 +135,7 @@ bench: $(VENV)/.tested
 # The parts of the documentation that are generated, and the output that its pages show.
 docs: $(VENV)/.tested
 	$(BIN)/python -m docs.tools.reference
+	$(BIN)/python -m docs.tools.figure
 	$(BIN)/python -m docs.tools.transcripts --write
 
 # Everything that tests hold reports and results to: the recorded situations, and the reports of real runs.
