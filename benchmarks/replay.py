@@ -117,7 +117,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(cases: int, trials: int, executor: str = "local") -> dict[str, object]:
+def measure(cases: int, trials: int, executor: str = "{}") -> dict[str, object]:
     """Wall and CPU seconds, megabytes and trials a second of one replay."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -149,7 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--executor", default="local")
+    parser.add_argument("--executor", default="{}")
     given = parser.parse_args()
     print(json.dumps(measure(given.cases, given.trials, given.executor)))
 

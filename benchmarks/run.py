@@ -222,7 +222,7 @@ def scoring(rounds: int) -> list[list[str]]:
             trajectory.score(*one)
         speeds.append(len(scored) / (time.process_time() - began))
     rows = [["trajectory and ROUGE on 200 words, a second and core", f"{median(speeds):,.0f}", "5,000"]]
-    for executor, trials in (("{processes: 1}", 1), ("{processes: 1}", 10), ("local", 1), ("local", 10)):
+    for executor, trials in (("{processes: 1}", 1), ("{processes: 1}", 10), ("{}", 1), ("{}", 10)):
         found = replay.measure(10_000, trials, executor)
         what = f"replay of {found['trials']:,} trials of 10,000 cases, reading to reports, `executor: {executor}`"
         took = f"{found['cpu_s']} s CPU, {found['wall_s']} s wall, {found['mb']} MB in {found['processes']} processes"

@@ -8,7 +8,7 @@ import sys
 if __name__ == "__main__" and not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(__file__)):  # noqa: PTH120
     del sys.path[0]  # the folder that the gate is called in: what is imported from now on is not looked for there
 
-import atexit
+import gc
 from contextlib import suppress
 from typing import NoReturn
 
@@ -19,11 +19,7 @@ from gate.system.stopping import heed
 
 
 def run() -> NoReturn:
-    """Runs the command and ends the process with its exit code.
-
-    What was registered for the end is done; the memory is left to the system as a whole, since the interpreter would
-    free it value by value, which takes longer than the reports of a large run.
-    """
+    """Run the command and end the process with its exit code."""
     code = 1
     is_alone()
     heed()
@@ -31,14 +27,18 @@ def run() -> NoReturn:
         main()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
-    with suppress(Exception):  # what fails there is printed there, and the verdict stands
-        atexit._run_exitfuncs()
+    gc.freeze()  # the process ends: nothing is gained by looking for cycles once more
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # the reader left early, or there never was one
+        try:
             stream.flush()
+        except OSError:  # the reader left early: the interpreter must not try again, and exit with 120
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except (ValueError, AttributeError):  # it is closed, or there never was one
+            continue
     if not code and getattr(sys.stdout, "was_lost", False):  # known only once everything is written
         code = int(ExitCode.NOT_MEASURED)
-    os._exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

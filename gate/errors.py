@@ -48,7 +48,7 @@ EXIT_PRECEDENCE = (
 
 
 _USERINFO = re.compile(r"(?<=://)[^\s/?#'\"<>]*@")
-"""What stands before the host of an address: a name and a password, or a token."""
+"""The part of an address before its host: a name and a password, or a token."""
 
 
 def _without_password(text: str) -> str:
@@ -172,7 +172,7 @@ class Problem(NamedTuple):
 
 
 def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
-    """What a validation by ``model`` found first. The only reader of pydantic's errors."""
+    """Return the first problem of a validation by ``model``. The only reader of pydantic's errors."""
     found = error.errors(include_url=False, include_context=False)[0]
     loc, unknown = found["loc"], found["type"] == "extra_forbidden"
     ours, theirs = (loc[:-1], loc[-1:]) if unknown else (loc, ())  # a user's key may look like a branch
@@ -184,7 +184,7 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
 
 
 def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
-    """What is wrong with a value; pydantic would name our class where a section is wanted."""
+    """Return the problem of a value in words; pydantic would name our class where a section is wanted."""
     if found["type"] != "model_type":
         return found["msg"].removeprefix("Value error, ")
     return f"expected a mapping (known keys: {', '.join(_known_keys(model, path))})"
@@ -209,7 +209,7 @@ def validated(
 
 
 _BRANCH = re.compile(r"[\[(]|^literal|^(int|float|str|bool|list|dict)$|^[A-Z]\w+(Section|Options|Request|Rule|Paths)$")
-"""What pydantic puts into a place for the branch of a union that it tried: names of types and of our own models."""
+"""Pydantic's names for the branches of a union that it tried: types and our own models."""
 
 
 def _is_branch(part: str | int) -> bool:
@@ -221,13 +221,13 @@ def _known_keys(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str
     for part in path:
         field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
         if field is not None:
-            model = _model_in(field.annotation) or model
+            model = model_in(field.annotation) or model
     return list(model.model_fields)
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def model_in(annotation: Any) -> type[BaseModel] | None:
     """The first model that an annotation mentions, as in ``Mapping[str, Dimension] | None``."""
     if isinstance(annotation, type) and hasattr(annotation, "model_fields"):
         return annotation
-    inner = (_model_in(argument) for argument in getattr(annotation, "__args__", ()))
+    inner = (model_in(argument) for argument in getattr(annotation, "__args__", ()))
     return next((found for found in inner if found is not None), None)

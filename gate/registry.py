@@ -1,4 +1,4 @@
-"""What can be named in a configuration: a table of the gate's own, and behind it what installed packages offer.
+"""The names that a configuration may use: a table of the gate's own, and behind it the plugins of installed packages.
 
 Entry points are read only for a name that a configuration mentions and that is not built in.
 """
@@ -67,7 +67,7 @@ class Registry(Mapping[str, str], Generic[T]):
         return tuple(self._builtin)
 
     def is_known(self, name: str) -> bool:
-        """Whether the name is built in, or an installed package offers it."""
+        """True if the name is built in, or an installed package offers it."""
         return name in self._builtin or name in self._loaded or bool(self._offers(name))
 
     def offered(self) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ class Registry(Mapping[str, str], Generic[T]):
         return tuple(sorted({entry.name for entry in self._entries()} - self._builtin.keys()))
 
     def load(self, name: str, *, where: str = "") -> T:
-        """What a name stands for.
+        """Return the object behind a name.
 
         Args:
             name: as the configuration has it.
@@ -86,7 +86,11 @@ class Registry(Mapping[str, str], Generic[T]):
         """
         if name not in self._loaded:
             built_in = self._builtin.get(name)
-            self._loaded[name] = _attribute(built_in) if built_in is not None else self._plugin(name, where)
+            if built_in is None:
+                self._loaded[name] = self._plugin(name, where)
+            else:
+                found = _attribute(built_in)
+                self._loaded[name] = found[name] if isinstance(found, Mapping) else found
         return cast(T, self._loaded[name])
 
     def unknown(self, name: str, *, where: str = "") -> ConfigError:

@@ -17,8 +17,8 @@ from gate.model import Result, SuiteResult, Verdict
 from gate.reports.labels import verdict_line
 from gate.reports.markdown import Place, render_suite, render_unmeasured
 
-_LIMIT = SUMMARY_CHARS // 4 - 500
-"""Characters of a summary, which the host may count in bytes; the line about running again is besides."""
+_LIMIT = SUMMARY_CHARS // 4
+"""Characters of a summary, which the host may count in bytes."""
 
 
 def post_check_runs(step: Step | None, outcome: StepOutcome, place: Place) -> Publication:
@@ -32,22 +32,21 @@ def post_check_runs(step: Step | None, outcome: StepOutcome, place: Place) -> Pu
         about = _about(step, outcome.pull_request)
     except PublishError as error:
         return Publication(problems=(error,))
-    again = f"\n[Run again]({place.url}): *Re-run jobs* on the run's page.\n" if place.url else ""
     effects: list[Effect]
     if outcome.result is None:
-        effects = [PostFailure(render_unmeasured(outcome.error, place) + again, suites_of(step))]
+        effects = [PostFailure(render_unmeasured(outcome.error, place), suites_of(step))]
     else:
-        effects = [_check(suite, outcome, outcome.result, place, again) for suite in outcome.result.suites]
+        effects = [_check(suite, outcome, outcome.result, place) for suite in outcome.result.suites]
     return publish(effects, step.github.check_runs(step.stamp, page=place.url, about=about))
 
 
-def _check(suite: SuiteResult, outcome: StepOutcome, result: Result, place: Place, again: str) -> PostCheck:
+def _check(suite: SuiteResult, outcome: StepOutcome, result: Result, place: Place) -> PostCheck:
     code = outcome.codes[suite.suite_id]
     alone = replace(result, suites=(suite,), exit_code=ExitCode(code))
     return PostCheck(
         suite.suite_id,
         verdict_line(suite),
-        render_suite(suite, result, limit=_LIMIT, place=place) + again,
+        render_suite(suite, result, limit=_LIMIT, place=place),
         _conclusion(suite, code),
         annotations_of(alone),
     )

@@ -29,11 +29,11 @@ from gate.hosts.base import (
 from gate.hosts.events import Mode
 from gate.hosts.github import PullRequestHost
 from gate.model import Result, Verdict
-from gate.pipeline.evidence import statement_of, written
 from gate.reports import load_report
 from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.markdown import render as render_markdown
 from gate.security.escape import console, markdown
+from gate.stored.statement import statement_of, written
 
 REPORT_FILES = {"junit": "junit.xml", "html": "report.html", "json": "report.json", "markdown": "report.md"}
 STATEMENT_FILE = "statement.json"
@@ -179,10 +179,16 @@ def _outputs(outcome: StepOutcome) -> dict[str, str]:
 
 
 def _place(step: Step, *, url: str = "") -> Place:
-    """What a report links to. ``url``: the whole report, for a shortened one."""
+    """What a report links to. ``url``: the run's page, which has the whole report among its artifacts."""
     activity = step.activity
     on_change = activity.pull_request is not None or activity.mode is Mode.REPORT
-    return Place(activity.head or "", url, step.inputs["accept_label"] if on_change else "")
+    return Place(
+        head=activity.head or "",
+        url=url,
+        report=f"{url}#artifacts" if url else "",
+        accept_label=step.inputs["accept_label"] if on_change else "",
+        base=(activity.onto or "") if on_change else "",
+    )
 
 
 def _left_unmeasured(step: Step) -> int | None:

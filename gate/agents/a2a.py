@@ -44,16 +44,17 @@ LIMITED = -32_603
 
 
 class A2AServer(ByAddress, Server):
-    """What is under ``a2a:``; a text alone is the address."""
+    """The section ``a2a:``; a text alone is the address."""
 
     stream: bool | None = None
-    """Whether answers are streamed. Default: if the agent's card offers it."""
+    """True if answers are streamed. Default: if the agent's card offers it."""
     endpoint: str | None = None
     """Path on this server that messages go to. Default: the address in the agent's card, if it is on this server."""
     context: Literal["server", "gate"] = "server"
-    """Who names a conversation: the server, with its first answer, or the gate, for servers that name none."""
+    """The side that names a conversation: the server, with its first answer, or the gate, for servers that name
+    none."""
     metadata: Mapping[str, Any] = Field(default_factory=dict)
-    """What goes with every message as its request's ``metadata``; ``{{state.x}}`` and the other fields are replaced."""
+    """The ``metadata`` of every message's request; ``{{state.x}}`` and the other fields are replaced."""
     tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
     """Where in a task the calls are, such as ``metadata.calls``. Default: the parts that google-adk sends."""
     usage: CheckedPath | None = None
@@ -80,7 +81,7 @@ class A2AOptions(AgentOptions):
 
 
 class Interface(NamedTuple):
-    """How an agent is spoken to."""
+    """The address and version by which an agent is spoken to."""
 
     url: str
     is_rpc: bool
@@ -89,11 +90,11 @@ class Interface(NamedTuple):
     """Protocol 0.3, or else 1.0."""
     tenant: str = ""
     streams: bool = False
-    """Whether the card offers streams."""
+    """True if the card offers streams."""
 
 
 class A2AContext(Struct):
-    """What is known of a trial's conversation."""
+    """The state of a trial's conversation."""
 
     context_id: str = ""
     task_id: str = ""
@@ -296,7 +297,8 @@ def interface_of(card: Any) -> Interface:
 
 
 def results_of(response: Response, *, is_rpc: bool, asked: str) -> list[Any]:
-    """What a response holds: one result, or those of its events. Raises FormatError, or AgentFailure for an error."""
+    """Return the results in a response: one, or those of its events. Raises FormatError, or AgentFailure for an
+    error."""
     if media_type(response) == "text/event-stream":
         events = list(streams.events_of(response.body.decode("utf-8", "replace")))
         streams.refuse_broken(events)

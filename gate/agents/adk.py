@@ -18,11 +18,11 @@ from gate.model import ErrorKind, Invocation, RecordedTrial
 
 LOCKED = "database is locked"
 REMEDY = "adk api_server --session_service_uri memory:// holds many sessions at once, or lower agent.concurrency"
-"""What helps a server that keeps its sessions in a file, as it does where nobody tells it otherwise."""
+"""The hint for a server that keeps its sessions in a file, as it does by default."""
 
 
 class AdkServer(Server):
-    """What is under ``adk:``."""
+    """The section ``adk:``."""
 
     url: str = "http://127.0.0.1:8000"
     """Address of ``adk api_server``."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
-from pydantic import Field
 
 from gate.agents.base import AgentFailure, AgentOptions, ByAddress, Request, Stream, decode_answer, read_answer
 from gate.agents.http import Server, ServerAgent
@@ -15,15 +14,13 @@ from gate.model import ErrorKind, Invocation, RecordedTrial
 
 
 class AguiServer(ByAddress, Server):
-    """What is under ``agui:``; a text alone is the address."""
+    """The section ``agui:``; a text alone is the address."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
     """Tools of the front end that the agent is told of, each with ``name``, ``description`` and ``parameters``. It may
     call them; nobody executes them."""
     context: tuple[Mapping[str, Any], ...] = ()
     """Context that goes with every run, each with ``description`` and ``value``."""
-    forwarded: Mapping[str, Any] = Field(default_factory=dict)
-    """What goes with every run as ``forwardedProps``."""
 
 
 class AguiOptions(AgentOptions):
@@ -63,7 +60,7 @@ class AguiAgent(ServerAgent):
             "messages": [{"id": f"m{place}", **message} for place, message in enumerate(request.messages)],
             "tools": list(self._server.tools),
             "context": list(self._server.context),
-            "forwardedProps": dict(self._server.forwarded),
+            "forwardedProps": {},
         }
         response = await self._ask(request, body)
         answer = decode_answer(response.body)

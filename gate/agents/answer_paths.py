@@ -42,13 +42,13 @@ class CallPaths(BaseModel):
     args: CheckedPath | None = None
     """The arguments, within a call."""
     result: CheckedPath | None = None
-    """What the tool returned."""
+    """The tool's result."""
     error: CheckedPath | None = None
-    """What it failed with; null or missing if it did not."""
+    """The tool's error; null or missing if it did not fail."""
     id: CheckedPath | None = None
     """The call's id."""
     duration: CheckedPath | None = None
-    """How long it took, in seconds."""
+    """The tool's duration in seconds."""
 
     def read(self, body: Any, what: str) -> Any:
         """The calls with their parts under the usual names."""
@@ -93,7 +93,7 @@ class EventPaths(BaseModel):
     usage: CheckedPath | None = None
     """Token counts; the last counts."""
     error: CheckedPath | None = None
-    """What went wrong."""
+    """The error."""
     done: str | Annotated[Mapping[CheckedPath, str | bool | int], Field(min_length=1)] | None = None
     """The event without which the stream broke off: all of its data as text, or what is at paths in it, such as
     ``{type: end}``. Default: none is expected, and the body has to say where it ends, by a length or by chunks."""
@@ -135,7 +135,7 @@ class EventPaths(BaseModel):
         return all(type(found) is type(value) and found == value for found, value in told)
 
 
-class ResponsePaths(BaseModel):
+class StatePaths(BaseModel):
     """Where the answer's parts are; by default the answer itself is of a form the gate reads.
 
     A path that ends with ``?`` may lead to a name that an answer leaves out.
@@ -157,10 +157,6 @@ class ResponsePaths(BaseModel):
     """Path of the model that answered, as the provider names it."""
     system_fingerprint: CheckedPath | None = None
     """Path of the provider's fingerprint of the system that answered."""
-    session_id: CheckedPath | None = None
-    """Path of the id that the server gave the conversation: what ``{{session_id}}`` is in the turns that follow."""
-    events: EventPaths | None = None
-    """Of an answer that comes piece by piece, the places in each event. Default: the dialects that are known."""
 
     @model_validator(mode="after")
     def _says_where(self) -> Self:
@@ -171,7 +167,7 @@ class ResponsePaths(BaseModel):
 
     @property
     def names_parts(self) -> bool:
-        """Whether it says where the text is; else the answer has one of the usual forms."""
+        """True if it says where the text is; else the answer has one of the usual forms."""
         return self.output is not None or self.messages is not None
 
     def read(self, body: Any) -> dict[str, Any]:
@@ -181,6 +177,20 @@ class ResponsePaths(BaseModel):
         if self.tool_calls is not None:
             parts["tool_calls"] = self.tool_calls.read(body, "tool_calls")
         return parts
+
+
+class ResultPaths(StatePaths):
+    """Where the parts are in the answer of a server that names conversations itself."""
+
+    session_id: CheckedPath | None = None
+    """Path of the id that the server gave the conversation: what ``{{session_id}}`` is in the turns that follow."""
+
+
+class ResponsePaths(ResultPaths):
+    """Where the parts are in an answer that may come piece by piece."""
+
+    events: EventPaths | None = None
+    """Of an answer that comes piece by piece, the places in each event. Default: the dialects that are known."""
 
 
 def part_at(body: Any, path: str, name: str) -> Any:
@@ -198,7 +208,7 @@ def part_at(body: Any, path: str, name: str) -> Any:
 
 
 def _may_be_absent(body: Any, path: str) -> bool:
-    """Whether all but the last step of a path is there: then the part is absent, else the path is wrong."""
+    """True if all but the last step of a path is there: then the part is absent, else the path is wrong."""
     try:
         find(body, parent_of(path))
     except LookupError:

@@ -1,4 +1,4 @@
-"""What an agent is to the gate: a request in, an invocation or a failure out. Each kind is one file beside this."""
+"""The interface of an agent: a request in, an invocation or a failure out. Each kind is one file beside this."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ Env = Annotated[
 
 
 class VersionSource(BaseModel):
-    """What tells one version of the agent from another; a text alone is the version."""
+    """The source of the agent's version; a text alone is the version."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -118,7 +118,7 @@ class VersionSource(BaseModel):
 
 
 class ByAddress(BaseModel):
-    """What has an address; a text alone is the address."""
+    """A section with an address; a text alone is the address."""
 
     @model_validator(mode="before")
     @classmethod
@@ -138,7 +138,7 @@ class BaseAddress(ByAddress):
 
 
 class TraceOptions(BaseModel):
-    """How the receiver of traces works that is open during a run."""
+    """The receiver of traces that is open during a run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -150,11 +150,6 @@ class TraceOptions(BaseModel):
 
 def _on_or_off(value: Any) -> Any:
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
-
-
-TRACES_SCHEMA = WithJsonSchema(
-    {"anyOf": [{"type": "boolean"}, {"type": "object", "properties": {"port": {"type": "integer"}, "wait": {}}}]}
-)
 
 
 class AgentOptions(BaseModel):
@@ -176,23 +171,23 @@ class AgentOptions(BaseModel):
     """Globs of the files that the agent consists of. Default: all that are not the gate's own."""
 
     version: VersionSource | None = None
-    """What tells one version of the agent from another: a text, or where it is told. Records of one version are pooled
-    and continued; without it, those of an agent that the gate does not start never are."""
+    """The agent's version: a text, or where it is told. Records of one version are pooled and continued; without it,
+    those of an agent that the gate does not start never are."""
     base: Annotated[BaseAddress | None, Tightens("never")] = None
     """Address of the base commit's agent, which is then run beside the change's where that decides; behind HTTP."""
 
-    traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off), TRACES_SCHEMA] = None
-    """Whether the agent's traces are received during the run: ``true``, or ``{port: 4318}`` for an agent that the gate
-    does not start."""
+    traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off)] = None
+    """True to receive the agent's traces during the run, or ``{port: 4318}`` for an agent that the gate does not
+    start."""
 
     reports_calls: Annotated[bool, OFF] = False
     """Your word that every answer reports the agent's tool calls, if the answers do not show it themselves."""
 
     user: Annotated[Literal["own", "same"] | None, steps("same", "own")] = None
-    """Who the agent's processes run as: a user of their ``own``, for which the gate must be root, or the ``same``.
-    Default: their own in CI, if the gate is root and another user can reach the agent."""
+    """The user that the agent's processes run as: a user of their ``own``, for which the gate must be root, or the
+    ``same``. Default: their own in CI, if the gate is root and another user can reach the agent."""
     reads_suite: Annotated[bool, OFF] = False
-    """Whether an agent that runs as a user of its own may read the files of the suite."""
+    """True if an agent that runs as a user of its own may read the files of the suite."""
 
     @field_validator("transient")
     @classmethod
@@ -204,7 +199,7 @@ class AgentOptions(BaseModel):
 
     @property
     def tells_tools(self) -> bool:
-        """Whether the answers can tell of tool calls."""
+        """True if the answers can tell of tool calls."""
         return True
 
     @property
@@ -220,7 +215,7 @@ class AgentOptions(BaseModel):
 
     @property
     def is_local(self) -> bool:
-        """Whether the gate starts the agent from the files that are here: then another commit's can be started, too."""
+        """True if the gate starts the agent from the files that are here: then another commit's can be started, too."""
         return False
 
 
@@ -242,7 +237,7 @@ class Clock(Struct):
 
 
 class Log(Struct):
-    """What an agent wrote beside its answers in one trial; the last of it, bounded, with its secrets."""
+    """The agent's output beside its answers in one trial; the end of it, bounded, with its secrets."""
 
     text: str = ""
 
@@ -305,19 +300,20 @@ _LIMITED = re.compile(
 
 
 def kind_of_status(status: int) -> ErrorKind:
-    """Whose failure an HTTP status other than 2xx is: somebody's who is busy, the server's, or a wrong answer."""
+    """Return the kind of failure that an HTTP status other than 2xx means: somebody is busy, the server's, or a wrong
+    answer."""
     if status in LATER:
         return ErrorKind.UNREACHABLE
     return ErrorKind.CRASH if status >= 500 else ErrorKind.PROTOCOL
 
 
 def is_limit(text: str) -> bool:
-    """Whether an error's text carries a provider's signature."""
+    """True if an error's text carries a provider's signature."""
     return _LIMITED.search(text) is not None
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether the parts of a pattern (``*`` stands for anything) occur in order; a regular expression could hang."""
+    """True if the parts of a pattern (``*`` stands for anything) occur in order; a regular expression could hang."""
     at = 0
     for part in pattern.lower().split("*"):
         found = text.find(part, at)
@@ -349,7 +345,7 @@ class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an erro
         self.said = self.message if said is None else said
         self.kind = ErrorKind.LIMIT if kind is ErrorKind.CRASH and is_limit(self.said) else kind
         self.transient = self.kind is ErrorKind.LIMIT or (transient and self.end is End.UNMEASURED)
-        """Whether another attempt may well succeed. A failure of the agent itself is never tried away."""
+        """True if another attempt may well succeed. A failure of the agent itself is never tried away."""
         self.retry_after = retry_after
         """Seconds that the agent asked us to wait."""
         self.collateral = collateral
@@ -375,19 +371,19 @@ class Agent(ABC):
     known: frozenset[str] | None = None
     """Variables that are set, here or for it; None for an agent that is handed none."""
     starts_clock: ClassVar[bool] = False
-    """Whether the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
+    """True if the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
     takes_attached: ClassVar[bool] = False
     """True if it hands on what the user sends beside the text; else cases with such parts are refused."""
     reports_calls: bool = False
-    """Whether every answer reports the tool calls of its turn, also if it made none."""
+    """True if every answer reports the tool calls of its turn, also if it made none."""
     version: tuple[str, str] | None = None
     """The header of its answers that tells its version, in lower case, and what it told as the run began; None where
     nothing is told so."""
     user: OwnUser | None = None
-    """Who its processes run as, if not as the gate does. Set before the agent is entered."""
+    """The user that its processes run as, if not the gate's. Set before the agent is entered."""
     world: World | None = None
-    """What records and replays the outside world: a process is told an address of its own there, once, and holds one
-    session at a time. Set before the agent is entered."""
+    """The proxy that records and replays the outside world: a process is told an address of its own there, once, and
+    holds one session at a time. Set before the agent is entered."""
 
     @classmethod
     @abstractmethod
@@ -419,7 +415,7 @@ class Agent(ABC):
 
 
 def read_answer(answer: Any, *, user: str) -> Invocation:
-    """What the agent said, in the forms of docs/reference/agents.md.
+    """Return the agent's answer, in the forms of docs/reference/agents.md.
 
     Raises:
         AgentFailure: the answer is unreadable or states an error.
@@ -489,7 +485,7 @@ class Stream(str):
     """An answer that came piece by piece: server-sent events, or lines of JSON."""
 
     whole: bool = True
-    """Whether what carried it said where it ends; else only its own last event can."""
+    """True if what carried it said where it ends; else only its own last event can."""
 
 
 def refuse_stream(what: str) -> NoReturn:
@@ -525,7 +521,7 @@ def _is_answer(text: str) -> bool:
 
 
 def is_stream(text: str) -> bool:
-    """Whether a text is an event stream, or lines of JSON, regardless of the media type."""
+    """True if a text is an event stream, or lines of JSON, regardless of the media type."""
     lines = [line for line in streams.LINE_END.split(text) if line.strip()]
     if any(line.startswith("data:") for line in lines) and all(streams.EVENT_LINE.match(line) for line in lines):
         return True
@@ -555,7 +551,8 @@ def _parse(text: str) -> Any:
 def allowed_environment(
     environment: Mapping[str, str], env: Mapping[str, str | None] | Sequence[str]
 ) -> dict[str, str]:
-    """What a child process sees: what ``env`` names of the environment, never the action's own, and values it gives.
+    """Return the environment of a child process: the variables that ``env`` names, never the action's own, and values
+    it gives.
 
     Raises:
         ConfigError: a value refers to a variable that is not set (``${NAME}``).

@@ -49,7 +49,7 @@ class CommandOptions(AgentOptions):
     command: Annotated[tuple[str, ...], WORDS_SCHEMA]
     """The program and its arguments, as a list or as one string split like a shell's; no shell runs it."""
     persistent: bool = False
-    """Whether a process answers many requests, one JSON line each, and echoes their ``id``."""
+    """True if a process answers many requests, one JSON line each, and echoes their ``id``."""
 
     @property
     def entry(self) -> tuple[str, ...]:
@@ -191,7 +191,7 @@ def _question(request: Request) -> IO[bytes]:
 
 
 async def _ask(line: ProgramLine, request: dict[str, Any]) -> Any:
-    """What a persistent process answers. Raises AgentFailure."""
+    """Return the answer of a persistent process. Raises AgentFailure."""
     asked = token_hex(8)  # what a process prints before it is asked cannot be taken for an answer
     line.send({**request, "id": asked})
     read = await line.next(called="command")

@@ -1,4 +1,4 @@
-"""Whose an answer is that cannot be read, or a server that refuses what it is asked, and what to write instead.
+"""Recognises the product behind an unreadable answer or a refusal, and says what to write instead.
 
 Each line was tried against the released framework: tests/connectors/test_hints.py.
 """
@@ -52,7 +52,7 @@ REFUSALS = (
     (re.compile(r"\bassistant_id\b"), "langgraph", "a LangGraph server"),
     (re.compile(r'"jsonrpc"'), "mcp", "an MCP server"),
 )
-"""What a server says that it misses, the kind of agent that would send it, and whose server it is."""
+"""The part that a server says is missing, the kind of agent that would send it, and the name of the server."""
 EXPECTED = {
     "http": "agent.http.url is the whole address of the agent, with its path",
     "openai": "agent.openai.url is what comes before /chat/completions or /responses, such as http://localhost:8000/v1",
@@ -61,7 +61,7 @@ EXPECTED = {
     "langgraph": "agent.langgraph.url is the address of a LangGraph server (langgraph dev)",
     "mcp": "agent.mcp.url is the whole address of an MCP server over HTTP, with its path",
 }
-"""What an address must lead to, by the kind of agent."""
+"""The address that each kind of agent needs."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}\Z")
 """A name that is a path as it stands."""
 MOST_TEXTS = 3
@@ -70,7 +70,7 @@ _NOWHERE = re.compile(
     r'(?i)(?:|not found|method not allowed|\{"detail": ?"(?:not found|method not allowed)"\}|<(?:!doc|html).*)',
     re.DOTALL,
 )
-"""What a server says of a path that it does not have; anything else says itself what was wrong."""
+"""The answers of a server to a path that it does not have; anything else says itself what was wrong."""
 
 
 UNCONNECTED = (
@@ -78,11 +78,11 @@ UNCONNECTED = (
     (re.compile(r"^through the proxy"), "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say which is taken"),
     (re.compile(r"^the connection closed|^the server closed"), "the server's own log says why"),
 )
-"""What an error of a connection says, and what helps."""
+"""Errors of a connection, each with its remedy."""
 
 
 def unconnected(message: str, kind: str, *, reached: bool) -> str:
-    """What helps where no connection could be made, or where one broke; empty if nothing is known."""
+    """Return the remedy for a connection that could not be made, or broke; empty if none is known."""
     found = next((remedy for pattern, remedy in UNCONNECTED if pattern.search(message)), "")
     if not found and not reached:
         found = f"is the server started, and is agent.{kind}.url right?"
@@ -136,7 +136,7 @@ def _are_langchains(value: Any) -> bool:
 
 
 def refused_by(status: int, body: bytes, kind: str) -> str:
-    """What a refusal says of the kind of agent that was configured; empty if it says nothing of it."""
+    """Return the hint that a refusal gives on the kind of agent; empty if it gives none."""
     said = body[:LOOKED_AT].decode("utf-8", "replace")
     if status in (404, 405) and _NOWHERE.fullmatch(said.strip()):
         return f"; {EXPECTED[kind]}" if kind in EXPECTED else ""

@@ -41,7 +41,7 @@ from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.escape import one_line
 from gate.security.limits import MAX_LOG_CHARS, shorten
-from gate.system.http import Client, HttpError, Response, check_url
+from gate.system.http import PARTIAL, Client, HttpError, Response, check_url
 
 if TYPE_CHECKING:
     from gate.system.cookies import Cookies
@@ -52,7 +52,7 @@ MAX_SESSION_CHARS = 1_000
 MOST_SHOWN = 100
 """Characters of an address that are shown."""
 CLOSING_SECONDS = 10.0
-"""How long the request that ends a session may take."""
+"""Seconds for the request that ends a session."""
 RESERVED_FILES = 64
 """File descriptors that are left to everything but connections."""
 WORD_CHARS = ascii_letters + digits + "_.~+/=-"
@@ -155,7 +155,7 @@ class ServerAgent(Agent):
 
             self._cookies.setdefault(request.session_id, Cookies()).take(url, response.cookies)
         self._check_version(response)
-        if not 200 <= response.status < 300:
+        if not 200 <= response.status < 300 or response.status == PARTIAL:
             request.log.add(_beginning(response.body))
             raise _failure(response, self._kind)
         return response
@@ -194,7 +194,7 @@ def _beginning(body: bytes) -> str:
 
 
 def _failure(response: Response, kind: str) -> AgentFailure:
-    """What a status other than 2xx says to an agent of this kind."""
+    """Return the failure that a status other than 2xx means for an agent of this kind."""
     status = response.status
     said = response.body[:300].decode("utf-8", "replace").strip()
     message = f"HTTP {status}{f': {said}' if said else ''}"
@@ -228,7 +228,7 @@ def _seconds_to_wait(header: str | None) -> float | None:
 
 
 def connections() -> int:
-    """How many connections the limit on open files leaves room for."""
+    """Return the number of connections that the limit on open files leaves room for."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 4096 if soft == resource.RLIM_INFINITY else max(8, min(4096, soft - RESERVED_FILES))
 
@@ -242,7 +242,7 @@ def known_fields(value: Any) -> Any:
 
 
 class SessionPaths(BaseModel):
-    """What is taken of the answer to a request that begins a session."""
+    """The parts to read from the answer to a request that begins a session."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -251,7 +251,7 @@ class SessionPaths(BaseModel):
 
 
 class SessionRequest(ByAddress):
-    """A request that begins or ends a session; a text alone is the address."""
+    """A request that ends a session; a text alone is the address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -261,8 +261,6 @@ class SessionRequest(ByAddress):
     """HTTP method."""
     request: Any = None
     """JSON in which fields are replaced as in the turns. Default: no body."""
-    response: SessionPaths | None = None
-    """What is taken of the answer."""
 
     @field_validator("request", "url")
     @classmethod
@@ -270,8 +268,15 @@ class SessionRequest(ByAddress):
         return known_fields(value)
 
 
+class SetupRequest(SessionRequest):
+    """A request that begins a session; a text alone is the address."""
+
+    response: SessionPaths | None = None
+    """The parts to read from the answer."""
+
+
 class HttpRequest(ByAddress, Server):
-    """What is under ``http:``; a text alone is the address."""
+    """The section ``http:``; a text alone is the address."""
 
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
     """HTTP method."""
@@ -279,9 +284,7 @@ class HttpRequest(ByAddress, Server):
     """JSON in which ``{{message}}``, ``{{messages}}``, ``{{session_id}}``, … are replaced. Default: all of them."""
     response: ResponsePaths | None = None
     """Paths to the parts of the answer. Default: the answer has one of the usual forms."""
-    until_close: bool = False
-    """Whether a body that only the end of the connection ends is taken as whole. Half of one looks the same."""
-    setup: SessionRequest | None = None
+    setup: SetupRequest | None = None
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
     """Sent after the last turn, however the trial ended; what comes of it is not looked at."""
@@ -330,8 +333,9 @@ class HttpAgent(ServerAgent):
 
     async def open_session(self, request: Request) -> None:
         if self._http.setup is not None:
-            body = await self._ask_beside(self._http.setup, request)
+            response = await self._ask_beside(self._http.setup, request)
             if self._http.setup.response is not None:
+                body = decode_answer(response.body, must_be_json=True)
                 self._ids[request.session_id] = session_id_at(body, self._http.setup.response.session_id)
 
     async def close_session(self, session_id: str) -> None:
@@ -343,18 +347,15 @@ class HttpAgent(ServerAgent):
         self._ids.pop(session_id, None)
         await super().close_session(session_id)
 
-    async def _ask_beside(self, told: SessionRequest, request: Request) -> Any:
-        """Sends a request that is no turn. Returns the answer, if it is JSON."""
+    async def _ask_beside(self, told: SessionRequest, request: Request) -> Response:
+        """Send a request that is no turn."""
         payload = self._payload(request)
         place = _VARIABLE.sub(lambda match: quote(str(_field(payload, match[1])), safe=""), told.url)
         url = urljoin(self._url, expand(place, self._environment, where="agent.http"))
         if urlsplit(url).netloc != urlsplit(self._url).netloc:
             check_url(url, where="agent.http")
         body = None if told.request is None else render(told.request, payload)
-        response = await self._ask(request, body, url=url, method=told.method)
-        if told.response is None:
-            return None
-        return decode_answer(response.body, must_be_json=True)
+        return await self._ask(request, body, url=url, method=told.method)
 
     def _payload(self, request: Request) -> dict[str, Any]:
         """With the id that the server gave the session, if it gave one."""
@@ -366,7 +367,7 @@ class HttpAgent(ServerAgent):
         body = payload if self._http.request is None else render(self._http.request, payload)
         method, told = self._http.method, self._http.response
         response = await self._ask(request, None if method == "GET" else body, method=method)
-        answer = _decode(response if not self._http.until_close else response._replace(whole=True))
+        answer = _decode(response)
         if told is not None and isinstance(answer, Stream):
             answer = answer if told.events is None else told.events.read(answer)
         elif told is not None:
@@ -416,7 +417,7 @@ def _field(values: Mapping[str, Any], name: str) -> Any:
 
 
 def media_type(response: Response) -> str:
-    """What a response says that its body is, without parameters."""
+    """Return the media type of a response, without parameters."""
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

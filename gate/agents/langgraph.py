@@ -12,7 +12,7 @@ from urllib.parse import quote
 from msgspec.structs import replace
 from pydantic import Field, field_validator
 
-from gate.agents.answer_paths import ResponsePaths
+from gate.agents.answer_paths import StatePaths
 from gate.agents.base import AgentFailure, AgentOptions, Request, decode_answer, read_answer
 from gate.agents.http import Server, ServerAgent, known_fields, render
 from gate.formats import messages as formats
@@ -27,7 +27,7 @@ REMEDY = "agent.langgraph.resume, answers it; interrupts: ask takes it for the t
 
 
 class LangGraphServer(Server):
-    """What is under ``langgraph:``."""
+    """The section ``langgraph:``."""
 
     url: str = "http://127.0.0.1:2024"
     """Address of the LangGraph server."""
@@ -40,25 +40,19 @@ class LangGraphServer(Server):
     """The static context of every run, likewise."""
     input: Mapping[str, Any] | None = None
     """The input of every run, likewise. Default: the turn as a message, and with the first one the case's state."""
-    response: ResponsePaths | None = None
+    response: StatePaths | None = None
     """Paths to the parts of the state that a run ends with. Default: its ``messages``."""
     resume: tuple[Any, ...] = ()
     """Answers to the interrupts of each turn, in order, likewise; those under ``resume`` in a case's metadata go first,
     and are for the whole conversation."""
     interrupts: Literal["fail", "ask"] = "fail"
-    """What an interrupt without an answer is: a failure, or the turn's answer, which the next turn's words answer."""
+    """The meaning of an interrupt without an answer: a failure, or the turn's answer, which the next turn's words
+    answer."""
 
     @field_validator("config", "context", "input", "resume")
     @classmethod
     def _uses_known_fields(cls, value: Any) -> Any:
         return known_fields(value)
-
-    @field_validator("response")
-    @classmethod
-    def _is_whole(cls, value: ResponsePaths | None) -> ResponsePaths | None:
-        if value is not None and (value.events is not None or value.session_id is not None):
-            raise ValueError("a run is awaited, and its thread is the session: events and session_id are of http alone")
-        return value
 
 
 class LangGraphOptions(AgentOptions):
@@ -170,7 +164,7 @@ class LangGraphAgent(ServerAgent):
             raise AgentFailure(ErrorKind.PROTOCOL, text)
 
     def _read(self, state: Any, seen: int | None, request: Request) -> Invocation:
-        """What a state tells of the turn; of a turn that answered an interrupt, the messages beyond those ``seen``."""
+        """Return the turn in a state; of a turn that answered an interrupt, the messages beyond those ``seen``."""
         told = self._server.response
         if told is not None and told.names_parts:
             return read_answer(told.read(state), user=request.user)
@@ -186,7 +180,7 @@ class LangGraphAgent(ServerAgent):
     def _interrupted(
         self, state: Any, interrupts: Sequence[Mapping[str, Any]], seen: int | None, request: Request
     ) -> Invocation:
-        """What a run said that waits for somebody."""
+        """Return the turn of a run that waits for somebody."""
         asked = [one.get("value") for one in interrupts]
         question = "\n".join(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in asked)
         if self._server.interrupts == "fail":

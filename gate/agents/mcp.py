@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from pydantic import field_validator, model_validator
 
 from gate import __version__
-from gate.agents.answer_paths import ResponsePaths
+from gate.agents.answer_paths import ResultPaths
 from gate.agents.base import (
     WORDS_SCHEMA,
     Agent,
@@ -61,11 +61,11 @@ ENVELOPE = {
     f"{_META}clientInfo": {"name": "gate", "version": __version__},
     f"{_META}clientCapabilities": {},
 }
-"""What goes with each message of that version."""
+"""The fields of each message of that version."""
 REFUSALS = re.compile(r"-32020\b|-32022\b|-32601\b")
 """Codes by which a server says that it knows no greeting, or none of the versions that are offered in one."""
 STARTING_SECONDS = 120.0
-"""How long a process may take to start and to greet."""
+"""Seconds for a process to start and to greet."""
 MOST_PAGES = 100
 """Pages that a list of tools may have."""
 METHOD_NOT_FOUND = -32601
@@ -73,23 +73,20 @@ INTERNAL_ERROR = -32603
 
 
 class McpServer(Server):
-    """What is under ``mcp:``."""
+    """The section ``mcp:``."""
 
     url: str = ""
     """Address of a server that speaks streamable HTTP; or name a ``command``."""
     command: Annotated[tuple[str, ...], WORDS_SCHEMA] = ()
     """Program and arguments of a server that speaks over its standard streams; no shell runs it."""
     reuse: bool = False
-    """Whether a process serves further trials after its first; else each trial has one of its own."""
-    stateless: bool | None = None
-    """Whether messages go without a session of the protocol, as version 2026-07-28 has it. Default: where the server
-    refuses to begin one."""
+    """True if a process serves further trials after its first; else each trial has one of its own."""
     tool: str
     """The tool that is the agent."""
     arguments: Mapping[str, Any] | None = None
     """The tool's arguments, in which ``{{message}}``, ``{{session_id}}``, … are replaced. Default: those named as a
     field get it, and a required one of any other name gets the message."""
-    response: ResponsePaths | None = None
+    response: ResultPaths | None = None
     """Paths to the parts of what the tool returned. Default: it has one of the usual forms."""
 
     @field_validator("command", mode="before")
@@ -101,13 +98,6 @@ class McpServer(Server):
     @classmethod
     def _uses_known_fields(cls, value: Any) -> Any:
         return known_fields(value)
-
-    @field_validator("response")
-    @classmethod
-    def _is_whole(cls, value: ResponsePaths | None) -> ResponsePaths | None:
-        if value is not None and value.events is not None:
-            raise ValueError("a tool returns its result whole: events are of http alone")
-        return value
 
     @model_validator(mode="after")
     def _has_one_way(self) -> Self:
@@ -138,14 +128,14 @@ class McpSession(Struct):
     """One trial's session with the server."""
 
     mcp_id: str = ""
-    """What the server calls it, over HTTP."""
+    """The server's id of the session, over HTTP."""
     version: str = ""
     given: str | int | None = None
     """The id that the tool gave the conversation."""
     line: ProgramLine | None = None
     """The process, over stdio."""
     asked: int = 0
-    """How many messages were sent that are answered."""
+    """Number of messages that were sent and are to be answered."""
 
 
 class McpAgent(Agent):
@@ -156,7 +146,7 @@ class McpAgent(Agent):
     _arguments: Mapping[str, Any] | None
     _sessions: dict[str, McpSession]
     _is_stateless: bool = False
-    """Whether the server is known to speak the version without sessions."""
+    """True if the server is known to speak the version without sessions."""
 
     @classmethod
     def make(
@@ -181,13 +171,13 @@ class McpAgent(Agent):
 
     async def _greet(self, session: McpSession, request: Request) -> None:
         """Begins the session, and finds out how the tool is called if nobody has."""
-        if self._is_stateless or self._server.stateless:
+        if self._is_stateless:
             await self._discover(session, request)
         else:
             try:
                 await self._initialize(session, request)
             except AgentFailure as refused:
-                if self._server.stateless is False or not REFUSALS.search(refused.message):
+                if not REFUSALS.search(refused.message):
                     raise
                 try:
                     await self._discover(session, request)
@@ -217,7 +207,7 @@ class McpAgent(Agent):
         if not isinstance(versions, list) or STATELESS not in versions:
             told = shorten(str(versions), 100)
             text = f"the server speaks {told} of MCP; without a session, {STATELESS} is spoken"
-            raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.mcp.stateless")
+            raise AgentFailure(ErrorKind.PROTOCOL, text)
         self._is_stateless = True
 
     async def _look_up(self, session: McpSession, request: Request) -> Mapping[str, Any]:
@@ -405,7 +395,7 @@ def arguments_for(schema: Any) -> dict[str, Any]:
 
 
 def body_of(result: Mapping[str, Any], *, named: bool = False) -> Any:
-    """What a tool returned: structured content where it is an answer, or paths lead into it; else the text."""
+    """Return the result of a tool: structured content if it is an answer, or paths lead into it; else the text."""
     text = text_of(result.get("content"))
     if result.get("isError"):
         raise AgentFailure(ErrorKind.CRASH, f"the tool states an error: {shorten(text or 'without a word', 1000)}")
@@ -439,7 +429,7 @@ def text_of(content: Any) -> str:
 
 
 def _headers_of(session: McpSession, message: Mapping[str, Any]) -> dict[str, str]:
-    """What goes with a message: the session, or where there is none what the message is about."""
+    """Return the headers of a message: the session, or without one the subject of the message."""
     told = {"Mcp-Session-Id": session.mcp_id, "MCP-Protocol-Version": session.version}
     if session.version == STATELESS:
         told["Mcp-Method"] = message["method"]

@@ -22,7 +22,7 @@ MOST_ROUNDS = 20
 
 
 class OpenAIServer(Server):
-    """What is under ``openai:``."""
+    """The section ``openai:``."""
 
     url: str = "https://api.openai.com/v1"
     """Address of any server that speaks the protocol."""
@@ -151,7 +151,7 @@ def _input_part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(answer: Any, *, chat: bool) -> list[Any]:
-    """What the model added to the conversation."""
+    """Return the messages that the model added to the conversation."""
     try:
         found = [find(answer, "choices[0].message")] if chat else find(answer, "output")
     except LookupError as error:
@@ -171,7 +171,7 @@ def _calls(said: Sequence[Any], *, chat: bool) -> list[tuple[Any, str]]:
 
 
 def _total(usages: Sequence[Any]) -> Usage | None:
-    """What the requests of a turn consumed together."""
+    """Return the usage of a turn's requests together."""
     try:
         return usage_of([usage for raw in usages if (usage := to_usage(raw)) is not None])
     except FormatError as error:

@@ -99,7 +99,8 @@ class ProgramLine:
 
 
 def without_answer(child: Child, called: str) -> AgentFailure:
-    """That a process ended without an answer. Its last line says why; those before may tell of what it overcame."""
+    """Return the failure of a process that ended without an answer. Its last line says why; those before may tell of
+    problems that it overcame."""
     tail = _end_of(child.tail) or "it wrote no error"
     return AgentFailure(ErrorKind.CRASH, f"the {called} {child.exit_reason}: {tail}", said=tail.splitlines()[-1])
 

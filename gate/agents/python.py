@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 WORKER = Path(guest.__file__).with_name("worker.py")
 RESULTS = WORKER.with_name("results.py")
 START_SECONDS = 120.0
-"""How long importing the agent may take."""
+"""Seconds for importing the agent."""
 CANCEL_SECONDS = 1.0
-"""How long an async function may take to notice that its turn is over, before its process is ended."""
+"""Seconds for an async function to notice that its turn is over, before its process is ended."""
 MOST_ALONE = 64
 """Workers at most that hold one session each."""
 STARTED_AT_ONCE = 2
@@ -119,13 +119,13 @@ class _Worker:
         self.alive = True
         self._fault = ""
         self.casualties = 0
-        """How many requests were in flight when the process ended."""
+        """Number of requests in flight when the process ended."""
         self.condemned = False
-        """Whether it was ended by us, for one request's sake."""
+        """True if we ended it, because of one request."""
 
     @property
     def exit_reason(self) -> str:
-        """How the process ended, in words."""
+        """Return in words how the process ended."""
         return self._fault or self.child.exit_reason
 
     @property

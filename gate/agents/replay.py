@@ -46,7 +46,7 @@ class ReplayAgent(Agent):
         return cls(recorded)
 
     def trials_available(self, case_id: str) -> int:
-        """How many trials of a case were recorded."""
+        """Return the number of recorded trials of a case."""
         return len(self._trials.get(case_id, ()))
 
     async def answer(self, request: Request) -> Invocation:
@@ -59,7 +59,7 @@ class ReplayAgent(Agent):
 
 
 def answer_of(recorded: Sequence[Invocation], error: str | None, *, trial: int, turn: int) -> Invocation:
-    """What a recorded trial holds of a turn, from 0. Raises AgentFailure if it holds nothing."""
+    """Return a turn of a recorded trial, from 0. Raises AgentFailure if it has none."""
     if error is not None:
         raise AgentFailure(ErrorKind.CRASH, f"recorded as failed: {error}")
     if turn >= len(recorded):

@@ -28,7 +28,7 @@ HANDED = {
     "OTEL_BLRP_SCHEDULE_DELAY": "200",
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_AND_EVENT",
 }
-"""What an agent that is started is handed, unless `agent.env` says otherwise."""
+"""The environment of an agent that is started, unless `agent.env` says otherwise."""
 
 
 def exporting(options: AgentOptions, receiver: Receiver) -> AgentOptions:
@@ -46,7 +46,7 @@ class TracedAgent(Agent):
         self._inner, self._receiver, self._wait = inner, receiver, options.wait
         self._silent = 0
         self.differing: Counter[str] = Counter()
-        """What differed between an answer and its trace → in how many turns."""
+        """Differences between an answer and its trace → number of turns."""
         self.turns = 0
         self.reports_calls = inner.reports_calls
         self.hidden = inner.hidden
@@ -109,7 +109,7 @@ class TracedAgent(Agent):
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know of the traces of the run."""
+        """Return notes on the traces of the run for its reader."""
         receiver, found = self._receiver, []
         if self.turns and not receiver.seen:
             found.append(f"agent.traces: no span came in {self.turns:,} turns: does the agent export to {PLACE}?")
@@ -209,7 +209,7 @@ def _filled(calls: tuple[ToolCall, ...], seen: tuple[ToolCall, ...]) -> tuple[To
 
 
 def _with(call: ToolCall, one: ToolCall) -> ToolCall:
-    """What an answer states of a call, completed by its trace."""
+    """Return the call as the answer states it, completed by its trace."""
     return replace(
         call,
         args=one.args if call.args is None else call.args,
@@ -227,7 +227,7 @@ def _overlay(stated: Usage | None, seen: Usage | None) -> Usage | None:
 
 
 def _differ(stated: Usage | None, seen: Usage | None) -> bool:
-    """Whether both tell a count of tokens, and another one."""
+    """True if both tell a count of tokens, and another one."""
     if stated is None or seen is None:
         return False
     pairs = ((stated.input_tokens, seen.input_tokens), (stated.output_tokens, seen.output_tokens))

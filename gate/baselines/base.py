@@ -1,4 +1,4 @@
-"""What a store of baselines is: records in, and out again the one that a change is to be compared with.
+"""The interface of a store of baselines, the look-up along the history, and the rule of what may be stored.
 
 Knows the lookup along the history and what may be stored; where the bytes are kept is left to one file per store.
 """
@@ -33,15 +33,15 @@ KeyT = TypeVar("KeyT")
 POOL = 5
 """The most records of one agent that are pooled."""
 POOL_SEARCH = 20
-"""How many stored ancestors are read in search of them."""
+"""Stored ancestors that are read to find them."""
 ANCHOR_SEARCH = 10
-"""How many records that may be the anchor are read in search of one that covers the suite, with enough trials."""
+"""Records that are read to find an anchor that covers the suite with enough trials."""
 ENOUGH_TRIALS = 5.0
 """Trials a case, on average, from which a record is a good anchor: against a thin one a loss would go unseen."""
 SUFFIX = ".jsonl"
 """Of a record's file."""
 AGAIN = "store a sound one of that commit: `gate baseline save RECORD`"
-"""What to do once a damaged baseline is out of the way."""
+"""The hint for a damaged baseline that was moved away."""
 
 
 class StoreOptions(BaseModel):
@@ -59,7 +59,7 @@ class StoreSettings(Struct, frozen=True):
     remote: str = "origin"
     """Name, URL or path of the repository's remote."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What the configuration gives beside ``store``, for the store's own `Store.Options`."""
+    """The options beside ``store`` in the configuration, for the store's own `Store.Options`."""
     token: str = ""
     """Signs in to remotes on ``server``; on other servers, or if empty, git signs in as it is configured to."""
     server: str = "https://github.com"
@@ -116,20 +116,20 @@ class Anchor(Struct, frozen=True):
 
 
 class Trust(Struct, frozen=True):
-    """What is known of where records of a suite come from."""
+    """Provenance of the records of a suite."""
 
     unproven: tuple[str, ...] = ()
     """Keys of records that are compared with although nothing proves them."""
     told: tuple[tuple[str, str], ...] = ()
-    """What was left out or is doubtful, and why."""
+    """Records that were left out or are doubtful, each with the reason."""
     troubles: tuple[str, ...] = ()
-    """What keeps a pass from being believed: a record was rewritten or removed, or nobody could be asked."""
+    """Reasons not to believe a pass: a record was rewritten or removed, or nobody could be asked."""
     reason: str = ""
-    """Why nothing proves the unproven, where that is known."""
+    """The reason why the unproven records have no proof, if it is known."""
     required: bool = False
-    """Whether only what is proven may be compared with."""
+    """True if only what is proven may be compared with."""
     asked: bool = False
-    """Whether anybody looked for proofs."""
+    """True if anybody looked for proofs."""
 
 
 Say = Callable[[str], None]
@@ -190,7 +190,7 @@ class Store(ABC):
 
     @abstractmethod
     def entries(self, suite_id: str | None = None) -> list[Entry]:
-        """What is stored, newest first; of one suite or of all."""
+        """Return the stored baselines of one suite or of all, the newest first."""
 
     def suites_at(self, commits: Sequence[str]) -> frozenset[str]:
         """Return the folder names of the suites that the nearest of these commits has records of."""
@@ -214,7 +214,7 @@ class Store(ABC):
         """
         return map(self.read, entries)
 
-    def bring(self, entries: Sequence[Entry]) -> None:  # noqa: B027  # most stores read one as fast as many
+    def prefetch(self, entries: Sequence[Entry]) -> None:  # noqa: B027  # most stores read one as fast as many
         """Says which entries are about to be read, so that they can be fetched in one go."""
 
     def contents(self) -> Iterator[Stored]:
@@ -268,7 +268,7 @@ class Store(ABC):
         return best or first
 
     def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:  # noqa: ARG002
-        """What is known of where these records of a suite come from, and of what was left out on the way to them."""
+        """Return the provenance of these records of a suite, and of those that were left out."""
         return Trust()
 
     def place(self, entry: Entry) -> str:
@@ -372,7 +372,8 @@ def _down(record: Record) -> frozenset[int]:
 
 
 def outage_in(record: Record) -> str:
-    """That most cases of a record were never answered, so that nothing can be measured against it; else empty."""
+    """Return a sentence if most cases of a record were never answered, so that nothing can be measured against it; else
+    empty."""
     plan, own = record.header.plan, [trial for trial in record.trials if trial.side is Side.CANDIDATE]
     answered = {trial.case_id for trial in own if trial.answered}
     silent = [case.id for case in plan if case.id not in answered]
@@ -399,7 +400,7 @@ def misplaced(where: str) -> BaselineError:
 
 
 def united(read: Callable[[], Record], new: Record, say: Say) -> Record:
-    """What is stored of a commit once ``new`` is saved beside what ``read`` gives.
+    """Return ``new`` united with the stored record of its commit, which ``read`` returns.
 
     Raises `BaselineWriteError` for a damaged one: it may be of a newer format, or can be restored.
     """

@@ -39,7 +39,7 @@ from gate.records.measured import created_in
 from gate.security.limits import described
 
 TRIES = 30
-"""How often a write that another writer came before is made again."""
+"""Attempts to write before other writers win."""
 Writes = dict[str, tuple[bytes | None, bytes]]
 """Key → the bytes that were read there, and those to keep."""
 T = TypeVar("T")

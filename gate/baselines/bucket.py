@@ -60,7 +60,7 @@ RETRIES: Any = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 """After a failure that may pass."""
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
 _QUERY = re.compile(r"\?[^\s\"')]+")
-"""What may hold a signature."""
+"""The query of an address, which may hold a signature."""
 
 
 class BucketOptions(StoreOptions):
@@ -107,7 +107,7 @@ class BucketStore(BlobStore):
         return cls(bucket, options.url.rstrip("/"))
 
     def get(self, key: str) -> bytes | None:
-        """What is kept under a key; None if nothing is. Raises `BaselineError`."""
+        """Return the bytes under a key, or None. Raises `BaselineError`."""
         from obstore.exceptions import BaseError
 
         try:
@@ -163,6 +163,6 @@ def signing_in(environment: Mapping[str, str], names: Iterable[str]) -> dict[str
 
 
 def told(error: Exception) -> str:
-    """What an object store raised, on one line, without the query of an address, which may hold a signature."""
+    """Return an object store's error on one line, without the query of an address, which may hold a signature."""
     first = str(error).partition("\n")[0]
     return f"the bucket cannot be used: {shorten(_QUERY.sub('?…', first), 300)}"

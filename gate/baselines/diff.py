@@ -1,4 +1,4 @@
-"""What differs between two records, as data: cases, means per criterion, and the trajectories that were taken. Pure."""
+"""The differences between two records, as data: cases, means per criterion, and trajectories. Pure."""
 
 from __future__ import annotations
 

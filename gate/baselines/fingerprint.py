@@ -279,7 +279,7 @@ def _files(git: Git, folders: Sequence[str]) -> tuple[dict[str, str], Set[str]]:
 
 
 def _led_to(root: Path, names: Iterable[str]) -> list[str]:
-    """What of the same work tree, but outside the root, the links among these files lead to."""
+    """Return the files of the same work tree, but outside the root, that links among these files lead to."""
     targets = (os.path.relpath((root / name).resolve(), root.resolve()) for name in names if (root / name).is_symlink())
     return sorted({target for target in targets if target.startswith("..")})
 

@@ -1,4 +1,4 @@
-"""What the gate and people found of stored records: which regressed, which were released, which were accepted.
+"""The log of stored records: which regressed, which were released, which were accepted.
 
 One line of JSON for each, appended and never changed, beside the records of a suite; from it follows the *anchor*, the
 best proven record. Verdicts can be derived again from the records; acceptances say who, when and why. Pure.
@@ -24,7 +24,7 @@ VERSION = 2
 # 1: the first.
 # 2: acceptances that end (`until`), and signed proofs; lines of other kinds are written as before.
 MOST_DAYS = 366
-"""How long an acceptance counts at most, whatever it says."""
+"""The longest time that an acceptance counts."""
 _DAY = 86_400.0
 LAST_SECOND = 253_402_300_799.0
 """The last of the year 9999, Unix time: no date is later, and no acceptance that ends counts any more."""
@@ -57,12 +57,12 @@ class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True
     left_out: int = 0
     """Further runs of the same commit that were known where it was saved, and left out: it was picked by hand."""
     improved: bool = False
-    """Whether it is far better than the anchor that it was compared with, beyond chance."""
+    """True if it is far better than the anchor that it was compared with, beyond chance."""
     v: int = 1
 
     @property
     def proven(self) -> bool:
-        """Whether the run may stand for the best: it passed, or there was nothing yet that it could fall short of."""
+        """True if the run may stand for the best: it passed, or there was nothing yet that it could fall short of."""
         if self.verdict == Verdict.PASS:
             return True
         return self.verdict == Verdict.INCONCLUSIVE and not self.base and not self.anchor
@@ -87,7 +87,7 @@ class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_def
         return None if self.until is None else min(self.until, latest_day(self.at, MOST_DAYS))
 
     def counts(self, at: float) -> bool:
-        """Whether it counts at that time. One that ends and is of a later day was dated to outlast its end."""
+        """True if it counts at that time. One that ends and is of a later day was dated to outlast its end."""
         last = self.last_day
         return last is None or (day_of(at) <= last and self.at <= at + _DAY)
 
@@ -109,7 +109,7 @@ def latest_day(at: float, days: int) -> date:
 
 
 class Signed(Struct, frozen=True, tag="signed", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
-    """What somebody with a key says was measured; says nothing before its signature was checked."""
+    """Signed proofs of what was measured; they mean nothing until their signature is checked."""
 
     suite: str
     key: str
@@ -143,7 +143,7 @@ class Ledger(Struct, frozen=True):
         return tuple(line for line in self.lines if isinstance(line, Signed))
 
     def at(self, time: float) -> Ledger:
-        """What counts at a time: without acceptances that have ended, and as if they had never been given.
+        """Return the lines that count at a time: without acceptances that have ended, as if they had never been given.
 
         What passed only because it was held to a record whose acceptance has ended is not proven either; else a loss
         that somebody accepted for a while would be there for good as soon as anything was measured against it. To be
@@ -196,7 +196,7 @@ class Ledger(Struct, frozen=True):
         )
 
     def knows(self, key: str) -> bool:
-        """Whether there is any finding on a record."""
+        """True if there is any finding on a record."""
         return any(line.key == key for line in self.lines if not isinstance(line, Signed))
 
     def verdict(self, key: str) -> str:
@@ -215,7 +215,7 @@ class Ledger(Struct, frozen=True):
         return tuple(dict.fromkeys(mark.release for mark in self.marks if mark.key == key and mark.release))
 
     def rejected(self, key: str) -> bool:
-        """Whether a record belongs to a release that the gate rejected and nobody accepted."""
+        """True if a record belongs to a release that the gate rejected and nobody accepted."""
         last = {mark.release: mark for mark in self.marks if mark.key == key and mark.release}
         return bool(last) and all(mark.run in self.failed_runs(key) for mark in last.values())
 
@@ -233,7 +233,7 @@ class Candidate(Struct, frozen=True):
 
     @property
     def is_chosen(self) -> bool:
-        """Whether it was made the anchor for a reason, and is not merely the oldest."""
+        """True if it was made the anchor for a reason, and is not merely the oldest."""
         return bool(self.release) or self.accepted or self.why == IMPROVED
 
 
@@ -266,7 +266,7 @@ def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None =
 
 
 def stays(line: Line) -> bool:
-    """Whether a line is kept without its record: who accepted what, and what was released."""
+    """True if a line is kept without its record: who accepted what, and what was released."""
     return isinstance(line, Acceptance) or (isinstance(line, Mark) and bool(line.release))
 
 

@@ -10,21 +10,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines.union import parts_of, run_ids
-from gate.decision.comparison import RATE_METRIC, Incomparable, Owed
+from gate.decision.comparison import RATE_METRIC, Incomparable, Unmatched
 from gate.decision.unseen import shows_calls
 from gate.model import FULL, STORED, BaselineInfo, Criterion, Side, Trial
 from gate.records import Header, PlannedCase, Record
 
 
 class Reference(Struct, frozen=True):
-    """What a candidate is compared with: the records of one agent, and where they come from."""
+    """The records of one agent that a candidate is compared with, and their origin."""
 
     info: BaselineInfo
     records: tuple[Record, ...] = ()
     name: str = "baseline"
     """Its name in reports, if a suite is compared with several."""
     of_change: bool = False
-    """Whether a change is held to it: then a drop that its newest runs show already is not the change's."""
+    """True if a change is held to it: then a drop that its newest runs show already is not the change's."""
     beside: bool = False
     """True if nothing is stored for it, and a change is judged: trials of the base commit's agent that stand in the
     change's own record take its place."""
@@ -50,7 +50,7 @@ def identity(reference: Reference) -> str:
 
 
 def reported_before(header: Header, reference: Reference) -> bool:
-    """Whether a baseline of the same agent definition shows that the agent reports its tool calls."""
+    """True if a baseline of the same agent definition shows that the agent reports its tool calls."""
     return bool(header.definition) and any(
         record.header.definition == header.definition and shows_calls(record.trials) for record in reference.records
     )
@@ -63,7 +63,7 @@ class Pairing(Struct, frozen=True):
     """(case, criterion) → why not."""
     trials: tuple[Trial, ...]
     """The reference's, under the ids that their cases have in the candidate."""
-    owed: Owed = Owed()
+    unmatched: Unmatched = Unmatched()
     runs: tuple[str, ...] = ()
     """The reference's runs, the oldest first, where their age matters."""
     excuses: bool = True
@@ -87,15 +87,15 @@ def pair(
     if not reference.records:
         return Pairing({}, (), excuses=False)
     nearest, *earlier = reference.records
-    before = _standing_in(criteria, nearest.header.criteria)
+    before = _under_former_names(criteria, nearest.header.criteria)
     excluded: dict[tuple[str, str], Incomparable] = {}
     for criterion in criteria:
-        if why := _why_apart(criterion, before):
+        if why := _reason_not_comparable(criterion, before):
             excluded |= {(case.id, criterion.name): why for case in plan}
     match = match_cases(plan, nearest.header.plan)
     excluded |= {(case_id, criterion.name): Incomparable.EDITED for case_id in match.edited for criterion in criteria}
-    stand_ins = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in {b.name for b in before}}
-    own = (_with_stand_ins(trial, stand_ins) for trial in _under(match.ids, nearest))
+    former_names = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in {b.name for b in before}}
+    own = (_with_former_names(trial, former_names) for trial in _under(match.ids, nearest))
     trials = [trial for trial in own if trial.case_id not in deselected]
     for record in earlier:
         if {c.name: c.fingerprint for c in record.header.criteria}.items() >= {
@@ -106,7 +106,7 @@ def pair(
     renamed = {new: old for old, new in match.ids.items() if old in match.same and old != new}
     runs = _by_age(reference.records) if reference.of_change else ()
     excuses = not reference.beside and reference.info.provenance != "unproven"
-    return Pairing(excluded, tuple(trials), _owed(criteria, before, renamed), runs, excuses)
+    return Pairing(excluded, tuple(trials), _unmatched(criteria, before, renamed), runs, excuses)
 
 
 def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
     return tuple(run.id for run in sorted(runs.values(), key=lambda run: run.age))
 
 
-def _standing_in(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
+def _under_former_names(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
     """The baseline's criteria; one that a criterion's previous version still measures has that version's name.
 
     The current name then counts as a new criterion, with no baseline scores missing: the previous version is compared.
@@ -129,7 +129,7 @@ def _standing_in(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> 
     return found
 
 
-def _with_stand_ins(trial: Trial, names: Mapping[str, str]) -> Trial:
+def _with_former_names(trial: Trial, names: Mapping[str, str]) -> Trial:
     """The trial's scores, also under the names of the previous versions that are compared with them."""
     if not names:
         return trial
@@ -137,19 +137,19 @@ def _with_stand_ins(trial: Trial, names: Mapping[str, str]) -> Trial:
     return replace(trial, scores={**trial.scores, **scores})
 
 
-def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> Incomparable | None:
-    """Why the baseline's scores of a criterion say nothing about these; None where they do."""
+def _reason_not_comparable(criterion: Criterion, before: Sequence[Criterion]) -> Incomparable | None:
+    """Return the reason why the baseline's scores of a criterion cannot be compared; None if they can."""
     known = {stored.name: stored.fingerprint for stored in before}
     if criterion.name not in known:
         return Incomparable.NEW
     return None if known[criterion.name] == criterion.fingerprint else Incomparable.CHANGED
 
 
-def _owed(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Owed:
-    """What the baseline measured and this record does not, or under another name."""
+def _unmatched(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Unmatched:
+    """Return the criteria and cases of the baseline that this record lacks or has under another name."""
     names = {criterion.name for criterion in criteria}
     gone = tuple(c for c in before if c.name not in names and c.metric != RATE_METRIC and not c.stands_for)
-    return Owed(gone, renamed)
+    return Unmatched(gone, renamed)
 
 
 class Match(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What shows that a stored record is the one that a trusted job measured: digests of its header and of each run. Pure.
+"""Proofs that a stored record is the one that a trusted job measured: digests of its header and of each run. Pure.
 
 A record that is stored unites several runs, and whoever may write to the store can put another beside them. So not the
 file is proven but its parts: what has no proof is left out, and the rest is as it was measured. Lines of the ledger,
@@ -36,14 +36,14 @@ Key = tuple[str, str]
 
 
 class Proofs(Struct, frozen=True):
-    """What is known to have been measured."""
+    """Digests and ledger lines that trusted jobs vouch for."""
 
     digests: Mapping[Key, frozenset[str]] = {}
     ledgers: Mapping[str, tuple[Line, ...]] = {}
     """By the suite's folder: lines that a trusted job wrote."""
 
     def has(self, suite: str) -> bool:
-        """Whether any record of a suite is proven."""
+        """True if any record of a suite is proven."""
         return any(known == suite for known, _ in self.digests)
 
     def only(self, keys: Iterable[Key]) -> Proofs:
@@ -59,7 +59,7 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def joined(all_: Iterable[Proofs]) -> Proofs:
-    """What any of them proves."""
+    """Return the union of several proofs."""
     digests: dict[Key, frozenset[str]] = {}
     ledgers: dict[str, tuple[Line, ...]] = {}
     for one in all_:
@@ -87,7 +87,8 @@ def parcels(proofs: Proofs) -> list[Proofs]:
 
 
 def proofs_of(record: Record, lines: Sequence[Line] = ()) -> Proofs:
-    """What a job that measured a record proves of it, once it is stored, and the lines that it writes with it.
+    """Return the proofs of a record, as it will be stored, by the job that measured it, and of the lines written with
+    it.
 
     Raises:
         BaselineWriteError: it cannot become a baseline.
@@ -100,7 +101,7 @@ def proofs_of(record: Record, lines: Sequence[Line] = ()) -> Proofs:
 
 
 def _common(header: Header) -> Header:
-    """What runs of one commit have in common: not which they are, when and by which version they were measured."""
+    """Return the part of a header that runs of one commit share: not their ids, times or version of the gate."""
     return replace(header, runs=(), run_id="", created=0.0, gate_version="", base_commit=None, seed=0)
 
 
@@ -126,7 +127,7 @@ def _digest(about: Sequence[object], lines: Iterable[bytes]) -> str:
 
 
 class ProvenPart(Struct, frozen=True):
-    """What of a record is proven."""
+    """The proven part of a record."""
 
     record: Record | None
     """With its proven runs alone, and without what its header says of no run that could be proven; None if there is no

@@ -40,7 +40,7 @@ PARTLY = "runs that nothing proves are left out"
 NOT_THEIRS = "passed over, since nothing shows that it is theirs"
 PERHAPS_THEIRS = "it counts, though nothing shows that it is theirs"
 SEARCHED = 5
-"""How many of the newest records are looked up one by one, beside those that are known to be proven."""
+"""Newest records that are looked up one by one, beside those that are known to be proven."""
 
 
 class RewrittenError(BaselineError):
@@ -52,17 +52,17 @@ class Prover(Protocol):
 
     @property
     def problems(self) -> Sequence[str]:
-        """Why something could not be looked up."""
+        """Reasons why something could not be looked up."""
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Why what was looked up proves nothing."""
+        """Reasons why the evidence that was found proves nothing."""
 
     def known(self, store: Store, suite_id: str) -> Proofs:
-        """What is proven of a suite without asking for a commit."""
+        """Return the proofs of a suite that need no look-up by commit."""
 
     def of_commit(self, commit: str) -> Proofs:
-        """What the jobs on a commit prove."""
+        """Return the proofs by the jobs on a commit."""
 
     def close(self) -> None:
         """Lets go of what it holds open."""
@@ -95,16 +95,16 @@ class ProvenStore(Store):
 
     @property
     def problems(self) -> Sequence[str]:
-        """Why some could not be looked up."""
+        """Reasons why something could not be looked up."""
         return self._prover.problems
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Why what was looked up proves nothing."""
+        """Reasons why the evidence that was found proves nothing."""
         return self._prover.reasons
 
     def proofs(self, suite_id: str) -> Proofs:
-        """What is known of a suite by now."""
+        """Return the proofs of a suite that are known by now."""
         held = self._joined.get(suite_id)
         if held is None or held[0] != len(self._asked):
             found = joined([self._prover.known(self._inner, suite_id), *self._asked.values()])
@@ -112,7 +112,7 @@ class ProvenStore(Store):
         return held[1]
 
     def _excludes(self, suite_id: str) -> bool:
-        """Whether what is not proven is passed over."""
+        """True if what is not proven is passed over."""
         return self._required or self.proofs(suite_id).has(suite_key(suite_id))
 
     def _check(self, record: Record) -> ProvenPart:
@@ -136,7 +136,7 @@ class ProvenStore(Store):
         return found
 
     def is_known(self, entry: Entry, nth: int) -> bool:
-        """Whether any proof speaks of an entry; nobody has read it. ``nth``: of the suite's newest."""
+        """True if any proof speaks of an entry; nobody has read it. ``nth``: of the suite's newest."""
         keys = self.proofs(entry.suite_id).digests
         if nth < SEARCHED and entry.commit is not None and (suite_key(entry.suite_id), entry.key) not in keys:
             if entry.commit not in self._asked:
@@ -155,7 +155,7 @@ class ProvenStore(Store):
         return Trust(tuple(unproven), tuple(over), tuple(troubles), reason, required=self._required, asked=True)
 
     def standing(self, entry: Entry) -> str:
-        """What is known of where an entry comes from, in a word or two."""
+        """Return the provenance of an entry in a word or two."""
         found = self._check(self._inner.read(entry))
         if found.record is not None:
             return "proven in part" if found.left_out else "proven"
@@ -275,8 +275,8 @@ class ProvenStore(Store):
                 self._tell(suite, candidate.key, GONE)
                 return
 
-    def bring(self, entries: Sequence[Entry]) -> None:
-        self._inner.bring(entries)
+    def prefetch(self, entries: Sequence[Entry]) -> None:
+        self._inner.prefetch(entries)
 
     def contents(self) -> Iterator[Stored]:
         for stored in self._inner.contents():

@@ -9,12 +9,12 @@ _VERSION = re.compile(r"(?P<series>.*?)(?<!\d)(?P<version>\d++(\.\d++)++|(?<=v)\
 
 
 def series_of(tag: str) -> str | None:
-    """What stands before a tag's version, as ``agent-v`` in ``agent-v1.2.0``; None for a tag without one."""
+    """Return the part of a tag before its version, as ``agent-v`` in ``agent-v1.2.0``; None for a tag without one."""
     found = _VERSION.match(tag)
     return found["series"] if found else None
 
 
 def is_candidate(tag: str) -> bool:
-    """Whether the tag marks a release candidate, as ``v2.0.0-rc.1``: it may have failed, and is not in production."""
+    """True if the tag marks a release candidate, as ``v2.0.0-rc.1``: it may have failed, and is not in production."""
     found = _VERSION.match(tag)
     return found is not None and bool(found["rest"]) and not found["rest"].startswith(("+", ".post", "-post"))

@@ -31,11 +31,11 @@ class RunPart(Struct, frozen=True):
 
 
 class United(Struct, frozen=True):
-    """What is stored of a commit after a record was saved."""
+    """The stored record of a commit after another was added."""
 
     record: Record
     note: str = ""
-    """Why not everything of the new record is in it; empty if it is."""
+    """The reason why part of the new record was not added; else empty."""
 
 
 def run_ids(record: Record) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def trials_of(record: Record) -> tuple[Trial, ...]:
 
 
 def is_sound(record: Record) -> bool:
-    """Whether the runs that the header lists account for every trial."""
+    """True if the runs that the header lists account for every trial."""
     runs = record.header.runs
     return not runs or sum(run.trials for run in runs) == len(record.trials)
 
@@ -150,7 +150,7 @@ def _same_run(one: RunPart, other: RunPart) -> RunPart:
 
 
 def trial_lines(trials: Sequence[Trial]) -> list[bytes]:
-    """What was measured, without the number, which is given anew when records are united."""
+    """Return the trials as lines, without their numbers, which are given anew when records are united."""
     return [trial_line(replace(trial, number=1)) for trial in trials]
 
 

@@ -15,9 +15,7 @@ def schema(of_report: bool, plugins: bool) -> None:
 
     With --report, that of the JSON report.
     """
-    import json
-
-    from gate.config.json_schema import json_schema
+    from gate.config.json_schema import in_lines, json_schema
     from gate.reports.json import schema as report_schema
 
-    click.echo(json.dumps(report_schema() if of_report else json_schema(plugins=plugins), indent=2))
+    click.echo(in_lines(report_schema() if of_report else json_schema(plugins=plugins)))

@@ -34,8 +34,6 @@ class Setting(Struct, frozen=True):
     keys: tuple[str, ...] = ()
     """Where in it they stand."""
     context: Context = field(default_factory=Context)
-    custom: Mapping[str, Any] = field(default_factory=dict)
-    """ADK's ``custom_metrics``."""
     folders: Folders = Folders()
     """Where custom metrics are imported from, besides what is installed."""
     environment: Mapping[str, str] = field(default_factory=dict)

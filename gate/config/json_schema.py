@@ -1,18 +1,24 @@
-"""The JSON Schema of gate.yaml, put together from the sections and from the options of every plugin."""
+"""The JSON Schema of gate.yaml, from the sections and the options of every plugin, with what each key means."""
 
 from __future__ import annotations
 
-from typing import Any
+import ast
+import inspect
+import json
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, get_args
 
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from gate.agents import AGENTS
 from gate.agents.base import agent_class
 from gate.baselines import STORES
-from gate.config.schema import NO_STORE, File
+from gate.config.schema import NO_STORE, BaselineSection, File
 from gate.config.specs import QUANTILE, Common
 from gate.hosts import HOSTS
-from gate.judges.options import JudgeOptions
 from gate.metrics import METRICS, load_metric
 from gate.registry import Registry
 from gate.reports import REPORTS
@@ -20,10 +26,14 @@ from gate.suites import FORMATS
 
 TEXT_ALONE = ("HttpRequest", "ToolPaths", "ArgsRule", "VersionSource", "BaseAddress")
 """Objects that a text alone may stand for."""
+TEXT = {"type": "string"}
+SHARED_BY = 3
+"""Definitions that have a property alike from which on it is defined once."""
+LINE_LENGTH = 110
 
 
 def json_schema(*, plugins: bool = False) -> dict[str, Any]:
-    """The JSON Schema of gate.yaml, with every agent kind's, store's and metric's options.
+    """Return the JSON Schema of gate.yaml, with every agent kind's, store's and metric's options.
 
     ``plugins``: those of installed packages as well, which are imported.
     """
@@ -31,103 +41,194 @@ def json_schema(*, plugins: bool = False) -> dict[str, Any]:
     def names(registry: Registry[Any]) -> list[str]:
         return [*registry, *(registry.offered() if plugins else ())]
 
-    schema = File.model_json_schema(by_alias=False)
-    judge = JudgeOptions.model_json_schema(by_alias=False)
-    for name, definition in (*judge.pop("$defs").items(), ("JudgeOptions", judge)):
-        schema["$defs"][name] = both_spellings(definition)
-    kinds = []
-    for kind in names(AGENTS):
-        options = agent_class(kind).Options.model_json_schema()
-        schema.setdefault("$defs", {}).update(options.pop("$defs", {}))
-        kinds.append(options)
-    _add_stores(schema, names(STORES))
-    _add_hosts(schema, names(HOSTS))
-    schema["properties"]["reports"]["propertyNames"] = {"examples": names(REPORTS)}
-    schema["properties"]["format"]["examples"] = names(FORMATS)
-    several = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-    schema["properties"]["suite"] = {
-        "description": "Files or folders with cases.",
-        "anyOf": [{"type": "string"}, several],
+    agents = [agent_class(name).Options for name in names(AGENTS)]
+    stores = [STORES.load(name).Options for name in names(STORES)]
+    hosts = {name: HOSTS.load(name).Options for name in names(HOSTS)}
+    metrics = {name: load_metric(name) for name in names(METRICS)}
+    options = list(dict.fromkeys(metric.options_type for metric in metrics.values()))
+    definitions = _definitions([File, *agents, *stores, *hosts.values(), *options, Common])
+
+    def ref(model: type[BaseModel]) -> dict[str, Any]:
+        return {"$ref": f"#/$defs/{model.__name__}"}
+
+    schema = definitions.pop("File")
+    keys = schema["properties"]
+    keys["suite"] |= {"anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}]}
+    del keys["suite"]["type"], keys["suite"]["items"]
+    keys["format"]["examples"] = names(FORMATS)
+    keys["agent"] = {"description": keys["agent"]["description"], "oneOf": [ref(model) for model in agents]}
+    keys["reports"]["propertyNames"] = {"examples": names(REPORTS)}
+    host = {"type": "string", "examples": list(hosts)}
+    by_name = {}
+    for name, options_of_host in hosts.items():
+        by_name[name] = {"description": f"Publish on {name}.", "anyOf": [ref(options_of_host), {"type": "null"}]}
+    keys["publish"] = {
+        "description": keys["publish"]["description"],
+        "anyOf": [host, {"type": "array", "items": host}, {"type": "object", "properties": by_name}],
     }
-    schema["properties"]["agent"] = {"description": "The agent under test: exactly one kind.", "oneOf": kinds}
-    criteria = {name: criterion_schema(name, schema["$defs"]) for name in names(METRICS)}
-    schema["properties"]["criteria"] = {
-        "description": "Criteria by name, or the path of a file with criteria.",
-        "anyOf": [{"type": "string"}, {"type": "object", "properties": criteria, "minProperties": 1}],
+    _add_stores(definitions, stores, [*names(STORES), NO_STORE])
+    common = definitions.pop("Common")["properties"]
+    for model in options:
+        definitions[model.__name__] = _criterion(definitions[model.__name__], common)
+    definitions["Quantile"] = {"type": "number", "description": "The most that this quantile of all trials may reach."}
+    keys["criteria"] = {
+        "description": keys["criteria"]["description"],
+        "anyOf": [TEXT, _criteria(metrics)],
     }
     for name in TEXT_ALONE:
-        schema["$defs"][name] = {"anyOf": [{"type": "string"}, schema["$defs"][name]]}
-    title = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Agent Gate"}
-    return {**title, **schema, **_names_of_criteria(names(METRICS))}
+        definitions[name] = {"anyOf": [TEXT, definitions[name]]}
+    definitions["TraceOptions"] = {"anyOf": [{"type": "boolean"}, definitions["TraceOptions"]]}
+    _share_properties(definitions)
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Agent Gate"}
+    return {**about, **schema, "$defs": definitions}
 
 
-def _add_stores(schema: dict[str, Any], names: list[str]) -> None:
-    """The options of stores, which stand among the keys of ``baseline``; a store that is not listed has its own."""
-    baseline = schema["$defs"]["BaselineSection"]
+def in_lines(value: Any, indent: int = 0) -> str:
+    """Return JSON text in which what fits on a line is on one line."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or indent + len(flat) <= LINE_LENGTH:
+        return flat
+    inner = " " * (indent + 2)
+    lines = []
+    if isinstance(value, list):
+        for item in value:
+            lines.append(inner + in_lines(item, indent + 2))
+    else:
+        for key, item in value.items():
+            lines.append(f"{inner}{json.dumps(key, ensure_ascii=False)}: {in_lines(item, indent + 2)}")
+    opening, closing = ("[", "]") if isinstance(value, list) else ("{", "}")
+    return f"{opening}\n" + ",\n".join(lines) + f"\n{' ' * indent}{closing}"
+
+
+def _add_stores(definitions: dict[str, Any], stores: Sequence[type[BaseModel]], known: list[str]) -> None:
+    """Add the options of stores to the keys of ``baseline``; a store that is not listed has its own."""
+    baseline = definitions[BaselineSection.__name__]
     baseline.pop("additionalProperties", None)
-    for name in names:
-        options = STORES.load(name).Options.model_json_schema()
-        schema["$defs"].update(options.pop("$defs", {}))
-        baseline["properties"].update(options.get("properties", {}))
-    known = [*names, NO_STORE]
+    for store in stores:
+        baseline["properties"].update(definitions.pop(store.__name__).get("properties", {}))
     baseline["properties"]["store"]["examples"] = known
     baseline["if"] = {"properties": {"store": {"enum": known}}}
     baseline["then"] = {"propertyNames": {"enum": list(baseline["properties"])}}
 
 
-def _add_hosts(schema: dict[str, Any], names: list[str]) -> None:
-    """A host's name, several, or names with options."""
-    hosts = {}
-    for name in names:
-        hosts[name] = HOSTS.load(name).Options.model_json_schema()
-        schema["$defs"].update(hosts[name].pop("$defs", {}))
-        hosts[name] = {"anyOf": [hosts[name], {"type": "null"}]}
-    one = {"type": "string", "examples": names}
-    schema["properties"]["publish"] = {
-        "description": "Hosts that the result is published on.",
-        "anyOf": [one, {"type": "array", "items": one}, {"type": "object", "properties": hosts}],
-    }
+def _criterion(options: dict[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a criterion with these options: a threshold, or an object."""
+    known = {**options, "properties": {**common, **options.get("properties", {})}}
+    known["patternProperties"] = {QUANTILE.pattern: {"$ref": "#/$defs/Quantile"}}
+    known.pop("description", None)
+    return {"anyOf": [{"type": ["number", "string", "null"]}, known]}
 
 
-def _names_of_criteria(metrics: list[str]) -> dict[str, Any]:
-    """A criterion is a registered metric (also in upper case), a dotted path, or names one with ``metric``.
+def _criteria(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a mapping of criteria.
 
-    Under ``custom_metrics``, which a schema cannot look into, it may have any name.
+    A name is a registered metric (in upper case, too), the dotted path of one, or of the user's choice with ``metric``.
     """
-    named = {
-        "type": ["object", "string", "null"],
-        "properties": dict.fromkeys(metrics, True),
+    properties = {}
+    for name, metric in metrics.items():
+        summary = (metric.__doc__ or "").strip().splitlines()[0]
+        properties[name] = {"description": summary, "$ref": f"#/$defs/{metric.options_type.__name__}"}
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "properties": properties,
         "patternProperties": {r"[.:]|^[A-Z][A-Z0-9_]*$": True},
         "additionalProperties": {"type": "object", "required": ["metric"]},
     }
-    free = {"required": ["custom_metrics"]}
-    return {"if": {"not": free}, "then": {"properties": {"criteria": named}}}
 
 
-def both_spellings(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an object whose keys may be snake_case or camelCase."""
-    properties = schema.get("properties", {})
-    schema["properties"] = {spelt: value for key, value in properties.items() for spelt in (key, to_camel(key))}
-    if "required" in schema:
-        schema["required"] = [key for key in schema["required"] if to_camel(key) == key]
-    return schema
+# --- definitions ----------------------------------------------------------------------------------
 
 
-def criterion_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of one criterion, a number or an object; shared definitions go to ``definitions``."""
-    metric = load_metric(name)
-    options = metric.options_type.model_json_schema(by_alias=False)
-    definitions.update({key: both_spellings(inner) for key, inner in options.pop("$defs", {}).items()})
-    common = Common.model_json_schema()["properties"]
-    summary = (metric.__doc__ or "").strip().splitlines()[0]
-    return {
-        "description": summary,
-        "anyOf": [
-            {"type": ["number", "string"]},
-            {
-                **both_spellings({"type": "object", "properties": {**common, **options.get("properties", {})}}),
-                "patternProperties": {QUANTILE.pattern: {"type": "number"}},
-                "additionalProperties": False,
-            },
-        ],
-    }
+def _definitions(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
+    """Return the schema of each model and of all that they mention, by name, described and in few lines."""
+    mode: JsonSchemaMode = "validation"
+    _, whole = models_json_schema([(model, mode) for model in models])
+    mentioned = {model.__name__: model for root in models for model in _with_inner(root)}
+    definitions = {}
+    for name, definition in whole["$defs"].items():
+        definitions[name] = _shortened(definition)
+        if name not in mentioned:
+            continue
+        properties = definitions[name].get("properties", {})
+        for field, text in docstrings(mentioned[name]).items():
+            key = mentioned[name].model_fields[field].alias or field
+            properties[key] = {"description": " ".join(text.split()).replace("``", "`"), **properties[key]}
+    return definitions
+
+
+def _share_properties(definitions: dict[str, Any]) -> None:
+    """Define a property that several definitions have alike once, and refer to it."""
+    places: dict[str, list[tuple[dict[str, Any], str]]] = {}
+    for definition in definitions.values():
+        for branch in (definition, *definition.get("anyOf", [])):
+            for name, value in branch.get("properties", {}).items():
+                places.setdefault(json.dumps([name, value]), []).append((branch["properties"], name))
+    for found in places.values():
+        properties, name = found[0]
+        if len(found) < SHARED_BY or "$ref" in properties[name]:
+            continue
+        shared = f"shared.{name}"
+        number = 2
+        while shared in definitions:
+            shared = f"shared.{name}.{number}"
+            number += 1
+        definitions[shared] = properties[name]
+        for properties, name in found:
+            properties[name] = {"$ref": f"#/$defs/{shared}"}
+
+
+def _shortened(schema: Any) -> Any:
+    """Return a schema without titles and null defaults, and with unions of plain types as a list of types."""
+    if isinstance(schema, list):
+        return [_shortened(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "properties":
+            result[key] = {name: _shortened(inner) for name, inner in value.items()}
+        elif key in ("default", "enum", "const", "examples"):
+            result[key] = value
+        elif key != "title":
+            result[key] = _shortened(value)
+    if "default" in result and result["default"] is None:
+        del result["default"]
+    branches = result.get("anyOf", [])
+    null = {"type": "null"}
+    if len(branches) == 2 and null in branches:
+        other = branches[1 - branches.index(null)]
+        if isinstance(other.get("type"), str) and "enum" not in other:
+            del result["anyOf"]
+            result |= {**other, "type": [other["type"], "null"]}
+    return result
+
+
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models that a type mentions."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in models_in(part)]
+
+
+def _with_inner(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Yield a model and the models of its fields."""
+    yield model
+    for field in model.model_fields.values():
+        for inner in models_in(field.annotation):
+            yield from _with_inner(inner)
+
+
+@cache
+def docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """Return the text below each field of a model and of the models that it extends."""
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if not (issubclass(base, BaseModel) and base is not BaseModel):
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+                found[field.target.id] = inspect.cleandoc(ast.literal_eval(text.value))
+    return found

@@ -11,12 +11,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, parse_options
+from gate.config.adk_criteria import criteria_of, snake_keys, with_custom_metrics
+from gate.config.removed import advice_on, removed_keys, without_removed_keys
 from gate.config.schema import BaselineSection, File, Reports
 from gate.config.specs import CriterionSpec
-from gate.errors import ConfigError, closest, first_problem, unknown_key
+from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.documents import read_document_with_lines
 from gate.formats.positions import LineNumbers
 from gate.formats.yaml_text import EMPTY
+from gate.judges.options import JudgeOptions
 from gate.model import Case
 
 OPTIONS = {
@@ -71,8 +74,6 @@ class Config(Struct, frozen=True):
     """By suite."""
     overridden: frozenset[str] = frozenset()
     """The keys whose values came from the command line."""
-    retired: tuple[str, ...] = ()
-    """A note for each key that decided something in earlier versions, and nothing any more."""
     base_root: Path | None = None
     """This file's folder at the base commit, as long as it is there: checks and calibrations are taken from it."""
 
@@ -125,7 +126,6 @@ class ConfigFile(Struct, frozen=True):
         for key, value in overrides.items():
             _set(data, key.split("."), value)
         where = str(self.path)
-        retired = _take_retired(data)
         _take_traces_for_suite(data)
         if "agent" in data and not (isinstance(data["agent"], Mapping) and data["agent"]):
             found = f"expected a mapping, found {_kind(data['agent'])}" if data["agent"] else "is empty"
@@ -145,32 +145,12 @@ class ConfigFile(Struct, frozen=True):
             )
         root = self.path.resolve().parent
         overridden = frozenset(overrides)
-        return Config(file, self.path, root, kind, agent, *self.criteria, overridden=overridden, retired=retired)
+        return Config(file, self.path, root, kind, agent, *self.criteria, overridden=overridden)
 
 
-STRICT = "`strict` decides nothing any more: the mean always does; leave it out"
-ON_TRADEOFF = "`gate.on_tradeoff` decides nothing any more: a trade is a regression, accepted like any; leave it out"
-
-
-def _take_retired(data: dict[str, Any]) -> tuple[str, ...]:
-    """Take keys out that decide nothing any more, and return a note for each."""
-    found = []
-    if isinstance(section := data.get("gate"), Mapping) and "on_tradeoff" in section:
-        data["gate"] = {key: value for key, value in section.items() if key != "on_tradeoff"}
-        found.append(ON_TRADEOFF)
-    if isinstance(criteria := data.get("criteria"), Mapping):
-        kept = dict(criteria)
-        for name, value in criteria.items():
-            if isinstance(value, Mapping) and "strict" in value:
-                kept[name] = {key: held for key, held in value.items() if key != "strict"}
-                found = [*found, STRICT] if STRICT not in found else found
-        data["criteria"] = kept
-    return tuple(found)
-
-
-def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Config:
-    """Reads and validates a configuration file. Raises as `read_config` and `ConfigFile.load`."""
-    return read_config(path).load(overrides)
+def load_config(path: Path, overrides: Mapping[str, Any] | None = None, *, of_base: bool = False) -> Config:
+    """Read and validate a configuration file. Raises as `read_config` and `ConfigFile.load`."""
+    return read_config(path, of_base=of_base).load(overrides)
 
 
 def reports_named_in(path: Path) -> Mapping[str, str]:
@@ -181,11 +161,14 @@ def reports_named_in(path: Path) -> Mapping[str, str]:
         return {}
 
 
-def read_config(path: Path) -> ConfigFile:
-    """Reads a configuration file, and the file of criteria that it names.
+def read_config(path: Path, *, of_base: bool = False) -> ConfigFile:
+    """Read a configuration file, and the file of criteria that it names.
+
+    ``of_base``: it is the base commit's, written for whatever version it had; keys that were removed since are
+    ignored, and camelCase is read.
 
     Raises:
-        ConfigError: missing or unreadable.
+        ConfigError: missing, unreadable, or with a key that was removed.
     """
     if not path.is_file():
         hint = "write one, or name another with --config; `gate init` writes a first one"
@@ -199,7 +182,7 @@ def read_config(path: Path) -> ConfigFile:
         raise ConfigError(error.what, where=error.where, hint=hint) from None
     if not isinstance(data, dict):
         raise ConfigError(f"expected a mapping of keys, found {_kind(data)}", where=str(path), hint=hint)
-    return _config_file(path, data, lines)
+    return _config_file(path, data, lines, of_base=of_base)
 
 
 def config_from(data: Mapping[str, Any], root: Path) -> ConfigFile:
@@ -207,9 +190,24 @@ def config_from(data: Mapping[str, Any], root: Path) -> ConfigFile:
     return _config_file(root / "gate.yaml", data, None)
 
 
-def _config_file(path: Path, content: Mapping[str, Any], lines: LineNumbers | None) -> ConfigFile:
+def _config_file(
+    path: Path, content: Mapping[str, Any], lines: LineNumbers | None, *, of_base: bool = False
+) -> ConfigFile:
     data = dict(content)
-    return ConfigFile(path, data, lines, _criteria_from_file(data, path.resolve().parent, str(path), lines))
+    criteria = _criteria_from_file(data, path.resolve().parent, str(path), lines)
+    if of_base:
+        known = without_removed_keys(data)
+        if "judge" in known:
+            known["judge"] = snake_keys(known["judge"], JudgeOptions, str(path))
+        if "custom_metrics" in data and "criteria" in data:
+            known["criteria"] = with_custom_metrics(known["criteria"], data["custom_metrics"], str(path))
+        return ConfigFile(path, known, lines, criteria)
+    for keys in removed_keys(data):
+        where = _at(str(path), lines, keys)
+        if keys[0] == "criteria" and criteria[0] != str(path):
+            where = criteria[0]
+        raise ConfigError(f"{'.'.join(keys)} was removed", where=where, hint=advice_on(keys))
+    return ConfigFile(path, data, lines, criteria)
 
 
 def _criteria_from_file(data: dict[str, Any], root: Path, where: str, lines: LineNumbers | None) -> Place:
@@ -221,41 +219,8 @@ def _criteria_from_file(data: dict[str, Any], root: Path, where: str, lines: Lin
     if not path.is_file():
         raise ConfigError(f"criteria file {named!r} does not exist", where=where)
     content, lines = read_document_with_lines(path)
-    criteria, custom = criteria_of(content, str(path))
-    data["criteria"] = criteria
-    if custom:
-        data["custom_metrics"] = {**custom, **data.get("custom_metrics", {})}
+    data["criteria"] = criteria_of(content, str(path))
     return str(path), lines, ("criteria",) if "criteria" in content else ()
-
-
-_BESIDE_CRITERIA = (
-    ("custom_metrics", "customMetrics"),
-    ("user_simulator_config", "userSimulatorConfig"),
-    ("live_model_config", "liveModelConfig"),
-)
-"""What a ``test_config.json`` may hold beside its criteria; all but the first are for ADK's own runs.
-
-google-adk passes over any other key (`_comment`, `description`): so it is here, but for one that looks misspelt.
-"""
-
-
-def criteria_of(content: Any, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The criteria and custom metrics of a ``test_config.json``, or of a bare mapping of criteria."""
-    if not isinstance(content, dict):
-        raise ConfigError(f"expected a mapping of criteria, found {_kind(content)}", where=where)
-    if "criteria" not in content:
-        return content, {}
-    known = ["criteria", *(key for keys in _BESIDE_CRITERIA for key in keys)]
-    for key in content:
-        if key not in known and closest(str(key), known, cutoff=0.85):
-            raise unknown_key(key, known, where)
-    for snake, camel in _BESIDE_CRITERIA:
-        if snake in content and camel in content:
-            raise ConfigError(f"both {snake} and {camel} are given", where=where, hint="keep one of them")
-    criteria = content["criteria"]
-    if not isinstance(criteria, dict):
-        raise ConfigError(f"criteria: expected a mapping, found {_kind(criteria)}", where=where)
-    return criteria, content.get("custom_metrics") or content.get("customMetrics") or {}
 
 
 def _take_traces_for_suite(data: dict[str, Any]) -> None:

@@ -37,10 +37,13 @@ class AlertAddress(_Section):
 
 _ADDRESS = {
     "anyOf": [
-        {"type": "string"},
+        {"type": "string", "description": "The environment variable that holds the address."},
         {
             "type": "object",
-            "properties": {"url": {"type": "string"}, "token": {"type": "string"}},
+            "properties": {
+                "url": {"type": "string", "description": "The environment variable that holds the address."},
+                "token": {"type": "string", "description": "The environment variable that holds a bearer token."},
+            },
             "required": ["url"],
             "additionalProperties": False,
         },

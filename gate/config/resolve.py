@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from gate.agents.base import agent_class, allowed_environment
 from gate.agents.replay import ReplayOptions
 from gate.baselines.fingerprint import of_case
+from gate.config.adk_criteria import criteria_of
 from gate.config.criteria import (
     ADK_DEFAULTS,
     Setting,
@@ -23,7 +24,7 @@ from gate.config.criteria import (
     unread_rubrics,
     with_previous,
 )
-from gate.config.load import Config, SuiteRules, criteria_of
+from gate.config.load import Config, SuiteRules
 from gate.config.people import Held, hold_to_people, notes_of
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
@@ -223,7 +224,7 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     Raises:
         ConfigError: they cannot be read as written.
     """
-    custom, note, adk = config.file.custom_metrics, "", config.has_adk_criteria
+    note, adk = "", config.has_adk_criteria
     place = Setting(where=config.criteria_where)
     raw: Mapping[str, Any]
     brought = suite.brought or {}
@@ -235,8 +236,7 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
         raw, place = config.file.criteria, replace(place, lines=config.criteria_lines, keys=config.criteria_keys)
     elif suite.criteria is not None:
         place = Setting(where=f"{suite.source}/test_config.json" if suite.source else "test_config.json")
-        raw, beside = criteria_of(dict(suite.criteria), place.where)
-        custom, adk = {**beside, **custom}, True
+        raw, adk = criteria_of(dict(suite.criteria), place.where), True
     else:
         raw = {} if brought else ADK_DEFAULTS
         note = (
@@ -244,7 +244,9 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
             if brought
             else "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
         )
-    return StatedCriteria(read_specs(_refined(brought, raw), place.at, custom, adk=adk), place, note)
+    camel = adk or config.base_root == config.root  # earlier versions read camelCase in gate.yaml, too
+    specs = read_specs(_refined(brought, raw), place.at, adk=adk, camel=camel)
+    return StatedCriteria(specs, place, note)
 
 
 _WEIGHTED = {"overall_score", "agent_score", "weighted_score"}

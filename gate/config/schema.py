@@ -17,7 +17,7 @@ from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions, SimulatedUserOptions
 from gate.model import Scale
 from gate.model.strictness import DOWN, FREE, UP, Tightens, steps
-from gate.scoring.options import Executor
+from gate.scoring.options import ExecutorOptions
 from gate.suites import Selection
 from gate.suites.messages import FieldPaths
 from gate.world.options import WorldOptions
@@ -63,14 +63,11 @@ class BaselineSection(Section):
     on_missing: Annotated[Literal["warn", "fail"], steps("warn", "fail")] = "warn"
     """If no baseline is found (the first of all comes from `gate run --store none` and `gate baseline save`, and counts
     from the next commit on): judge by thresholds alone and say so, or end with exit code 4."""
-    rerun: Literal["auto", "never", "match", "concurrent"] = "auto"
+    rerun: Literal["auto", "never", "match"] = "auto"
     """Whether the base commit's agent is run, too: where it can be (``auto``), always (``match``; a run where it cannot
-    ends with exit code 2) or never. If nothing is stored, it takes the baseline's place. ``concurrent`` is an earlier
-    name of ``match``."""
+    ends with exit code 2) or never. If nothing is stored, it takes the baseline's place."""
     against: Annotated[str | None, FREE] = None
     """A commit, branch or tag to measure against. Default: the merge base."""
-    pool: int = Field(default=5, ge=1, le=50)
-    """The most records of one agent fingerprint that are pooled."""
     trials: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
     """Trials of each case that a run on the default branch leaves for later changes: what is missing is run once the
     verdict is known. ``auto``: 5, further runs of the same agent 5 more each until `baseline.power` is reached, and
@@ -116,9 +113,8 @@ class GateSection(Section):
     """The decision: error rate, margins, and what an inconclusive answer does."""
 
     alpha: Annotated[float, UP] = Field(default=0.02, gt=0, lt=0.5)
-    """Bound on the probability that a job calls an unchanged agent regressed, all its suites together."""
-    release_alpha: Annotated[float, UP] = Field(default=0.01, gt=0, lt=0.5)
-    """The same for a release, where it is the smaller of the two."""
+    """Bound on the probability that a job calls an unchanged agent regressed, all its suites together; a release takes
+    0.01 if that is smaller."""
     family: Annotated[int, DOWN] = Field(default=1, ge=1, le=1000)
     """The jobs of one matrix, where several measure parts of one decision: they share ``alpha``."""
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
@@ -207,8 +203,6 @@ class File(Section):
     """Commands that install the agent, run by the action before anything else."""
     criteria: dict[str, Any] | None = None
     """Metrics with thresholds and options, or the path of a file with them. Default: the suite's own, else ADK's."""
-    custom_metrics: dict[str, Any] = {}
-    """ADK's custom metrics: ``{name: {code_config: {name: module.function}}}``."""
     tool_categories: dict[str, list[str]] = {}
     """Category → names of tools, for expected and forbidden tools."""
     trials: Literal["auto"] | int | TrialsSection = "auto"
@@ -228,7 +222,7 @@ class File(Section):
     """Which cases are run. Default: all."""
     quarantine: list[QuarantineEntry] = []
     """Cases that are known to be broken: shown, but not blocking until a date has passed."""
-    executor: Annotated[Executor, FREE] = unstated()
+    executor: Annotated[ExecutorOptions, FREE] = unstated()
     """Where recorded trials are scored."""
     reports: Reports = {}
     """Reports that are written after every run: name → file, relative to the configuration file and below it."""

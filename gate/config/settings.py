@@ -10,13 +10,15 @@ from gate.decision import Settings
 from gate.decision.comparison import ENOUGH_STORED, Goal
 from gate.decision.engine.state import Rerun
 
+RELEASE_ALPHA = 0.01
+"""The largest error rate of a release."""
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
 
 
 def settings_of(config: Config | None, now: datetime, *, release: bool = False) -> Settings:
     """The decision's settings; quarantine that expired before ``now`` is active again.
 
-    A ``release`` has an error rate of its own.
+    The error rate of a ``release`` is at most `RELEASE_ALPHA`.
     """
     if config is None:
         return Settings()
@@ -24,7 +26,7 @@ def settings_of(config: Config | None, now: datetime, *, release: bool = False) 
     trials = file.trials
     rerun: Rerun = "never" if file.baseline.rerun in ("auto", "never") else "match"
     return Settings(
-        alpha=min(file.gate.alpha, file.gate.release_alpha) if release else file.gate.alpha,
+        alpha=min(file.gate.alpha, RELEASE_ALPHA) if release else file.gate.alpha,
         max_epochs=trials.max if isinstance(trials, TrialsSection) else 3,
         exact_epochs=trials if isinstance(trials, int) else None,
         rerun=rerun,

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel, to_snake
 
+from gate.config.adk_criteria import snake_keys
 from gate.errors import ConfigError, validated
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Metric, Options
@@ -29,12 +29,19 @@ class Common(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     threshold: Annotated[float | None, UP] = None
+    """The least acceptable mean over the suite; for metrics where lower is better, `max`. Default: the metric's."""
     max: Annotated[float | None, DOWN] = None
+    """If lower is better: the most that a single trial may reach."""
     margin: Annotated[float | None, DOWN] = None
+    """The loss that still counts as unchanged. Default: a tenth of the scale; 20 % of cost and counts, 30 % of time."""
     blocking: Annotated[bool, ON] = True
+    """``false``: shown, never fails the gate."""
     regression: Annotated[Literal["block", "warn"] | None, steps("warn", "block")] = None
+    """What a proven loss against the baseline does. Default: the metric's."""
     ratchet: Annotated[bool, OFF] = True
+    """``false``: `gate ratchet` leaves the threshold as it is."""
     metric: str | None = None
+    """The metric, if the criterion has a name of its own: a registered name, or `module:attribute`."""
 
 
 class CriterionSpec(Struct, frozen=True, dict=True):
@@ -83,34 +90,40 @@ class CriterionSpec(Struct, frozen=True, dict=True):
 def read_specs(
     raw: Mapping[str, Any],
     at: Callable[..., str],
-    custom: Mapping[str, Any] | None = None,
     *,
     adk: bool = False,
+    camel: bool = False,
 ) -> tuple[CriterionSpec, ...]:
     """The criteria in the order written.
 
     Args:
         raw: criteria by name, each a number or a mapping.
         at: the place of a criterion by its key, or of all of them, for errors.
-        custom: ADK's ``custom_metrics``.
-        adk: whether it is a file of ADK's, in which true and false are the thresholds 1 and 0.
+        adk: the criteria are from a file of ADK's, in which true and false are the thresholds 1 and 0.
+        camel: options may be in camelCase.
 
     Raises:
         ConfigError: no criterion, one that is given twice, an unknown metric, or a value that cannot be read.
     """
     if not raw:
         raise ConfigError("no criteria: nothing would be checked", where=at(), hint="name at least one metric")
-    specs = tuple(_spec(_canonical(name), value, custom or {}, at(name), adk=adk) for name, value in raw.items())
+    specs = []
+    for name, value in raw.items():
+        spec = _spec(_canonical(name), value, at(name), adk=adk)
+        if camel:
+            model = spec.metric_type.options_type if spec.metric_type is not None else None
+            spec = replace(spec, options=snake_keys(spec.options, model, at(name)))
+        specs.append(spec)
     names = [spec.name for spec in specs]
     for name in {name for name in names if names.count(name) > 1}:
         raise ConfigError(f"criterion {name!r} is given twice", where=at())
-    return specs
+    return tuple(specs)
 
 
-def _spec(name: str, value: Any, custom: Mapping[str, Any], place: str, *, adk: bool) -> CriterionSpec:
+def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
     where = f"{place}: {name}"
     common, quantiles, options = _split(value, where, adk=adk)
-    spec = CriterionSpec(name, common.metric or custom_path(name, custom, where) or name, common, quantiles, options)
+    spec = CriterionSpec(name, common.metric or name, common, quantiles, options)
     if spec.is_custom:
         return replace(spec, where=place)
     try:
@@ -167,27 +180,18 @@ def _split(value: Any, where: str, *, adk: bool) -> tuple[Common, tuple[tuple[fl
     common: dict[str, Any] = {}
     quantiles: dict[float, float] = {}
     options: dict[str, Any] = {}
-    _refuse_both_spellings(value, where)
     for key, item in value.items():
         match = QUANTILE.match(str(key))
-        if to_snake(str(key)) in Common.model_fields:
-            common[to_snake(str(key))] = item
+        if key in Common.model_fields:
+            common[key] = item
         elif match:
             quantiles[float(match[1]) / 100] = _number(item, str(key), where, adk=adk)
         else:
-            options[to_snake(str(key)) if to_camel(to_snake(str(key))) == key else str(key)] = item
+            options[str(key)] = item
     for key in ("threshold", "max", "margin"):
         if common.get(key) is not None:
             common[key] = _number(common[key], key, where, adk=adk)
     return validated(Common, common, where), tuple(sorted(quantiles.items())), options
-
-
-def _refuse_both_spellings(value: Mapping[Any, Any], where: str) -> None:
-    """One option in snake_case and in camelCase: which of the two is meant would be a guess."""
-    for key in value:
-        snake = to_snake(str(key))
-        if snake != key and snake in value and to_camel(snake) == key:
-            raise ConfigError(f"both {snake} and {key} are given", where=where, hint="keep one of them")
 
 
 def _number(value: Any, label: str, where: str, *, adk: bool) -> float:
@@ -202,20 +206,6 @@ def _number(value: Any, label: str, where: str, *, adk: bool) -> float:
     if not isfinite(number):
         raise ConfigError(f"{label}: {value!r} is not a finite number", where=where)
     return number
-
-
-def custom_path(name: str, custom: Mapping[str, Any], where: str) -> str | None:
-    """The dotted path of an ADK ``custom_metrics`` entry of this name."""
-    entry = custom.get(name)
-    if entry is None:
-        return None
-    code = entry.get("code_config", entry.get("codeConfig")) if isinstance(entry, Mapping) else None
-    path = code.get("name") if isinstance(code, Mapping) else None
-    if not isinstance(path, str):
-        raise ConfigError(
-            "custom metric without code_config.name", where=where, hint='{code_config: {name: "module.function"}}'
-        )
-    return path
 
 
 def read_options(options_type: type[Options], options: Mapping[str, Any], where: str) -> Options:

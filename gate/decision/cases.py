@@ -1,16 +1,16 @@
-"""What was found for each case: its status, why its trials failed, and the trajectories that show it."""
+"""The result of each case: its status, the reasons why its trials failed, and the trajectories that show it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import exp
+from math import exp, inf
 
 from msgspec import Struct
 
 from gate.decision.comparison import Comparison, Incomparable, all_unchecked, full_values, holds, mark, passed
 from gate.decision.replayed import difference, same_world
 from gate.model import Case, CaseResult, CaseStatus, Criterion, Direction, Outcome, Part, ToolCall, Trial, text_of
-from gate.model.finding import Finding
+from gate.model.finding import Finding, Wording
 from gate.security.limits import cut, shorten, tail
 from gate.statistics.evalues import case_log_e
 from gate.statistics.intervals import mean, stratified_fisher_less
@@ -113,7 +113,7 @@ def are_few(gone: int, known: int) -> bool:
 
 
 class _Seen(Struct, frozen=True):
-    """Whether the trials of a case passed, on both sides."""
+    """The outcomes of a case's trials, on both sides."""
 
     now: Sequence[bool]
     before: Sequence[bool]
@@ -214,7 +214,7 @@ def _status(
 
 
 def _is_new(comparison: Comparison, case: Case) -> bool:
-    """Whether the baseline does not have the case with this content."""
+    """True if the baseline does not have the case with this content."""
     reasons = [comparison.not_comparable.get((case.id, criterion.name)) for criterion in comparison.criteria]
     return case.id not in comparison.baseline or Incomparable.EDITED in reasons
 
@@ -225,14 +225,14 @@ def _fails_hard(comparison: Comparison, case: Case, failing: Sequence[Trial]) ->
 
 
 def _below_its_own(comparison: Comparison, case: Case) -> bool:
-    """Whether no trial holds a threshold that the author gave to this very case."""
+    """True if no trial holds a threshold that the author gave to this very case."""
     own = [c for c in comparison.criteria if c.name in case.thresholds and c.blocking]
     trials = comparison.measured(case.id)
     return any(all(t.failed or holds(c, case, t.scores.get(c.name)) is False for t in trials) for c in own)
 
 
 def _fails(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool:
-    """Whether the agent failed, or a blocking criterion does not hold, even if another could not be measured."""
+    """True if the agent failed, or a blocking criterion does not hold, even if another could not be measured."""
     return trial.failed or any(c.blocking and holds(c, case, trial.scores.get(c.name)) is False for c in criteria)
 
 
@@ -243,7 +243,7 @@ def _outcomes(trials: Iterable[Trial], case: Case, criteria: Sequence[Criterion]
 def _reasons(
     comparison: Comparison, case: Case, failing: Sequence[Trial], attempts: Sequence[Trial]
 ) -> tuple[str, ...]:
-    """Why trials failed, the most frequent first; then what could not be measured."""
+    """Return the reasons why trials failed, the most frequent first; then those why they were not measured."""
     counts: dict[str, int] = {}
     for trial in failing:
         if trial.error is not None:
@@ -276,14 +276,51 @@ _Texts = tuple[str | None, ...]
 
 def _texts(case: Case, trial: Trial | None, criteria: Iterable[Criterion]) -> tuple[_Texts, _Texts]:
     """Expected and actual responses where the trial fails a criterion that looks at them; empty where none is known."""
-    if trial is None or not any(_of_text(c) and _fails(trial, case, [c]) for c in criteria):
+    if trial is None or not any(reads_text(c) and _fails(trial, case, [c]) for c in criteria):
         return (), ()
     wanted = [None if turn.response is None else _cut(turn.response) for turn in case.turns]
     made = [_cut(invocation.response) or None for invocation in trial.invocations]
     return (tuple(wanted) if any(wanted) else ()), (tuple(made) if any(made) else ())
 
 
-def _of_text(criterion: Criterion) -> bool:
+MAX_WORDING_CHARS = 300
+"""Characters of an answer that stands for all that fell."""
+
+
+def worst_wording(comparison: Comparison, criterion: Criterion) -> Wording | None:
+    """Return how the case that lost most of a criterion is worded now; None if no text of it is known."""
+    now, before = comparison.values(criterion), comparison.stored_values(criterion)
+    sign = 1.0 if criterion.direction is Direction.HIGHER else -1.0
+    falls = {
+        case_id: sign * (mean(before[case_id]) - mean(now[case_id]))
+        for case_id in comparison.paired
+        if now.get(case_id) and before.get(case_id)
+    }
+    for case_id in sorted(falls, key=lambda c: (-falls[c], c)):
+        worst = min(comparison.measured(case_id, full=True), key=lambda t: _value(t, criterion, sign), default=None)
+        best = max(comparison.baseline[case_id], key=lambda t: _value(t, criterion, sign))
+        answer = _last_text(worst)
+        if worst is not None and answer:
+            wanted = comparison.by_id[case_id].turns[-1].response
+            expected = "" if wanted is None else shorten(_cut(wanted), MAX_WORDING_CHARS)
+            reason = shorten(worst.scores[criterion.name].reason, MAX_WORDING_CHARS)
+            return Wording(case_id, _last_text(best), answer, expected, reason)
+    return None
+
+
+def _last_text(trial: Trial | None) -> str:
+    """Return what the last turn of a trial says, as far as it is known here."""
+    texts = [turn.text for turn in trial.invocations if turn.text] if trial is not None else []
+    return shorten(texts[-1], MAX_WORDING_CHARS) if texts else ""
+
+
+def _value(trial: Trial, criterion: Criterion, sign: float) -> float:
+    score = trial.scores.get(criterion.name)
+    return inf if score is None or score.value is None else sign * score.value
+
+
+def reads_text(criterion: Criterion) -> bool:
+    """True if a criterion looks at what is answered."""
     return not criterion.reads_tools and not criterion.scale.is_relative
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gate.decision.cases import edited, removed
+from gate.decision.cases import edited, reads_text, removed, worst_wording
 from gate.decision.comparison import PASS_RATE, Comparison
 from gate.decision.trade import (
     MOST_SUSPECTS,
@@ -87,7 +87,12 @@ def _whole_got_worse(
             "suite_got_worse", criteria=names, by_mean=by_mean, perhaps_drift=drift, suspects=most_suspect(cases)
         )
     return Finding.of(
-        "suite_got_worse", criteria=names, by_mean=by_mean, perhaps_drift=drift, fell=_fell(criterion, cases)
+        "suite_got_worse",
+        criteria=names,
+        by_mean=by_mean,
+        perhaps_drift=drift,
+        fell=_fell(criterion, cases),
+        wording=worst_wording(comparison, criterion) if reads_text(criterion) else None,
     )
 
 

@@ -32,7 +32,7 @@ AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
 class Incomparable(str, Enum):
-    """Why the baseline's score of a criterion on a case says nothing about this one."""
+    """The reason why the baseline's score of a criterion on a case cannot be compared with this one."""
 
     EDITED = "edited"
     """The case's content differs, so no criterion is comparable on it."""
@@ -61,7 +61,8 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a suite is judged. Three fields keep the keys that they had when terms were first written into records."""
+    """The rules by which a suite is judged. Three fields keep the keys that terms in records were first written
+    with."""
 
     alpha: float = 0.02
     """Bound on P(regressed | unchanged agent), over all that the job compares."""
@@ -110,8 +111,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         return 1 if self.exact_epochs is not None else self.max_epochs
 
 
-class Owed(Struct, frozen=True):
-    """What the baseline measured of this scope, and is no longer measured or goes by another name."""
+class Unmatched(Struct, frozen=True):
+    """The cases and criteria of the baseline that are no longer measured, or have another name now."""
 
     removed: tuple[Criterion, ...] = ()
     """The baseline's criteria that are no longer measured."""
@@ -132,17 +133,17 @@ class Comparison(Struct, frozen=True, dict=True):
     not_comparable: Mapping[tuple[str, str], Incomparable] = field(default_factory=dict)
     """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
     selected: bool = False
-    """Whether a selection left cases of the suite out: a criterion may then apply to those alone."""
-    owed: Owed = Owed()
+    """True if a selection left cases of the suite out: a criterion may then apply to those alone."""
+    unmatched: Unmatched = Unmatched()
     stored_runs: tuple[str, ...] = ()
     """The runs that ``stored`` is of, the oldest first, where age matters."""
     excuses: bool = True
-    """Whether a mean that the base's record misses too is excused: on changes, if the record can be believed."""
+    """True if a mean that the base's record misses too is excused: on changes, if the record can be believed."""
     base_ran_now: bool = False
     """True if this job ran the base's agent for ``stored``."""
 
     @cached_property
-    def apart(self) -> Mapping[str, Finding]:
+    def incomparable_criteria(self) -> Mapping[str, Finding]:
         """Criterion → why the baseline's scores of it are not comparable, though the baseline measured it."""
         if not self.stored:
             return {}
@@ -170,7 +171,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return found
 
     outage: Finding | None = None
-    """Why the agent is taken to be down; its failures are excused then."""
+    """The reason to take the agent for down; its failures are excused then."""
 
     @cached_property
     def judged(self) -> tuple[Case, ...]:
@@ -214,10 +215,10 @@ class Comparison(Struct, frozen=True, dict=True):
 
     def scheduled(self, case_id: str) -> tuple[Trial, ...]:
         """The candidate's trials of a case, lost ones included, without those that were run in place of a lost one."""
-        return tuple([t for t in self.candidate.get(case_id, ()) if not self.stands_in(t)])
+        return tuple([t for t in self.candidate.get(case_id, ()) if not self.is_replacement(t)])
 
-    def stands_in(self, trial: Trial) -> bool:
-        """Whether a trial was run in place of one that could not be measured."""
+    def is_replacement(self, trial: Trial) -> bool:
+        """True if a trial was run in place of one that could not be measured."""
         return trial.again or (trial.side is Side.CANDIDATE and trial.tag == FULL and trial.round in self.retries)
 
     def lost(self, trials: Iterable[Trial]) -> list[Trial]:
@@ -225,10 +226,10 @@ class Comparison(Struct, frozen=True, dict=True):
         left: dict[tuple[int, str, str], list[Trial]] = {}
         trials = list(trials)
         for trial in trials:
-            if not trial.measured and not self.stands_in(trial):
+            if not trial.measured and not self.is_replacement(trial):
                 left.setdefault(self._place(trial), []).append(trial)
         for trial in trials if left else ():
-            if trial.measured and self.stands_in(trial) and left.get(self._place(trial)):
+            if trial.measured and self.is_replacement(trial) and left.get(self._place(trial)):
                 left[self._place(trial)].pop(0)
         return [trial for group in left.values() for trial in group]
 
@@ -271,7 +272,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return None if case is None else passed(trial, case, self.criteria)
 
     def passes(self, trial: Trial) -> bool:
-        """Whether a trial holds every blocking criterion that can be compared; of all, where none can."""
+        """True if a trial holds every blocking criterion that can be compared; of all, where none can."""
         case = self.by_id.get(trial.case_id)
         return case is not None and bool(passed(trial, case, self.comparable(case.id) or self.criteria))
 
@@ -317,7 +318,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return {case_id: tuple([t for t in group if t.tag == FULL]) for case_id, group in self._measured.items()}
 
     def values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
-        """What the candidate's epochs measured of a criterion, by judged case; of cases that have a value."""
+        """Return the candidate's values of a criterion in its epochs, by judged case; of cases that have a value."""
         found = self._values.get(criterion.name)
         if found is None:
             groups = {case.id: full_values(self.measured(case.id, full=True), criterion) for case in self.judged}
@@ -325,7 +326,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return found
 
     def stored_values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
-        """What of the baseline can be compared with that, by case; of cases that have a value."""
+        """Return the baseline's values that can be compared with those, by case; of cases that have a value."""
         found = self._stored_values.get(criterion.name)
         if found is None:
             groups = {
@@ -426,7 +427,8 @@ def with_outcomes(
 
 
 def mark(criterion: Criterion, case: Case) -> float | None:
-    """What a single trial has to reach, or stay within where lower is better; None: trials are not judged singly."""
+    """Return the bar that a single trial has to reach, or stay below if lower is better; None: trials are not judged
+    singly."""
     if criterion.metric in _OF_SEVERAL:
         return None
     own = case.thresholds.get(criterion.name)
@@ -438,7 +440,7 @@ def mark(criterion: Criterion, case: Case) -> float | None:
 
 
 def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
-    """Whether a trial holds the criterion: True also where it does not apply, None where it could not be measured."""
+    """True if a trial holds the criterion: True also where it does not apply, None where it could not be measured."""
     limit = mark(criterion, case)
     if criterion.hard and limit is None:
         limit = 1.0
@@ -475,7 +477,7 @@ def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | No
 
 
 def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, bool], ...]:
-    """What the scores of an answered trial are held to: name, mark, and whether it is the most rather than the least.
+    """Return the bars for the scores of an answered trial: name, bar, and whether it is the most rather than the least.
 
     Where every criterion named has a value, `passed` says whether all of them keep to their marks.
     """
@@ -484,7 +486,7 @@ def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, 
 
 
 def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
-    """Whether no blocking criterion applies to an answered trial: nothing that it holds could fail."""
+    """True if no blocking criterion applies to an answered trial: nothing that it holds could fail."""
     asked = False
     for criterion in criteria:
         if criterion.blocking:
@@ -495,12 +497,12 @@ def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
 
 
 def _is_checked(score: Score | None) -> bool:
-    """Whether a criterion applies: else it has a score that says neither a value nor why there is none."""
+    """True if a criterion applies: else it has a score that says neither a value nor why there is none."""
     return score is None or score.value is not None or bool(score.error)
 
 
 def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> bool:
-    """Whether nothing was checked in any of a case's trials."""
+    """True if nothing was checked in any of a case's trials."""
     own = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
     return bool(trials) and all(unchecked(trial, own) for trial in trials)
 
@@ -545,7 +547,7 @@ def _newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[
 
 
 def is_recorded(comparison: Comparison) -> bool:
-    """Whether the baseline's trials were recorded: a matter of its configuration, and of no outcome."""
+    """True if the baseline's trials were recorded: a matter of its configuration, and of no outcome."""
     return any(trial.replay is not None and trial.replay.recording for trial in comparison.stored)
 
 
@@ -567,7 +569,7 @@ def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
 
 
 def correction_of(comparison: Comparison, criterion: Criterion) -> Correction | None:
-    """How the scores of a criterion are corrected, alike on both sides; None where they are not."""
+    """Return the correction of a criterion's scores, alike on both sides; None without one."""
     if criterion.calibration is None:
         return None
     return correction_for(criterion, set(full_values((*comparison.trials, *comparison.stored), criterion)))
@@ -588,7 +590,7 @@ def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tu
         if trial.tag in (PROBE, REPEAT):
             continue  # asked of cases picked by their outcomes, for another question than the one decided here
         row = repeated if id(trial) in comparison.dropped else _row(comparison, trial)
-        rows = _rows_of(groups, trial, stands_in=comparison.stands_in(trial))
+        rows = _rows_of(groups, trial, is_replacement=comparison.is_replacement(trial))
         if rows is not None and lost in rows:
             place = rows.index(lost)
             rows[place], owners[id(rows)][place] = row, trial
@@ -605,13 +607,13 @@ def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tu
 
 
 def _rows_of(
-    groups: Mapping[tuple[int, str, Side], dict[str, list[Row]]], trial: Trial, *, stands_in: bool
+    groups: Mapping[tuple[int, str, Side], dict[str, list[Row]]], trial: Trial, *, is_replacement: bool
 ) -> list[Row] | None:
     """The rows that include the one which a trial replaces; in old records it belongs to an earlier round.
 
     None for a trial that has a row of its own.
     """
-    if not stands_in:
+    if not is_replacement:
         return None
     if trial.again:
         return groups.get((trial.round, trial.tag, trial.side), {}).get(trial.case_id)
@@ -657,5 +659,5 @@ def error_share(comparison: Comparison) -> float:
     if not comparison.errors:
         return 0.0
     trials = [t for group in comparison.candidate.values() for t in group]
-    planned = sum(not comparison.stands_in(t) for t in trials)
+    planned = sum(not comparison.is_replacement(t) for t in trials)
     return len(comparison.lost(trials)) / planned if planned else 0.0

@@ -1,4 +1,4 @@
-"""What is found of a criterion, hard failures first; its estimates; and the exit code table."""
+"""The findings on a criterion, hard failures first; its estimates; and the exit code table."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _hard(comparison: Comparison, criterion: Criterion) -> list[Finding]:
 
 
 def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
-    """Whether a selection left out every case that a criterion applies to: then it decides nothing."""
+    """True if a selection left out every case that a criterion applies to: then it decides nothing."""
     if not comparison.selected or criterion.name == PASS_RATE:
         return False
     answered = [t for case in comparison.cases for t in comparison.measured(case.id) if t.scores]
@@ -123,8 +123,8 @@ def _lost(comparison: Comparison, criterion: Criterion) -> list[str]:
 
 
 def error_of(trial: Trial, criterion: Criterion) -> str | None:
-    """Why a trial has no score of a criterion; None where it has one, or where none is due: the criterion does not
-    apply, or the agent failed."""
+    """Return the reason why a trial has no score of a criterion; None if it has one, or none is due: the criterion does
+    not apply, or the agent failed."""
     if not trial.answered:
         return None
     score = trial.scores.get(criterion.name)
@@ -137,7 +137,8 @@ def error_of(trial: Trial, criterion: Criterion) -> str | None:
 
 
 def regression(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
-    """Who is worse when the engine says so: the metrics whose own adjusted p rejects; success, where cases broke."""
+    """Return the metrics that are worse when the engine says so: those whose own adjusted p rejects; success, if cases
+    broke."""
     if outcome is None or criterion.hard:
         return []
     found = outcome.evidence.metrics.get(criterion.name)
@@ -155,7 +156,7 @@ def regression(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
 
 
 def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> Finding:
-    """What an inconclusive comparison says of one metric."""
+    """Return the finding on one metric in an inconclusive comparison."""
     change = change_of(found, criterion)
     before = outcome.stage.kind is StageKind.MOVED_BEFORE
     if (before or outcome.stage.kind is StageKind.DRIFTED) and criterion.name in regressed_metrics(outcome):
@@ -168,7 +169,7 @@ def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> 
 
 
 def never_pass(outcome: Outcome) -> tuple[CaseTally, ...]:
-    """What is known of the cases that always passed and never do now, and are not proven broken."""
+    """Return the cases that always passed and never do now, and are not proven broken."""
     seen = ((case_id, outcome.evidence.cases[case_id]) for case_id in outcome.evidence.unproven)
     return tuple(CaseTally(i, c.passed, c.trials, c.baseline_passed, c.baseline_trials) for i, c in seen)
 
@@ -195,7 +196,7 @@ def undecided_metrics(outcome: Outcome) -> set[str]:
 
 
 def undecided(found: MetricChange, change: Change, criterion: Criterion) -> Finding:
-    """What stands in the way of a pass."""
+    """Return the finding that stands in the way of a pass."""
     if found.holds:
         return Finding.of("suggests_drop", change=change)
     if found.low is None:

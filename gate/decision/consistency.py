@@ -1,4 +1,4 @@
-"""Whether an agent goes the same way twice: scores pairs of trials, which no metric of a single trial can.
+"""Scores pairs of trials by whether the agent goes the same way twice, which no metric of a single trial can.
 
 docs/dev/decisions/0007-strategy-consistency.md says why the pairs are disjoint, and why they never decide a regression.
 """
@@ -46,7 +46,7 @@ def _name_in(case: Case, key: str) -> str:
 
 
 def compares_trials(criteria: Iterable[Criterion]) -> bool:
-    """Whether deciding needs the tool calls of every trial."""
+    """True if deciding needs the tool calls of every trial."""
     return any(criterion.metric == METRIC for criterion in criteria)
 
 
@@ -77,7 +77,7 @@ def compared(
 
 
 def lacks_pairs(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
-    """Whether a further epoch would let a blocking criterion of `METRIC` be measured."""
+    """True if a further epoch would let a blocking criterion of `METRIC` be measured."""
     names = [criterion.name for criterion in criteria if criterion.metric == METRIC and criterion.blocking]
     scores = [trial.scores[name] for trial in trials for name in names if name in trial.scores]
     return any(score.error == TOO_FEW for score in scores)

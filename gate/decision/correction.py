@@ -1,4 +1,4 @@
-"""What a judge's calibration makes of its scores: corrected means, bounds and slopes. The scores stay as they are.
+"""Corrects a judge's scores by its calibration: means, bounds and slopes. The scores stay as they are.
 
 Zeros and ones are corrected by the judge's sensitivity and specificity, graded scores by the mean difference of
 people's scores and the judge's (prediction-powered). Where neither can be done, or the labels do not show the judge to
@@ -43,7 +43,7 @@ class ByRates(Struct, frozen=True):
 
     @property
     def slope(self) -> Ends:
-        """What a true difference is multiplied by in the judge's verdicts, with its standard error."""
+        """Return the factor by which a true difference shows in the judge's verdicts, with its standard error."""
         return slope(self.known)
 
     def value(self, measured: float, fell: float) -> float:
@@ -128,7 +128,7 @@ def worst_trials(share: float, error: float) -> int:
 
 
 def correction_for(criterion: Criterion, values: Collection[float]) -> Correction | None:
-    """How the scores of a criterion are corrected; None where they are not.
+    """Return the correction of a criterion's scores; None without one.
 
     Not without a calibration, nor where the judge is not shown to be better
     than chance, nor where scores are graded and people said pass or fail, or graded too few to show that the judge
@@ -146,7 +146,7 @@ def correction_for(criterion: Criterion, values: Collection[float]) -> Correctio
 def calibrated_judge(
     criterion: Criterion, correction: Correction | None, now: Estimate | None, before: Estimate | None
 ) -> CalibratedJudge | None:
-    """What is known of a criterion's judge, with its estimates corrected where they can be."""
+    """Return the calibration of a criterion's judge, with its estimates corrected if they can be."""
     known = criterion.calibration
     if known is None:
         return None

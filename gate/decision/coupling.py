@@ -15,7 +15,7 @@ from gate.model import Side, Trial
 
 
 class CoupledTrials(Struct, frozen=True):
-    """What the trials' recordings say of them."""
+    """The replays of the trials, as their recordings tell them."""
 
     partners: Mapping[int, tuple[Trial, bool]] = {}
     """``id`` of a trial of the candidate → the stored trial that it was coupled with, and whether all was replayed."""
@@ -87,7 +87,7 @@ def _order(trial: Trial) -> tuple[int, bool, int]:
 
 
 def _says_nothing(trial: Trial, partner: Trial | None) -> bool:
-    """Whether a replayed trial is no answer to what it was run for: what the baseline's agent does now, or what a
+    """True if a replayed trial is no answer to what it was run for: what the baseline's agent does now, or what a
     provider does now; or a copy of a stored trial on the baseline's own side."""
     if trial.side is Side.BASELINE:
         return partner is not None or trial.tag == CONCURRENT

@@ -69,7 +69,7 @@ def crash_facts(comparison: Comparison) -> CrashFacts | None:
 
 
 def _failing(comparison: Comparison, *, probes: bool = True) -> dict[str, int]:
-    """How often the agent failed, by judged case, the most frequent first."""
+    """Return the number of failures of the agent, by judged case, the most frequent first."""
     if not comparison.errors:
         return {}
     groups = {c.id: [t for t in comparison.measured(c.id) if probes or t.tag != PROBE] for c in comparison.judged}
@@ -184,8 +184,8 @@ def failures_excused(comparison: Comparison) -> list[Finding]:
 
 
 def base_gone(comparison: Comparison) -> Finding | None:
-    """That the base's agent was asked in vain: its newest trials, by whole rounds and `LEAST_IN_VAIN` at least, are
-    all lost. What is known of the base is what was measured before."""
+    """Return a finding if the base's agent was asked in vain: its newest trials, by whole rounds and `LEAST_IN_VAIN` at
+    least, are all lost. Earlier trials still say what is known of the base."""
     rounds: dict[int, list[Trial]] = {}
     for trial in comparison.trials:
         if trial.side is Side.BASELINE:
@@ -201,7 +201,7 @@ def base_gone(comparison: Comparison) -> Finding | None:
 
 
 def _outage(comparison: Comparison) -> Finding | None:
-    """That most of what answered at the baseline now fails alike; without a baseline, every case."""
+    """Return a finding if most cases that answered at the baseline now fail alike; without a baseline, every case."""
     if not comparison.errors:
         return None
     tried = [case.id for case in comparison.judged if comparison.measured(case.id)]
@@ -217,7 +217,7 @@ def _outage(comparison: Comparison) -> Finding | None:
 
 
 def _alike(trial: Trial) -> str:
-    """What failures of one cause share: the kind, and the message up to its first particulars."""
+    """Return the part that failures of one cause share: the kind, and the message up to its first particulars."""
     assert trial.error is not None
     return f"{trial.error.kind.value}: {re.sub('[0-9]+', '0', trial.error.message.partition(':')[0][:60])}"
 
@@ -278,7 +278,7 @@ def probed(comparison: Comparison) -> bool:
 
 
 def unconfirmed(comparison: Comparison) -> Finding | None:
-    """Why failures that a block needs do not prove the agent to be at fault; None if they do.
+    """Return the reason why failures that a block needs do not prove the agent to be at fault; None if they do.
 
     What failed before the confirmation picked the cases; in the confirmation itself a provider's trouble strikes them
     no more than it strikes those that answered, or the base commit's agent: Fisher's test on these trials alone.
@@ -312,7 +312,7 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
 _OF_PROVIDER = re.compile(
     r"\b(429|503|529)\b|overloaded|rate.?limit|too many requests|service unavailable|temporarily unavailable", re.I
 )
-"""What a provider says when it cannot answer for now."""
+"""The words of a provider that cannot answer for now."""
 
 
 def is_of_provider(comparison: Comparison, why: Finding) -> bool:

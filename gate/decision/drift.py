@@ -1,4 +1,4 @@
-"""Whether the same agent scores otherwise than it did, over the runs that are stored of it. Pure."""
+"""Finds whether the same agent scores otherwise than it did, over its stored runs. Pure."""
 
 from __future__ import annotations
 

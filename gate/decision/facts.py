@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from gate.decision.cases import edited, removed
+from gate.decision.cases import edited, removed, worst_wording
 from gate.decision.comparison import (
     ENOUGH_STORED,
     MOST_STORED,
@@ -31,7 +30,6 @@ from gate.model import (
     PROBE,
     REPEAT,
     SILENT,
-    Criterion,
     CriterionResult,
     Outcome,
     Side,
@@ -40,9 +38,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model.course import Course
-from gate.model.finding import Finding, Wording
-from gate.security.limits import shorten
-from gate.statistics.intervals import mean
+from gate.model.finding import Finding
 
 FIXED_DESIGN = 5
 """Trials a case of the fixed design that runs are compared with."""
@@ -62,9 +58,9 @@ def _new(comparison: Comparison) -> list[str]:
 
 
 def course(comparison: Comparison, stopped: str) -> Course:
-    """What was run, and how much of it: each run is counted in ``runs``, and under one of the reasons for it."""
-    planned = [t for t in comparison.trials if not comparison.stands_in(t)]
-    again = [t.side for t in comparison.trials if comparison.stands_in(t)]
+    """Return the runs by their reason: each is counted in ``runs``, and under one of the reasons for it."""
+    planned = [t for t in comparison.trials if not comparison.is_replacement(t)]
+    again = [t.side for t in comparison.trials if comparison.is_replacement(t)]
     runs = Counter((t.tag, t.side) for t in planned)
     both = {tag: runs[tag, Side.CANDIDATE] + runs[tag, Side.BASELINE] for tag in (PROBE, REPEAT, CONCURRENT)}
     reruns = Counter(t.case_id for t in planned if t.tag == CONFIRM and t.side is Side.CANDIDATE)
@@ -104,7 +100,8 @@ def course(comparison: Comparison, stopped: str) -> Course:
 
 
 def changes(comparison: Comparison) -> tuple[Finding, ...]:
-    """What answers now, tools that changed, new, changed and removed cases, and criteria that cannot be compared."""
+    """Return the changes: models that answer now, tools, new, changed and removed cases, criteria that cannot be
+    compared."""
     if not comparison.stored:
         return ()
     found: list[Finding] = [*answered_by(comparison.judged_trials, comparison.stored)]
@@ -113,10 +110,12 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
         found.append(Finding.of("new_cases", cases=tuple(new)))
     if changed := edited(comparison):
         found.append(Finding.of("edited_cases", cases=changed))
-    if renamed := comparison.owed.renamed:
+    if renamed := comparison.unmatched.renamed:
         found.append(Finding.of("renamed_cases", cases=tuple((old, new) for new, old in renamed.items())))
-    found += [Finding.of("criterion_apart", criterion=name, why=why) for name, why in comparison.apart.items()]
-    if gone_criteria := comparison.owed.removed:
+    found += [
+        Finding.of("criterion_apart", criterion=name, why=why) for name, why in comparison.incomparable_criteria.items()
+    ]
+    if gone_criteria := comparison.unmatched.removed:
         found.append(Finding.of("removed_criteria", criteria=tuple(c.name for c in gone_criteria)))
     pairs = comparison.not_comparable.items()
     if fresh := sorted({name for (_, name), why in pairs if why is Incomparable.NEW}):
@@ -127,7 +126,7 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
 
 
 def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]:
-    """What weakens the verdict without changing it."""
+    """Return the findings that weaken the verdict without changing it."""
     outcome, failed = result.outcome, result.verdict is not Verdict.ERROR and result.crashes is not None
     return (
         *([Finding.of("agent_failures")] if failed else []),
@@ -155,7 +154,7 @@ def _unchecked(comparison: Comparison) -> list[Finding]:
 
 
 def _excused(results: Iterable[CriterionResult]) -> list[Finding]:
-    """What passes only because the baseline was no better."""
+    """Return the criteria that pass only because the baseline was no better."""
     found: list[Finding] = []
     for row in results:
         criterion = row.criterion
@@ -239,41 +238,11 @@ def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Findin
             "quiet_rise",
             criterion=name,
             change=natural(found.change, by_name[name]),
-            wording=_wording(comparison, by_name[name]),
+            wording=worst_wording(comparison, by_name[name]) if by_name[name].lexical else None,
         )
         for name, found in (outcome.evidence.metrics if outcome is not None else {}).items()
         if not found.blocks_regression and found.high is not None and found.high < 0 and found.change < -found.margin
     ]
-
-
-MAX_WORDING_CHARS = 300
-"""Characters of an answer that a warning shows."""
-
-
-def _wording(comparison: Comparison, criterion: Criterion) -> Wording | None:
-    """Return how the case that lost most of a criterion of word overlap is worded now."""
-    if not criterion.lexical:
-        return None
-    now, before = comparison.values(criterion), comparison.stored_values(criterion)
-    falls = {c: mean(before[c]) - mean(now[c]) for c in comparison.paired if now.get(c) and before.get(c)}
-    for case_id in sorted(falls, key=lambda c: (-falls[c], c)):
-        trial = min(comparison.measured(case_id, full=True), key=lambda t: _value_of(t, criterion), default=None)
-        known = max(comparison.baseline[case_id], key=lambda t: _value_of(t, criterion))
-        answer, earlier = _last_text(trial), _last_text(known)
-        if answer:
-            return Wording(case_id, earlier, answer)
-    return None
-
-
-def _last_text(trial: Trial | None) -> str:
-    """Return what the last turn of a trial says, as far as it is known here."""
-    texts = [turn.text for turn in trial.invocations if turn.text] if trial is not None else []
-    return shorten(texts[-1], MAX_WORDING_CHARS) if texts else ""
-
-
-def _value_of(trial: Trial, criterion: Criterion) -> float:
-    score = trial.scores.get(criterion.name)
-    return math.inf if score is None or score.value is None else score.value
 
 
 def _partly_measured(comparison: Comparison) -> list[Finding]:

@@ -30,7 +30,7 @@ class CaseHistory(Struct, frozen=True):
 
     @property
     def flaky(self) -> bool:
-        """Whether one agent gave both answers within a record, or the answer went back and forth between records."""
+        """True if one agent gave both answers within a record, or the answer went back and forth between records."""
         seen = [passed > 0 for passed, trials in self.by_record if trials]
         turns = sum(one != other for one, other in pairwise(seen))
         return turns > 1 or any(0 < passed < trials for passed, trials in self.by_record)

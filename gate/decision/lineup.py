@@ -24,7 +24,7 @@ Values = Mapping[str, Sequence[float]]
 
 
 class Measured(Struct, frozen=True):
-    """What the entries measured of one thing."""
+    """The values of the entries for one thing that is compared."""
 
     name: str
     scale: Scale
@@ -80,7 +80,7 @@ def _difference(found: Measured, one: int, other: int, comparisons: int) -> Diff
 
 
 def _step(groups: Sequence[Sequence[float]]) -> float:
-    """What one trial moves the mean of its case by, where all scores are zeros and ones; else 0."""
+    """Return the change of a case's mean by one trial if all scores are zeros and ones; else 0."""
     if not all(value in (0.0, 1.0) for group in groups for value in group):
         return 0.0
     return mean([1 / len(group) for group in groups])

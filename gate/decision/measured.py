@@ -44,7 +44,7 @@ SPENT = {
     DURATION: Criterion(DURATION, "latency", Scale.SECONDS, Direction.LOWER, blocking=False),
     TOKENS: Criterion(TOKENS, "tokens", Scale.COUNT, Direction.LOWER, blocking=False),
 }
-"""What is followed beside the criteria, where trials tell it."""
+"""The amounts that are followed beside the criteria, if trials report them."""
 
 
 class RunValues(Struct, frozen=True):
@@ -90,7 +90,7 @@ def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], case
 
 
 def spent_beside(criteria: Iterable[Criterion]) -> frozenset[str]:
-    """What of `SPENT` no criterion measures."""
+    """Return the names in `SPENT` that no criterion measures."""
     measured = {criterion.metric for criterion in criteria}
     return frozenset(name for name, one in SPENT.items() if one.metric not in measured)
 
@@ -104,7 +104,7 @@ def _alike(cases: Iterable[Case]) -> Iterable[list[Case]]:
 
 
 Column = Sequence[float | None]
-"""What each trial of a table has; None where it has nothing."""
+"""The value of each trial of a table; None if it has none."""
 
 
 class _Table:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from gate.decision.comparison import (
     Comparison,
     Incomparable,
-    Owed,
     Settings,
+    Unmatched,
     error_share,
     passes,
     to_state,
@@ -30,7 +30,7 @@ from gate.model import REPEAT, Case, Criterion, Outcome, Side, SuiteResult, Tria
 from gate.model.finding import Finding
 
 MOST_RETRIES = 2
-"""How often a trial is run again that infrastructure kept from being measured."""
+"""Most repetitions of a trial that infrastructure kept from being measured."""
 
 
 LEAST_DOWN = 8
@@ -53,7 +53,7 @@ class More(Struct, frozen=True):
     """The number for their trials' ``round``."""
     why: str
     again: bool = False
-    """Whether they stand for trials of this very round that could not be measured."""
+    """True if they stand for trials of this very round that could not be measured."""
     pause: float = 0.0
     """Seconds to let pass before them."""
 
@@ -63,7 +63,7 @@ class More(Struct, frozen=True):
 
 
 class Situation(Struct, frozen=True):
-    """What is known of a suite when it is asked what to run next, or what the verdict is."""
+    """The state of a suite, from which the next trials or the verdict follow."""
 
     cases: Sequence[Case]
     criteria: Sequence[Criterion]
@@ -77,32 +77,32 @@ class Situation(Struct, frozen=True):
     suite_id: str = ""
     not_comparable: Mapping[tuple[str, str], Incomparable] = {}
     """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
-    owed: Owed = Owed()
-    """What the baseline measured, and these trials do not let us compare."""
+    unmatched: Unmatched = Unmatched()
+    """The part of the baseline that these trials do not let us compare."""
     stored_runs: Sequence[str] = ()
     """The runs that stored trials are of, the oldest first, where a change is held to them; empty: age is no matter."""
     stopped: str = ""
-    """Why a run ends early (budget, clock): nothing more is asked for. Empty: it does not."""
+    """The reason why a run ends early (budget, clock): nothing more is asked for. Empty: it does not."""
     reported: bool = False
-    """Whether the baseline shows that this agent reports its tool calls."""
+    """True if the baseline shows that this agent reports its tool calls."""
     selected: bool = False
-    """Whether a selection left cases of the suite out."""
+    """True if a selection left cases of the suite out."""
     gaps: Sequence[Finding] = ()
-    """What else the base holds and was not compared."""
+    """Further parts of the base that were not compared."""
     earlier: Sequence[Verdict] = ()
     """Earlier measurements of this change, judged again, the newest first."""
     same_as: str = ""
     """The commit whose agent this is, if its stored trials are the candidate's."""
     same_verdict: str = ""
-    """What they fell short in when they were stored, if anything: regressed or below their threshold."""
+    """The verdict on those trials when they were stored, if they fell short: regressed or below their threshold."""
     excuses: bool = True
-    """Whether a mean that the base's record misses too is excused."""
+    """True if a mean that the base's record misses too is excused."""
     base_ran_now: bool = False
     """True if this job ran the base's agent for ``stored``, so that no drift of the provider lies between."""
 
 
 def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = False) -> More | SuiteResult:
-    """What to run next, or the verdict.
+    """Return the next trials to run, or the verdict.
 
     ``can_run=False`` judges what there is: trials of one round in one look, those of several as their schedule looked.
     ``verdict_only``: of the result only verdict and criteria are wanted, which saves a second per 10,000 cases. The
@@ -119,8 +119,8 @@ def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = Fa
 
 
 def wanted(known: Situation) -> More | None:
-    """What to run next, as `next_step` says it; None: the verdict, which `verdict_on` gives. Where no agent failed,
-    nothing but the rounds depends on that verdict, so it is not worked out here."""
+    """Return the next trials to run, as `next_step` does; None: the verdict, which `verdict_on` gives. If no agent
+    failed, nothing but the rounds depends on that verdict, so it is not worked out here."""
     comparison = _comparison(known)
     step = _scheduled(known, comparison, can_run=True)
     if isinstance(step, More):
@@ -132,7 +132,8 @@ def wanted(known: Situation) -> More | None:
 
 
 def _scheduled(known: Situation, comparison: Comparison, *, can_run: bool) -> More | Outcome | None:
-    """What is to be run before there is a verdict at all; else the engine's answer, None where nothing is paired."""
+    """Return the trials to run before there is a verdict at all; else the engine's answer, None if nothing is
+    paired."""
     seed, stopped = known.seed, known.stopped
     if can_run and not stopped and (again := _again(comparison)) is not None:
         return again
@@ -197,7 +198,7 @@ def _comparison(known: Situation) -> Comparison:
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, known.stored))
     by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
-    selected, owed, runs = known.selected, known.owed, tuple(known.stored_runs)
+    selected, unmatched, runs = known.selected, known.unmatched, tuple(known.stored_runs)
     whole = Comparison(
         tuple(cases),
         tuple(criteria),
@@ -206,7 +207,7 @@ def _comparison(known: Situation) -> Comparison:
         settings,
         apart,
         selected,
-        owed,
+        unmatched,
         runs,
         known.excuses,
         known.base_ran_now,
@@ -218,7 +219,7 @@ def _comparison(known: Situation) -> Comparison:
 
 
 def _again(comparison: Comparison) -> More | None:
-    """What infrastructure kept from being measured in the newest round, once more.
+    """Return once more the trials that infrastructure kept from being measured in the newest round.
 
     Before anything is looked at, so that each look is taken once.
     """
@@ -226,7 +227,7 @@ def _again(comparison: Comparison) -> More | None:
     newest_round = _next_round(comparison) - 1
     alone = settings.rerun == "never"  # a base that is gone is not asked again
     newest = [t for t in comparison.trials if t.round == newest_round and not (alone and t.side is Side.BASELINE)]
-    tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.stands_in(t))
+    tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.is_replacement(t))
     lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not t.excused)
     short: dict[tuple[Side, str, int], list[str]] = {}
     for (side, tag, case_id), n in lost.items():
@@ -248,7 +249,7 @@ def confirmation(known: Situation) -> More | None:
     return _asked(comparison, () if comparison.outage else probes(comparison), "confirm the failures", once=True)
 
 
-def spoiled(known: Situation) -> tuple[Trial, ...]:
+def trials_in_outage(known: Situation) -> tuple[Trial, ...]:
     """The trials that do not count when a run is continued, since they were run in an outage: failures, and trials
     that were run because of them.
 
@@ -337,7 +338,7 @@ def _whether_repeats_count(comparison: Comparison) -> More | None:
 
 
 def _is_unproven(comparison: Comparison) -> bool:
-    """Whether the baseline's agent can be asked for a second run of its own."""
+    """True if the baseline's agent can be asked for a second run of its own."""
     found = comparison.repeats
     return comparison.settings.rerun == "match" and not found.proven and not found.ask
 
@@ -385,7 +386,7 @@ def _next_round(comparison: Comparison) -> int:
 
 
 def _settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
-    """Whether something stands that no further trial can change: hard failure, missed threshold, too many errors."""
+    """True if something stands that no further trial can change: hard failure, missed threshold, too many errors."""
     if not comparison.trials:
         return False
     return any(f.settles for f in found) or error_share(comparison) > comparison.settings.max_error_rate

@@ -42,7 +42,7 @@ BREAKABLE = 0.8
 WANTED = 0.8
 """Share of changes that a design is to find."""
 SECONDS = 4.0
-"""What a simulation may take by default, about; the number of runs follows from the size of the design."""
+"""Seconds of a simulation by default, about; the number of runs follows from the size of the design."""
 LEAST_RUNS, MOST_RUNS = 8, 400
 BOTH_SIDES = 2.0
 """So many times as long takes a change of an agent whose base is run, too."""
@@ -70,7 +70,7 @@ class Design(Struct, frozen=True):
 
 
 class Scores(Struct, frozen=True):
-    """What else is measured of a trial, and shares the error rate with its success: drawn from recorded trials."""
+    """Further scores of a trial that share the error rate with its success: drawn from recorded trials."""
 
     metrics: tuple[Metric, ...]
     passing: tuple[tuple[Row, ...], ...]
@@ -97,7 +97,7 @@ class Drawn(Struct, frozen=True):
 
 
 class Rates(Struct, frozen=True, dict=True):
-    """What the cases' trials say of their rates."""
+    """The rates of the cases, from their trials."""
 
     counts: tuple[tuple[int, int], ...]
     """By case: passed, and run. Empty: nothing is known, and the rates are those of a typical suite."""
@@ -158,7 +158,7 @@ def _posterior(weights: Sequence[float], passed_trials: int, trials: int) -> tup
 
 
 class Share(Struct, frozen=True):
-    """How many of the simulated runs ended so, with a 95 % interval."""
+    """The share of simulated runs that ended so, with a 95 % interval."""
 
     share: float
     low: float
@@ -226,15 +226,16 @@ class Curve(Struct, frozen=True):
 
 
 class Power(Struct, frozen=True):
-    """What a design finds."""
+    """The power of a design."""
 
     design: Design
     known: bool
-    """Whether the rates are a record's; else those of a typical suite."""
+    """True if the rates are a record's; else those of a typical suite."""
     criteria: int
-    """That are tested beside success."""
+    """Number of criteria that are tested beside success."""
     units: int
-    """What is compared: clusters of the record, and cases that are in none; 0 where no rates are known."""
+    """Number of units that are compared: clusters of the record, and cases that are in none; 0 if no rates are
+    known."""
     runs: int
     """Simulated runs, of every question together."""
     drops: tuple[Drop, ...]
@@ -301,7 +302,7 @@ def power_of(
 def wanted_designs(
     rates: Rates, design: Design, drop: float, *, runs: int = 40, seed: int = 0, tick: Tick = lambda: None
 ) -> tuple[Wanted, ...]:
-    """How many cases find a drop four times in five, by stored trials a case: halving the ladder of designs."""
+    """Return the cases that find a drop four times in five, by stored trials a case: halving the ladder of designs."""
     answers = []
     for stored in STORED:
         rng = Random(f"{seed}:{stored}")  # noqa: S311 - reproducible, not secret
@@ -445,7 +446,7 @@ def cost_per_run(trials: Sequence[Trial]) -> float | None:
 def outcomes_by_case(
     trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None
 ) -> dict[str, list[bool]]:
-    """Whether each candidate trial passed, by case; trials that could not be measured are left out."""
+    """True if each candidate trial passed, by case; trials that could not be measured are left out."""
     groups = _by_outcome(trials, criteria, cases)
     return {case_id: [outcome for _, outcome in group] for case_id, group in groups.items()}
 
@@ -509,7 +510,7 @@ def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, e
 
 
 def provable(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded: bool = False) -> bool:
-    """Whether the schedule's reruns can prove that a case broke which always passed and now always fails."""
+    """True if the schedule's reruns can prove that a case broke which always passed and now always fails."""
     few = 1 + sum(WAVES)
     long = case_log_e(baseline_trials, baseline_trials, 0, few) >= math.log(LONG_E)
     needed = reruns_to_prove(cases, baseline_trials, alpha, recorded=recorded)

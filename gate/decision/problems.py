@@ -1,4 +1,4 @@
-"""Why a suite could not be measured."""
+"""The reasons why a suite could not be measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answered: models, the provider's systems and tools that trials name, on both sides. Pure."""
+"""The models, systems of the provider and tools that trials name, on both sides. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MAX_NAME_CHARS = 80
 
 
 def answered_by(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding]:
-    """What answers now and did not at the baseline; of systems, which a provider mixes, only where none is known."""
+    """Return the models and systems that answer now and did not at the baseline; systems, which a provider mixes, only
+    if none of the baseline's is known."""
     sides = [_named(now), _named(before)]
     found = []
     models, earlier = (side[0] for side in sides)

@@ -1,4 +1,5 @@
-"""Whether repeated trials are draws of their own: a cache or a reused session gives one answer again and again. Pure.
+"""Finds repeated trials that are no draws of their own: a cache or a reused session gives one answer again and again.
+Pure.
 
 Identical answers of one run may be one draw, and then they count as one trial. They may also come from a deterministic
 agent: then another run gives them too, and each counts, unless all answers are so short that chance would give them as
@@ -30,7 +31,7 @@ INDEPENDENT = 1 / 3
 CACHED = 0.5
 """Cases of constant answers are cached, not predictable, if two runs disagree on more than this share of them."""
 ANEW = 0.9
-"""How often the repeats of all other cases differ then, at least."""
+"""The least rate at which the repeats of all other cases then differ."""
 
 SHORT = 0.3
 """From this share of pairs of cases with the same passing answer on, equal answers of two runs prove nothing."""
@@ -51,24 +52,24 @@ class Repeats(Struct, frozen=True):
     repeated: int = 0
     """Cases that were asked more than once in a session."""
     frozen: bool = False
-    """Whether this run is known to give one answer a case: asking again proves nothing."""
+    """True if this run is known to give one answer a case: asking again proves nothing."""
     untold: bool = False
-    """Whether asking a few cases again would tell."""
+    """True if asking a few cases again would tell."""
     ask: tuple[str, ...] = ()
     """The cases to ask then; empty: steady ones."""
     proven: bool = True
-    """Whether two runs of the baseline's agent show what its repeats are; else one more would."""
+    """True if two runs of the baseline's agent show what its repeats are; else one more would."""
     lost: tuple[str, ...] = ()
     """Cases that passed each time and now fail each time, where none went the other way and nothing is proven: a cache
     that drew worse answers, or a deterministic agent that broke."""
 
     @property
     def tells(self) -> bool:
-        """Whether repeats were found that are no draws of their own, or asking again would say whether they are."""
+        """True if repeats were found that are no draws of their own, or asking again would say whether they are."""
         return bool(self.dropped) or self.frozen or self.untold
 
     def joined(self, other: Repeats) -> Repeats:
-        """What either of two views of the same trials tells."""
+        """Return the repeats that either of two views of the same trials shows."""
         if not (self.tells and other.tells):
             return other if other.tells else self
         frozen = self.frozen or other.frozen
@@ -88,7 +89,7 @@ NONE = Repeats()
 
 
 def repeats(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[Trial], bool]) -> Repeats:
-    """What of these trials is not a draw of its own.
+    """Return the trials that are no draws of their own.
 
     ``steady``: whether a trial passes. Those that fail are left out where a run is judged by its answers: what a change
     broke differs from the stored answer, and may well fail with the same words each time.
@@ -110,18 +111,18 @@ def _of_processes(stored: Sequence[Trial], trials: Sequence[Trial], steady: Call
 
 
 def _told_by(answers: Answers, steady: Callable[[Trial], bool], trials: Sequence[Trial]) -> Repeats:
-    """What the repeats within sessions, and the answers of different ones, tell."""
+    """Return the repeats within sessions, and those among the answers of different ones."""
     if not answers:
         return NONE
     passing = {c: {s: group for s, group in found.items() if steady(group[0])} for c, found in answers.items()}
-    apart, own = _apart(passing)
-    if apart <= (max(REPRODUCED, 1 / len(answers)) if own else MOST):
+    differing, own = _rate_of_difference(passing)
+    if differing <= (max(REPRODUCED, 1 / len(answers)) if own else MOST):
         return _of_outcomes(answers, steady, trials) if _says_little(passing) else NONE
     within = {side: _within(passing, side) for side in Side}
     pooled = [*within[Side.CANDIDATE], *within[Side.BASELINE]]
     least = min(LEAST, len(answers))
     told = {side: within[side] if len(within[side]) >= least else pooled for side in Side}
-    frozen = {side: len(told[side]) < least or _is_frozen(told[side], apart, own) for side in Side}
+    frozen = {side: len(told[side]) < least or _is_frozen(told[side], differing, own) for side in Side}
     known = len(within[Side.CANDIDATE]) >= least or any(trial.tag == REPEAT for trial in trials)
     partly = frozenset() if all(frozen.values()) else _cached_cases(answers)
     return _repeated(answers, steady, frozen, partly, known=known, own=own)
@@ -140,8 +141,8 @@ def _of_outcomes(answers: Answers, steady: Callable[[Trial], bool], trials: Sequ
     repeated = {c: s for c, s in answers.items() if any(len(group) > 1 for group in s.values())}
     known = len(set(varied) & set(repeated)) >= min(LEAST, len(varied)) or any(t.tag == REPEAT for t in trials)
     within = [_differing(group) for s in repeated.values() for group in s.values() if len(group) > 1]
-    apart = [share for s in repeated.values() if (share := _disagreement(_runs(s))) is not None]
-    if known and within and fmean(within) >= INDEPENDENT * fmean(apart or [0.0]):
+    differing = [share for s in repeated.values() if (share := _disagreement(_runs(s))) is not None]
+    if known and within and fmean(within) >= INDEPENDENT * fmean(differing or [0.0]):
         return NONE
     frozen = dict.fromkeys(Side, True)
     found = _repeated(answers, steady, frozen, frozenset(), known=known, own=_stored_twice(answers))
@@ -157,7 +158,7 @@ def _repeated(
     known: bool,
     own: bool,
 ) -> Repeats:
-    """What is dropped of the constant answers of frozen sides, and of the cases that a partial cache answers."""
+    """Return the trials to drop: constant answers of frozen sides, and of the cases that a partial cache answers."""
     dropped = [
         (case_id, trial)
         for case_id, sessions in answers.items()
@@ -179,14 +180,14 @@ def _repeated(
 
 
 def _says_little(passing: Answers) -> bool:
-    """Whether passing answers of different cases are often the same, as "yes" and "no" are."""
+    """True if passing answers of different cases are often the same, as "yes" and "no" are."""
     first = [next(iter(sessions.values()))[0].answer for sessions in passing.values() if sessions]
     n = len(first)
     return n > 1 and sum(k * (k - 1) for k in Counter(first).values()) >= SHORT * n * (n - 1)
 
 
 def _stored_twice(answers: Answers) -> bool:
-    """Whether two stored runs say what the agent's repeats are."""
+    """True if two stored runs say what the agent's repeats are."""
     return sum(len(_of_store(sessions)) > 1 for sessions in answers.values()) >= min(LEAST, len(answers))
 
 
@@ -195,7 +196,7 @@ def _of_store(sessions: Mapping[Session, Sequence[Trial]]) -> list[Sequence[Tria
 
 
 def _varies(sessions: Mapping[Session, Sequence[Trial]], steady: Callable[[Trial], bool]) -> bool:
-    """Whether runs come out differently, and the change cannot have broken it."""
+    """True if runs come out differently, and the change cannot have broken it."""
     before = [[steady(trial) for trial in group] for group in _of_store(sessions)]
     if not before:
         return False
@@ -235,8 +236,8 @@ def _answers(stored: Iterable[Trial], trials: Iterable[Trial], *, by_process: bo
     return found
 
 
-def _apart(answers: Answers) -> tuple[float, bool]:
-    """How often two runs answer a case differently, and whether that is of runs of the base's agent alone.
+def _rate_of_difference(answers: Answers) -> tuple[float, bool]:
+    """Return the rate at which two runs answer a case differently, and whether it is of runs of the base's agent alone.
 
     Where two of them are known, a change has no part in it. 0 where no case was answered in two.
     """
@@ -284,10 +285,10 @@ def _within(answers: Answers, side: Side) -> list[float]:
     return found
 
 
-def _is_frozen(within: Sequence[float], apart: float, of_one_agent: bool) -> bool:
-    """Whether repeats differ too seldom for draws of their own."""
+def _is_frozen(within: Sequence[float], differing: float, of_one_agent: bool) -> bool:
+    """True if repeats differ too seldom for draws of their own."""
     share = fmean(within)
-    return share < INDEPENDENT * apart and (of_one_agent or share < FRESH)
+    return share < INDEPENDENT * differing and (of_one_agent or share < FRESH)
 
 
 def _cached_cases(answers: Answers) -> frozenset[str]:
@@ -321,7 +322,7 @@ def _differing(group: Sequence[Trial]) -> float:
 
 
 def _unanimous(sessions: Mapping[Session, Sequence[Trial]]) -> bool:
-    """Whether several runs gave the same answer, and none another: it is reproduced."""
+    """True if several runs gave the same answer, and none another: it is reproduced."""
     return len(_runs(sessions)) > 1 and len({t.answer for group in sessions.values() for t in group}) == 1
 
 

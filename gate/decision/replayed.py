@@ -1,4 +1,4 @@
-"""What of a run was answered from recordings, and what the change made the model see: facts for the reports. Pure."""
+"""The share of a run that recordings answered, and what the change made the model see: facts for the reports. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gate.model.course import LiveCase, ReplayedShare
 
 
 def replayed_share(comparison: Comparison) -> ReplayedShare | None:
-    """How much was answered from the baseline's recordings; None where no trial had one to be answered from."""
+    """Return the share that the baseline's recordings answered; None if no trial had one."""
     groups = {case.id: comparison.candidate.get(case.id, ()) for case in comparison.judged}
     trials = [trial for group in groups.values() for trial in group]
     if not any(trial.replay is not None and trial.replay.source for trial in trials):
@@ -30,7 +30,7 @@ def replayed_share(comparison: Comparison) -> ReplayedShare | None:
 
 
 def same_world(comparison: Comparison, trials: Sequence[Trial]) -> bool:
-    """Whether the model was asked the same things in each of a case's trials as in a trial that the baseline holds.
+    """True if the model was asked the same things in each of a case's trials as in a trial that the baseline holds.
 
     A recording that the baseline does not hold shows nothing, whatever the record says of it.
     """
@@ -44,7 +44,7 @@ def same_world(comparison: Comparison, trials: Sequence[Trial]) -> bool:
 
 
 def difference(trials: Sequence[Trial]) -> str:
-    """What differed first from what was recorded, in the first trial that says so."""
+    """Return the first difference from the recording, in the first trial that reports one."""
     for trial in trials:
         if trial.replay is not None and trial.replay.difference:
             return trial.replay.difference

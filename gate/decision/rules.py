@@ -16,7 +16,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.applies import fell_away
+from gate.decision.applies import lost_checks
 from gate.decision.cases import edited_and_missing, too_many_gone
 from gate.decision.causes import got_worse, no_worse, not_enough_evidence
 from gate.decision.comparison import PASS_RATE, Comparison, whole_epochs
@@ -40,19 +40,19 @@ class Table(Struct, frozen=True):
     cases: tuple[CaseResult, ...] = ()
     """The results of single cases; empty if only the verdict is wanted."""
     stopped: str = ""
-    """Why the run ended early; empty if it did not."""
+    """The reason why the run ended early; empty if it did not."""
     gaps: tuple[Finding, ...] = ()
-    """What else the base holds and was not compared."""
+    """Further parts of the base that were not compared."""
     earlier: tuple[Verdict, ...] = ()
     """Earlier measurements of this change, judged again by today's rules, the newest first."""
     same_as: str = ""
     """The commit whose agent this is, if its stored trials are the candidate's; then there is nothing to compare."""
     same_verdict: str = ""
-    """What those fell short in when they were stored, which nobody accepted; they still do."""
+    """The verdict on those trials when they were stored, which nobody accepted; it still holds."""
     failures_prove: float | None = None
     """The p-value at which agent failures that came again prove a loss by themselves; None if they do not."""
     not_confirmed: Finding | None = None
-    """Why a block that rests on agent failures is not believed: then rules 2 and 3 do not apply."""
+    """The reason not to believe a block that rests on agent failures: then rules 2 and 3 do not apply."""
     lost: Finding | None = None
     """Trials that could not be measured, if they could turn the verdict."""
 
@@ -151,15 +151,15 @@ def gaps(table: Table) -> Finding | None:
         return Finding.of("incomplete", gaps=table.gaps) if table.gaps else None
     found = list(table.gaps)
     comparison = table.comparison
-    fell = fell_away(comparison)
+    fell = lost_checks(comparison)
     silent = {one["criterion"] for one in fell}
     names = [r.criterion.name for r in table.blocking if r.not_compared is not None and r.criterion.name != PASS_RATE]
     if names := [name for name in names if name not in silent]:
         found.append(Finding.of("criteria_not_compared", criteria=tuple(names)))
-    owed = comparison.baseline.keys() - comparison.settings.quarantine.keys()
-    held = [case.id for case in comparison.judged if case.id in owed and comparison.comparable(case.id)]
-    if owed and not held:
-        found.append(Finding.of("nothing_paired", cases=len(owed)))
+    expected = comparison.baseline.keys() - comparison.settings.quarantine.keys()
+    held = [case.id for case in comparison.judged if case.id in expected and comparison.comparable(case.id)]
+    if expected and not held:
+        found.append(Finding.of("nothing_paired", cases=len(expected)))
     found += [one for one in (too_many_gone(comparison), edited_and_missing(comparison)) if one is not None]
     found += fell
     return Finding.of("incomplete", gaps=tuple(found)) if found else None

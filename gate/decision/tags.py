@@ -42,18 +42,18 @@ Group = tuple[GroupKind, str]
 
 
 class Pairs(Struct, frozen=True):
-    """What a criterion measured of each judged case, on both sides; of cases without a value there is none."""
+    """The values of a criterion for each judged case, on both sides; cases without a value are left out."""
 
     now: Mapping[str, Sequence[float]]
     before: Mapping[str, Sequence[float]]
 
     def loss(self, case_id: str, criterion: Criterion) -> float | None:
-        """How much worse a case is than at the baseline; None where it is not known of both sides."""
+        """Return the loss of a case against the baseline; None if it is not known of both sides."""
         now, before = self.now.get(case_id), self.before.get(case_id)
         return loss_of(now, before, criterion) if now and before else None
 
     def by_chance(self, case_id: str, criterion: Criterion, rng: Random) -> list[float]:
-        """What the loss of a case is under relabellings of its trials: all of them, or some if there are many."""
+        """Return the losses of a case under relabellings of its trials: all of them, or some if there are many."""
         now, values = len(self.now[case_id]), [*self.now[case_id], *self.before[case_id]]
         ways: Iterable[Sequence[int]] = combinations(range(len(values)), now)
         if math.comb(len(values), now) > MOST_LABELLINGS:
@@ -63,7 +63,7 @@ class Pairs(Struct, frozen=True):
 
 
 def loss_of(now: Sequence[float], before: Sequence[float], criterion: Criterion) -> float | None:
-    """How much worse the mean is; of money, time and counts the log of the ratio, None where that is not known."""
+    """Return the loss of the mean; of money, time and counts the log of the ratio, None if that is not known."""
     ends = fmean(now), fmean(before)
     if criterion.scale.is_relative:
         if min(ends) <= 0:
@@ -104,7 +104,7 @@ def _badness(found: GroupResult) -> tuple[float | str, ...]:
 
 
 def outcomes(comparison: Comparison) -> Pairs:
-    """Whether trials of whole epochs passed, by judged case: by the criteria that are compared, where any is."""
+    """Return the outcomes of trials of whole epochs, by judged case: by the criteria that are compared, if any is."""
     now, before = {}, {}
     for case in comparison.judged:
         paired = case.id in comparison.with_baseline

@@ -128,7 +128,7 @@ def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case
 
 
 def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) -> list[float]:
-    """What stands for the trials that have no score because the agent failed."""
+    """Return the values that stand for trials without a score because the agent failed."""
     if worst is None:
         return []
     return [
@@ -477,7 +477,7 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
 
 
 def _was_above(comparison: Comparison, criterion: Criterion, value: float, case: Case, limit: float) -> bool:
-    """Whether this very case broke its limit at the baseline, and is not beyond the margin of its highest trial."""
+    """True if this very case broke its limit at the baseline, and is not beyond the margin of its highest trial."""
     if not (criterion.ratchet and comparison.excuses) or (case.id, criterion.name) in comparison.not_comparable:
         return False
     highest = max(full_values(comparison.baseline.get(case.id, ()), criterion), default=limit)
@@ -522,7 +522,7 @@ def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: f
 
 
 def _risen(sample: Sample, before: Sequence[float], q: float, criterion: Criterion, error: float) -> bool:
-    """Whether more trials are beyond the margin of the baseline's quantile than an unchanged agent's would be.
+    """True if more trials are beyond the margin of the baseline's quantile than an unchanged agent's would be.
 
     Trials above an order statistic of the baseline are a matter of ranks, so Fisher's test is exact in any case.
     """

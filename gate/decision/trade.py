@@ -16,7 +16,7 @@ from gate.model.finding import CaseTally, Finding
 
 MOST_SUSPECTS = 5
 GOT_WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
-"""What is listed as worse, or could not be measured; the worst first."""
+"""The statuses that are listed as worse or not measured; the worst first."""
 ROUNDING = 1e-9
 """A mean that is the same but for rounding did not fall."""
 
@@ -50,13 +50,13 @@ def trade_of(outcome: Outcome | None) -> Finding | None:
 
 
 def proven_by_mean(outcome: Outcome, name: str) -> bool:
-    """Whether the look that proved a regression of this metric saw it in its mean, not in the drops of a few cases."""
+    """True if the look that proved a regression of this metric saw it in its mean, not in the drops of a few cases."""
     tests = [look.metrics[name] for look in outcome.evidence.looks if look.blocks and name in look.metrics]
     return tests[-1].by_mean if tests else outcome.stage.kind is not StageKind.REPEATS
 
 
 def proven_by_cases(outcome: Outcome) -> bool:
-    """Whether single cases prove a regression alone. That some are named, at a false discovery rate, is less."""
+    """True if single cases prove a regression alone. That some are named, at a false discovery rate, is less."""
     highest = outcome.evidence.highest_e_value
     return outcome.stage.of_cases or highest is None or highest >= outcome.evidence.e_threshold
 

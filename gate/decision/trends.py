@@ -1,4 +1,4 @@
-"""How a suite's runs went over time: by criterion, tag, version and case; where they moved, and where they are going.
+"""The runs of a suite over time: by criterion, tag, version and case; where they moved, and where they are going.
 
 Only what was measured alike is compared. A run is put beside the others by the cases that they share, each with the
 same content; where a criterion's options changed, or no case is left in common, a new stretch begins and nothing is
@@ -52,12 +52,12 @@ class PastRun(Struct, frozen=True):
 
     @property
     def version(self) -> str:
-        """What is taken for one version of the agent: its fingerprint, else its commit."""
+        """Return the version of the agent: its fingerprint, else its commit."""
         return self.agent or self.commit or ""
 
 
 class Point(Struct, frozen=True):
-    """What one run measured of a series."""
+    """The value of one run in a series."""
 
     run: int
     """Position among the suite's runs, from 0."""
@@ -88,7 +88,7 @@ class SeriesMove(Struct, frozen=True):
     """In the series' unit, of the runs after it until the next move."""
     p: float
     same_agent: bool
-    """Whether the agent's source is known to be the same on both sides: then something else moved."""
+    """True if the agent's source is known to be the same on both sides: then something else moved."""
 
 
 class Going(Struct, frozen=True):
@@ -100,7 +100,7 @@ class Going(Struct, frozen=True):
     by_week: Estimate | None
     """None where the runs hold no usable times, or are all of one day."""
     found: bool
-    """Whether it is more than chance, at the error that all criteria share."""
+    """True if it is more than chance, at the error that all criteria share."""
 
 
 class Ahead(Struct, frozen=True):
@@ -153,7 +153,7 @@ class Series(Struct, frozen=True):
 
 
 class VersionValue(Struct, frozen=True):
-    """What one version of the agent scored in all of its runs."""
+    """The score of one version of the agent in all of its runs."""
 
     name: str
     """The criterion's."""
@@ -214,7 +214,7 @@ def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
 
 
 def _measures(runs: Sequence[PastRun]) -> list[Criterion]:
-    """What is followed: everything that the newest run is judged by and measured, and what trials cost."""
+    """Return the measures that are followed: the criteria of the newest run, and the costs of trials."""
     newest = runs[-1]
     own = next((c for c in newest.criteria if c.metric == RATE_METRIC), None)
     others = [c for c in newest.criteria if c.metric != RATE_METRIC and not c.stands_for]
@@ -280,7 +280,7 @@ def _series(
 
 
 def _cells(run: PastRun, name: str, cases: Sequence[str] | None) -> Mapping[str, Sums]:
-    """What the run measured of a criterion; of some cases, or of all."""
+    """Return the values of a criterion in the run; of some cases, or of all."""
     found = run.values.values.get(name, {})
     if cases is None:
         return found
@@ -310,7 +310,7 @@ def _stretches(
 
 
 def _changed(before: PastRun, now: PastRun, criterion: Criterion) -> tuple[str, ...]:
-    """What is measured in another way than before."""
+    """Return the measures that are taken in another way than before."""
     if now.criteria == before.criteria:
         return ()
     then, own = _terms(before, criterion), _terms(now, criterion)
@@ -318,7 +318,8 @@ def _changed(before: PastRun, now: PastRun, criterion: Criterion) -> tuple[str, 
 
 
 def _terms(run: PastRun, criterion: Criterion) -> Mapping[str, str]:
-    """What the values depend on: the criterion's fingerprint, or those of all that decide whether a trial passes."""
+    """Return the fingerprints that the values depend on: the criterion's, or those of all that decide whether a trial
+    passes."""
     if _is_spent(criterion):
         return {}
     if criterion.name == PASS_RATE:

@@ -1,4 +1,4 @@
-"""What was not seen: scores of tool calls without evidence that the agent reports any. Pure; changes no record."""
+"""Scores of tool calls without evidence that the agent reports any. Pure; changes no record."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ UNSEEN = (
     "return `tool_calls` with every answer (also an empty list), "
     "or write `reports_calls: true` under `agent:` if every call is reported"
 )
-"""Why a criterion that looks at tool calls is not measured, with the line to add."""
+"""The reason why a criterion that looks at tool calls is not measured, with the line to add."""
 
 
 def shows_calls(trials: Iterable[Trial]) -> bool:
-    """Whether any answer is evidence that the agent reports its calls."""
+    """True if any answer is evidence that the agent reports its calls."""
     return any(turn.shows_calls for trial in trials for turn in trial.invocations)
 
 
@@ -46,7 +46,8 @@ def without_unseen(criteria: Sequence[Criterion], trials: Sequence[Trial], *, re
 
 
 def _blinded(trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> Trial:
-    """What does not apply to the case needs no evidence, and a composite of the other criteria alone needs none."""
+    """Return the trial without scores that lack evidence. A score that does not apply needs none, nor does a composite
+    of the other criteria alone."""
     rests = {
         name
         for name, score in trial.scores.items()
@@ -59,7 +60,7 @@ def _blinded(trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str,
 
 
 def _rests_on_calls(name: str, trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether a score is one of calls, or one of its parts that are has a value here."""
+    """True if a score is one of calls, or one of its parts that are has a value here."""
     found = [trial.scores.get(part) for part in parts.get(name, ()) if part in names]
     return name not in parts or any(score is not None and score.value is not None for score in found)
 

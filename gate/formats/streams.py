@@ -128,7 +128,7 @@ _OPENS = re.compile(r'\s*(?:\[\s*)?\{\s*(?:"|$)')
 Dialect = Callable[[Assembly, Sequence[StreamEvent]], None]
 
 
-ENDLESS = "the connection was closed, which may be its end or not: http.until_close: true takes it for the end"
+ENDLESS = "the connection was closed, which may be its end or not: name the last event under http.response.events.done"
 
 
 def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:

@@ -1,1 +1,1 @@
-"""What runs in the user's interpreter: standard library only, imports nothing of the gate."""
+"""Code that runs in the user's interpreter: standard library only, imports nothing of the gate."""

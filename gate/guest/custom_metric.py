@@ -1,4 +1,4 @@
-"""How a custom metric is called, and what its answer means: in our child, or by worker.py in the agent's.
+"""Calls a custom metric and reads its answer: in our child process, or by worker.py in the agent's.
 
 Standard library only, Python 3.8 and later, and no import of the gate: this file is loaded into the user's interpreter.
 Two signatures are known: ``(actual, expected)``, and google-adk's ``(eval_metric, actual_invocations,
@@ -20,7 +20,7 @@ ADK_RAW = ("args", "response")
 
 
 def takes_adk(function: Callable[..., Any]) -> bool:
-    """Whether a custom metric has google-adk's signature rather than ours. Raises TypeError where it has neither."""
+    """True if a custom metric has google-adk's signature rather than ours. Raises TypeError where it has neither."""
     signature = inspect.signature(function)
     first = next(iter(signature.parameters), "")
     two, four = _accepts(signature, 2), _accepts(signature, 4)
@@ -108,7 +108,8 @@ def _objects(value: Any, raw: tuple[str, ...]) -> Any:
 
 
 def adk_arguments(request: dict[str, Any]) -> list[Any]:
-    """What google-adk calls a custom metric with; the scenario is None, because users are never simulated here."""
+    """Return the arguments with which google-adk calls a custom metric; the scenario is None: no user is simulated
+    here."""
     actual = [_adk_turn(turn, turn["tool_calls"], number) for number, turn in enumerate(request["actual"])]
     expected = [_adk_turn(turn, turn["tools"], number) for number, turn in enumerate(request["expected"])]
     metric = {

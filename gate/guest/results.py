@@ -1,4 +1,4 @@
-"""What agents of known frameworks return, as answers that the gate reads: recognised by shape, nothing is imported.
+"""Turns the results of known agent frameworks into answers: recognised by shape, nothing is imported.
 
 Loaded by worker.py. Standard library only, Python 3.8 and later.
 """
@@ -88,7 +88,8 @@ def from_agents_sdk(answer: Any) -> Any:
 
 
 def agents_sdk_failure(answer: Any) -> str:
-    """Why a run has no answer: an error or a guardrail ended it, a tool waits for approval, a stream was not read."""
+    """Return the reason why a run has no answer: an error or a guardrail ended it, a tool waits for approval, a stream
+    was not read."""
     raised = getattr(answer, "run_loop_exception", None) or getattr(answer, "_stored_exception", None)
     if isinstance(raised, BaseException):
         return type(raised).__name__ + ": " + str(raised)
@@ -151,7 +152,7 @@ TYPES = ("human", "ai", "system", "tool", "function", "AIMessageChunk")
 
 
 def is_snapshot(answer: Any) -> bool:
-    """What `get_state` of a graph gives."""
+    """True for the result of a graph's `get_state`."""
     return isinstance(answer, tuple) and has(answer, "values", "next", "config", "tasks")
 
 
@@ -166,7 +167,7 @@ def from_snapshot(answer: Any) -> Any:
 
 
 def is_output(answer: Any) -> bool:
-    """What `invoke` of a graph gives under `version="v2"`."""
+    """True for the result of a graph's `invoke` under `version="v2"`."""
     return type(answer).__name__ == "GraphOutput" and has(answer, "value", "interrupts")
 
 
@@ -270,7 +271,7 @@ def from_crewai(answer: Any) -> Any:
 
 
 def all_is_shown(tasks: Any, requests: int) -> bool:
-    """Whether no call can be missing from the messages: they hold each answer of the model, and calls as calls.
+    """True if no call can be missing from the messages: they hold each answer of the model, and calls as calls.
 
     A task that was done again, a history that was summarised and a coworker leave fewer messages than the model was
     asked for. A model without function calling writes its calls as text.
@@ -358,7 +359,7 @@ def with_cached(usage: Any) -> Any:
 
 
 def cost_since(result: Any) -> Any:
-    """What the run alone cost."""
+    """Return the cost of the run alone."""
     total, session = result.total_cost_usd, getattr(result, "session_id", None)
     if not isinstance(total, (int, float)) or not isinstance(session, str):
         return total
@@ -412,7 +413,7 @@ MADE_BY = (
 
 
 def remedy(answer: Any) -> str:
-    """What to return instead of an object that is no answer; empty if it is of no known framework."""
+    """Return a hint on what to return instead of an object that is no answer; empty if it is of no known framework."""
     values = [answer]
     if isinstance(answer, dict):
         values += list(answer.values())

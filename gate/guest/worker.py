@@ -104,7 +104,7 @@ def load(target: str, paths: list[str]) -> Callable[..., Any]:
 
 
 def is_named(module: str, target: str) -> bool:
-    """Whether a module is the one that ``module:attribute`` names, or a package that it is in."""
+    """True if a module is the one that ``module:attribute`` names, or a package that it is in."""
     named = target.partition(":")[0] if ":" in target else target.rpartition(".")[0]
     return (named + ".").startswith(module + ".")
 
@@ -157,7 +157,7 @@ def arguments(
 
 
 def plain(value: Any) -> Any:
-    """What json cannot encode itself: models and dataclasses."""
+    """Return a model or dataclass as values that json can encode."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -218,7 +218,7 @@ def traced(error: BaseException) -> str:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a file is one that runs the user's code: the gate's, or the standard library's threads."""
+    """True if a file is one that runs the user's code: the gate's, or the standard library's threads."""
     folder = os.path.dirname(path)  # noqa: PTH120 - strings on both sides
     return folder == os.path.dirname(__file__) or folder == os.path.dirname(concurrent.futures.__file__)  # noqa: PTH120
 
@@ -234,7 +234,7 @@ def causes(error: BaseException) -> list[BaseException]:
 
 
 def refused(error: BaseException) -> bool:
-    """Whether a connection was refused, a host unknown, or a provider said that it takes no request now."""
+    """True if a connection was refused, a host unknown, or a provider said that it takes no request now."""
     status = getattr(error, "status_code", getattr(getattr(error, "response", None), "status_code", None))
     return status in LATER or isinstance(error, (ConnectionRefusedError, socket.gaierror))
 

@@ -188,7 +188,7 @@ class Stamp(Struct, frozen=True, order=True):
     """The commit that was judged."""
 
     def is_newer(self, other: Stamp) -> bool:
-        """Whether it belongs to a later run, regardless of the suites."""
+        """True if it belongs to a later run, regardless of the suites."""
         return (self.run, self.attempt) > (other.run, other.attempt)
 
 

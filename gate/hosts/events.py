@@ -61,9 +61,9 @@ class Activity(Struct, frozen=True):
     tag: str | None = None
     pull_request: int | None = None
     comments: bool = False
-    """Whether the pull request's head is what is measured, so that the result belongs on it."""
+    """True if the pull request's head is what is measured, so that the result belongs on it."""
     is_fork: bool = False
-    """Whether the change comes from another repository: no secrets, and a token that only reads."""
+    """True if the change comes from another repository: no secrets, and a token that only reads."""
     default_branch: str | None = None
     onto: str | None = None
     """The branch that the change is to become part of, where the event says it."""

@@ -1,4 +1,5 @@
-"""What stored records tell beyond one verdict: their history, line-ups, requests, and limits that could be stricter.
+"""Insights from stored records beyond one verdict: their history, line-ups, requests, and limits that could be
+stricter.
 
 Commands import this room, and nothing else does: no run and no verdict needs it.
 """

@@ -1,5 +1,5 @@
-"""How far a judge agrees with people: reads labelled answers, measures agreement, and keeps it beside the judge's
-fingerprint. Knows no metric; the caller hands in what scores an answer."""
+"""Reads labelled answers, measures how far a judge agrees with people, and keeps it beside the judge's fingerprint.
+Knows no metric; the caller hands in what scores an answer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Label(Struct, frozen=True):
     label: float
     """On the metric's scale; 1 and 0 for pass and fail."""
     binary: bool
-    """Whether the person said pass or fail rather than a score."""
+    """True if the person said pass or fail rather than a score."""
 
 
 class Interval(Struct, frozen=True):
@@ -60,7 +60,7 @@ class Interval(Struct, frozen=True):
 
 
 class Agreement(Struct, frozen=True):
-    """How often judge and people say the same, of answers that both decided."""
+    """The agreement of judge and people on answers that both decided."""
 
     both_pass: int
     both_fail: int
@@ -171,7 +171,7 @@ class Calibration(Struct, frozen=True):
 
     @property
     def known(self) -> JudgeCalibration:
-        """What a correction needs of it."""
+        """Return the numbers that a correction needs."""
         found = self.agreement
         return JudgeCalibration(found.both_pass, found.both_fail, found.only_judge, found.only_people, self.graded)
 
@@ -221,7 +221,7 @@ class _Entry(Struct, frozen=True):
     graded: GradedLabels | None = None
     threshold: float | None = None
     criterion: str = ""
-    """What was calibrated, so that a calibration that no longer applies can be told from none."""
+    """The criterion, so that a calibration that no longer applies can be told from none."""
 
 
 def save(path: Path, fingerprint: str, calibration: Calibration, criterion: str = "") -> None:
@@ -245,7 +245,7 @@ def save(path: Path, fingerprint: str, calibration: Calibration, criterion: str 
 
 
 def load(path: Path, fingerprint: str) -> Calibration | None:
-    """What is known about this very measure; None if it was never calibrated.
+    """Return the calibration of this very measure; None if it was never calibrated.
 
     Raises:
         ConfigError: the file is not a calibration of this version.
@@ -274,7 +274,7 @@ def check_file(path: Path) -> None:
 
 
 def is_stale(path: Path, fingerprint: str, criterion: str) -> bool:
-    """Whether only another judge, wording or set of options was calibrated under this criterion's name."""
+    """True if only another judge, wording or set of options was calibrated under this criterion's name."""
     entries = _entries(path) if path.is_file() else {}
     return fingerprint not in entries and any(_name_of(entry) == criterion for entry in entries.values())
 
@@ -297,7 +297,7 @@ def _entries(path: Path) -> dict[str, Any]:
 def may_block(
     calibration: Calibration | None, min_kappa: float | None, marks: Collection[float | None] = ()
 ) -> tuple[bool, str]:
-    """Whether a judge may fail the gate, and if not, why.
+    """Return whether a judge may fail the gate, and if not, the reason.
 
     The lower end of κ's interval must reach ``min_kappa``: few labels prove little. ``marks`` as in `not_applied`; κ
     proves nothing of a threshold that nobody knows.
@@ -352,7 +352,7 @@ def describe(calibration: Calibration) -> str:
 
 
 def not_applied(calibration: Calibration, marks: Collection[float | None] = ()) -> str:
-    """Why nothing of it can be used; empty where it can.
+    """Return the reason why nothing of it can be used; empty if it can.
 
     What passes at one threshold fails at another, so the table is of its own alone: it must be among ``marks``, if any
     are given. An entry that does not tell its threshold still corrects, as it did when it was kept: nothing shows that

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound=BaseModel)
 Send = Callable[[], Awaitable[bytes]]
 
+MAX_PROMPT_CHARS = 400_000
+"""A longer question is not asked, and its score is not measured."""
 MAX_WAIT = 120.0
 """The longest Retry-After that is waited for, in seconds; a longer one counts as a failure."""
 GIVE_UP_AFTER = 10
@@ -71,7 +73,7 @@ class _Moderations(BaseModel):
 
 
 class Moderation(Struct, frozen=True):
-    """What the moderation endpoint says about a text; ``error`` is set if it could not be asked."""
+    """The moderation endpoint's answer about a text; ``error`` is set if it could not be asked."""
 
     flagged: bool = False
     categories: tuple[str, ...] = ()
@@ -79,7 +81,7 @@ class Moderation(Struct, frozen=True):
 
 
 class Spending(Struct, frozen=True):
-    """What judging took so far."""
+    """The cost and time of judging so far."""
 
     calls: int
     """Attempts made, retries included."""
@@ -149,8 +151,8 @@ class Judge:
         see `Answers.failure`."""
         messages = render(question)
         size = sum(len(message["content"]) for message in messages)
-        if size > self.options.max_prompt_chars:
-            return Answers(error=f"too long for the judge: {size:,} of {self.options.max_prompt_chars:,} characters")
+        if size > MAX_PROMPT_CHARS:
+            return Answers(error=f"too long for the judge: {size:,} of {MAX_PROMPT_CHARS:,} characters")
         votes = question.overrides.num_samples or self.options.num_samples or question.samples
         at_once = asyncio.Semaphore(question.overrides.parallelism_limit or self.options.concurrency)
 
@@ -177,7 +179,7 @@ class Judge:
         return Answers(samples)
 
     async def moderate(self, text: str) -> Moderation:
-        """What the first endpoint's moderation says about a text."""
+        """Return the first endpoint's moderation of a text."""
         member, model = self._jury[0], self.options.moderation_model
         text = text.encode("utf-8", "replace").decode()
 
@@ -200,7 +202,7 @@ class Judge:
         return Moderation(result.flagged, tuple(sorted(name for name, hit in result.categories.items() if hit)))
 
     async def complete(self, messages: list[dict[str, str]]) -> str:
-        """What the first model says next, in plain text; never remembered: every conversation is one of its own.
+        """Return the first model's next message, in plain text; never remembered: every conversation is one of its own.
 
         Raises:
             CallError: it could not be asked, or it said nothing.
@@ -208,8 +210,8 @@ class Judge:
         member, sampling = self._jury[0], self._run_sampling()
         spoken = [{**one, "content": one["content"].encode("utf-8", "replace").decode()} for one in messages]
         size = sum(len(one["content"]) for one in spoken)
-        if size > self.options.max_prompt_chars:
-            raise CallError(f"too long for the model: {size:,} of {self.options.max_prompt_chars:,} characters")
+        if size > MAX_PROMPT_CHARS:
+            raise CallError(f"too long for the model: {size:,} of {MAX_PROMPT_CHARS:,} characters")
 
         async def send() -> bytes:
             create: Any = self._client(member).chat.completions.with_raw_response.create
@@ -376,7 +378,7 @@ class Judge:
         return cost
 
     def _estimate(self, member: Member, messages: list[dict[str, str]], sampling: dict[str, Any]) -> float | None:
-        """What a call may cost; computed only for a budget in dollars."""
+        """Return the possible cost of a call; computed only for a budget in dollars."""
         if self._budget.usd is None:
             return None
         characters = sum(len(message["content"]) for message in messages)
@@ -449,7 +451,7 @@ def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:
 
 
 def _said(body: object, message: str) -> str:
-    """What a server says about an error, anywhere in the body; else the client's own message."""
+    """Return a server's message about an error, anywhere in the body; else the client's own message."""
     inner = body.get("error", body) if isinstance(body, dict) else None
     return str(inner["message"]) if isinstance(inner, dict) and "message" in inner else message
 

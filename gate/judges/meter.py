@@ -1,4 +1,4 @@
-"""What judging may take: calls at a time, calls a minute, dollars. Knows limits and prices; calls nobody."""
+"""Limits of judging: calls at a time, calls a minute, dollars. Calls nobody."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Budget(Struct):
     reserved_usd: float = 0.0
     """Estimated price of the calls in flight."""
     agent_usd: float = 0.0
-    """What the agent under test spent of the same dollars."""
+    """Dollars of the same budget that the agent under test spent."""
 
     _in_flight: int = 0
     _settled: asyncio.Event = field(default_factory=asyncio.Event)

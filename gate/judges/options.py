@@ -9,7 +9,6 @@ from typing import Annotated
 
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
 
 from gate.errors import ConfigError
 from gate.formats.durations import Seconds
@@ -27,11 +26,9 @@ FRAME_VERSION = 1
 
 
 class _Strict(BaseModel):
-    """snake_case or camelCase, unknown keys rejected."""
+    """Unknown keys rejected."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Price(_Strict):
@@ -57,7 +54,7 @@ class Juror(_Strict):
 
 
 class ModelConfig(_Strict):
-    """How the model samples. Left out: the server's default, and nothing is sent."""
+    """The sampling of the model. Left out: the server's default, and nothing is sent."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature."""
@@ -73,8 +70,11 @@ class JudgeModelOptions(_Strict):
     """ADK's ``judge_model_options`` of one criterion, laid over the run's judge."""
 
     judge_model: str | None = None
+    """The model's name. Default: the run's judge."""
     judge_model_config: ModelConfig | None = None
+    """How it samples."""
     num_samples: int | None = Field(default=None, ge=1, le=100)
+    """Votes per question and model."""
     parallelism_limit: int | None = Field(default=None, ge=1)
     """The most calls at a time for one question; ``judge.concurrency`` bounds the whole run."""
 
@@ -106,8 +106,6 @@ class JudgeOptions(ModelConfig):
     """Seconds for one attempt, from sending to the last byte; ``60s`` and ``2m`` are understood."""
     calibration: str = Field(default=CALIBRATION_FILE, min_length=1, max_length=500)
     """The file with what `gate calibrate` found, relative to the configuration; commit it."""
-    max_prompt_chars: int = Field(default=400_000, ge=1000)
-    """A longer question is not asked, and its score is not measured."""
 
 
 class SimulatedUserOptions(ModelConfig):
@@ -125,7 +123,7 @@ class SimulatedUserOptions(ModelConfig):
     """The most turns of a conversation, the first one included."""
 
     def as_judge(self, judge: JudgeOptions | None) -> JudgeOptions:
-        """How the model is reached: by its own options over the judge's."""
+        """Return the options by which the model is reached: its own over the judge's."""
         base = judge or JudgeOptions()
         own = {name: value for name, value in self if name != "max_turns" and value is not None}
         if self.model is not None or self.base_url is not None:
@@ -214,7 +212,8 @@ def cost_of(member: Member, input_tokens: int, output_tokens: int) -> float | No
 
 
 def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) -> str:
-    """What makes two judgements comparable: models, endpoints, sampling and the wording around every question.
+    """Return a fingerprint of what makes two judgements comparable: models, endpoints, sampling and the wording around
+    every question.
 
     A metric's own question is covered by its version, a criterion's ``judge_model_options`` by its options.
     """

@@ -31,12 +31,12 @@ A = TypeVar("A", bound=Answer)
 
 
 class Question(Struct, Generic[A], frozen=True):
-    """What a judge is asked, once per vote, until the votes settle it."""
+    """A question to a judge, asked once per vote, until the votes settle it."""
 
     name: str
     """Short name of the question: letters, digits, ``_`` and ``-``."""
     instructions: str
-    """What to judge and how; written by us and by the suite's author."""
+    """The task; written by us and by the suite's author."""
     material: tuple[tuple[str, str], ...]
     """Title and text of what is judged; written by anyone, and fenced."""
     answer: type[A]
@@ -56,7 +56,7 @@ class Vote(Struct, Generic[A], frozen=True):
     """None: the judge answered, and the answer could not be read."""
     model: str
     problem: str = ""
-    """Why it could not be read: refused, cut off, not of the shape asked for."""
+    """The reason why it could not be read: refused, cut off, not of the shape asked for."""
     cached: bool = False
 
 
@@ -73,7 +73,7 @@ class Answers(Struct, Generic[A], frozen=True):
 
     @property
     def failure(self) -> str | None:
-        """Why there is no result: a failed call, or no readable answer; None if there is one."""
+        """Return the reason why there is no result: a failed call, or no readable answer; None if there is one."""
         if self.error is not None:
             return self.error
         if self.readable:

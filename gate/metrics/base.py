@@ -8,18 +8,15 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
 
 from gate.model import RESPONSE, Case, Direction, Invocation, Scale, Score, Turn
 from gate.security.limits import shorten
 
 
 class Options(BaseModel):
-    """Base of every metric's options: snake_case or camelCase, unknown keys rejected."""
+    """Base of every metric's options; unknown keys are rejected."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class NoOptions(Options):

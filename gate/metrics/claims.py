@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput
@@ -107,36 +107,6 @@ class BorneClaims(Answer):
     claims: list[Borne]
 
 
-class Hallucination(Voted[JudgedOptions]):
-    """Share of the answers' claims on data that the tools' results bear out: 1 means that nothing is made up.
-
-    borne out / claims. Range 0–1, typically 0.95. Applies to conversations with tool calls.
-    """
-
-    reads_tools = True
-    options_type = JudgedOptions
-    answer = BorneClaims
-    pass_threshold = 0.9
-    nothing = "no tool was called, or the answers claim nothing about what tools returned"
-    question = """\
-List every claim of the agent's answers about data, events or states that the tools could tell: figures, names, dates,
-availability, what was done. Say of each whether the results of the tools, or the user's own words, bear it out, do
-not mention it, or contradict it. A call that failed bears out nothing. Leave out greetings, questions, offers and
-advice."""
-
-    def material(self, case: Case, performance: TrialOutput) -> Material | None:
-        called = any(invocation.tool_calls for invocation in performance.invocations)
-        return super().material(case, performance) if called else None
-
-    def mark(self, answer: Any) -> VoteMark:
-        if not answer.claims:
-            return VoteMark(None)
-        against = [f"{one.verdict}: {one.claim}" for one in answer.claims if one.verdict != "borne_out"]
-        borne = len(answer.claims) - len(against)
-        told = f"{borne} of {len(answer.claims)} claims borne out"
-        return VoteMark(borne / len(answer.claims), told + (f"; {rationale('; '.join(against))}" if against else ""))
-
-
 class Cited(Answer):
     claim: str
     cited: bool
@@ -148,42 +118,33 @@ class CitedClaims(Answer):
     claims: list[Cited]
 
 
-CITATIONS = """\
-List every factual claim in the agent's answers that a reader would want a source for. Say of each whether the answer
-cites a source for it (a link, a document, a numbered reference), and, if it does, whether that source, as shown in the
-results of the tools or the conversation, says so; null if it does not cite. A source that appears nowhere is wrong."""
-
-
-class CitationCoverage(Voted[JudgedOptions]):
-    """Share of the answers' claims that carry a citation: cited / claims. Range 0–1, typically 0.8."""
+class ClaimShare(Voted[JudgedOptions]):
+    """Share of the listed claims without a fault: sound / claims. Range 0–1."""
 
     options_type = JudgedOptions
-    answer = CitedClaims
-    pass_threshold = 0.8
-    question = CITATIONS
-    nothing = "the answers claim nothing that needs a source"
+    sound: ClassVar[str]
+    """Claims without a fault, in words."""
+    after_calls: ClassVar[bool] = False
+    """Applies to conversations with tool calls only."""
+
+    @staticmethod
+    def fault(claim: Any) -> str | None:
+        """Return the fault of a claim in words, empty if it has none; None: it does not count."""
+        raise NotImplementedError
+
+    def material(self, case: Case, performance: TrialOutput) -> Material | None:
+        if self.after_calls and not any(invocation.tool_calls for invocation in performance.invocations):
+            return None
+        return super().material(case, performance)
 
     def mark(self, answer: Any) -> VoteMark:
-        if not answer.claims:
+        found = [self.fault(claim) for claim in answer.claims]
+        counted = [fault for fault in found if fault is not None]
+        if not counted:
             return VoteMark(None)
-        cited = sum(one.cited for one in answer.claims)
-        return VoteMark(cited / len(answer.claims), f"{cited} of {len(answer.claims)} claims carry a citation")
-
-
-class CitationCorrectness(Voted[JudgedOptions]):
-    """Share of the citations whose source says what it is cited for: right / citations. Range 0–1, typically 0.9."""
-
-    options_type = JudgedOptions
-    answer = CitedClaims
-    pass_threshold = 0.8
-    question = CITATIONS
-    nothing = "the answers cite nothing"
-
-    def mark(self, answer: Any) -> VoteMark:
-        cited = [one for one in answer.claims if one.cited]
-        if not cited:
-            return VoteMark(None)
-        wrong = [one.claim for one in cited if not one.citation_is_right]
-        right = len(cited) - len(wrong)
-        told = f"{right} of {len(cited)} citations right"
-        return VoteMark(right / len(cited), told + (f"; not: {rationale('; '.join(wrong))}" if wrong else ""))
+        faults = [fault for fault in counted if fault]
+        sound = len(counted) - len(faults)
+        told = f"{sound} of {len(counted)} {self.sound}"
+        if faults:
+            told += f"; {rationale('; '.join(faults))}"
+        return VoteMark(sound / len(counted), told)

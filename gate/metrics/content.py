@@ -27,7 +27,9 @@ class TextOptions(Options):
     """The texts to look for; given for all cases, or by one case for itself."""
 
     values: Texts = ()
+    """One text or a list."""
     ignore_case: bool = False
+    """Upper and lower case are the same."""
 
     @field_validator("values")
     @classmethod
@@ -41,7 +43,9 @@ class RegexOptions(Options):
     """The patterns to look for; given for all cases, or by one case for itself."""
 
     patterns: Texts = ()
+    """One regular expression or a list."""
     ignore_case: bool = False
+    """Upper and lower case are the same."""
 
     @field_validator("patterns")
     @classmethod
@@ -56,6 +60,7 @@ class SchemaOptions(Options):
     """The schema of the answer; given for all cases, or by one case for itself."""
 
     schema_: Mapping[str, Any] | None = Field(default=None, alias="schema")
+    """A JSON Schema."""
 
     @field_validator("schema_")
     @classmethod

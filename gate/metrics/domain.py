@@ -26,8 +26,8 @@ class Outcome(Answer):
     follow_up_needed: bool
 
 
-class _Support(Voted[SupportOptions]):
-    """Base of the support metrics: one question for all of them, paid once; the majority of the votes decides."""
+class SupportOutcome(Voted[SupportOptions]):
+    """1 if the support conversation ended as it should. All outcomes share one question; the majority decides."""
 
     options_type = SupportOptions
     answer = Outcome
@@ -50,28 +50,16 @@ neither. Say also whether the customer will have to come back for the same matte
                     return Score(0.0, f"escalated by a call of {call.name}")
         return await super().judge_score(case, performance, judge)
 
-
-class ResolutionRate(_Support):
-    """1 if the agent settled the matter itself, else 0; its mean is the resolution rate. Typically at least 0.8."""
-
-    def mark(self, answer: Any) -> VoteMark:
-        return VoteMark(float(answer.outcome == "resolved"), f"{answer.outcome}: {rationale(answer.reasoning)}")
-
-
-class ContainmentRate(_Support):
-    """0 if it was handed to a person, else 1: the mean is 1 − escalation rate. Typically at least 0.8."""
+    @staticmethod
+    def counts(answer: Outcome) -> bool:
+        """True if the conversation ended as it should."""
+        raise NotImplementedError
 
     def mark(self, answer: Any) -> VoteMark:
-        return VoteMark(float(answer.outcome != "escalated"), f"{answer.outcome}: {rationale(answer.reasoning)}")
-
-
-class FirstContactResolution(_Support):
-    """1 if the matter was settled with no need to come back, else 0. Typically at least 0.7 (SQM's benchmark)."""
-
-    def mark(self, answer: Any) -> VoteMark:
-        settled = answer.outcome == "resolved" and not answer.follow_up_needed
-        told = f"{answer.outcome}{', to come back' if answer.follow_up_needed else ''}"
-        return VoteMark(float(settled), f"{told}: {rationale(answer.reasoning)}")
+        told = answer.outcome
+        if answer.follow_up_needed:
+            told += ", to come back"
+        return VoteMark(float(self.counts(answer)), f"{told}: {rationale(answer.reasoning)}")
 
 
 class Automation(Answer):

@@ -24,6 +24,7 @@ class Dimension(Options):
     """One dimension of a rubric."""
 
     weight: float = Field(gt=0, le=1)
+    """Its share of the score; the weights of all dimensions sum to 1."""
     description: str = ""
     """What to look at; left out, the dimension's name has to say it."""
     method: Literal["level", "claims"] = "level"
@@ -50,6 +51,7 @@ class LevelRubricOptions(JudgedOptions):
     """A rubric as the user writes it."""
 
     dimensions: Mapping[str, Dimension] = Field(min_length=1)
+    """Name → weight, description and levels."""
     levels: Mapping[str, float] = LEVELS
     """Level → value from 0 to 1."""
 
@@ -90,12 +92,50 @@ class LevelRubricOptions(JudgedOptions):
 
 RESEARCH: Mapping[str, Dimension] = {
     "factual_accuracy": Dimension(weight=0.30, method="claims", description="The claims are right."),
-    "completeness": Dimension(weight=0.25, description="Every part of the question is answered, in due depth."),
-    "citation_accuracy": Dimension(
-        weight=0.15, description="Claims carry citations, and the sources say what they are cited for."
+    "completeness": Dimension(
+        weight=0.25,
+        description="Every part of the question is answered, in due depth.",
+        levels={
+            "excellent": "Every part is answered in depth, and nothing that the reader needs next is left open.",
+            "good": "Every part is answered; a minor point could go deeper.",
+            "acceptable": "The main part is answered; a side question is missing or only touched.",
+            "poor": "A main part is missing, or most of the answer stays on the surface.",
+            "failed": "The question is not answered.",
+        },
     ),
-    "source_quality": Dimension(weight=0.10, description="Sources are primary, current, reputable and diverse."),
-    "tool_efficiency": Dimension(weight=0.20, description="Suitable tools, few and well-aimed calls, no repetition."),
+    "citation_accuracy": Dimension(
+        weight=0.15,
+        description="Claims carry citations, and the sources say what they are cited for.",
+        levels={
+            "excellent": "Every claim that needs a source has one, and each source says what it is cited for.",
+            "good": "Nearly all such claims have a source that bears them out; what lacks one is minor.",
+            "acceptable": "Most such claims have a source; a few sources say less than is claimed.",
+            "poor": "Most such claims have no source, or several sources do not bear them out.",
+            "failed": "Nothing is cited, or a source is made up.",
+        },
+    ),
+    "source_quality": Dimension(
+        weight=0.10,
+        description="Sources are primary, current, reputable and diverse.",
+        levels={
+            "excellent": "Primary sources wherever there are some; current, reputable and independent of one another.",
+            "good": "Reputable and current sources, most of them primary.",
+            "acceptable": "Reputable sources, but second-hand, dated, or all from one place.",
+            "poor": "Sources that a careful reader would not rely on, such as unsigned or promotional pages.",
+            "failed": "No sources, or none that can be trusted.",
+        },
+    ),
+    "tool_efficiency": Dimension(
+        weight=0.20,
+        description="Suitable tools, few and well-aimed calls, no repetition.",
+        levels={
+            "excellent": "The right tools with precise requests; each call brought something new.",
+            "good": "The right tools; one or two calls could have been spared.",
+            "acceptable": "The result was reached by detours: some calls were vague or repeated.",
+            "poor": "Many needless or repeated calls, or a fitting tool was left unused.",
+            "failed": "The wrong tools, or none where the question could not be answered without.",
+        },
+    ),
 }
 
 
@@ -181,4 +221,5 @@ class ResearchRubric(LevelRubric):
     """The shipped rubric for research agents: factual accuracy .30, completeness .25, tool efficiency .20, citation
     accuracy .15, source quality .10. Range 0–1, passes at 0.7; factual accuracy is judged claim by claim."""
 
+    version = 2  # 2: each dimension says what its levels mean
     options_type = ResearchOptions

@@ -7,7 +7,6 @@ Patterns without a repetition cannot take long and are matched here. All others 
 
 from __future__ import annotations
 
-import atexit
 import json
 import re
 from functools import lru_cache
@@ -107,10 +106,6 @@ class _Matcher:
         command = script_command(Path(matcher.__file__), str(LIMIT_SECONDS))
         return Dialogue(command, LineReader(_ANSWER_BYTES), environment={})
 
-    def end(self) -> None:
-        with self._lock:
-            self._end()
-
     def _end(self) -> None:
         dialogue, self._dialogue = self._dialogue, None
         if dialogue is not None:
@@ -118,7 +113,6 @@ class _Matcher:
 
 
 _MATCHER = _Matcher()
-atexit.register(_MATCHER.end)
 
 
 @lru_cache(maxsize=1_000)

@@ -31,62 +31,22 @@ class Grade(Answer):
 
 
 class Graded(Voted[JudgedOptions]):
-    """Base: a level per vote, its value by `LEVELS`, the score their mean. Range 0–1, typical threshold 0.7."""
+    """A level per vote, its value by `LEVELS`; the score is their mean. Range 0–1, typical threshold 0.7."""
 
     options_type = JudgedOptions
     answer = Grade
     pass_threshold = 0.6
     asked: ClassVar[str]
+    fewest_turns: ClassVar[int] = 1
 
     def instructions(self, case: Case) -> str:
         return f"Grade one quality of the agent's answers over the whole conversation.\n{self.asked}\n{SCALE}"
 
+    def material(self, case: Case, performance: TrialOutput) -> Material | None:
+        return super().material(case, performance) if len(performance.invocations) >= self.fewest_turns else None
+
     def mark(self, answer: Any) -> VoteMark:
         return VoteMark(LEVELS[answer.level], f"{answer.level}: {rationale(answer.reasoning)}")
-
-
-class Relevance(Graded):
-    """How well the answers meet the query, its context and the intent behind it. Range 0–1, typically 0.75."""
-
-    asked = """\
-Relevance: do the answers address what the user asked, in the context that the conversation gave, and the intent
-behind it? What does not serve the request lowers the grade, however true."""
-
-
-class Clarity(Graded):
-    """How easily the answers are understood: order, wording, length. Range 0–1, typically 0.7."""
-
-    asked = """\
-Clarity: can the user understand the answers at first reading? Order, plain wording, one thing at a time, neither
-too long nor too terse. Whether the content is right does not matter here."""
-
-
-class Accuracy(Graded):
-    """How right the answers are, by references, tools' results and general knowledge. Range 0–1, typically 0.9."""
-
-    asked = """\
-Accuracy: are the statements right? Expected responses, where given, and results of tools count first, then
-well-established general knowledge. A wrong figure, name, date or promise weighs heavily."""
-
-
-class Consistency(Graded):
-    """Whether the answers agree with what was said in earlier turns. Range 0–1, typically 0.8; several turns only."""
-
-    nothing = "a conversation of one turn has no earlier turns to agree with"
-    asked = """\
-Consistency: do later answers agree with earlier ones, and with what the user said earlier? A change of mind that
-the agent explains by new facts is no lapse."""
-
-    def material(self, case: Case, performance: TrialOutput) -> Material | None:
-        return super().material(case, performance) if len(performance.invocations) > 1 else None
-
-
-class SourceAttribution(Graded):
-    """Whether what comes from sources is attributed to them, and rightly. Range 0–1, typically 0.7."""
-
-    asked = """\
-Source attribution: where an answer rests on a document, a policy or a tool's result, does it say which, and is that
-the right one? An invented source is a failure. Where nothing rests on a source, grade excellent."""
 
 
 class CitedSource(Answer):
@@ -125,81 +85,6 @@ answers rest on no source, list none.
         worst = min(answer.sources, key=lambda one: LEVELS[one.level])
         told = f"{len(answer.sources)} cited; {shorten(worst.source, 80)} {worst.level}: {rationale(worst.reasoning)}"
         return VoteMark(mean([LEVELS[one.level] for one in answer.sources]), told)
-
-
-class FollowUpHandling(Graded):
-    """How well natural follow-up questions are addressed. Range 0–1, typically 0.7.
-
-    Those that the user asks in later turns, in the context of what was said before; and those that the answer itself
-    raises, if the user has not asked yet. Source: ADK-TS, "Addressing natural follow-up questions".
-    """
-
-    asked = """\
-Follow-up handling: are natural follow-up questions addressed? A question that the user asks in a later turn is taken in
-the context of what was said before, without making the user repeat it. A question that the answer obviously raises
-(how long, how much, what next, what if it fails) is answered or offered, and no more than that."""
-
-
-class DetailLevel(Graded):
-    """Whether the answers have the depth that the question asks for. Range 0–1, typically 0.7.
-
-    Too shallow and too deep are both lapses. Source: ADK-TS, "Appropriate depth".
-    """
-
-    asked = """\
-Detail level: is the depth right for this question and this user? Enough to act on, with the figures, conditions and
-steps that are needed; no detail that the user did not ask for and does not need. A short question to which a short
-answer is complete deserves one. Whether the content is right does not matter here."""
-
-
-class Appropriateness(Graded):
-    """Whether the answers fit the situation, the user and the role. Range 0–1, typically 0.8."""
-
-    asked = """\
-Appropriateness: do the answers fit the situation, the user's state and the agent's role? Tact, boundaries, no
-familiarity or advice that is out of place."""
-
-
-class Engagement(Graded):
-    """Whether the answers help the user on: next steps, questions in place, interest. Range 0–1, typically 0.6."""
-
-    asked = """\
-Engagement: do the answers help the user on? Attention to what the user said, useful next steps, a question where
-one is needed; no filler."""
-
-
-class ErrorHandling(Graded):
-    """How the agent handles what goes wrong on the way. Range 0–1, typically 0.7."""
-
-    reads_tools = True
-    asked = """\
-Error handling: when a tool failed, a result was odd or the request was impossible, did the agent notice, take a
-sensible other way, and say what it could not do? Where nothing went wrong, grade excellent."""
-
-
-class ApiUsage(Graded):
-    """How well tools and interfaces are used: choice, arguments, number of calls. Range 0–1, typically 0.7."""
-
-    reads_tools = True
-    asked = """\
-API usage: suitable calls with right arguments, none superfluous, none missing, paging and limits respected."""
-
-
-class DataHandling(Graded):
-    """How data are treated on the way: complete, unaltered, no more than needed. Range 0–1, typically 0.8."""
-
-    reads_tools = True
-    asked = """\
-Data handling: were values carried from results to arguments and answers unaltered and complete, units and formats
-kept, and no more personal data used or shown than the task needs?"""
-
-
-class SatisfactionProxy(Graded):
-    """How satisfied the customer probably is, by what the customer wrote. Range 0–1, typically 0.7."""
-
-    asked = """\
-Satisfaction: from the user's words, tone and whether the matter was settled, how satisfied is this user likely to be
-with the service? Judge as the user would, not as an expert."""
 
 
 class Aspect(Answer):
@@ -256,13 +141,12 @@ class ResponseQuality(JudgedMetric[CompletenessOptions]):
     pass_threshold = 0.6
 
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+        from gate.metrics.presets import PRESETS  # which are made of the classes here
+
         plain = JudgedOptions(judge_model_options=self.options.judge_model_options)
-        parts: dict[str, JudgedMetric[Any]] = {
-            "relevance": Relevance(plain),
-            "completeness": Completeness(self.options),
-            "clarity": Clarity(plain),
-            "accuracy": Accuracy(plain),
-        }
+        parts: dict[str, JudgedMetric[Any]] = {"relevance": PRESETS["relevance"](plain)}
+        parts["completeness"] = Completeness(self.options)
+        parts |= {name: PRESETS[name](plain) for name in ("clarity", "accuracy")}
         scores = await asyncio.gather(*(part.judge_score(case, performance, judge) for part in parts.values()))
         found = dict(zip(parts, scores, strict=True))
         failed = [f"{name}: {score.error}" for name, score in found.items() if score.error is not None]

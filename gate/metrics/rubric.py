@@ -30,15 +30,20 @@ from gate.security.limits import shorten
 
 class RubricContent(Options):
     text_property: str = Field(min_length=1)
+    """The property, as a sentence that holds or not."""
 
 
 class RubricOption(Options):
     """One rubric as google-adk writes it."""
 
     rubric_id: str = Field(min_length=1)
+    """Its name in scores and reasons; unique in a turn."""
     rubric_content: RubricContent
+    """The property that a judge affirms or denies."""
     type: str | None = None
+    """The metric that reads it, for rubrics of cases and turns."""
     description: str | None = None
+    """A note for the judge."""
 
     def rubric(self) -> Rubric:
         return Rubric(self.rubric_id, self.rubric_content.text_property, self.type, self.description)
@@ -48,6 +53,7 @@ class RubricOptions(AdkJudgeOptions):
     """Rubrics for every case of the suite; cases and turns may add their own."""
 
     rubrics: tuple[RubricOption, ...] = ()
+    """Those of every case."""
 
     @field_validator("rubrics")
     @classmethod
@@ -290,9 +296,10 @@ tools it called and in which order, and where it ended."""
         return score_of([turn], before=len(performance.invocations) - 1)
 
 
-class _Conversation(RubricMetric[AdkJudgeOptions]):
-    """Fixed properties of a whole conversation. google-adk asks a cloud service under these names; ours are below."""
+class ConversationProperties(RubricMetric[AdkJudgeOptions]):
+    """Share of fixed properties that the whole conversation has. Range 0–1, typical threshold 0.8."""
 
+    reads_tools = True
     options_type = AdkJudgeOptions
     pass_threshold = 0.8
     task = MultiTurnTrajectoryRubrics.task
@@ -305,41 +312,3 @@ class _Conversation(RubricMetric[AdkJudgeOptions]):
         material: Any = (("conversation", conversation(performance.invocations)),)
         turn = await self.judge_rubrics(rubrics, material, judge)
         return score_of([turn], before=len(performance.invocations) - 1)
-
-
-class TaskSuccess(_Conversation):
-    """Whether the conversation reached its goal: share of three properties affirmed. Range 0–1, typically 0.8."""
-
-    reads_tools = True
-    properties: ClassVar[Mapping[str, str]] = {
-        "goals": "Everything that the user asked for over the conversation, and did not take back, was achieved or "
-        "rightly declined.",
-        "effects": "What the agent did agrees with what the user wanted; nothing was done unasked.",
-        "outcome": "The agent told the user the outcome, and what it told agrees with the results of its tools.",
-    }
-
-
-class TrajectoryQuality(_Conversation):
-    """Whether the way was sound: share of five properties affirmed. Range 0–1, typical threshold 0.8."""
-
-    reads_tools = True
-    properties: ClassVar[Mapping[str, str]] = {
-        "plan": "The steps follow a sensible order: what a step needs was known or obtained before it.",
-        "economy": "No step was repeated or taken without need.",
-        "memory": "What the user or a tool had said in earlier turns was used and not asked for or looked up again.",
-        "recovery": "Where a step failed, the agent noticed and took a reasonable other way, or said so.",
-        "end": "The agent stopped when the matter was settled, neither before nor long after.",
-    }
-
-
-class ConversationToolUse(_Conversation):
-    """Whether tools were used well: share of five properties affirmed. Range 0–1, typical threshold 0.8."""
-
-    reads_tools = True
-    properties: ClassVar[Mapping[str, str]] = {
-        "choice": "Every tool called was a suitable one for what was to be done.",
-        "arguments": "The arguments come from the conversation or earlier results, in the right form, none invented.",
-        "coverage": "No call that the task needed is missing.",
-        "restraint": "No call was superfluous.",
-        "results": "Results were read rightly and used; errors of tools were not taken for results.",
-    }

@@ -43,6 +43,7 @@ class ToneOptions(JudgedOptions):
     expected: Tone | None = None
     """The tone that is wanted; for all cases, or by one case for itself."""
     backend: Literal["keywords", "judge"] = "judge"
+    """``judge`` asks the model; ``keywords`` counts words, offline."""
     words: Mapping[HeardByWords, tuple[Word, ...]] = Field(default_factory=dict)
     """Tone → the keywords that tell it, in place of the shipped list; for the backend ``keywords``."""
 

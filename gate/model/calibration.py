@@ -1,4 +1,4 @@
-"""What people's labels say of a judge: counts that a correction is computed from, never the labels themselves."""
+"""The labels of people about a judge, as counts that a correction is computed from; never the labels themselves."""
 
 from __future__ import annotations
 

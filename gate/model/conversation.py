@@ -1,4 +1,4 @@
-"""What is said: parts, tool calls, token usage, and the invocations of a conversation."""
+"""The parts, tool calls, token usage and invocations of a conversation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ToolCall(Struct, frozen=True, gc=False):
     id: str | None = None
     result: Any = None
     error: str | None = None
-    """What went wrong inside the tool, where the agent reports it."""
+    """The error inside the tool, if the agent reports it."""
     duration: float | None = None
     category: str | None = None
     """Expected calls only: any tool of this category will do, and ``name`` is then empty."""
@@ -33,7 +33,7 @@ class Part(Struct, frozen=True, gc=False):
 
     text: str
     thought: bool = False
-    """Whether the model marked it as a thought rather than an answer."""
+    """True if the model marked it as a thought rather than an answer."""
 
 
 def text_of(parts: tuple[Part, ...], *, thoughts: bool = True) -> str:
@@ -44,7 +44,7 @@ def text_of(parts: tuple[Part, ...], *, thoughts: bool = True) -> str:
 
 
 class Usage(Struct, frozen=True, gc=False):
-    """What a turn or a trial consumed. None means that the agent did not say."""
+    """Tokens, cost and calls of a turn or a trial. None means that the agent did not say."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -70,7 +70,7 @@ SILENT = "-"
 
 
 class ForeignScore(Struct, frozen=True, gc=False):
-    """What a scorer of another tool found in a recorded trial."""
+    """A score that another tool gave a recorded trial."""
 
     scorer: str
     value: float
@@ -79,7 +79,7 @@ class ForeignScore(Struct, frozen=True, gc=False):
 
 
 class Invocation(Struct, frozen=True, gc=False):
-    """What happened in one turn of one trial."""
+    """One turn of one trial: message, answer, calls and usage."""
 
     user: str = ""
     response: tuple[Part, ...] = ()
@@ -94,7 +94,7 @@ class Invocation(Struct, frozen=True, gc=False):
     """Tells what was said and called from anything else, where the whole of it is on disk and not here; `SILENT` of an
     answer without text."""
     reports_calls: bool = False
-    """Whether the answer would have told of tool calls: then none in ``tool_calls`` means that none was made."""
+    """True if the answer would have told of tool calls: then none in ``tool_calls`` means that none was made."""
     unseen: tuple[str, ...] = ()
     """Parts that the source did not record, of `PARTS`: a metric that reads one of them does not measure the trial."""
     foreign: tuple[ForeignScore, ...] = ()
@@ -113,7 +113,7 @@ class Invocation(Struct, frozen=True, gc=False):
 
     @property
     def shows_calls(self) -> bool:
-        """Whether this answer is evidence that the agent reports its calls: it has some, or says that it has none."""
+        """True if this answer is evidence that the agent reports its calls: it has some, or says that it has none."""
         return self.reports_calls or bool(self.tool_calls)
 
 
@@ -140,7 +140,7 @@ def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
 
 
 class ToolTime(Struct, frozen=True):
-    """How long one tool took, over some calls of it: total time / timed calls."""
+    """Time that one tool took, over some calls of it: total time / timed calls."""
 
     name: str
     calls: int

@@ -1,4 +1,4 @@
-"""What was run for a verdict, and how much of it was answered from recordings."""
+"""The trials that were run for a verdict, and the share that recordings answered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Course(Struct, frozen=True):
-    """What was run."""
+    """The runs of a verdict: how many, in how many rounds, and how they ended."""
 
     epochs: int = 0
     """Trials of each judged case in epochs."""
@@ -20,11 +20,11 @@ class Course(Struct, frozen=True):
     """Agent runs, both sides."""
     baseline_runs: int = 0
     fixed_runs: int = 0
-    """What the fixed design would take that runs are compared with."""
+    """Runs that the fixed design would take, for comparison."""
     concurrent: bool = False
-    """Whether both commits were run now."""
+    """True if both commits were run now."""
     stopped: str = ""
-    """Why the run ended early; empty: it did not."""
+    """The reason why the run ended early; empty if it did not."""
     alpha: float = 0.0
     """The job's bound on the probability that an unchanged agent is called regressed."""
     suites: int = 1
@@ -63,13 +63,13 @@ class LiveCase(Struct, frozen=True):
     runs: int
     """Its trials that did."""
     calls: int
-    """What they asked for."""
+    """Requests that they made."""
     difference: str = ""
-    """What differed first from what was recorded; empty where that is not known."""
+    """The first difference from the recording; empty if it is not known."""
 
 
 class ReplayedShare(Struct, frozen=True):
-    """How much of what this run asked of the outside world was answered from the baseline's recordings."""
+    """The share of the run's requests to the outside world that the baseline's recordings answered."""
 
     cases: int
     """Judged cases that were run."""
@@ -78,10 +78,10 @@ class ReplayedShare(Struct, frozen=True):
     runs: int
     """Trials that asked the real model or tools for something."""
     calls: int
-    """What they asked for."""
+    """Requests that they made."""
     replayed: int
-    """What was answered from recordings."""
+    """Requests that recordings answered."""
     saved_usd: float | None = None
-    """What that cost when it was recorded, as far as it is known; None: not known."""
+    """The cost of those requests when they were recorded; None if it is not known."""
     live: tuple[LiveCase, ...] = ()
     """The other cases."""

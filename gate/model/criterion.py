@@ -1,4 +1,4 @@
-"""What is demanded of a metric's scores."""
+"""A metric with the demands on its scores."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     pass_threshold: float | None = field(default=None, name="pass_mark")
     """The score from which a single trial passes; None: the criterion does not decide whether a trial passes."""
     blocking: bool = True
-    """Whether it can fail the gate by threshold or limit."""
+    """True if it can fail the gate by threshold or limit."""
     blocks_regression: bool = field(default=True, name="gate_regression")
-    """Whether a change against the baseline can fail the gate; off by default for cost and latency."""
+    """True if a change against the baseline can fail the gate; off by default for cost and latency."""
     ratchet: bool = True
     """Where the baseline was already below the threshold, staying there does not block."""
     hard: bool = False
@@ -41,13 +41,13 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     """The criterion that this one is the previous version of: compared with what baselines hold of it, held to nothing
     else."""
     reads_tools: bool = False
-    """Whether it looks at tool calls, and means nothing if the agent's answers do not report them."""
+    """True if it looks at tool calls, and means nothing if the agent's answers do not report them."""
     absence: bool = False
-    """Whether an answer that says nothing satisfies it."""
+    """True if an answer that says nothing satisfies it."""
     lexical: bool = False
-    """Whether it compares words with words, so that another wording lowers it."""
+    """True if it compares words with words, so that another wording lowers it."""
     parts: tuple[str, ...] = ()
     """The criteria that it is computed from."""
     calibration: JudgeCalibration | None = None
-    """What people's labels say of the judge that scores it; None: nothing that applies to judge, question and options
-    as they are."""
+    """The agreement of the judge with people's labels; None if no calibration applies to judge, question and options as
+    they are."""

@@ -1,4 +1,4 @@
-"""What the decision engine found on the pairing, as numbers: looks, p- and e-values, bounds, and where it ended."""
+"""The findings of the decision engine as numbers: looks, p- and e-values, bounds, and the outcome."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ class Stage(Struct, frozen=True):
     epochs: int = 0
     """The epoch after which it did, of the kinds that happen after one."""
     confirmed: bool = False
-    """Whether a regression shows against what the baseline's agent does now, too."""
+    """True if a regression shows against what the baseline's agent does now, too."""
     replayed: bool = False
-    """Whether everything was answered from recordings, so that no provider had a part in it."""
+    """True if everything was answered from recordings, so that no provider had a part in it."""
 
     @property
     def of_cases(self) -> bool:
-        """Whether single cases prove the regression, and not a drop of the whole suite."""
+        """True if single cases prove the regression, and not a drop of the whole suite."""
         return self.kind in (StageKind.CASES_AT_PASS, StageKind.CASE_RERUNS)
 
     @property
     def drift_open(self) -> bool:
-        """Whether a drop that names no case was proven against stored trials alone, in what a provider answered."""
+        """True if a drop that names no case was proven against stored trials alone, in what a provider answered."""
         whole = self.kind in (StageKind.SUITE_LOOK, StageKind.REPEATS)
         return whole and not self.confirmed and not self.replayed
 
     @property
     def concurrent(self) -> bool:
-        """Whether it turned on running both commits now."""
+        """True if it turned on running both commits now."""
         return self.confirmed or self.kind in (StageKind.NOT_RERUN, StageKind.DRIFTED)
 
 
@@ -76,7 +76,7 @@ class MetricTest(Struct, frozen=True):
 
     @property
     def by_mean(self) -> bool:
-        """Whether the mean, or a drop that all share, is the clearest of it, and not large drops of a few cases."""
+        """True if the mean, or a drop that all share, is the clearest of it, and not large drops of a few cases."""
         return min(self.p_mean, self.p_mean if self.p_shift is None else self.p_shift) <= self.p_concentrated
 
 
@@ -92,8 +92,8 @@ class LookTest(Struct, frozen=True):
     relabelings: int
     metrics: Mapping[str, MetricTest]
     spent: float | None = None
-    """What it may add to the probability of blocking an unchanged agent, of alpha; None, by an older version: the
-    threshold."""
+    """The look's possible addition to the probability of blocking an unchanged agent, of alpha; None in records of
+    older versions: the threshold."""
 
     @property
     def blocks(self) -> bool:
@@ -121,7 +121,7 @@ class MetricChange(Struct, frozen=True):
     high: float | None
     margin: float
     holds: bool
-    """Whether the loss is bounded by the margin."""
+    """True if the loss is bounded by the margin."""
     detectable: float | None
     blocks_regression: bool
     excluded: float | None = None

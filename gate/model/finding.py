@@ -1,4 +1,4 @@
-"""What was found of a suite: a finding has a kind, a verdict and plain data. Reports make the words.
+"""Findings on a suite: each has a kind, a verdict and plain data. Reports make the words.
 
 `KINDS` says which data each kind has. In JSON a finding is ``{"kind": "mean_misses", "mean": …, "trials": 45}``.
 Changes are as a reader means them: candidate minus baseline, relative for money, time and counts.
@@ -140,7 +140,7 @@ class Change(Struct, frozen=True):
 
 
 class CaseTally(Struct, frozen=True):
-    """How often a case passes, now and at the baseline."""
+    """The passes of a case, now and at the baseline."""
 
     case_id: str
     passed: int
@@ -150,7 +150,7 @@ class CaseTally(Struct, frozen=True):
 
 
 class Uncompared(Struct, frozen=True):
-    """How many cases a baseline says nothing about, or has alone."""
+    """Numbers of cases that only one side has, or that cannot be compared."""
 
     new: int = 0
     edited: int = 0
@@ -166,12 +166,16 @@ class Fell(Struct, frozen=True):
 
 
 class Wording(Struct, frozen=True):
-    """How one case is worded now, and how it was at the baseline."""
+    """The wording of one case, now and at the baseline."""
 
     case_id: str
     before: str
     """Empty if it is not known: stored baselines keep no texts."""
     now: str
+    expected: str = ""
+    """Empty if the case expects no text."""
+    reason: str = ""
+    """What the criterion says of it."""
 
 
 # --- the kinds ------------------------------------------------------------------------------------
@@ -192,7 +196,7 @@ class Field(Struct, frozen=True):
 
 
 class FindingKind(Struct, frozen=True):
-    """What a kind of finding means, the verdict by it, and its fields."""
+    """A kind of finding: its meaning, its verdict, and its fields."""
 
     about: str
     verdict: Verdict
@@ -228,7 +232,7 @@ APART: Mapping[KindName, FindingKind] = {
     # ``of``: cases in which it applied at the baseline
     "checks_fell_away": kind("It has nothing to check where it always had.", criterion=str, cases=NAMES, of=int),
 }
-"""Why what the baseline measured of a criterion is not compared."""
+"""Reasons why a criterion is not compared with the baseline."""
 
 UNCONFIRMED: Mapping[KindName, FindingKind] = {
     "nothing_rerun": kind("Nothing could be run again a while later."),
@@ -245,7 +249,7 @@ UNCONFIRMED: Mapping[KindName, FindingKind] = {
     ),
     "slowed_down": kind("Answers slowed beyond the latency margin; in seconds.", now=float, before=float),
 }
-"""Why a block that needs failures of the agent was not confirmed."""
+"""Reasons why a block that needs failures of the agent was not confirmed."""
 
 OF_CRITERION: Mapping[KindName, FindingKind] = {
     "nothing_held": kind("No threshold and no comparison judged it, so no tick stands beside it."),
@@ -327,7 +331,7 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     "failures_confirmed": kind("The agent fails where it answered, and did again later.", REGRESSED, p=float),
     "not_compared": kind("What follows is not compared.", NOT_COMPARED, why=Nested(tuple(APART))),
 }
-"""What was found of a criterion; its verdict is the worst of them."""
+"""Findings on a criterion; its verdict is the worst of them."""
 
 SETTLING: tuple[KindName, ...] = (
     "hard_failure", "own_threshold_missed", "trial_beyond", "quantile_risen", "quantile_over", "got_worse",
@@ -359,7 +363,7 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
     "case_mostly_lost": kind("Most trials of a case were lost.", case_id=str, lost=int, trials=int, error=str),
     "cases_not_run": kind("Cases of the shard were not run.", cases=NAMES, of=int),
 }
-"""Why a suite could not be measured."""
+"""Reasons why a suite could not be measured."""
 
 GAPS: Mapping[KindName, FindingKind] = {
     "stated": kind("What a run's terms state in words of their own.", text=str),
@@ -370,7 +374,7 @@ GAPS: Mapping[KindName, FindingKind] = {
     "nothing_paired": kind("None of the base's cases is compared.", cases=int),
     "checks_fell_away": APART["checks_fell_away"],
 }
-"""What the base holds and was not compared."""
+"""Parts of the base that were not compared."""
 
 CAUSES: Mapping[KindName, FindingKind] = {
     "could_not_measure": kind("The suite could not be measured.", ERROR, problem=Nested(tuple(PROBLEMS))),
@@ -392,7 +396,7 @@ CAUSES: Mapping[KindName, FindingKind] = {
     # ``by_mean``: a lower mean proves it, else large drops of a few cases; ``perhaps_drift``: only stored trials do, so
     # that a provider that changed looks the same; ``suspects``: of the pass rate, the strongest first; ``fell``: of the
     # first other criterion that has no part among them; ``missed``: fail whatever the baseline did; ``drift_moot``: a
-    # base that can be run was not asked about a drift, since these fail anyway
+    # base that can be run was not asked about a drift, since these fail anyway; ``wording``: of the case that fell most
     "suite_got_worse": kind(
         "The suite got worse, and no case can be named.",
         REGRESSED,
@@ -403,6 +407,7 @@ CAUSES: Mapping[KindName, FindingKind] = {
         fell=Field(tuple[Fell, ...], ()),
         missed=NO_NAMES,
         drift_moot=FLAG,
+        wording=Field(Wording | None, None),
     ),
     # ``named``: at a false discovery rate of at most 10 %; else the lost cases are the most suspect ones
     "traded_off": kind(
@@ -430,7 +435,7 @@ CAUSES: Mapping[KindName, FindingKind] = {
     "cut_short": kind("The run was stopped before it could be judged.", ERROR, why=str, epochs=int, wanted=int),
     "agent_fails": kind("The confirmation alone proves that the agent fails where it answered.", REGRESSED, p=float),
 }
-"""What the verdict on a suite rests on."""
+"""Reasons for the verdict on a suite."""
 
 CHANGES: Mapping[KindName, FindingKind] = {
     "answered_by": kind(
@@ -450,7 +455,7 @@ CHANGES: Mapping[KindName, FindingKind] = {
     "by_base_rules": kind("The base's rules decided; the change's stricter ones would say this.", verdict=Verdict),
     "stated": GAPS["stated"],
 }
-"""What changed in the suite and its criteria."""
+"""Changes of the suite and its criteria."""
 
 WARNINGS: Mapping[KindName, FindingKind] = {
     "agent_failures": kind("The agent failed in trials: the suite's ``crashes`` say how often."),
@@ -518,10 +523,10 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     "not_accepted": kind("Someone accepted what nobody can accept.", by=str, criteria=NAMES),
     "stated": GAPS["stated"],
 }
-"""What weakens a verdict without changing it."""
+"""Findings that weaken a verdict without changing it."""
 
 NOTES: tuple[KindName, ...] = ("provider_moved", "unproven", "measured_before")
-"""What the terms of a run tell its reader besides words of their own; records keep them."""
+"""Notes that records keep beside notes in words."""
 
 KINDS: Mapping[KindName, FindingKind] = {
     **APART, **UNCONFIRMED, **OF_CRITERION, **PROBLEMS, **GAPS, **CAUSES, **CHANGES, **WARNINGS,

@@ -1,4 +1,4 @@
-"""What was found in the cases that share a tag or a complexity, and where a loss is concentrated."""
+"""Results of the cases that share a tag or a complexity, and the group that a loss is concentrated in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class GroupKind(str, Enum):
-    """What the cases of a group share."""
+    """The property that the cases of a group share."""
 
     TAG = "tag"
     COMPLEXITY = "complexity"
@@ -24,7 +24,7 @@ class Concentration(Struct, frozen=True):
     kind: GroupKind
     name: str
     criterion: str
-    """Whose losses these are; the pass rate, unless the verdict rests on another."""
+    """The criterion that has these losses; the pass rate, unless the verdict rests on another."""
     cases: int
     """Paired cases of the group."""
     of: int

@@ -49,10 +49,11 @@ class Measure(Struct, frozen=True):
     differences: tuple[Difference, ...] = ()
     """Of each pair, the later entry minus the earlier one."""
     apart: tuple[str, ...] = ()
-    """Why entries are left out of it, in words, by entry; empty where one is not."""
+    """The reasons why entries are left out, by entry; empty for an entry that is not."""
 
     def gain(self, one: int, other: int) -> Estimate | None:
-        """How much better ``one`` is than ``other``: positive is better, whatever the direction. None: not known."""
+        """Return the estimated lead of ``one`` over ``other``: positive is better, whatever the direction. None: not
+        known."""
         for found in self.differences:
             if {found.one, found.other} == {one, other}:
                 same = (found.one == one) == (self.direction is Direction.HIGHER)
@@ -60,7 +61,7 @@ class Measure(Struct, frozen=True):
         return None
 
     def better(self, one: int, other: int) -> bool:
-        """Whether ``one`` is shown to be better than ``other``: the interval leaves no room for no difference."""
+        """True if ``one`` is shown to be better than ``other``: the interval leaves no room for no difference."""
         gain = self.gain(one, other)
         return gain is not None and gain.level > 0 and gain.low > 0
 
@@ -71,11 +72,11 @@ class Dominated(Struct, frozen=True):
     entry: int
     by: int
     proven: bool
-    """Whether the intervals show it; else the means alone do."""
+    """True if the intervals show it; else the means alone do."""
 
 
 class OrderedVote(Struct, frozen=True):
-    """What the judge said of one case in one order."""
+    """The judge's vote on one case in one order."""
 
     case_id: str
     first: int
@@ -85,11 +86,11 @@ class OrderedVote(Struct, frozen=True):
     """Place of the entry that it prefers; None: neither."""
     reason: str = ""
     error: str = ""
-    """Why there is no vote; ``preferred`` says nothing then."""
+    """The reason why there is no vote; ``preferred`` means nothing then."""
 
 
 class Preference(Struct, frozen=True):
-    """How often the judge prefers one entry's answer to another's, each case seen in both orders."""
+    """The share of cases in which the judge prefers one entry's answer to another's, each case seen in both orders."""
 
     one: int
     other: int
@@ -127,7 +128,7 @@ class Lineup(Struct, frozen=True):
     votes: tuple[OrderedVote, ...] = ()
     judge_cost_usd: float | None = None
     notes: tuple[str, ...] = ()
-    """What a reader has to know of how the figures came about: what could not be compared, and why."""
+    """Notes on the figures: entries and criteria that could not be compared, and the reason."""
 
     def measure(self, name: str) -> Measure | None:
         return next((one for one in self.measures if one.name == name), None)

@@ -1,4 +1,4 @@
-"""What is decided: a judged suite with its criteria and cases, and a whole result. Facts; reports make the words."""
+"""The result of a run: judged suites with their criteria and cases. Facts; reports make the words."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Estimate(Struct, frozen=True):
 
 
 class CalibratedJudge(Struct, frozen=True):
-    """How far a criterion's judge agrees with people, and what its estimates are once that is corrected for."""
+    """The agreement of a criterion's judge with people, and the criterion's estimates once they are corrected for
+    it."""
 
     labels: int
     agreed: int
@@ -54,16 +55,16 @@ class CalibratedJudge(Struct, frozen=True):
     is corrected. The criterion's own estimates are of the scores as they are."""
     baseline: Estimate | None = None
     slope: float = 1.0
-    """What a true change is multiplied by in the scores; the criterion's ``change`` is divided by it."""
+    """The factor by which a true change appears in the scores; the criterion's ``change`` is divided by it."""
 
 
 class CriterionResult(Struct, frozen=True):
-    """What was found for one criterion over the suite."""
+    """The result of one criterion over the suite."""
 
     criterion: Criterion
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
-    """What was found; those of the criterion's own verdict are the reason for it."""
+    """Findings on the criterion; those with its own verdict are the reason for it."""
     candidate: Estimate | None = None
     baseline: Estimate | None = None
     change: Estimate | None = None
@@ -81,11 +82,11 @@ class CriterionResult(Struct, frozen=True):
     crashes: int = 0
     """Trials without a score because the agent failed; a threshold counts them as the worst score there is."""
     not_compared: Finding | None = None
-    """Why its baseline scores are not compared; such a criterion gets no tick, regardless of its verdict."""
+    """The reason why its baseline scores are not compared; such a criterion gets no tick, regardless of its verdict."""
     judge: CalibratedJudge | None = None
     """Of a criterion whose judge is calibrated."""
     checked: bool = True
-    """Whether a comparison, a threshold or a limit judged it; without one it gets no tick either."""
+    """True if a comparison, a threshold or a limit judged it; without one it gets no tick either."""
     compared: tuple[float, float] | None = None
     """The baseline's mean and the candidate's over the cases that both have; the estimates are over all of each."""
 
@@ -100,7 +101,7 @@ class CriterionResult(Struct, frozen=True):
 
 
 class GroupResult(Struct, frozen=True):
-    """What was found in the judged cases that share a tag or a complexity. Shown; it decides nothing."""
+    """The result of the judged cases that share a tag or a complexity. Shown; it decides nothing."""
 
     kind: GroupKind
     name: str
@@ -140,7 +141,7 @@ class CaseStatus(str, Enum):
 
 
 class CaseResult(Struct, frozen=True, gc=False):
-    """What was found for one case."""
+    """The result of one case."""
 
     id: str
     status: CaseStatus
@@ -153,7 +154,7 @@ class CaseResult(Struct, frozen=True, gc=False):
     baseline_trials: int = 0
     e_value: float | None = None
     reasons: tuple[str, ...] = ()
-    """Why trials failed, worst first."""
+    """The reasons why trials failed, worst first."""
     expected: tuple[tuple[ToolCall, ...] | None, ...] = ()
     """Expected calls, per turn."""
     actual: tuple[tuple[ToolCall, ...], ...] = ()
@@ -178,15 +179,15 @@ class CaseResult(Struct, frozen=True, gc=False):
     tags: tuple[str, ...] = ()
     complexity: Complexity = Complexity.MEDIUM
     log: str = ""
-    """What the agent wrote beside its answers in the worst candidate trial, with its traceback; the end of it."""
+    """The end of the agent's output beside its answers in the worst candidate trial, with its traceback."""
     same_world: bool = False
-    """Whether the model was asked the same things in each trial as in a recorded one, and answered from there."""
+    """True if the model was asked the same things in each trial as in a recorded one, and answered from there."""
     difference: str = ""
-    """What differed first from what was recorded, where something went live; empty where that is not known."""
+    """The first difference from the recording, if something went live; empty if it is not known."""
 
 
 class CrashFacts(Struct, frozen=True):
-    """How often the agent failed instead of answering: exception, bad exit, 5xx, unreadable answer, time-out."""
+    """Failures of the agent to answer: exception, bad exit, 5xx, unreadable answer, time-out."""
 
     cases: tuple[str, ...]
     """The candidate's cases with such a trial, the most frequent first."""
@@ -203,7 +204,7 @@ class CrashFacts(Struct, frozen=True):
 
 
 class BaselineInfo(Struct, frozen=True):
-    """What the candidate was compared with."""
+    """The baseline that the candidate was compared with."""
 
     commit: str | None
     distance: int | None = None
@@ -212,19 +213,19 @@ class BaselineInfo(Struct, frozen=True):
     records: int = 1
     source: str = ""
     missing: str = ""
-    """Why there is no baseline; empty if there is one."""
+    """The reason why there is no baseline; empty if there is one."""
     never_stored: int = 0
     """Commits of the base's history that have the configuration, where no record of the suite was ever stored."""
     of_itself: bool = False
-    """Whether there is none because all that is stored was measured at this very commit, or by this very run."""
+    """True if there is none because all that is stored was measured at this very commit, or by this very run."""
     provenance: Literal["", "proven", "unproven"] = ""
-    """Whether a trusted job is known to have measured all of it; empty where nobody asked, or there is none."""
+    """``proven`` if a trusted job is known to have measured all of it; empty if nobody asked, or there is none."""
     dirty: bool = False
-    """Whether the newest record of it was measured with changes that are in no commit."""
+    """True if the newest record of it was measured with changes that are in no commit."""
 
 
 class StoredForLater(Struct, frozen=True):
-    """What a run on the default branch ran beyond its verdict, for later changes to be compared with."""
+    """The runs on the default branch beyond its verdict, for later changes to be compared with."""
 
     trials: int
     """Measured trials that each case has in this record, at least."""
@@ -239,18 +240,18 @@ class SuiteResult(Struct, frozen=True):
     suite_id: str
     verdict: Verdict
     cause: Finding
-    """What the verdict rests on: reports open with it."""
+    """The finding that the verdict rests on: reports open with it."""
     criteria: tuple[CriterionResult, ...]
     cases: tuple[CaseResult, ...]
     baseline: BaselineInfo | None = None
     has_baseline: bool = True
-    """Whether there was any baseline data to compare with."""
+    """True if there was any baseline data to compare with."""
     course: Course | None = None
-    """What was run; None of a shard, which decides nothing."""
+    """The runs of the verdict; None for a shard, which decides nothing."""
     changes: tuple[Finding, ...] = ()
-    """What changed in the suite and its criteria against the baseline: new, removed, not comparable, loosened."""
+    """Changes of the suite and its criteria against the baseline: new, removed, not comparable, loosened."""
     warnings: tuple[Finding, ...] = ()
-    """What weakens the verdict without changing it."""
+    """Findings that weaken the verdict without changing it."""
     agent_runs: int = 0
     errors: int = 0
     """Trials that ended in an infrastructure error."""
@@ -264,26 +265,26 @@ class SuiteResult(Struct, frozen=True):
     duration: float = 0.0
     commit: str | None = None
     dirty: bool = False
-    """Whether the work tree differed from that commit: what was measured has changes that are in no commit."""
+    """True if the work tree differed from that commit: what was measured has changes that are in no commit."""
     seed: int = 0
     accepted: str = ""
-    """Who accepted a loss, or what was not compared, and when; empty if nobody did."""
+    """The person who accepted a loss or a gap, and the time; empty if nobody did."""
     if_accepted: Verdict = Verdict.PASS
     """The verdict that is left once somebody accepts what can be accepted."""
     below: tuple[str, ...] = ()
     """Blocking criteria that miss a threshold, under any rules and against any reference; nobody accepts these."""
     expired: str = ""
-    """That someone accepted this, or what it rests on, until a day that has passed."""
+    """The acceptance of this, or of what it rests on, that has ended, in words."""
     outcome: Outcome | None = None
     """The engine's answer on the pairing, and the numbers behind it; None where nothing is paired."""
     further: tuple[SuiteResult, ...] = ()
     """The same record against further references, such as the anchor; the verdict is the worst of all."""
     reference: str = ""
-    """What it was compared with, where it is one of several: ``anchor``."""
+    """The name of the reference if the suite was compared with several: ``anchor``."""
     decided_by: str = ""
     """The ``reference`` among ``further`` that verdict and headline are from; empty: they are this suite's own."""
     scope: str = ""
-    """What of the suite was run, where it was not all: ``24 of 120 cases, tag smoke``; the headline ends with it."""
+    """The part of the suite that was run, if not all: ``24 of 120 cases, tag smoke``; the headline ends with it."""
     tools: tuple[ToolTime, ...] = ()
     """Time per tool over the candidate's trials, the longest first; of the turns in which the agent times its tools."""
     crashes: CrashFacts | None = None
@@ -297,11 +298,11 @@ class SuiteResult(Struct, frozen=True):
     groups: tuple[GroupResult, ...] = ()
     """Results by tag and by complexity, those that lost most first; of the largest 200 where there are more."""
     further_groups: int = 0
-    """How many more there are."""
+    """Number of further groups."""
     concentrated: tuple[Concentration, ...] = ()
     """The groups that a regression is concentrated in, or a loss that is not proven; mostly none."""
     replayed: ReplayedShare | None = None
-    """How much was answered from recordings; None where nothing could be."""
+    """The share that recordings answered; None if nothing could be replayed."""
     trend: tuple[float, ...] = ()
     """Pass rate of each stored run before, oldest first, then of this one; empty for fewer than two.
 
@@ -339,7 +340,7 @@ class SuiteResult(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """What a whole run of the gate says."""
+    """The result of a whole run of the gate."""
 
     suites: tuple[SuiteResult, ...]
     verdict: Verdict
@@ -350,7 +351,7 @@ class Result(Struct, frozen=True):
     duration: float = 0.0
     record_paths: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    """What went wrong after the verdict."""
+    """Problems after the verdict."""
 
 
 def accepted_by(suite: SuiteResult, by: str) -> SuiteResult:

@@ -1,4 +1,4 @@
-"""What a score is a number of: scales with all that is known of each, and the direction in which more is better."""
+"""The scales of scores with all that is known of each, and the direction in which more is better."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Literal
 from msgspec import Struct
 
 MetricKind = Literal["binary", "bounded", "positive"]
-"""What the decision engine needs to know of a scale."""
+"""The properties of a scale that the decision engine needs."""
 
 
 class Scale(str, Enum):
-    """What values a metric takes; decides how it is shown, compared and bounded."""
+    """The values that a metric takes; decides how it is shown, compared and bounded."""
 
     BINARY = "binary"
     """0 or 1."""
@@ -35,7 +35,7 @@ class Scale(str, Enum):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there is a most that a score can be."""
+        """True if there is a most that a score can be."""
         return math.isfinite(_TRAITS[self].ends[1])
 
     @property
@@ -44,7 +44,7 @@ class Scale(str, Enum):
 
     @property
     def is_relative(self) -> bool:
-        """Whether changes and margins are shares: of money, time and counts."""
+        """True if changes and margins are shares: of money, time and counts."""
         return self.kind == "positive"
 
     @property
@@ -58,7 +58,7 @@ class Scale(str, Enum):
 
     @property
     def step(self) -> float | None:
-        """What a proposed threshold is a multiple of; None: none is proposed."""
+        """The unit of a proposed threshold; None: none is proposed."""
         return _TRAITS[self].step
 
 

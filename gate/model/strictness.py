@@ -21,7 +21,7 @@ class Tightens(Struct, frozen=True):
     """The value that stands for None; None: without a value nothing is demanded."""
 
     def allows(self, before: Any, now: Any) -> bool:
-        """Whether a change from one value to another holds at once, because it cannot loosen anything."""
+        """True if a change from one value to another holds at once, because it cannot loosen anything."""
         match self.way:
             case "up" | "down":
                 return self._is_beyond(self._value(before), self._value(now))
@@ -36,13 +36,23 @@ class Tightens(Struct, frozen=True):
             case "never":
                 return False
 
+    def strictest(self, before: Any, now: Any) -> Any:
+        """Return the value that holds: the later one if it loosens nothing; of sets what both demand together."""
+        if self.allows(before, now):
+            return now
+        if self.way == "more":
+            return type(before)([*before, *(item for item in now if item not in before)])
+        if self.way == "fewer":
+            return type(before)([item for item in now if item in before])
+        return before
+
     def _value(self, value: Any) -> Any:
         return self.unset if value is None else value
 
     def _is_beyond(self, before: Any, now: Any) -> bool:
         if now is None or before is None:
             return now is not None
-        return bool(now > before) if self.way == "up" else bool(now < before)
+        return bool(now >= before) if self.way == "up" else bool(now <= before)
 
     def _is_later(self, before: Any, now: Any) -> bool:
         if now not in self.steps:
@@ -74,6 +84,6 @@ def steps(*values: Any) -> Tightens:
 
 
 def strictness_of(model: type[BaseModel], option: str) -> Tightens:
-    """What an option of a model states; `NEVER` where it states nothing."""
+    """Return the direction that an option of a model states; `NEVER` if it states none."""
     stated = (item for item in model.model_fields[option].metadata if isinstance(item, Tightens))
     return next(stated, NEVER)

@@ -1,4 +1,4 @@
-"""What is asked: cases with their turns, expectations and rubrics, and the suite that holds them."""
+"""Cases with their turns, expectations and rubrics, and the suite that holds them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gate.model.conversation import Invocation, Part, ToolCall
 
 
 class Complexity(str, Enum):
-    """How hard the author thinks a case is; medium where nothing is said."""
+    """The difficulty of a case as its author sees it; medium by default."""
 
     SIMPLE = "simple"
     MEDIUM = "medium"
@@ -29,7 +29,7 @@ class Rubric(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True, gc=False):
-    """What the author wrote for one turn."""
+    """One turn as the author wrote it."""
 
     user: str
     tools: tuple[ToolCall, ...] | None = None
@@ -38,7 +38,7 @@ class Turn(Struct, frozen=True, gc=False):
     """The expected response; None where nothing is stated."""
     rubrics: tuple[Rubric, ...] = ()
     attached: tuple[Mapping[str, Any], ...] = ()
-    """What the user sends beside the text: parts as google-genai has them, ``{"inline_data": {…}}``."""
+    """The user's parts beside the text, as google-genai has them, ``{"inline_data": {…}}``."""
 
 
 class Behavior(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Behavior(Struct, frozen=True):
 
 
 class Persona(Struct, frozen=True):
-    """Who a simulated user is."""
+    """The character of a simulated user."""
 
     id: str
     description: str = ""
@@ -98,7 +98,7 @@ class Case(Struct, frozen=True, gc=False):
     """ADK's session input: ``app_name`` and ``user_id``, where given."""
     location: Location | None = None
     content: Any = None
-    """What the case's fingerprint is taken of; None means the fields above."""
+    """The content that the case's fingerprint is taken of; None means the fields above."""
     cluster: str = ""
     """The group of cases that share a fixture, so that their trials of one epoch depend on one another."""
     scenario: Scenario | None = None
@@ -137,4 +137,4 @@ class Suite(Struct, frozen=True):
     brought: Mapping[str, Any] | None = None
     """Raw criteria that the files of cases bring themselves; a configuration's refine them."""
     notes: tuple[str, ...] = ()
-    """What a reader should know of how it was read."""
+    """Notes on how the suite was read."""

@@ -1,4 +1,4 @@
-"""What is measured: a trial, its scores, and how it ended."""
+"""A trial, its scores, and how it ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gate.model.conversation import Invocation, Usage, total_usage
 
 
 class Score(Struct, frozen=True, gc=False):
-    """What a metric found in one trial.
+    """The score of a metric in one trial.
 
     ``value`` None with ``error`` set: could not be measured, which fails closed.
     ``value`` None without: the metric does not apply to this case (the author stated nothing to compare with).
@@ -27,7 +27,7 @@ class Score(Struct, frozen=True, gc=False):
 
     @property
     def dimensions(self) -> dict[str, float]:
-        """What the value is made of, where the details say so: name → 0 to 1."""
+        """Return the parts of the value, if the details name them: name → 0 to 1."""
         found = self.details.get("dimensions") if self.details else None
         if not isinstance(found, Mapping):
             return {}
@@ -36,7 +36,7 @@ class Score(Struct, frozen=True, gc=False):
 
 
 class ErrorKind(str, Enum):
-    """Why a trial brought no answer; `ENDS` says whose fault that is."""
+    """The reason why a trial brought no answer; `ENDS` says whose fault it is."""
 
     TIMEOUT = "timeout"
     CRASH = "crash"
@@ -57,7 +57,7 @@ class ErrorKind(str, Enum):
 
 
 class End(str, Enum):
-    """What a trial ended in; the three are never mixed."""
+    """The three ends of a trial, which are never mixed."""
 
     ANSWERED = "answered"
     """There is an answer, and it is scored."""
@@ -86,7 +86,7 @@ class TrialError(Struct, frozen=True, gc=False):
     kind: ErrorKind
     message: str
     excused: bool = False
-    """Whether a failure of the agent is taken for infrastructure in one decision; never stored."""
+    """True if a failure of the agent is taken for infrastructure in one decision; never stored."""
 
     @property
     def end(self) -> End:
@@ -94,7 +94,7 @@ class TrialError(Struct, frozen=True, gc=False):
 
 
 class Side(str, Enum):
-    """Whose agent a trial was run with."""
+    """The side whose agent a trial was run with."""
 
     CANDIDATE = "candidate"
     BASELINE = "baseline"
@@ -120,7 +120,7 @@ REPEAT = "repeat"
 
 
 class Replay(Struct, frozen=True, gc=False):
-    """How much of the outside world that a trial met was answered from an earlier trial's recording.
+    """The share of a trial's outside world that an earlier trial's recording answered.
 
     The gate's proxy says so, never the agent.
     """
@@ -132,31 +132,31 @@ class Replay(Struct, frozen=True, gc=False):
     live: int
     """Calls that went to the real model or tool."""
     difference: str = ""
-    """What differed first, in words: bounded and redacted."""
+    """The first difference, in words: bounded and redacted."""
     recording: str = ""
     """By what name later trials replay this one, ``<run id>:<trial number>:<digest>`` as it was numbered when it was
     run; empty where nothing of it was recorded. It stays when stored records are united and trials numbered anew. The
     digest is that of what it was answered: a recording that somebody else wrote has another one."""
     saved_usd: float | None = None
-    """What the replayed calls cost when they were recorded, as far as it is known."""
+    """The cost of the replayed calls when they were recorded, as far as it is known."""
     tools: tuple[str, ...] = ()
-    """What MCP servers said that they offer: ``<server> <digest>`` of each list of tools."""
+    """The lists of tools that MCP servers offered: ``<server> <digest>`` each."""
     tools_changed: tuple[str, ...] = ()
-    """How that differs from what its source was told, tool by tool, in words: bounded and redacted."""
+    """The differences of those lists from the recording's, tool by tool, in words: bounded and redacted."""
 
     @property
     def whole(self) -> bool:
-        """Whether every call was answered from the recording."""
+        """True if every call was answered from the recording."""
         return self.coupled and not self.live
 
     @property
     def same(self) -> bool:
-        """Whether the model was asked the same things: every call was answered, and none was left out."""
+        """True if the model was asked the same things: every call was answered, and none was left out."""
         return self.whole and not self.difference
 
     @property
     def coupled(self) -> bool:
-        """Whether the trial shares a part of what is random with its source."""
+        """True if the trial shares a part of what is random with its source."""
         return bool(self.source) and self.replayed > 0
 
 
@@ -177,11 +177,11 @@ class Trial(Struct, frozen=True, gc=False):
     duration: float | None = None
     """Seconds spent inside requests to the agent, all turns."""
     attempts: int = 1
-    """How often it was tried; each one but the last ended in an infrastructure error."""
+    """Number of attempts; each one but the last ended in an infrastructure error."""
     started: float | None = None
     """Unix time."""
     again: bool = False
-    """Whether it was run in place of an earlier trial of its round that could not be measured."""
+    """True if it was run in place of an earlier trial of its round that could not be measured."""
     answer: str = ""
     """A short digest of the whole answer, responses and tool calls of all turns; empty where none is known."""
     process: str = ""
@@ -190,7 +190,7 @@ class Trial(Struct, frozen=True, gc=False):
     run: str = ""
     """Of a trial out of a stored record, the run that it is of; never stored, since the header says so."""
     log: str = ""
-    """What the agent wrote beside its answers, tracebacks and the body of an HTTP error included; the last of it."""
+    """The end of the agent's output beside its answers, tracebacks and the body of an HTTP error included."""
     replay: Replay | None = None
     """None: nothing was recorded or replayed."""
 
@@ -204,22 +204,22 @@ class Trial(Struct, frozen=True, gc=False):
 
     @property
     def failed(self) -> bool:
-        """Whether the agent failed."""
+        """True if the agent failed."""
         return self.error is not None and self.error.end is End.FAILED
 
     @property
     def excused(self) -> bool:
-        """Whether the agent failed in it and that does not count, since it was down."""
+        """True if the agent failed in it and that does not count, since it was down."""
         return self.error is not None and self.error.excused
 
     @property
     def measured(self) -> bool:
-        """Whether it counts: an answer, or a failure of the agent."""
+        """True if it counts: an answer, or a failure of the agent."""
         return self.error is None or self.error.end is End.FAILED
 
     @property
     def saved_usd(self) -> float | None:
-        """What the trial would have cost and did not, since it was replayed; None where that is not known."""
+        """The cost that the replay saved; None if it is not known."""
         if self.replay is None or not self.replay.coupled:
             return None
         if self.replay.saved_usd is None and self.replay.whole and self.usage is not None:

@@ -1,4 +1,4 @@
-"""What the gate can say of a criterion or a suite, from best to worst."""
+"""The verdicts on a criterion or a suite, from best to worst."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class Alerts:
 
     @property
     def exports(self) -> bool:
-        """Whether scores are exported."""
+        """True if scores are exported."""
         return bool(self._exports)
 
     async def tell(self, state: MonitorState, report: MonitorReport, now: float, client: Client) -> list[str]:
@@ -206,7 +206,7 @@ class Alerts:
 
 
 def is_due(known: Delivery, status: Status, now: float, cool_down: float, *, lasted: bool = True) -> bool:
-    """Whether a target is to be told of a status now.
+    """True if a target is to be told of a status now.
 
     A target that was told nothing knows a healthy agent. ``lasted``: whether `INSUFFICIENT_DATA` is more than a quiet
     night.

@@ -45,9 +45,6 @@ class TracePiece(Protocol):
 class TraceFormat(Protocol):
     """What knows the formats of traces."""
 
-    def at_once(self, line: bytes) -> Sequence[TracePiece] | None:
-        """The spans of a line in the usual spelling; None: ask `pieces`."""
-
     def pieces(self, value: Any) -> Sequence[TracePiece]:
         """The spans and log records in a line's value; empty if it holds none."""
 
@@ -129,9 +126,6 @@ class Intake:
         return []
 
     def _read(self, source: str, line: Line, data: bytes, *, counted: bool) -> list[WatchedTrace]:
-        usual = self._traces.at_once(data) if self._traces is not None else None
-        if usual:
-            return self._add_pieces(source, line, usual, counted=counted)
         value = _DECODER.decode(data)
         pieces = self._traces.pieces(value) if self._traces is not None and _may_hold_traces(value) else ()
         if pieces:
@@ -257,10 +251,10 @@ class Intake:
 
 
 def _is_answered(said: Sequence[Any]) -> bool:
-    """Whether the agent said or called anything after the last words of the user, in messages that can be read."""
+    """True if the agent said or called anything after the last words of the user, in messages that can be read."""
     return is_answered([messages.to_invocation(messages.since_asked(said))])
 
 
 def _may_hold_traces(value: Any) -> bool:
-    """Whether it is worth asking: a row of messages with an id is none."""
+    """True if it is worth asking: a row of messages with an id is none."""
     return isinstance(value, list) or (isinstance(value, dict) and "messages" not in value)

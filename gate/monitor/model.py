@@ -39,7 +39,7 @@ class Observation(Struct, frozen=True):
     at: float
     """Unix time; of its reading where the trace has none."""
     passed: bool | None
-    """Whether it held every blocking criterion; None: that could not be measured."""
+    """True if it held every blocking criterion; None: that could not be measured."""
     average: float | None
     """Mean of its scores on bounded scales, 0–1, 1 the best; None: it has none."""
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Observation(Struct, frozen=True):
 
     @property
     def has_no_agent(self) -> bool:
-        """Whether the trace ended in an error, and no agent is in it."""
+        """True if the trace ended in an error, and no agent is in it."""
         return self.passed is None and self.why.startswith(NO_AGENT)
 
 

@@ -125,7 +125,7 @@ def _why_skipped(scorer: Scorer) -> str:
 
 
 def _says_nothing(scorer: Scorer) -> bool:
-    """Whether it does not apply to an answer that nothing is expected of."""
+    """True if it does not apply to an answer that nothing is expected of."""
     case, trial = _trial(PROBE)
     score = score_recorded([scorer], case, trial).scores.get(scorer.criterion.name)
     return score is not None and score.value is None and not score.error
@@ -217,13 +217,13 @@ def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Seque
 
 
 def _was_done(scorer: Scorer, trial: Trial) -> bool:
-    """Whether something forbidden was seen, which it stays, whatever else was not captured."""
+    """True if something forbidden was seen, which it stays, whatever else was not captured."""
     value = trial.scores[scorer.criterion.name].value
     return scorer.metric.absence and value is not None and value < 1.0
 
 
 def _needs(scorer: Scorer, missing: frozenset[str]) -> bool:
-    """Whether a criterion looks at something that is missing."""
+    """True if a criterion looks at something that is missing."""
     if scorer.needs_calls and "calls" in missing:
         return True
     if scorer.needs_judge and "input" in missing:

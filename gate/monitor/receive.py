@@ -5,18 +5,25 @@ So what was received outlives the process like everything else that is read. Onl
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
+from secrets import token_hex
 
 from msgspec.json import Encoder
 
 from gate.monitor.sampling import concerns_sample
 from gate.security import files
+from gate.system.serving import HOST
 from gate.traces.otlp import from_protobuf
 from gate.traces.receiver import Receiver
 
 ENOUGH_BYTES = 16 * 2**20
 """Of the file, from which it is emptied once all of it is settled."""
+SUFFIX = ".received.jsonl"
+"""Of the file's name, behind that of the state."""
+_TOKEN = re.compile(r"[\w-]{16,128}", re.ASCII)
 _ENCODER = Encoder()
 
 
@@ -42,8 +49,29 @@ class Inbox:
             self._file.close()
 
     def receiver(self, port: int) -> Receiver:
-        """What listens on loopback, for ``async with``."""
-        return Receiver(port, self.take)
+        """What listens on loopback, for ``async with``, at the address that `endpoint_file` then holds.
+
+        Every user of the machine may connect there: only who can read that file knows the address.
+        """
+        token = self._token()
+        found = Receiver(port, self.take, token=token)
+        with suppress(FileExistsError):
+            files.create(self.endpoint_file, mode=0o600)
+        files.write_text(self.endpoint_file, f"http://{HOST}:{port}/{token}\n")
+        return found
+
+    @property
+    def endpoint_file(self) -> Path:
+        """The file that holds what exporters send to."""
+        return self.path.with_name(f"{self.path.name.removesuffix(SUFFIX)}.endpoint")
+
+    def _token(self) -> str:
+        """The token of the address that exporters were told before; else a new one."""
+        with suppress(OSError, UnicodeDecodeError):
+            found = self.endpoint_file.read_text(encoding="ascii").strip().rpartition("/")[2]
+            if _TOKEN.fullmatch(found):
+                return found
+        return token_hex(16)
 
     def take(self, body: bytes, signal: str, kind: str) -> None:
         """Keeps a request. Raises `OSError` if the disk is full, so that it is not answered and comes again."""

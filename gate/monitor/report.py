@@ -95,7 +95,7 @@ class MonitorReport(Struct, frozen=True):
     """Of the trials that CI stored, which are of other conversations: to be compared with care."""
     version: int = FORMAT
     blind: bool = False
-    """Whether there are traces, or were, of which nothing can be said: the judge is down, or nothing new comes."""
+    """True if there are traces, or were, of which nothing can be said: the judge is down, or nothing new comes."""
     newest: float | None = None
     """When the newest trace of the window ended, Unix time; None: there is none."""
     without_agent: int = 0
@@ -103,7 +103,7 @@ class MonitorReport(Struct, frozen=True):
 
     @property
     def is_stale(self) -> bool:
-        """Whether nothing new came for so long that the status tells of the past."""
+        """True if nothing new came for so long that the status tells of the past."""
         return self.newest is not None and self.at - self.newest > STALE_SECONDS
 
 

@@ -19,7 +19,7 @@ def trace_key(identifier: str) -> str:
 
 
 def is_sampled(key: str, rate: float) -> bool:
-    """Whether a trace belongs to the sample; by its id, so again and elsewhere the answer is the same.
+    """True if a trace belongs to the sample; by its id, so again and elsewhere the answer is the same.
 
     Args:
         key: as `trace_key` gives it.
@@ -32,7 +32,7 @@ def is_sampled(key: str, rate: float) -> bool:
 
 
 def concerns_sample(line: bytes, rate: float) -> bool:
-    """Whether a line may hold something of the sample; decided without parsing it, where it is one of OTLP.
+    """True if a line may hold something of the sample; decided without parsing it, where it is one of OTLP.
 
     True where no id is found, and where it is not sure whose an id is: a row's own is under a name that only its reader
     knows.

@@ -1,7 +1,8 @@
 """Files that grow: what was appended since the last look, line by line, across rotation, truncation and restarts.
 
-Knows positions and lines, not what they mean. A file is known by its device and inode and by how it begins, so that a
-renamed one goes on where it stood, and a new one of the same name or number begins anew.
+Knows positions and lines, not what they mean. A file is known by its device and inode, so that a renamed one goes on
+where it stood; and by what stands before the place that was read to, so that one that was written over, cut and grown
+again, or put under the same number begins anew. In doubt it does: whoever takes the lines knows traces by their ids.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator, Set
 from hashlib import blake2b
 from pathlib import Path
+from typing import BinaryIO
 
 from msgspec import Struct
 from msgspec.json import Decoder
@@ -19,8 +21,8 @@ from gate.security.limits import MAX_LINE_BYTES
 
 CHUNK = 1 << 20
 """Bytes read at once."""
-HEAD_BYTES = 256
-"""So much of a file's beginning tells it from another with the same inode."""
+MARK_BYTES = 16_384
+"""So much of a file, before the place that was read to, tells it from another with the same inode."""
 MOST_FILES = 10_000
 """Files of one folder that are looked at; the rest are counted."""
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".log")
@@ -38,9 +40,12 @@ class Position(Struct, frozen=True):
     """Everything before it was read, and counted."""
     safe: int = 0
     """Everything before it is settled: a restart reads again from here, and counts from `offset` on."""
-    head: bytes = b""
-    """Digest of the first ``head_bytes``."""
-    head_bytes: int = 0
+    read: int = 0
+    """Everything before it was read, a line without its end included."""
+    mark: bytes = b""
+    """Digest of the `MARK_BYTES` before ``read``, or of as many as there are."""
+    changed: int = 0
+    """When the file was last changed, in ns, if it ended there then; else 0."""
 
 
 class Line(Struct, frozen=True):
@@ -59,7 +64,7 @@ class GrowingFile:
         self.counted = position.offset
         """Lines that end before it were counted by an earlier process."""
         self.offset = position.safe
-        self._head, self._head_bytes = position.head, position.head_bytes
+        self._marked, self._mark, self._changed = position.read, position.mark, position.changed
         self._rest = b""
         """The beginning of a line whose end was not written yet; it ends at the read position."""
         self._skipping = False
@@ -73,31 +78,33 @@ class GrowingFile:
         return self.offset + len(self._rest)
 
     def is_done(self) -> bool:
-        """Whether everything that is there was read, but for a line that is still being written."""
+        """True if everything that is there was read, but for a line that is still being written."""
         try:
-            return self.path.stat().st_size == self.read_to
+            found = self.path.stat()
         except OSError:
             return True
+        return found.st_size == self.read_to and (found.st_mtime_ns == self._changed or not found.st_size)
 
     def position(self, safe: int) -> Position:
         """Where it stands; ``safe`` is where a restart has to begin."""
         counted = max(self.offset, self.counted)
-        return Position(self.identity, str(self.path), counted, min(safe, self.offset), self._head, self._head_bytes)
+        safe = min(safe, self.offset)
+        return Position(self.identity, str(self.path), counted, safe, self._marked, self._mark, self._changed)
 
     def read(self) -> list[Line]:
         """The next lines, of at most about `CHUNK` bytes. Raises `OSError`."""
         with self.path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if identity_of(os.fstat(file.fileno())) != self.identity:
+            found = os.fstat(file.fileno())
+            if identity_of(found) != self.identity:
                 return []  # it was rotated a moment ago: the next look finds both
-            if size < self.read_to or not self._begins_alike(file.read(self._head_bytes)):
+            if self._marked and self._is_another(file, found):
                 self._begin_anew()
-            if self._head_bytes < HEAD_BYTES and size > self._head_bytes:
-                file.seek(0)
-                beginning = file.read(HEAD_BYTES)
-                self._head, self._head_bytes = _digest(beginning), len(beginning)
             file.seek(self.read_to)
-            return self._split(file.read(CHUNK))
+            lines = self._split(file.read(CHUNK))
+            self._marked, self._mark = self.read_to, _before(file, self.read_to)
+            found = os.fstat(file.fileno())
+            self._changed = found.st_mtime_ns if found.st_size == self._marked else 0
+            return lines
 
     def last_line(self) -> Line | None:
         """The last line of a file that does not end with a line break, where it is a whole JSON value all the same."""
@@ -119,11 +126,13 @@ class GrowingFile:
 
     def _begin_anew(self) -> None:
         self._truncated += 1
-        self.offset = self.counted = self._head_bytes = 0
-        self._rest, self._head, self._skipping = b"", b"", False
+        self.offset = self.counted = self._marked = 0
+        self._rest, self._skipping = b"", False
 
-    def _begins_alike(self, beginning: bytes) -> bool:
-        return not self._head_bytes or _digest(beginning) == self._head
+    def _is_another(self, file: BinaryIO, found: os.stat_result) -> bool:
+        """True unless all that was read is still there, and nothing but what was appended is new."""
+        was_changed_within = found.st_size == self._marked and found.st_mtime_ns != self._changed
+        return found.st_size < self._marked or was_changed_within or _before(file, self._marked) != self._mark
 
     def _split(self, data: bytes) -> list[Line]:
         whole, newline, rest = (self._rest + data).rpartition(b"\n")
@@ -230,5 +239,8 @@ def _escaped(name: str) -> str:
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
 
 
-def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=16).digest()
+def _before(file: BinaryIO, place: int) -> bytes:
+    """The digest of what stands before a place of a file."""
+    start = max(0, place - MARK_BYTES)
+    file.seek(start)
+    return blake2b(file.read(place - start), digest_size=16).digest()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.monitor.model import NO_AGENT, WatchedTrace
 from gate.suites.traces import unseen_in
-from gate.traces import Captured, Piece, Span, TraceReader, conversation_of, failure_of, typed
+from gate.traces import Captured, Piece, Span, TraceReader, conversation_of, failure_of
 
 PARTS = {"input": "user", "output": "response", "calls": "calls"}
 """What a score needs → the part of a turn that shows it."""
@@ -25,10 +25,6 @@ class TelemetryTraces:
         self._reader = TraceReader()
         self._services: set[str] = set()
         """Those that were seen in traces of agents."""
-
-    def at_once(self, line: bytes) -> Sequence[Piece] | None:
-        """The spans of a line in the usual spelling; None: ask `pieces`."""
-        return typed.spans(line)
 
     def pieces(self, value: Any) -> Sequence[Piece]:
         """The spans and log records in a line's value; empty if it holds none."""

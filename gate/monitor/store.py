@@ -32,22 +32,24 @@ FORMAT = 1
 TABLES = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sources (identity TEXT PRIMARY KEY, path TEXT NOT NULL, position INTEGER NOT NULL,
-    safe INTEGER NOT NULL, head BLOB NOT NULL, head_bytes INTEGER NOT NULL) WITHOUT ROWID;
+    safe INTEGER NOT NULL, read INTEGER NOT NULL, mark BLOB NOT NULL, changed INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS traces (number INTEGER PRIMARY KEY, trace TEXT NOT NULL UNIQUE, at REAL NOT NULL,
     seen REAL NOT NULL, passed INTEGER, average REAL, scores TEXT NOT NULL, applied TEXT NOT NULL, why TEXT NOT NULL,
-    query TEXT NOT NULL, output TEXT NOT NULL, kept BLOB, criteria TEXT NOT NULL, exported INTEGER NOT NULL);
+    query TEXT NOT NULL, output TEXT NOT NULL, kept BLOB, criteria TEXT NOT NULL, exported INTEGER NOT NULL,
+    look INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS to_export ON traces (number) WHERE exported = 0;
-CREATE INDEX IF NOT EXISTS by_time ON traces (min(at, seen), at, trace, criteria, seen);
-CREATE INDEX IF NOT EXISTS conversations ON traces (min(at, seen), at, trace) WHERE kept IS NOT NULL;
+CREATE INDEX IF NOT EXISTS by_arrival ON traces (look, min(at, seen), at, trace, criteria, seen);
+CREATE INDEX IF NOT EXISTS conversations ON traces (look, min(at, seen), at, trace) WHERE kept IS NOT NULL;
 CREATE TABLE IF NOT EXISTS changes (number INTEGER PRIMARY KEY, at REAL NOT NULL, before TEXT NOT NULL,
     after TEXT NOT NULL, why TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS targets (name TEXT PRIMARY KEY, told TEXT NOT NULL, at REAL NOT NULL,
     attempts INTEGER NOT NULL, next_at REAL NOT NULL, error TEXT NOT NULL) WITHOUT ROWID;
 """
-_NEWEST_FIRST = "ORDER BY min(at, seen) DESC, at DESC, trace DESC"
-_OLDEST_FIRST = "ORDER BY min(at, seen), at, trace"
-"""By when a trace ended, whatever the order in which files are read. No trace ended after it was read: one that says so
-has a clock that is ahead, and counts as of its reading. Nothing but the traces themselves decides between two."""
+_NEWEST_FIRST = "ORDER BY look DESC, min(at, seen) DESC, at DESC, trace DESC"
+_OLDEST_FIRST = "ORDER BY look, min(at, seen), at, trace"
+"""As they arrived: no clock decides which are the newest. Those of one look are in the order in which they ended,
+whatever the order in which files are read. No trace ended after it was read: one that says so has a clock that is
+ahead, and counts as of its reading."""
 KEEP_TRACES = 1_000_000
 """Traces that are remembered, the newest: one that is read again after that many newer ones counts again."""
 KEEP_CONVERSATIONS = 2_000
@@ -130,34 +132,36 @@ class MonitorState:
         counts: Counts,
         *,
         now: float,
+        look: int,
         criteria: str,
         export: bool = False,
     ) -> int:
         """Stores a batch, at once or not at all; returns how many of its traces were new.
 
-        ``now``: when reading them began; what is read in one go has one time, so that those whose clock is ahead keep
-        their order. ``criteria`` names what they were scored by: a window holds traces of one set of criteria only.
+        ``look``: the number of the look in which they were read (`next_look`), and ``now`` when it began; so those of
+        one look whose clock is ahead keep their order. ``criteria`` names what they were scored by: a window holds
+        traces of one set of criteria only.
         ``export``: whether their scores wait to be exported.
         """
         with self._transaction():
-            new = sum(self._insert(one, now, criteria, exported=not export) for one in observations)
+            new = sum(self._insert(one, now, look, criteria, exported=not export) for one in observations)
             counts = counts + Counts(sampled=new, repeated=len(observations) - new)
             self._set("counts", self.counts + counts)
             self._db.executemany(
-                "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?)",
-                [(p.identity, p.path, p.offset, p.safe, p.head, p.head_bytes) for p in positions],
+                "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(p.identity, p.path, p.offset, p.safe, p.read, p.mark, p.changed) for p in positions],
             )
             self._prune(new)
         return new
 
-    def _insert(self, one: Observation, now: float, criteria: str, *, exported: bool) -> int:
+    def _insert(self, one: Observation, now: float, look: int, criteria: str, *, exported: bool) -> int:
         passed = None if one.passed is None else int(one.passed)
         scores, applied = _ENCODER.encode(one.scores).decode(), _ENCODER.encode(one.applied).decode()
         row = (one.trace, one.at, now, passed, one.average, scores, applied, one.why, one.query, one.output)
         done = self._db.execute(
             "INSERT OR IGNORE INTO traces (trace, at, seen, passed, average, scores, applied, why, query, output, "
-            "kept, criteria, exported) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, one.kept or None, criteria, int(exported)),
+            "kept, criteria, exported, look) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, one.kept or None, criteria, int(exported), look),
         )
         return done.rowcount
 
@@ -237,7 +241,7 @@ class MonitorState:
 
     @_said_kindly
     def positions(self) -> list[Position]:
-        rows = self._db.execute("SELECT identity, path, position, safe, head, head_bytes FROM sources")
+        rows = self._db.execute("SELECT identity, path, position, safe, read, mark, changed FROM sources")
         return [_struct(Position, row) for row in rows]
 
     @_said_kindly
@@ -260,14 +264,21 @@ class MonitorState:
     @_said_kindly
     def last_seen(self, criteria: str) -> float | None:
         """When the newest trace that these criteria measured was read, Unix time; None if there is none."""
-        (found,) = self._db.execute(
-            "SELECT max(seen) FROM traces WHERE criteria = ? AND passed IS NOT NULL", (criteria,)
+        row = self._db.execute(
+            f"SELECT seen FROM traces WHERE criteria = ? AND passed IS NOT NULL {_NEWEST_FIRST} LIMIT 1",  # noqa: S608
+            (criteria,),
         ).fetchone()
-        return convert(found, float | None)
+        return None if row is None else convert(row[0], float)
+
+    @_said_kindly
+    def next_look(self) -> int:
+        """A number greater than that of every look in which a stored trace was read."""
+        (found,) = self._db.execute("SELECT max(look) FROM traces").fetchone()
+        return convert(found or 0, int) + 1
 
     @_said_kindly
     def outcomes(self, most: int, criteria: str, since: float) -> dict[str, bool | None]:
-        """Whether the traces of `window` passed, by their ids, the oldest first."""
+        """True if the traces of `window` passed, by their ids, the oldest first."""
         rows = self._db.execute(
             f"SELECT trace, passed FROM traces WHERE criteria = ? AND seen >= ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
             (criteria, since, most),
@@ -345,7 +356,7 @@ def _observation(row: Sequence[Any]) -> Observation:
 
 
 def is_state(path: Path) -> bool:
-    """Whether a file is a database, as a monitor's state is; a record is text."""
+    """True if a file is a database, as a monitor's state is; a record is text."""
     try:
         with path.open("rb") as file:
             return file.read(16) == b"SQLite format 3\0"

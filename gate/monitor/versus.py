@@ -89,7 +89,7 @@ def compare_arms(new: Arm, old: Arm, *, alpha: float, margin: float, least: int)
 
 
 def _is_shown(new: Arm, old: Arm, alpha: float) -> bool:
-    """Whether single outcomes differ by Fisher's exact test, too: the interval alone misses alpha in small windows."""
+    """True if single outcomes differ by Fisher's exact test, too: the interval alone misses alpha in small windows."""
     if not {*new.values, *old.values} <= {0.0, 1.0}:
         return True
     passed = int(sum(new.values)), len(new.values), int(sum(old.values)), len(old.values)

@@ -77,6 +77,7 @@ class Watch:
         self._batch: list[WatchedTrace] = []
         self._criteria = observer.scoring.fingerprint
         self._published = self._began = 0.0
+        self._look = 0
         self._before = state.standing
         self._stored: dict[str, Position] = {}
         """Where the files stood when that was last stored."""
@@ -138,7 +139,7 @@ class Watch:
         )
 
     def _are_few(self, missing: int) -> bool:
-        """Whether so many traces may be missing beside those that were scored."""
+        """True if so many traces may be missing beside those that were scored."""
         return missing < LEAST_LOST or missing <= self._options.limits.max_unmeasured * (missing + self._scored)
 
     def report(self) -> MonitorReport:
@@ -164,7 +165,7 @@ class Watch:
             await asyncio.sleep(0)  # a signal is heard between two pieces
 
     def _begin_look(self, now: float) -> None:
-        self._began, self._before = now, self._state.standing
+        self._began, self._before, self._look = now, self._state.standing, self._state.next_look()
 
     def _read(self, file: GrowingFile) -> bool:
         """Reads the next piece of a file; False if nothing came of it."""
@@ -204,7 +205,15 @@ class Watch:
             self._begin_look(now)
         if observed or positions or counts != Counts():
             exports = self._alerts.exports
-            self._state.commit(observed, positions, counts, now=self._began, criteria=self._criteria, export=exports)
+            self._state.commit(
+                observed,
+                positions,
+                counts,
+                now=self._began,
+                look=self._look,
+                criteria=self._criteria,
+                export=exports,
+            )
             self._files.remember(positions)
             self._stored.update((position.identity, position) for position in positions)
         self._batch.clear()
@@ -262,7 +271,7 @@ def decide_now(
 
 
 def outcomes_of(state: MonitorState, options: WatchOptions, criteria: str) -> dict[str, bool | None]:
-    """Whether the traces of the window passed, by their ids, the oldest first."""
+    """True if the traces of the window passed, by their ids, the oldest first."""
     return state.outcomes(options.limits.window, criteria, _since(options, time()))
 
 

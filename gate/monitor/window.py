@@ -20,6 +20,8 @@ from gate.model import Scale
 from gate.reports.formatting import figure, figures
 from gate.statistics.intervals import beta_quantile
 
+CLOCK_SECONDS = 60.0
+"""By which clocks are set back in the ordinary course of things."""
 LEVEL = 0.95
 """Of the interval that is shown with the pass rate."""
 
@@ -91,7 +93,7 @@ class WindowFinding(Struct, frozen=True):
     """Traces of the window without an outcome."""
     why: str = ""
     blind: bool = False
-    """Whether traces are there, or were, and nothing can be said of them: other than that there are few as yet."""
+    """True if traces are there, or were, and nothing can be said of them: other than that there are few as yet."""
 
 
 def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> WindowFinding:
@@ -125,11 +127,14 @@ def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> W
 def after_silence(found: WindowFinding, silent: float, limit: float) -> WindowFinding:
     """What a window shows once nothing new was measured for ``silent`` seconds: beyond ``limit`` nothing but the worst.
 
-    An agent that is down for a week would else keep the exit code of its last ``warning``.
+    An agent that is down for a week would else keep the exit code of its last ``warning``. If the newest trace was read
+    in the future, nobody knows how long that is.
     """
-    if silent <= limit or found.status not in (Status.HEALTHY, Status.WARNING):
+    if -CLOCK_SECONDS <= silent <= limit or found.status not in (Status.HEALTHY, Status.WARNING):
         return found
     why = f"no trace was scored for {_lasted(silent)}: the window tells of the past"
+    if silent < 0:
+        why = f"the newest trace was scored {_lasted(-silent)} after now: the clock was set back, and nothing new came"
     return replace(found, status=Status.INSUFFICIENT_DATA, why=why, blind=True)
 
 
@@ -144,7 +149,7 @@ def _lasted(seconds: float) -> str:
 def _is_below(
     measured: Sequence[bool], limit: float, limits: Limits, *, was_below: bool
 ) -> tuple[bool, PassShare | None]:
-    """Whether the rate counts as below a limit, and the part of the window that shows on which side it is."""
+    """True if the rate counts as below a limit, and the part of the window that shows on which side it is."""
     parts = limits.parts
     for size in parts:
         newest = measured[-size:]

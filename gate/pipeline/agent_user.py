@@ -1,4 +1,4 @@
-"""Who the agent's processes run as, and what of the folder is kept from them."""
+"""The user that the agent's processes run as, and the files of the folder that are kept from it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def no_own_user(config: Config, root: Path, environment: Mapping[str, str]) -> s
 
 
 def _programs(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """What another user must be able to start."""
+    """Yield the programs that another user must be able to start."""
     options = config.agent
     if isinstance(options, PythonOptions):
         yield WORKER
@@ -72,7 +72,8 @@ def _programs(config: Config, root: Path, environment: Mapping[str, str]) -> Ite
 
 
 def _of_the_gate(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """What holds the suite's texts, expected answers or results: records, reports, baselines, and git's own files."""
+    """Yield the files with the suite's texts, expected answers or results: records, reports, baselines, and git's own
+    files."""
     for folder in (root, *root.parents):
         yield folder / ".git"
         yield folder / REPORTS

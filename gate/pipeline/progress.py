@@ -1,4 +1,4 @@
-"""What a person sees while trials run: a bar with an estimate on a terminal, sparse plain lines in a log."""
+"""Shows progress while trials run: a bar with an estimate on a terminal, sparse plain lines in a log."""
 
 from __future__ import annotations
 

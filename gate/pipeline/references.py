@@ -233,9 +233,9 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
         token=environment.get(TOKEN) or environment.get("GITHUB_TOKEN", ""),
         server=environment.get("GITHUB_SERVER_URL", "https://github.com"),
     )
-    from gate.pipeline.provenance import under_proof  # weight: only where there is a store
+    from gate.pipeline.provenance import proven_store  # weight: only where there is a store
 
-    return under_proof(open_store(kind, settings), config, environment, kind)
+    return proven_store(open_store(kind, settings), config, environment, kind)
 
 
 def _root_of(config: Config, kind: str, environment: Mapping[str, str]) -> Path:
@@ -356,7 +356,7 @@ def suites_left_out(
 
     try:
         with path_at(where.base, config.path, environment) as path:
-            before = [plan.suite.id for plan in make_plans(load_config(path), environment)]
+            before = [plan.suite.id for plan in make_plans(load_config(path, of_base=True), environment)]
     except GateError:
         return ""
     names = [suite_id for suite_id in before if suite_key(suite_id) in gone]
@@ -535,7 +535,7 @@ def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | No
 def find_baseline(
     config: Config, store: Store | None, suite_id: str, where: GitContext, *, exclude: Set[str] = frozenset()
 ) -> Reference:
-    """Return the stored records of the own base, newest first, at most ``baseline.pool`` of one agent.
+    """Return the stored records of the own base, newest first, at most `POOL` of one agent.
 
     ``exclude``: commits of which the record does not count.
 
@@ -544,17 +544,17 @@ def find_baseline(
     """
     if store is None:
         return Reference(BaselineInfo(None, missing="baselines are switched off"))
-    found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool, exclude=exclude)
+    found = store.find(suite_id, where.ancestors, exclude=exclude)
     while found is not None and found.commit and outage_in(found.records[0]):  # none is stored; older gates stored some
         exclude = exclude | {found.commit}
-        found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool, exclude=exclude)
+        found = store.find(suite_id, where.ancestors, exclude=exclude)
     note = ""
     if found is None and where.head:
         here = store.find(suite_id, (where.head,), exclude=exclude)
         found = here if here is not None and not _is_own(here, where) else None
     if found is None and config.file.baseline.on_missing != "fail":
         found = _saved_last(store, suite_id, exclude)
-        note = _kinship(where)
+        note = _relation_to_commit(where)
         if found is not None and _is_own(found, where):
             return _no_baseline(config, suite_id, where, OWN, of_itself=True)
     if found is None:
@@ -571,7 +571,7 @@ def _saved_last(store: Store, suite_id: str, exclude: Set[str]) -> Found | None:
     return store.latest(suite_id, exclude=exclude | below) or store.latest(suite_id)
 
 
-def _kinship(where: GitContext) -> str:
+def _relation_to_commit(where: GitContext) -> str:
     """Return how the record that was saved last is related to this commit; empty outside of git."""
     if where.head is None:
         return ""
@@ -637,7 +637,7 @@ class Drift(Struct, frozen=True):
 
     @property
     def fact(self) -> Finding:
-        """What a reader should know of it, as a finding."""
+        """Return the drift as a finding for the reader."""
         moved = self.moved
         return Finding.of(
             "provider_moved",
@@ -733,7 +733,7 @@ def past_rates(
     place = {commit: distance for distance, commit in enumerate(where.ancestors)}
     near = [entry for entry in store.entries(suite_id) if not entry.dirty and entry.commit in place]
     near = sorted(near, key=lambda entry: place[entry.commit or ""])[:most]
-    store.bring(near)
+    store.prefetch(near)
     found = []
     for entry in reversed(near):
         try:

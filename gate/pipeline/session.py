@@ -1,4 +1,5 @@
-"""What the suites of one run share: options, configuration, git context, store, budget, the agent's fingerprint."""
+"""The state that the suites of one run share: options, configuration, git context, store, budget, the agent's
+fingerprint."""
 
 from __future__ import annotations
 
@@ -176,7 +177,7 @@ def about_address(config: Config, agent: str) -> str:
 
 
 def about_literal_version(config: Config) -> str:
-    """That the version for which runs are saved is a text that nobody may have raised; empty if it is told, or none."""
+    """Return a note if the version for which runs are saved is a text that nobody may have raised; else empty."""
     source = config.agent.version
     if config.agent.is_local or source is None or source.text is None or "${" in source.text:
         return ""

@@ -43,7 +43,7 @@ DESIGN = (
 
 
 class Demands(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What the rules of one commit demand of a record.
+    """The demands of one commit's rules on a record.
 
     A key that is not known here, as one of another version, is refused: left out, it could make a verdict better.
     """
@@ -55,13 +55,13 @@ class Demands(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
 
 
 class Terms(Demands, frozen=True):
-    """What is demanded of a record, how it was measured, and what its reader is told. Kept in the closed record."""
+    """The demands on a record, how it was measured, and notes for its reader. Kept in the closed record."""
 
     deselected: frozenset[str] | None = None
     """Cases of the suite that were left out on purpose. None: of a record that says that some were, nobody knows which,
     and all that it lacks are taken for such."""
     selection: Mapping[str, Any] = {}
-    """What the cases were selected by, as in the configuration; empty if all were to be run."""
+    """The selection of cases, as in the configuration; empty if all were to be run."""
     categories: Mapping[str, frozenset[str]] = {}
     """Tools by category, so that a call of one is not shown as a difference where its category was expected."""
     scheduled: bool = False
@@ -73,13 +73,13 @@ class Terms(Demands, frozen=True):
     rules: str = ""
     """The commit whose rules these are; empty: the record's own."""
     doubts: tuple[str, ...] = ()
-    """What the base holds and was not compared, in words; each keeps the suite from passing."""
+    """Parts of the base that were not compared, in words; each keeps the suite from passing."""
     doubts_if_compared: tuple[str, ...] = ()
     """The same if a baseline is stored."""
     earlier: tuple[Verdict, ...] = ()
     """Earlier measurements of this change, judged again when it was measured, the newest first."""
     base: Demands | None = None
-    """What the base commit demands, if that differs: no verdict is better than the one under its demands."""
+    """The demands of the base commit, if they differ: no verdict is better than the one under them."""
     command: str = ""
     """The command that reproduces the result; empty: the one that shows it."""
     anchored: bool = False
@@ -89,7 +89,7 @@ class Terms(Demands, frozen=True):
     store: str = ""
     """The kind of store that baselines were looked up in; empty: the configuration's."""
     compared: tuple[str, ...] = ()
-    """What the run compared its record with, as `identity` has it; empty: it does not say."""
+    """The references that the run compared its record with, as `identity` has them; empty if it does not say."""
     whole: bool = False
     """True if everything that was measured of the commit counts, in one look, whatever it was run for."""
     base_has_no_rules: bool = False
@@ -138,7 +138,7 @@ def terms_of_plan(
         deselected=plan.deselected,
         categories={name: frozenset(tools) for name, tools in config.file.tool_categories.items()},
         selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
-        notes=tuple(dict.fromkeys((*plan.notes, *config.retired, *expired_quarantine(config, now()), *notes))),
+        notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
         doubts=tuple(doubts),
     )
     if rules is None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gate.baselines.base import POOL
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import pair, reference_to
 from gate.baselines.union import run_ids, without
@@ -207,10 +208,10 @@ def epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int)
 
 def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
     """Return the stored records of this commit, and earlier ones of the same agent."""
-    where, store, pool = session.where, session.store, session.config.file.baseline.pool
+    where, store = session.where, session.store
     assert store is not None
     commits = dict.fromkeys(filter(None, (where.head, *where.ancestors)))
-    found = store.find(plan.suite.id, tuple(commits), pool=pool)
+    found = store.find(plan.suite.id, tuple(commits))
     if found is None:
         return ()
     own = set(run_ids(record))
@@ -222,4 +223,4 @@ def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
     agent = with_tools(record.header.agent, record.trials)
     if found.commit == where.head:
         return [one for one in records if not agent or one.header.agent == agent]
-    return [one for one in records if agent and one.header.agent == agent][: pool - 1]
+    return [one for one in records if agent and one.header.agent == agent][: POOL - 1]

@@ -19,9 +19,9 @@ from gate.baselines.beside import with_base
 from gate.baselines.pairing import Reference, pair, reported_before
 from gate.baselines.union import trials_of
 from gate.decision import Settings, Situation, exit_code, verdict_on
+from gate.decision.cases import MAX_WORDING_CHARS, reads_text
 from gate.decision.comparison import PASS_RATE, passed
 from gate.decision.consistency import compares_trials
-from gate.decision.facts import MAX_WORDING_CHARS
 from gate.decision.rules import place
 from gate.errors import MeasureError
 from gate.model import (
@@ -69,7 +69,7 @@ class Keeper:
         self._cases = cases
         self._criteria = [replace(criterion, blocking=True) for criterion in criteria]
         self._compares = compares_trials(self._criteria)
-        self._text = MAX_WORDING_CHARS if any(criterion.lexical for criterion in criteria) else 0
+        self._text = MAX_WORDING_CHARS if any(map(reads_text, criteria)) else 0
 
     def keep(self, trial: Trial) -> Trial:
         case = self._cases.get(trial.case_id)
@@ -262,7 +262,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         suite_id=header.suite_id,
         not_comparable=paired.not_comparable,
         stored_runs=paired.runs,
-        owed=paired.owed,
+        unmatched=paired.unmatched,
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,

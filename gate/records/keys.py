@@ -1,4 +1,4 @@
-"""What a record is called where records are kept: by its suite, and by its commit."""
+"""Names of stored records: by suite and by commit."""
 
 from __future__ import annotations
 

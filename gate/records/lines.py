@@ -35,13 +35,13 @@ COMFORTABLE_BYTES = 2_000_000
 """A trial's line above this is written again with its texts shortened."""
 SUM_DIGITS = 12
 SUM_BYTES = len(b',"sum":""}\n') + SUM_DIGITS
-"""What a summed line ends with."""
+"""Length of the end of a line with a sum."""
 _MOST_BYTES = MAX_LINE_BYTES - SUM_BYTES
 CLOSING = b'{"closing"'
-"""How a closing line begins, and no other."""
+"""The beginning of a closing line, and of no other."""
 _MAX_INTEGER_BITS = 1000
 _INNER_NESTING = MAX_NESTING - 10
-"""How deep a tool's arguments may nest, so that the line around them stays within the limit."""
+"""The deepest nesting of a tool's arguments with which the line around them stays within the limit."""
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ _ENCODER = Encoder()
 
 
 def nests_within(line: bytes, limit: int) -> bool:
-    """Whether the containers of a line of JSON nest at most ``limit`` deep; uses no stack, however deep they nest."""
+    """True if the containers of a line of JSON nest at most ``limit`` deep; uses no stack, however deep they nest."""
     if b"\\" in line:
         line = line.replace(rb"\\", b"").replace(rb"\"", b"")  # quotes that end no text
     shape = line.translate(_BRACKETS, _REST).replace(b'""', b"")

@@ -1,4 +1,4 @@
-"""What of a record a history needs: scores, durations, usage and errors, without what was said.
+"""The part of a record that a history needs: scores, durations, usage and errors, without texts.
 
 Takes a tenth of the time of `read_record`, since texts are stepped over and lines are taken many at once. The closing
 line's checksum is held to every byte as it is there; the sums of single lines, which protect a record that was never

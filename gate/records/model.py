@@ -1,5 +1,4 @@
-"""What a record is made of, in memory; writing and reading it is left to `wire`, `lines`,
-`writer` and `reader`."""
+"""A record in memory; `wire`, `lines`, `writer` and `reader` write and read it."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from gate.model import Case, Complexity, Criterion, Location, Part, ToolCall, Tr
 FORMAT = 2
 """The format that is written and read."""
 INTERRUPTED = "interrupted"
-"""What is said to have stopped a run that never closed its record, where another closes a copy of it."""
+"""The reason for the end of a run that never closed its record, in a closed copy of it."""
 
 
 class PlannedCase(Struct, frozen=True, gc=False):
@@ -49,16 +48,16 @@ class Run(Struct, frozen=True):
     created: float
     """Unix time."""
     trials: int
-    """How many of the record's trials are its own; they follow those of the runs before it."""
+    """Number of the record's trials that are its own; they follow those of the runs before it."""
 
     @property
     def age(self) -> tuple[float, str]:
-        """What runs are ordered by, the oldest first; runs of one moment by their ids."""
+        """Return the key that orders runs, the oldest first; runs of one moment by their ids."""
         return self.created, self.id
 
 
 class Header(Struct, frozen=True):
-    """What was going to be measured, of whom, and against what."""
+    """The plan of a run: cases, criteria, commit and agent."""
 
     suite_id: str
     plan: tuple[PlannedCase, ...]
@@ -70,24 +69,24 @@ class Header(Struct, frozen=True):
     base_commit: str | None = None
     """The commit that the change is measured against."""
     dirty: bool = False
-    """Whether the work tree differed from ``commit``."""
+    """True if the work tree differed from ``commit``."""
     agent: str = ""
     """Fingerprint of the agent's source; empty where it is not known, which equals nothing."""
     seed: int = 0
     shard: tuple[int, int] = (1, 1)
     """Which shard of how many, from 1."""
     epochs: int = 0
-    """How often a shard set out to run each of its cases; 0 where that is not decided beforehand."""
+    """Number of planned epochs of a shard; 0 if that is not decided beforehand."""
     created: float = 0.0
     """Unix time."""
     selected: bool = False
-    """Whether a selection left cases of the suite out of the plan."""
+    """True if a selection left cases of the suite out of the plan."""
     scope: str = ""
-    """What selected the cases, in words, as ``tag smoke``."""
+    """The selection of cases in words, as ``tag smoke``."""
     whole: int = 0
     """Number of cases in the suite's files, if a selection reduced the plan; 0 without a selection."""
     stripped: bool = False
-    """Whether messages and responses were dropped (the form of a stored baseline)."""
+    """True if messages and responses were dropped (the form of a stored baseline)."""
     definition: str = ""
     """Fingerprint of the agent's definition, the ``agent`` section: how it is asked and where its answers are read."""
     runs: tuple[Run, ...] = ()
@@ -106,7 +105,7 @@ class Footer(Struct, frozen=True):
     """Wall time in seconds, over all sessions that wrote the record."""
     judge_cost_usd: float | None = None
     stopped: str = ""
-    """Why the run ended before its schedule did (budget, cancelled); empty where it did not."""
+    """The reason why the run ended before its schedule did (budget, cancelled); empty if it did not."""
     terms: Mapping[str, Any] = field(default_factory=dict)
     """The terms of the run's verdict, as `gate.pipeline.terms.Terms` writes them; empty if the run gave none."""
 
@@ -130,7 +129,7 @@ _TREE = {True: "dirty", False: "clean"}
 
 
 def difference(one: Header, other: Header) -> str:
-    """What keeps trials of the two from standing in one record, in words; empty where nothing does.
+    """Return the difference, in words, that keeps trials of the two out of one record; empty if there is none.
 
     Thresholds and margins may differ: they decide, they do not measure.
     """

@@ -60,7 +60,7 @@ def _wrong(what: str, value: Any, declared: Any) -> str:
 
 
 def _expected(what: str, declared: Any) -> str:
-    """What the format wants, as ``a whole number from 1``."""
+    """Return the wanted value in words, as ``a whole number from 1``."""
     if words := [member.value for kind in _members(declared) if _is(kind, Enum) for member in kind]:
         return "one of " + ", ".join(words)
     found = re.match(r"Expected `([^`]*)`(?: (>=|<=|>|<|of) (.*))?$", what.partition(", got ")[0])

@@ -47,7 +47,7 @@ PERHAPS_EDITED = "if it was edited or damaged after it was written"
 
 
 def away(where: str, then: str = "measure again") -> str:
-    """What to do about a damaged file: nothing continues or replaces it, so whoever owns it has to take it away."""
+    """Return the hint for a damaged file: nothing continues or replaces it, so its owner has to move it away."""
     return f"move {where} away, then {then}"
 
 
@@ -243,7 +243,7 @@ class Tally:
         return self.trials, self.errors, self.rounds
 
     def __contains__(self, trial: Trial) -> bool:
-        """Whether a trial of the same number, case and side was added."""
+        """True if a trial of the same number, case and side was added."""
         baseline = trial.side is Side.BASELINE
         if trial.number > self._MASKED:
             return (trial.case_id, baseline, trial.number) in self._high
@@ -294,7 +294,7 @@ def read_record(
 
 
 def read_closed_part(path: Path, *, error: type[GateError] = BaselineError) -> Record:
-    """What a record held when a run last closed it, without what was written since.
+    """Return the record as it was when a run last closed it.
 
     It has no trial and no footer if no run ever did. Raises ``error`` where it cannot be read or believed.
     """
@@ -306,7 +306,7 @@ def read_closed_part(path: Path, *, error: type[GateError] = BaselineError) -> R
 
 
 def closed_trials(footer: Footer | None) -> int:
-    """How many trials were there when a run last closed its record; ``footer`` is the newest closing line.
+    """Return the number of trials when a run last closed its record; ``footer`` is the newest closing line.
 
     A copy of a record that was never closed has a closing line all the same.
     """
@@ -330,7 +330,7 @@ def iter_trials(path: Path, *, complete: bool = True, error: type[GateError] = B
 
 
 def is_closed(path: Path) -> bool:
-    """Whether the last line of a file is a closing line; whether that agrees with the rest is not looked at."""
+    """True if the last line of a file is a closing line; whether that agrees with the rest is not looked at."""
     size, read = path.stat().st_size, 1 << 16
     with path.open("rb") as file:
         while True:

@@ -26,7 +26,7 @@ MAX_STORED_TEXT = 500
 ANSWER_BYTES = 6
 """Of the digest of an answer: two different answers of a case share it once in 2⁴⁸."""
 OTHER_TERMS = "the shards ran under different criteria or settings: judge them by one configuration (gate merge -c)"
-"""Why a merged record is not passed as it stands."""
+"""The reason why a merged record is not passed as it stands."""
 
 
 def redacted(trial: Trial, redactor: Redactor) -> Trial:
@@ -114,7 +114,7 @@ calls are reported. Of each score: name, value, reason, error, dimensions. At la
 
 
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Digest:
-    """What `digested` keeps of what was said and of the scores, as plain values."""
+    """Return the digest that `digested` keeps of texts and scores, as plain values."""
     turns = tuple([_turn_digest(turn, calls=failed or calls, text=text) for turn in trial.invocations])
     scores = tuple(
         [
@@ -156,7 +156,7 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
 
 
 def digested(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Trial:
-    """What a decision needs of a trial whose record is on disk, in a tenth of the memory.
+    """Return a trial without the texts that its record on disk holds: what a decision needs, in a tenth of the memory.
 
     Scores with their dimensions, usage, duration and error stay. The conversation becomes a digest, since it is only
     compared for equality. Reasons and tool calls stay if the trial ``failed``, so they can be shown; with ``calls``,
@@ -331,7 +331,7 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
 
 
 def _missing(record: Record, own: Iterable[str]) -> int:
-    """How many planned trials a shard does not hold, not even as failed; 0 if it says why it stopped."""
+    """Return the number of planned trials that a shard lacks, failed ones included; 0 if it says why it stopped."""
     if record.footer is None or record.footer.stopped:
         return 0
     ran = Counter(trial.case_id for trial in record.trials if trial.side is Side.CANDIDATE)

@@ -1,4 +1,4 @@
-"""What stands on the lines of a record: every key with its type, bounds and default, and how the model becomes it.
+"""The lines of a record: every key with its type, bounds and default, and the conversion from and to the model.
 
 A struct here has the model's fields under the keys of the format. Where it says the same as the model it inherits the
 fields, and states bounds and other keys alone. Fields at their default are left out of a line. Bytes are left to
@@ -56,7 +56,7 @@ class MalformedError(ValueError):
 
 
 class VersionLine(Struct, frozen=True):
-    """What the first line of a record has in every format version; later ones may add to it."""
+    """The part of the first line that every format version has; later ones may add to it."""
 
     gate_record: Ordinal
 

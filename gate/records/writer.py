@@ -121,12 +121,12 @@ class RecordWriter:
 
     @property
     def closed_trials(self) -> int:
-        """How many of the resumed trials were there when a run last closed the record; they come first."""
+        """Number of the resumed trials that were there when a run last closed the record; they come first."""
         return closed_trials(self._before)
 
     @property
     def finished(self) -> bool:
-        """Whether the last line is a closing line of a run that was not stopped."""
+        """True if the last line is a closing line of a run that was not stopped."""
         return self._footer is not None and not self._footer.stopped
 
     def close(self) -> None:
@@ -250,7 +250,7 @@ def _lines_from_start(file: FileIO) -> Iterator[bytes]:
 
 
 def _is_record(file: FileIO) -> bool:
-    """Whether the file is empty or begins as a record does."""
+    """True if the file is empty or begins as a record does."""
     file.seek(0)
     begin = file.read(len(_BEGIN)) or b""
     return _BEGIN.startswith(begin)

@@ -15,7 +15,8 @@ Calls = Sequence[Sequence[ToolCall]]
 def changed_behaviour(cases: Sequence[CaseResult], broken: Collection[str]) -> tuple[str, int]:
     """Return what most of the broken cases have in common, and of how many of them it holds.
 
-    ``no longer calls look_up_order before refund``; empty if nothing of the calls is common to at least half of them.
+    The text is empty if nothing of the calls is common to at least half of them. For example:
+    no longer calls `look_up_order` before `refund`
     """
     wanted = set(broken)
     counts = Counter(sentence for case in cases if case.id in wanted for sentence in _sentences(case))
@@ -62,4 +63,6 @@ def _before(name: str, before: Sequence[str], now: Sequence[str]) -> str:
 
 
 def _name(name: str) -> str:
-    return shorten(" ".join(name.split()), MAX_NAME_CHARS)
+    """Return a name between backticks, which it has none of itself."""
+    plain = " ".join(name.replace("`", "'").split())
+    return f"`{shorten(plain, MAX_NAME_CHARS)}`"

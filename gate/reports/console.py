@@ -1,6 +1,7 @@
-"""The report for a terminal: calm columns, colour where the terminal has it, plain ASCII where it has no more.
+"""The report for a terminal: calm lines, colour where the terminal has it, plain ASCII where it has no more.
 
-Outside text reaches rich only as `Text`, never as markup, and only through `gate.security.escape.console`.
+The order is that of the comment: what happened, how sure that is, the cases that show it, and what to do. ``-v`` has
+the numbers. Outside text reaches rich only as `Text`, never as markup, and only through `gate.security.escape.console`.
 """
 
 from __future__ import annotations
@@ -9,27 +10,15 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from gate.model import CaseResult, Result, SuiteResult, Verdict
+from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
 from gate.reports import by_tag
 from gate.reports import labels as words
-from gate.reports.formatting import (
-    count,
-    deviation,
-    figure,
-    finer_sides,
-    listing,
-    of_means,
-    quantiles,
-    same_cases,
-)
-from gate.reports.reasons import failed_as, with_failures
+from gate.reports.formatting import count, deviation, listing, quantiles
 from gate.reports.sparkline import encodable
-from gate.reports.trajectory_diff import differences
+from gate.reports.table import table
+from gate.reports.trajectory_diff import TurnDiff, differences
 from gate.reports.view import RowView, View, views_of
 from gate.security import escape
-from gate.security.limits import cut
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,17 +36,24 @@ _MARKS = {
 }
 _UNCHECKED = ("–", "dim")
 """In place of a tick where nothing was compared, and no threshold held."""
+_CASE_MARKS = {
+    CaseStatus.BROKEN: ("✗", "red"),
+    CaseStatus.FAILED: ("✗", "red"),
+    CaseStatus.ERROR: ("!", "red"),
+    CaseStatus.SUSPECT: ("?", "yellow"),
+    CaseStatus.FLAKY: ("~", "magenta"),
+    CaseStatus.NEVER_PASSED: ("·", "yellow"),
+    CaseStatus.OK: ("✓", "green"),
+}
 _LISTED = 20
-_WORST = 5
-"""Cases that got worse, with what they did."""
-_DIFFERENCES = 6
-"""Differences from what was recorded, each with the cases that show it."""
+_MANY = 200
+"""Cases that ``-v`` lists."""
+_LINES = 40
+"""Lines of one difference."""
 _TAGS = 6
 """Tags that are shown without ``-v``: those that lost."""
-_FURTHER = 3
-"""Cases that fail and are not shown to be worse, with a line each."""
 _WIDE = 76
-"""Columns from which candidate, baseline and change stand side by side."""
+"""Columns from which baseline, candidate and change stand side by side."""
 
 
 def render(
@@ -65,7 +61,7 @@ def render(
 ) -> str:
     """The report, ``width`` columns wide; ``encoding`` is the terminal's: ASCII replaces what it lacks.
 
-    What passes has a line; ``verbose`` adds its figures, every case with its own reasons, and what agents wrote.
+    ``verbose`` adds the numbers, every case with its own reasons, and what agents wrote.
     """
     from rich.console import Console  # weight: no other command needs it
 
@@ -84,8 +80,9 @@ def render(
     )
     for view in views_of(result):
         _suite(console, view, verbose=verbose)
-    lines = words.command_lines(result.command)
-    _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
+    if verbose:
+        lines = words.command_lines(result.command)
+        _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
     _line(console, 2, (words.end_line(result, result.verdict, escape.console), "bold " + _MARKS[result.verdict][1]))
     return encodable("\n".join(line.rstrip() for line in out.getvalue().splitlines()), encoding)
 
@@ -103,79 +100,72 @@ def _suite(console: Console, view: View, *, verbose: bool) -> None:
     suite = view.suite
     mark, style = _MARKS[suite.verdict]
     console.print()
-    title = f"{mark} {escape.console(suite.suite_id, 100)}"
-    _line(console, 0, (title, f"bold {style}"), (f"  {view.verdict}", style))
-    for line in (view.headline, *view.opening):
-        _line(console, 2, (escape.console(line), ""))
-    if view.next_step:
-        _line(console, 2, ("next: ", "bold"), (escape.console(view.next_step), ""), hang=6)
-    if suite.accepted:
-        _line(console, 2, ("accepted: " + escape.console(suite.accepted), "yellow"))
+    _line(console, 0, (f"{mark} {escape.console(suite.suite_id, 100)}", f"bold {style}"), (f"  {view.verdict}", style))
+    _line(console, 2, (escape.console(view.title), "bold"))
+    if view.lead:
+        _line(console, 2, (escape.console(" ".join(view.lead)), ""))
     console.print()
-    _criteria(console, view, verbose=verbose)
+    _cases(console, view)
     _by_tag(console, suite, verbose=verbose)
-    _listed(console, "Against further references", [one.line for one in view.further])
-    _worse(console, view, verbose=verbose)
-    _further(console, view)
-    _improved(console, view)
-    _facts(console, [("details:", escape.console(view.explain, 500))] if view.explain else [])
+    if todo := view.next_step():
+        _line(console, 2, ("Next: ", "bold"), (escape.console(todo), ""), hang=6)
+        console.print()
+    if verbose:
+        _numbers(console, view)
     _listed(console, "What changed in the rules or suite", view.changes)
-    _listed(console, "What the model sees now", view.differences(_DIFFERENCES))
-    _listed(console, "How the verdict came about", view.story)
+    _listed(console, "What the model sees now", view.differences(_TAGS))
     _listed(console, "Warnings", view.warnings, "yellow")
-    facts = {name: escape.console(said) for name, said in view.facts.items() if said}
-    if "Trend" in facts:
-        facts["Trend"] = view.facts["Trend"]  # a picture, whose spaces count
-    last = [(name, facts.pop(name)) for name in ("Candidate", "Seed") if name in facts]
-    _facts(console, [*facts.items(), *_times(view), *last])
+    _listed(console, "Against further references", [one.line for one in view.further])
+    _below(console, view, verbose=verbose)
 
 
-def _criteria(console: Console, view: View, *, verbose: bool) -> None:
-    """What does not pass with its figures, then what passes in a line each."""
-    whole = [row for row in view.rows if verbose or not _is_brief(row)]
-    if whole and console.width >= _WIDE:
-        _columns(console, [("candidate", "dim"), ("baseline", "dim"), ("change", "dim")])
-    for row in whole:
-        _criterion(console, row, verbose=verbose)
-    brief = [row for row in view.rows if not any(row is other for other in whole)]
-    for row in brief:
-        _brief(console, row)
-        if row.found.judge is not None and row.found.judge.candidate is not None:  # what decides is not the mean above
-            _line(console, 4, (row.judge, "dim"))
-    if brief:
+# --- the cases that show it -----------------------------------------------------------------------
+
+
+def _cases(console: Console, view: View) -> None:
+    """The table of cases: name, before and now; and what the first of them did otherwise."""
+    cases = view.table
+    if cases.lines:
+        rows = [["case", "before", "this change"] if cases.has_base else ["case", "passed"]]
+        for line in cases.lines:
+            rows.append([line.case.id or "(no id)", *([line.before or "–"] if cases.has_base else []), line.now])
+        _printed(console, table(rows, console.width - 2), 2)
+        if cases.more:
+            named = listing(case.id for case in cases.rest)
+            _line(console, 2, (escape.console(f"… {cases.more}: {named}"), "dim"), hang=2)
+        console.print()
+    case, turns = view.evidence
+    if case is not None and (turns or case.reasons):
+        _named(console, case)
+        if not turns:
+            _line(console, 4, (escape.console(case.reasons[0]), ""))
+        _turns(console, turns)
         console.print()
 
 
-def _is_brief(row: RowView) -> bool:
-    """Whether a line says it all: it passes, or its cause is told with something else."""
-    return not row.needs_words or bool(row.same_cause)
+def _named(console: Console, case: CaseResult) -> None:
+    place = f"  {escape.console(str(case.location), 300)}" if case.location else ""
+    _line(console, 2, (escape.console(case.id, 200) or "(no id)", "bold"), (place, "dim"))
 
 
-def _brief(console: Console, row: RowView) -> None:
-    mark, style = _MARKS[row.sign]
-    found, scale = row.found, row.found.criterion.scale
-    said = row.candidate.text
-    if found.baseline is not None:
-        sides = (found.candidate, found.baseline)
-        n, of = ("", "") if same_cases(found) else (f" (n = {side.n:,})" if side else "" for side in sides)
-        said += f"{n}, was {figure(found.baseline.value, scale, finer=finer_sides(found))}{of}"
-    if row.same_cause:
-        said += f": {row.same_cause}"
-    elif found.change is not None:
-        said += f"; {'' if scale.is_relative else 'change '}{row.change.text}"
-    said = "; ".join([said, *quantiles(found)])
-    name, room = escape.console(row.name, 80), max(console.width - 4, 10)
-    name = cut(name, max(room - len(said) - 2, room // 2))
-    if of_means(found):  # without its end the line would say of the means what is true of a typical case alone
-        _line(console, 2, (f"{mark} ", style), (name, "bold"), (f"  {escape.console(said)}", ""), hang=2)
-        return
-    _line(console, 2, (f"{mark} ", style), (name, "bold"), ("  " + cut(escape.console(said), room - len(name) - 2), ""))
-    if held := with_failures(found):  # the mean above is of what was scored
-        _line(console, 4, (f"{failed_as(held)}: mean {figure(held.value, scale)} for the threshold", ""))
+def _turns(console: Console, turns: Iterable[TurnDiff]) -> None:
+    styles = {"-": "red", "+": "green"}
+    for turn in turns:
+        _line(console, 4, (turn.title, "dim"))
+        for number, (mark, text) in enumerate(turn.lines[:_LINES]):
+            style = styles.get(mark, "")
+            pieces = turn.words[number] if turn.words else ((text, False),)
+            shown = [
+                (escape.spaced(piece, escape.console), f"{style} bold underline" if differs else style)
+                for piece, differs in pieces
+            ]
+            _line(console, 6, (f"{mark} ", style), *shown, hang=2)
+        if len(turn.lines) > _LINES:
+            _line(console, 6, (f"… and {count(len(turn.lines) - _LINES, 'more line')}", "dim"))
 
 
 def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
-    """A line for each tag, where something is not as it should be; otherwise with ``-v``."""
+    """A row for each tag, where something is not as it should be; otherwise with ``-v``."""
     if not suite.groups or (suite.verdict is Verdict.PASS and not verbose):
         return
     shown, left = by_tag.rows(suite)
@@ -184,47 +174,42 @@ def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
         shown, left = moved, left + len(shown) - len(moved)
     if not shown:
         return
-    _line(console, 2, ("By tag", "bold"), ("  cases, pass rate, change", "dim"))
-    room = max(console.width - 4, 10)
-    names = [escape.console(row.name, by_tag.MAX_NAME) for row in shown]
-    widest = min(max(map(len, names)), max(room // 3, 8))
-    digits, rates = (max(map(len, column)) for column in zip(*((row.cases, row.rates) for row in shown), strict=True))
-    for name, row in zip(names, shown, strict=True):
-        cells = [cut(name, widest).ljust(widest), row.cases.rjust(digits), row.rates.ljust(rates)]
-        cells += [row.change if row.group.change else "", row.moved]
-        style = "red" if row.is_named else ""
-        _line(console, 2, ("✗ " if row.is_named else "  ", style), ("  ".join(filter(None, cells)), style), hang=4)
+    rows = [["tag", "cases", "pass rate", ""]]
+    for row in shown:
+        rows.append([f"{'✗ ' if row.is_named else ''}{row.name}", row.cases, row.rates, row.moved])
+    _printed(console, table(rows, console.width - 2), 2)
     _more(console, left)
     console.print()
 
 
-def _criterion(console: Console, row: RowView, *, verbose: bool) -> None:
+# --- the numbers ----------------------------------------------------------------------------------
+
+
+def _numbers(console: Console, view: View) -> None:
+    for row in view.rows:
+        _criterion(console, row)
+    _every_case(console, view)
+    _listed(console, "How it was decided", view.whole_story)
+
+
+def _criterion(console: Console, row: RowView) -> None:
     mark, style = _MARKS[row.sign] if row.shows_verdict else _UNCHECKED
-    of_change = style if row.verdict is not Verdict.PASS else ""
     criterion = row.found.criterion
     note = "" if criterion.blocking or criterion.blocks_regression else ", warns only"
     _line(
         console,
         2,
         (f"{mark} ", style),
-        (escape.console(row.name, 80), "bold"),
+        (escape.console(row.name, 200), "bold"),
         (f"  {row.wanted}{note}", "dim"),
         (f"  {row.standing}", style),
     )
-    figures = (row.candidate, row.baseline, row.change)
-    if console.width >= _WIDE:
-        _columns(console, [(one.text, of_change if one is row.change else "") for one in figures])
-        _columns(console, [(one.rests_on, "dim") for one in figures])
-        _columns(console, [("", ""), ("", ""), (row.picture, of_change or "dim")])
-    else:
-        for label, one in zip(("candidate", "baseline ", "change   "), figures, strict=True):
-            _line(console, 4, (f"{label} ", "dim"), (f"{one.text}  ", ""), (one.rests_on, "dim"))
-        if row.picture:
-            _line(console, 14, (row.picture, of_change or "dim"))
-    if held := ", ".join(filter(None, [deviation(row.found) if verbose else "", *quantiles(row.found)])):
-        _line(console, 4, (held, "dim"))
-    if row.judge:
-        _line(console, 4, (row.judge, "dim"))
+    for label, one in (("before", row.baseline), ("now", row.candidate), ("change", row.change)):
+        if one.text != "–":
+            _line(console, 4, (f"{label:<8}", "dim"), (f"{one.text}  ", ""), (one.rests_on, "dim"), hang=8)
+    held = [deviation(row.found), *quantiles(row.found), row.judge, row.same_cause]
+    for text in filter(None, held):
+        _line(console, 4, (escape.console(text), "dim"))
     for name, said in row.dimensions[:_LISTED]:
         _line(console, 6, (f"{escape.console(name, 80)}  ", ""), (said, "dim"))
     if row.told:
@@ -232,108 +217,65 @@ def _criterion(console: Console, row: RowView, *, verbose: bool) -> None:
     console.print()
 
 
-def _times(view: View) -> list[tuple[str, str]]:
-    times = [f"{escape.console(name, 80)} {said}" for name, said in view.tool_times]
-    more = [f"… and {len(times) - _FURTHER:,} more"] if len(times) > _FURTHER else []
-    return [("Tools", "; ".join([*times[:_FURTHER], *more]))] if times else []
+def _every_case(console: Console, view: View) -> None:
+    """Every case: how often it passed, what it scored, and what it did where it failed."""
+    listed = {case.id for case in (*view.worse, *view.failing)}
+    others = [case for case in view.suite.cases if case.id not in listed]
+    cases = [*view.worse, *view.failing, *others]
+    for case in cases[:_MANY]:
+        mark, style = _CASE_MARKS.get(case.status, ("–", "dim"))
+        status = f"  {words.status(case)}, {words.score(case)}"
+        _line(console, 2, (f"{mark} ", style), (escape.console(case.id, 200), "bold"), (status, style))
+        if said := view.scores(case):
+            _line(console, 4, (escape.console(", ".join(said)), "dim"))
+        if case.id in listed:
+            for reason in words.distinct(case.reasons)[:3]:
+                _line(console, 4, (escape.console(reason, 600), ""))
+            _turns(console, differences(case))
+            _log(console, case)
+    _more(console, len(cases) - _MANY)
+    console.print()
+    _listed(
+        console,
+        "Passed more often than in the baseline",
+        [f"{case.id}  {words.improvement(case, view.suite)}" for case in view.improved],
+    )
 
 
-def _columns(console: Console, cells: Sequence[tuple[str, str]]) -> None:
-    from rich.padding import Padding
-    from rich.table import Table
-
-    if not any(text for text, _ in cells):
-        return
-    grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    for _ in cells:
-        grid.add_column(ratio=1, overflow="fold")
-    grid.add_row(*[_text((text, style)) for text, style in cells])
-    console.print(Padding(grid, (0, 0, 0, 4)))
-
-
-def _worse(console: Console, view: View, *, verbose: bool) -> None:
-    """A case for each distinct reason, and the names of the others; ``verbose``: every case."""
-    cases = view.worse
-    if not cases:
-        return
-    _line(console, 2, (view.worse_title, "bold"))
-    shown, complete = (cases[:_LISTED], False) if verbose else words.kinds(cases, _WORST)
-    for case in shown:
-        _named(console, case, "✗ ", "red")
-        for reason in words.distinct(case.reasons)[:3]:
-            _line(console, 4, (escape.console(reason, 300), ""))
-        _diff(console, case)
-        _log(console, case if verbose else None)
-        console.print()
-    rest = [case for case in cases if not any(case is other for other in shown)]
-    if rest:
-        same = f", same {'reason' if len(shown) == 1 else 'reasons'}" if complete else ""
-        named = listing(f"{escape.console(case.id, 60)} {words.score(case)}" for case in rest)
-        _line(console, 4, (f"… and {len(rest):,} more{same}: {named}", "dim"))
-        console.print()
-
-
-def _log(console: Console, case: CaseResult | None) -> None:
+def _log(console: Console, case: CaseResult) -> None:
     """The end of what the agent wrote in the trial that is shown."""
-    lines = words.log_lines(case.log, _LISTED) if case is not None else []
+    lines = words.log_lines(case.log, _LISTED)
     if lines:
         _line(console, 4, ("the agent wrote:", "dim"))
     for text in lines:
         _line(console, 6, (text, "dim"))
 
 
-def _further(console: Console, view: View) -> None:
-    cases = view.failing
-    if not cases:
+def _below(console: Console, view: View, *, verbose: bool) -> None:
+    """What it cost, and where more is."""
+    suite = view.suite
+    if not verbose:
+        said = [words.status_counts(suite), view.cost]
+        _line(console, 2, (escape.console(" · ".join(said)), "dim"))
+        more = f"numbers: -v · trials: {view.explain}" if view.explain else "numbers: -v"
+        _line(console, 2, (escape.console(more, 500), "dim"), hang=2)
+        console.print()
         return
-    _line(console, 2, (view.failing_title, "bold"))
-    for case in cases[:_FURTHER]:
-        _named(console, case, "· ", "yellow")
-        for reason in case.reasons[:1]:
-            _line(console, 4, (escape.console(cut(reason, 160), 160), ""))
-        _diff(console, replace(case, expected=(), actual=(), reference=()))
-    _more(console, len(cases) - _FURTHER)
-    console.print()
+    facts = {name: escape.console(said, 500) for name, said in view.facts.items() if said}
+    if "Trend" in facts:
+        facts["Trend"] = view.facts["Trend"]  # a picture, whose spaces count
+    tools = "; ".join(f"{escape.console(name, 80)} {said}" for name, said in view.tool_times)
+    facts |= {"Tools": tools} if tools else {}
+    facts |= {"Details": escape.console(view.explain, 500)} if view.explain else {}
+    _facts(console, facts.items())
 
 
-def _improved(console: Console, view: View) -> None:
-    cases = view.improved
-    if not cases:
-        return
-    _line(console, 2, ("Passed more often than in the baseline", "bold"))
-    for case in cases[:_WORST]:
-        _line(
-            console,
-            2,
-            ("✓ ", "green"),
-            (f"{escape.console(case.id, 120)}  ", ""),
-            (words.improvement(case, view.suite), "dim"),
-        )
-    _more(console, len(cases) - _WORST)
-    console.print()
-
-
-def _named(console: Console, case: CaseResult, mark: str, style: str) -> None:
-    place = f"  {escape.console(str(case.location), 120)}" if case.location else ""
-    status = f"  {words.status(case)}"
-    name = escape.console(case.id, 120)
-    _line(console, 2, (mark, style), (name, "bold" if style == "red" else ""), (status, style), (place, "dim"))
-    _line(console, 4, (words.tally(case), ""))
+# --- pieces ---------------------------------------------------------------------------------------
 
 
 def _more(console: Console, left: int) -> None:
     if left > 0:
         _line(console, 4, (f"… and {left:,} more", "dim"))
-
-
-def _diff(console: Console, case: CaseResult) -> None:
-    styles = {"-": "red", "+": "green"}
-    for turn in differences(case):
-        _line(console, 4, (turn.title, "dim"))
-        for mark, text in turn.lines[:40]:
-            _line(console, 6, (f"{mark} {escape.console(text, 500)}", styles.get(mark, "")), hang=4)
-        if len(turn.lines) > 40:
-            _line(console, 6, (f"… and {count(len(turn.lines) - 40, 'more line')}", "dim"))
 
 
 def _listed(console: Console, title: str, texts: Sequence[str], style: str = "") -> None:
@@ -352,6 +294,11 @@ def _facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
         _line(console, 2, (f"{label:<10}", "dim"), (value, ""), hang=10)
     if rows:
         console.print()
+
+
+def _printed(console: Console, text: str, indent: int) -> None:
+    for line in text.splitlines():
+        console.print(_text((" " * indent + line, "")), soft_wrap=True)
 
 
 def _line(console: Console, indent: int, *parts: tuple[str, str], hang: int = 0) -> None:

@@ -25,7 +25,19 @@ from gate.model.finding import CaseTally, Finding, KindName
 from gate.reports.by_tag import where
 from gate.reports.formatting import TYPICAL, by_chance, chance_and_limit, change, count, listing, percentage
 from gate.reports.reasons import RULED_OUT, narrow_miss_of, stage_text
-from gate.reports.words import about, causes, crashes, is_lower_better, pooled, row_of, tell, tell_short, thin
+from gate.reports.words import (
+    about,
+    causes,
+    crashes,
+    is_lower_better,
+    pooled,
+    row_of,
+    tell,
+    tell_cases,
+    tell_cause,
+    tell_short,
+    thin,
+)
 
 FEW_CASES = 10
 MOST_TIMES = 25
@@ -35,17 +47,46 @@ MOST_TIMES = 25
 # --- what happened --------------------------------------------------------------------------------
 
 
+def title(suite: SuiteResult) -> str:
+    """Return what happened in a few words: ``4 of 12 cases broke``."""
+    by = suite.deciding
+    text = tell_cause(by)[0]
+    return f"against the {by.reference}: {text}" if by.reference else text
+
+
+def why(suite: SuiteResult) -> tuple[str, ...]:
+    """Return the clauses that say more of what happened, and what is to be known before anything else."""
+    return (*tell_cause(suite.deciding)[1], *_besides(suite))
+
+
+def first_cause(suite: SuiteResult) -> str:
+    """Return the criterion that is to blame first, of a suite that got worse."""
+    return causes(suite, suite.cause["criteria"])[0]
+
+
 def headline(suite: SuiteResult) -> str:
-    """One line: what happened."""
-    text = _headline(suite) if suite.deciding is suite else headline(suite.deciding)
-    told = "; ".join(filter(None, (text, _unproven(suite), suite.expired, suite.scope)))
-    return f"{before}: {told}" if (before := measured_again(suite)) else told
+    """Return all of it in one line, with the names of the cases."""
+    by = suite.deciding
+    more = "; ".join(filter(None, (tell_cases(by), *tell_cause(by)[1])))
+    return "; ".join([f"{title(suite)}: {more}" if more else title(suite), *_besides(suite)])
 
 
-def _unproven(suite: SuiteResult) -> str:
-    """That nothing shows who measured what it is compared with, where that could be shown; else empty."""
-    compared = suite.deciding.baseline
-    return "against an unproven baseline" if compared is not None and compared.provenance == "unproven" else ""
+def _besides(suite: SuiteResult) -> list[str]:
+    """Return what is to be known beside the cause of the verdict."""
+    by, said = suite.deciding, []
+    for found in by.changes:
+        if found.kind == "answered_by" and by.verdict in MAY_BE_MOVED:
+            said.append(f"{tell_short(found)}, which may be why")
+    if by.cause.kind in OF_COMPARISON and not by.has_baseline:
+        said.append(_no_baseline(by))
+    if by.crashes is not None and by.verdict not in (Verdict.PASS, Verdict.ERROR):
+        said.append(crashes(by, by.crashes))
+    if place := where(by):
+        said.append(f"most of it in {place}")
+    said += [tell_short(found) for found in by.changes if found.kind == "base_run_beside"]
+    if by.baseline is not None and by.baseline.provenance == "unproven":
+        said.append("against an unproven baseline")
+    return [*said, *filter(None, (suite.expired, measured_again(suite), suite.scope))]
 
 
 def measured_again(suite: SuiteResult) -> str:
@@ -53,38 +94,13 @@ def measured_again(suite: SuiteResult) -> str:
 
     Whatever a further one comes to, it is one of several, and a lucky one is not to hide the others.
     """
-    found = _measured_before(suite)
-    fell_short = found is not None and not FELL_SHORT.isdisjoint(found["verdicts"])
-    return tell_short(found) if found is not None and fell_short else ""
-
-
-def measured_before(suite: SuiteResult) -> str:
-    """The same in a whole sentence, if the headline does not tell it; empty if this is the first measurement."""
-    found = _measured_before(suite)
-    return "" if found is None or measured_again(suite) else tell(found)
-
-
-def _measured_before(suite: SuiteResult) -> Finding | None:
-    return next((one for one in suite.warnings if one.kind == "measured_before"), None)
+    found = next((one for one in suite.warnings if one.kind == "measured_before"), None)
+    if found is None or FELL_SHORT.isdisjoint(found["verdicts"]):
+        return ""
+    return tell_short(found)
 
 
 FELL_SHORT = {Verdict.REGRESSED, Verdict.BELOW_THRESHOLD}
-
-
-def _headline(suite: SuiteResult) -> str:
-    text = tell(suite.cause, suite)
-    if suite.cause.kind in OF_COMPARISON and not suite.has_baseline:
-        text = f"{text}; {_no_baseline(suite)}"
-    if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
-        text = f"{text}; {crashes(suite, suite.crashes)}"
-    if place := where(suite):
-        text = f"{place}; {text}" if suite.verdict is Verdict.REGRESSED else f"{text}; most of it in {place}"
-    beside = next((found for found in suite.changes if found.kind == "base_run_beside"), None)
-    text = f"{text}; {tell_short(beside)}" if beside is not None else text
-    others = [tell_short(found) for found in suite.changes if found.kind == "answered_by"]
-    if others and suite.verdict in MAY_BE_MOVED:
-        text = f"{', and '.join(others)}, which may be why: {text}"
-    return f"against the {suite.reference}: {text}" if suite.reference else text
 
 
 OF_COMPARISON: tuple[KindName, ...] = (
@@ -107,10 +123,11 @@ MAY_BE_MOVED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE
 
 
 def opening(suite: SuiteResult) -> tuple[str, ...]:
-    """What stands right below the headline, before any figure: what answers now, where the headline does not say so."""
-    said = headline(suite)
-    found = (one for one in suite.changes if one.kind == "answered_by" and tell_short(one) not in said)
-    return tuple(filter(None, (how_sure(suite), *map(tell, found), *losses_that_warn(suite))))
+    """Return what stands right below what happened: how sure that is, what answers now, and which losses only warn."""
+    known = why(suite)
+    found = [tell(one) for one in suite.changes if one.kind == "answered_by"]
+    answers = [line for line in found if not any(line.startswith(said.partition(",")[0]) for said in known)]
+    return tuple(filter(None, (how_sure(suite), *answers, *losses_that_warn(suite))))
 
 
 def losses_that_warn(suite: SuiteResult) -> tuple[str, ...]:
@@ -171,8 +188,8 @@ def _seen(suite: SuiteResult) -> str:
     rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
     if rate is None or rate.detectable is None or rate.detectable >= 1:
         return ""
-    cases, drop = count(rate.cases, "case"), f"in four of five runs an overall drop of about {about(rate.detectable)}"
-    return f"{cases} like these would show a case that breaks, and {drop}"
+    cases, drop = count(rate.cases, "case"), f"an overall drop below about {about(rate.detectable)} is often missed"
+    return f"{cases} like these would show a case that breaks; {drop} (`gate power`)"
 
 
 LONG = 3
@@ -193,6 +210,91 @@ def _no_baseline(suite: SuiteResult) -> str:
 def _outward(bound: float) -> float:
     """A bound as it is shown, rounded to its far side: nothing short of the bound itself is ruled out."""
     return math.copysign(math.ceil(1000 * abs(bound) - ROUNDING) / 1000, bound)
+
+
+# --- what to do -----------------------------------------------------------------------------------
+
+TO_MEASURE = "fix what prevented the measurement, then run the job again"
+LOOK_AT_ERRORS = "if the error is the agent's own, fix it; if what it depends on was down, run the job again"
+OTHER_THRESHOLD = "change the threshold in a pull request of its own"
+OTHER_RULE = "change the rule in a pull request of its own"
+
+
+def next_step(suite: SuiteResult, label: str = "") -> str:
+    """Return what to do about the verdict; empty if that is nothing. ``label``: the one that accepts it, if any."""
+    if suite.standing is Verdict.PASS or suite.cause.kind == "shard_measured":
+        return ""  # of a shard the headline says what decides
+    if suite.accepted:
+        return _after_error(suite)
+    match suite.verdict:
+        case Verdict.REGRESSED if not suite.is_acceptable:
+            return f"fix it; a threshold is missed, too: nobody can accept that, but you can {OTHER_THRESHOLD}"
+        case Verdict.REGRESSED if suite.deciding.cause.kind == "not_shown_fixed":
+            return f"run the job again, since a measurement that passes clears it, or {_accept(label)}"
+        case Verdict.REGRESSED:
+            return f"fix {'what was lost' if suite.trade is not None else 'it'}, or {_accept(label)}"
+        case Verdict.BELOW_THRESHOLD if suite.deciding.cause.kind == "nothing_passes":
+            return "fix the agent or the suite"
+        case Verdict.BELOW_THRESHOLD:
+            return f"fix it, or {OTHER_RULE if _is_hard(suite.deciding) else OTHER_THRESHOLD}"
+        case Verdict.NOT_COMPARED:
+            return ", or ".join(_after_gaps(suite, label))
+        case Verdict.INCONCLUSIVE:
+            return _after_noise(suite)
+        case _:
+            return _after_error(suite)
+
+
+def _accept(label: str) -> str:
+    """Return how a loss is accepted."""
+    if label:
+        return f"add the label `{label.replace('`', '')}` if this is intended"
+    return "if this is intended, accept it: merge it, then run `gate baseline accept`"
+
+
+def _is_hard(suite: SuiteResult) -> bool:
+    """True if a hard rule was broken, which has no threshold."""
+    row = row_of(suite, suite.cause["criterion"]) if suite.cause.kind == "criterion_fails" else None
+    return row is not None and row.finding("hard_failure") is not None
+
+
+def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
+    """Return what would let everything be compared again; more trials would not."""
+    apart = [row.not_compared for row in suite.deciding.criteria if row.criterion.blocking and row.not_compared]
+    ways = ["restore what is missing"]
+    if any(one.kind == "scorer_changed" for one in apart):
+        ways.append("score the baseline's own record again (`gate rescore`)")
+    if suite.is_acceptable:
+        ways.append(_accept(label))
+    return ways
+
+
+def _after_noise(suite: SuiteResult) -> str:
+    """Return what would tell an unchanged agent from a worse one."""
+    match suite.deciding.cause.kind:
+        case "nothing_decides":
+            return "set a threshold, or store a baseline (`gate baseline save`, on the default branch)"
+        case "control_fell":
+            return "check that the base commit's agent is the one that was stored, then measure the baseline anew"
+        case "baseline_moved":
+            return "run the job again"
+        case "copies_lost":
+            return "clear the cache, or store a second run of the baseline, then run the job again"
+        case _:
+            return "look at the cases; more cases, or more stored trials, would decide it"
+
+
+def _after_error(suite: SuiteResult) -> str:
+    """Return what to do if the suite could not be measured."""
+    if suite.course is not None and suite.course.stopped:
+        return "give the run what it was short of, then run the job again"
+    if suite.cause.problem in ("outage", "failures_not_confirmed", "unexplained_failures"):
+        return LOOK_AT_ERRORS
+    if suite.cause.problem == "collapsed":
+        if suite.cause["problem"]["copies"]:
+            return "clear the cache or add cases, then run the job again"
+        return "fix the agent; if it is not broken, add cases"
+    return TO_MEASURE
 
 
 # --- how it came about ----------------------------------------------------------------------------
@@ -256,7 +358,7 @@ def _named(suite: SuiteResult) -> list[str]:
 
 
 def _headline_names_cases(suite: SuiteResult) -> bool:
-    """Whether the headline says which cases prove the regression, and by which trials."""
+    """True if the headline says which cases prove the regression."""
     return suite.cause.kind in ("cases_broke", "traded_off")
 
 
@@ -344,9 +446,9 @@ def _proof(suite: SuiteResult, outcome: Outcome, stage: str) -> str:
 
 def _proven_over_suite(suite: SuiteResult, outcome: Outcome) -> list[str]:
     """What the whole of the suite proves, or the cases that had failed, taken together."""
-    parts = []
+    parts: list[str] = []
     for look in outcome.evidence.looks:
-        if look.blocks:
+        if look.blocks and not parts:  # later ones say the same again
             name = _first_proven(suite, look)
             moved_to = "rose" if is_lower_better(suite, name) else "fell"
             how = f"the mean {moved_to}" if proven_by_mean(outcome, name) else f"a few cases {moved_to} far"

@@ -79,7 +79,8 @@ STATUSES = {
     CaseStatus.UNCHECKED: "unchecked",
     CaseStatus.REMOVED: "removed",
 }
-_PLAIN_ID = re.compile(r"\w[\w.:/@+-]{0,199}")
+MOST_ID = 200
+"""Characters of a case's id in a command that is printed."""
 
 
 def exit_line(code: ExitCode, verdict: Verdict, accepted: str = "") -> str:
@@ -266,11 +267,12 @@ def explain_line(result: Result, suite: SuiteResult) -> str:
     path = next((path for held, path in zip(result.suites, paths, strict=False) if held is suite), "")
     if not cases or not path:
         return ""
-    case_id = cases[0].id if _PLAIN_ID.fullmatch(cases[0].id) else "ID"
-    return f"gate explain {shlex.quote(_from_here(path))} --case {case_id}"
+    shown = one_line(cases[0].id, MOST_ID)
+    case_id = shlex.quote(shown) if shown == cases[0].id and shown and not shown.startswith("-") else "ID"
+    return f"gate explain {shlex.quote(from_here(path))} --case {case_id}"
 
 
-def _from_here(path: str) -> str:
+def from_here(path: str) -> str:
     """The path as it is typed in the folder of the run: a job's clone is at another place for who reads its report."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
@@ -400,6 +402,28 @@ def cost_line(suite: SuiteResult) -> str:
     return " · ".join([*parts, seconds(suite.duration)])
 
 
+def cost(suite: SuiteResult) -> str:
+    """Money and runs: ``$0.024 by list price · 24 runs``."""
+    money = " ".join(filter(None, (spent(suite), basis(suite))))
+    return " · ".join(filter(None, (money, *runs(suite))))
+
+
+def spent(suite: SuiteResult) -> str:
+    """``at least $0.024``; empty where nothing is known."""
+    if suite.cost_usd is not None:
+        least = "at least " if suite.cost_unknown else ""
+        return least + dollars(suite.cost_usd + (suite.judge_cost_usd or 0.0))
+    if suite.judge_cost_usd:  # what the agent cost is not known, which is not nothing
+        return f"{dollars(suite.judge_cost_usd)} for the judge alone"
+    return ""
+
+
+def runs(suite: SuiteResult) -> list[str]:
+    """Runs, and infrastructure errors if there were any."""
+    errors = [count(suite.errors, "infrastructure error")] if suite.errors else []
+    return [count(suite.agent_runs, "run"), *errors]
+
+
 def basis(suite: SuiteResult) -> str:
     """``by list price``, where the agent does not report what it cost but tells tokens and model."""
     return {"list price": "by list price", "partly list price": "partly by list price"}.get(suite.cost_basis, "")
@@ -464,4 +488,4 @@ def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
         parts.append(f"{trials} {'trial' if trials == '1' else 'trials'} per case")
     if baseline.records > 1:
         parts.append(f"{baseline.records:,} records pooled")
-    return ", ".join([*parts, *([baseline.source] if source and baseline.source else [])])
+    return ", ".join([*parts, *([from_here(baseline.source)] if source and baseline.source else [])])

@@ -1,28 +1,22 @@
 """The Markdown report: what a busy reviewer reads in ten seconds as a comment, a note or a job summary.
 
-Verdict, change and what to do first, then the table and the worst cases, one per distinct reason; all else in folds.
-Everything from outside goes through `gate.security.escape`; too long a text loses whole parts, least needed first.
+What happened, how sure that is, the cases that show it, and what to do; everything else is in one fold. What comes
+from outside goes through `gate.security.escape`. Too long a text loses whole parts of the fold, least needed first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from gate.model import (
-    CaseResult,
-    CaseStatus,
-    Result,
-    SuiteResult,
-    Verdict,
-)
+from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
 from gate.model.finding import CaseTally
 from gate.reports import by_tag
 from gate.reports import labels as words
 from gate.reports.formatting import NOT_MEASURED, count
-from gate.reports.trajectory_diff import answer_diff, differences
-from gate.reports.view import Figure, RowView, View, views_of
+from gate.reports.trajectory_diff import TurnDiff, differences
+from gate.reports.view import RowView, View, views_of
 from gate.reports.words import pooled
 from gate.security import escape
 
@@ -41,16 +35,13 @@ _MARKS = {
 }
 UNCHECKED = "➖"
 """In place of a tick where nothing was compared, and no threshold held."""
-_PICTURE = "worse ◂ ┊ margin │ ▸ better"
-"""What a picture of a change shows, as the head of its column."""
-_WORST = 3
 _MANY = 50
-_FEW = 10
-_REASON = 160
-"""Characters of a reason in the line that opens a fold."""
-
-FULL, NO_PASSES, NO_DETAIL, HEADLINE = range(4)
-"""How much is left out: nothing; what passed; also further cases and the story; all but verdict and links."""
+_KINDS = 10
+"""Cases of the fold that are shown with what they did."""
+_TITLE = 200
+_SENTENCE = 400
+_DIFF = 8_000
+"""Characters of the calls or answers of one case."""
 
 
 class Place(Struct, frozen=True):
@@ -59,376 +50,363 @@ class Place(Struct, frozen=True):
     head: str = ""
     """The commit that its reader knows; empty: the one that was measured, which on GitHub can be a merge commit."""
     url: str = ""
-    """The run's page, which has the whole report."""
+    """The run's page, where the job can be run again."""
+    report: str = ""
+    """Where the whole report is, if not on that page itself."""
     accept_label: str = ""
     """The label that accepts a regression there; empty if there is none."""
+    base: str = ""
+    """The branch that the change goes to."""
 
 
 NOWHERE = Place()
 
 
 def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
-    """All suites, worst first, in at most ``limit`` characters (limits under 5,000 are taken as 5,000).
-
-    Where a suite does not fit, its passes go first, then its detail; a link to the run then says where it is.
-    """
+    """Return all suites, worst first, in at most ``limit`` characters (limits under 5,000 are taken as 5,000)."""
     views = sorted(views_of(result), key=lambda v: (-list(_MARKS).index(v.suite.verdict), v.suite.suite_id))
-    tail = _footer(result, result.verdict)
-    left, parts = max(limit, _LEAST) - len(tail) - len(_link(place)) - 200, []
+    left, parts = max(limit, _LEAST), []
     for index, view in enumerate(views):
         waiting = len(views) - index
-        part = _fitted(view, max(left // waiting, 0), place)
-        if len(part) > left:
-            parts.append(f"… and {count(waiting, 'more suite')}{_link(place)}\n")
+        part = _suite(view, result, place, max(left // waiting, 0))
+        if len(part) > left - 100:
+            parts.append(f"… and {count(waiting, 'more suite')}{_links(place)}\n")
             break
         parts.append(part)
         left -= len(part) + 1
-    return "\n".join([*parts, tail])
+    return "\n".join(parts) or f"<sub>{_end(result, result.verdict)}</sub>\n"
 
 
 def render_suite(suite: SuiteResult, result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
-    """One suite of a result alone, for hosts that keep a comment per suite; lengths as in `render`."""
-    tail = _footer(result, suite.verdict)
-    return _fitted(View(suite), max(limit, _LEAST) - len(tail) - 1, place) + "\n" + tail
+    """Return one suite of a result alone, for hosts that keep a comment per suite; lengths as in `render`."""
+    return _suite(View(suite, words.explain_line(result, suite)), result, place, max(limit, _LEAST))
 
 
 def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
-    """What there is to say of a run that ended without a result."""
+    """Return what there is to say of a run that ended without a result."""
     commit = escape.markdown_code(place.head[:7])
-    link = f" · [the run]({place.url})" if place.url else ""
     return (
-        f"## 💥 not measured{f' at {commit}' if commit else ''}\n\n{escape.markdown(error, 1_000)}{link}  \n"
-        "**Next:** fix the problem and push, or run the job again.\n"
+        f"### 💥 Could not measure{f' {commit}' if commit else ''}\n\n{escape.markdown(error, 1_000)}\n\n"
+        f"**Next:** fix the problem and push, or run the job again.{_links(place)}\n"
     )
 
 
-def _fitted(view: View, limit: int, place: Place) -> str:
-    for left_out in (FULL, NO_PASSES, NO_DETAIL):
-        text = _suite(view, left_out, place)
+def _suite(view: View, result: Result, place: Place, limit: int) -> str:
+    head = "\n\n".join(filter(None, (_heading(view, result), *_opening(view, place))))
+    foot = f"<sub>{_of_what(view, place)} · {_end(result, view.suite.verdict)}</sub>\n"
+    parts = dict(_parts(view, result))
+    shortened = ""
+    for name in (None, "scores", "answers", "tags", "better", "passed", "failing", "rules", "more", "figures", "story"):
+        if name is not None:
+            parts.pop(name, None)
+            shortened = "<sub>Shortened to fit.</sub>"
+        body = "\n\n".join(filter(None, parts.values()))
+        text = "\n\n".join(filter(None, (head, _fold(view, body), shortened, foot)))
         if len(text) <= limit:
             return text
-    return _suite(view, HEADLINE, place)
+    return "\n\n".join((_heading(view, result), _next(view, place), shortened, foot))
 
 
-def _suite(view: View, left_out: int, place: Place) -> str:
-    blocks = [_heading(view, place), _lead(view, place, 400 if left_out < HEADLINE else 100)]
-    if left_out < HEADLINE:
-        if view.changes:
-            shown = _bullets(view.changes, _FEW if left_out else _MANY)
-            blocks.append(f"### What changed in the rules or suite\n\n{shown}")
-        blocks.append(_replayed(view, left_out))
-        blocks.append(_criteria(view, left_out))
-        if (trend := words.trend_line(view.suite))[0] and left_out < NO_DETAIL:
-            blocks.append(f"`{trend[0]}` {trend[1]}")
-        blocks.append(_by_tag(view.suite, left_out))
-        blocks += [_against_further(one, left_out) for one in view.further]
-        blocks += _worst_cases(view, left_out)
-        blocks.append(_details(view, left_out))
-    if left_out:
-        blocks.append(f"<sub>Shortened to fit{_link(place) or '.'}</sub>")
-    return "\n\n".join(block for block in blocks if block) + "\n"
+# --- above the fold -------------------------------------------------------------------------------
 
 
-def _heading(view: View, place: Place) -> str:
+def _heading(view: View, result: Result) -> str:
+    name = f"{escape.markdown_code(view.suite.suite_id, 60)}: " if len(result.suites) > 1 else ""
+    return f"### {_MARKS[view.suite.verdict]} {name}{escape.markdown_prose(view.title, _TITLE)}"
+
+
+def _opening(view: View, place: Place) -> Iterator[str]:
+    if view.lead:
+        yield " ".join(escape.markdown_prose(text, _SENTENCE) for text in view.lead)
+    if view.table.lines:
+        yield _cases(view, place)
+    case, turns = view.evidence
+    if case is not None:
+        yield _evidence(case, turns)
+    yield _next(view, place)
+
+
+def _cases(view: View, place: Place) -> str:
+    """The table of cases: name, before and now."""
+    table = view.table
+    base = escape.markdown(view.suite.deciding.reference or place.base or "before", 40)
+    heads = ["case", base, "this change"] if table.has_base else ["case", "passed"]
+    rows = [
+        [_name(line.case.id), *([line.before or "–"] if table.has_base else []), f"**{line.now}**"]
+        for line in table.lines
+    ]
+    if table.more:
+        rows.append([f"… {table.more}", *[""] * (len(heads) - 1)])
+    return _table(heads, rows)
+
+
+def _evidence(case: CaseResult, turns: Sequence[TurnDiff]) -> str:
+    """What a case did instead, and why it failed if its calls and answers do not say so."""
+    if turns:
+        return "\n\n".join(_turn(turn, case) for turn in turns)
+    return f"> {_name(case.id)}: {escape.markdown(case.reasons[0], _SENTENCE)}" if case.reasons else ""
+
+
+def _turn(turn: TurnDiff, case: CaseResult) -> str:
+    """Calls as a diff; an answer beside the expected one, with the words that differ in bold."""
+    several = f", turn {turn.turn}" if max(len(case.actual), len(case.actual_text)) > 1 else ""
+    if turn.noun:
+        labels = [name for name in (turn.against, "answered") if name]
+        sides = turn.words or tuple(((text, False),) for _, text in turn.lines)
+        lines = []
+        for label, pieces in zip(labels, sides, strict=True):
+            lines.append(f"> **{label}** {''.join(_piece(*piece) for piece in pieces)}")
+        return f"{_name(case.id)}{several}:\n\n" + "<br>\n".join(lines)
+    title = f"@@ {escape.one_line(case.id, 60)}{several}: - {turn.against}, + this change @@"
+    lines = [f"{mark} {escape.one_line(text, 600)}" for mark, text in turn.lines]
+    return escape.markdown_fence("\n".join([title, *lines]), "diff", _DIFF)
+
+
+def _piece(text: str, differs: bool) -> str:
+    if not text.strip():
+        return " "
+    if not differs:
+        return escape.spaced(text, lambda one: escape.markdown(one, 2 * _SENTENCE))
+    return escape.spaced(text, lambda one: f"**{escape.markdown(one, 2 * _SENTENCE)}**")
+
+
+def _next(view: View, place: Place) -> str:
+    """What to do, and where; of a pass only where the report is."""
+    todo = view.next_step(place.accept_label)
+    said = f"**Next:** {escape.markdown_prose(todo, _SENTENCE)}." if todo else ""
+    return f"{said}{_links(place)}".strip()
+
+
+def _links(place: Place) -> str:
+    if not place.url:
+        return ""
+    return f" [Full report]({place.report or place.url}) · [Run again]({place.url})"
+
+
+# --- the fold -------------------------------------------------------------------------------------
+
+
+def _fold(view: View, body: str) -> str:
+    warnings = f", {count(len(view.warnings), 'warning')}" if view.warnings else ""
+    title = f"Numbers, cost, baseline, and how it was decided{warnings}"
+    return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>" if body else ""
+
+
+def _parts(view: View, result: Result) -> Iterator[tuple[str, str]]:
+    """The parts of the fold by name, in the order in which they are read."""
     suite = view.suite
-    name = escape.markdown_code(suite.suite_id, 100) or "suite"
-    commit = escape.markdown_code((place.head or suite.commit or "")[:7])
-    at = f" at {words.at_commit(commit, dirty=suite.dirty)}" if commit else ""
-    return f"## {_MARKS[suite.verdict]} {name}: {view.verdict}{at}"
+    if view.warnings:
+        yield "warnings", _titled("Warnings", _bullets(view.warnings, 10))
+    yield "numbers", _criteria([row for row in view.rows if row.needs_words or view.suite.verdict is Verdict.PASS])
+    yield "passed", _passed(view)
+    yield "reasons", _reasons(view.rows)
+    yield "further", _bullets([one.line for one in view.further], _MANY)
+    yield "more", _more_cases(view)
+    yield "failing", _list_of_cases(view.failing_title, _failing(view))
+    yield "answers", "\n\n".join(_evidence(case, differences(case)[:1]) for case in _failing(view)[:3])
+    yield "better", _better(view)
+    yield "tags", _by_tag(suite)
+    changes = [*view.changes, *view.from_recordings, *view.differences()]
+    yield "rules", _titled("What changed in the rules, the suite, or what the model sees", _bullets(changes, _MANY))
+    yield "story", _titled("How it was decided", _bullets(view.whole_story, _MANY))
+    yield "figures", _titled("Figures", _figures(view))
+    yield "scores", _titled("Every case", _scores(view))
+    yield "facts", _facts(view, result)
 
 
-def _lead(view: View, place: Place, limit: int) -> str:
-    """What happened, what it cost, and what to do: a line each."""
-    suite = view.suite
-    compared = suite.deciding.baseline
-    against = ""
-    told = compared is not None and compared.commit and compared.commit[:7] in view.headline
-    if compared is not None and compared.commit and not told:
-        against = f", against {words.at_commit(escape.markdown_code(compared.commit[:7]), dirty=compared.dirty)}"
-    link = f" · [full report]({place.url})" if place.url else ""
-    lines = [escape.markdown(view.headline.removesuffix("."), limit) + against]
-    lines += [escape.markdown(line) for line in view.opening]
-    lines.append(view.cost + link)
-    lines += [escape.markdown(view.measured_before)] if view.measured_before else []
-    if suite.accepted:
-        lines.append(f"**Accepted:** {escape.markdown(suite.accepted, 100)}")
-    if todo := escape.markdown(view.next_step):
-        label = escape.markdown_code(place.accept_label, 100) if suite.is_acceptable else ""
-        lines.append(f"**Next:** {todo}{f', or someone with write access sets {label}' if label else ''}.")
-    return "  \n".join(lines)
-
-
-def _replayed(view: View, left_out: int) -> str:
-    """What the change made the model see, and what it did not."""
-    told = "  \n".join(map(escape.markdown, view.from_recordings))
-    differ = view.differences() if told else ()
-    if not differ or left_out >= NO_DETAIL:
-        return told
-    return f"{told}\n\n{_fold('What differed first', _bullets(differ, _MANY))}"
-
-
-def _criteria(view: View, left_out: int) -> str:
-    shown = [row for row in view.rows if left_out < NO_PASSES or row.needs_words]
-    rows = [_criterion_row(row) for row in shown[:_MANY]]
-    if len(shown) > _MANY:
-        rows.append(f"| | … and {count(len(shown) - _MANY, 'more criterion', 'more criteria')} | | | | |")
-    passed = len(view.rows) - len(shown)
-    if passed:
-        rows.append(f"| ✅ | {count(passed, 'criterion', 'criteria')} passed | | | | |")
+def _criteria(rows: Sequence[RowView]) -> str:
+    """The criteria with their means, in three columns."""
     if not rows:
         return ""
-    table = _table(("", "Criterion", "Candidate", "Baseline", "Change", _PICTURE), rows)
-    return "\n\n".join([table, _reasons(view, shown[:_MANY])]).strip()
-
-
-def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
-    return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
-
-
-def _by_tag(suite: SuiteResult, left_out: int) -> str:
-    """The tags that the loss is concentrated in, and all others in a fold while there is room for it."""
-    shown, left = by_tag.rows(suite)
-    open_, folded = ([row for row in shown if row.is_named is named] for named in (True, False))
-    parts = [f"### By tag\n\n{_tags(open_)}"] if open_ else []
-    if folded and left_out < NO_PASSES:
-        more = f"\n\n… and {count(left, 'more tag')}" if left else ""
-        title = f"{count(len(folded) + left, 'other tag' if open_ else 'tag')}"
-        parts.append(_fold(title if open_ else f"By tag: {title}", _tags(folded) + more))
-    return "\n\n".join(parts)
-
-
-def _tags(shown: Sequence[by_tag.Row]) -> str:
-    rows = [
-        " | ".join(
+    cells = []
+    for row in rows[:_MANY]:
+        mark = _MARKS[row.sign] if row.shows_verdict else UNCHECKED
+        note = "" if row.found.criterion.blocking else ", warns only"
+        cause = f"<br>{escape.markdown(row.same_cause)}" if row.same_cause else ""
+        change = f"<br>{row.change.text}" if row.found.change is not None else ""
+        now = row.candidate.text if row.found.candidate is not None else NOT_MEASURED
+        cells.append(
             [
-                f"| {_MARKS[Verdict.REGRESSED] if row.is_named else ''}",
-                escape.markdown_code(row.name, by_tag.MAX_NAME) or "(no name)",
-                row.cases,
-                row.candidate,
-                row.baseline,
-                row.change,
-                f"{row.moved} |",
+                f"{mark} {_name(row.name)}<br><sub>{row.wanted}{note}{cause}</sub>",
+                f"{row.baseline.text}<br><sub>{row.baseline.rests_on}</sub>",
+                f"{now}{change}<br><sub>{row.candidate.rests_on}</sub>",
             ]
         )
-        for row in shown
-    ]
-    return _table(("", "Tag", "Cases", "Pass rate", "Baseline", "Change", ""), rows)
+    more = [[f"… {count(len(rows) - _MANY, 'more criterion', 'more criteria')}", "", ""]] if len(rows) > _MANY else []
+    return _table(["criterion", "before", "this change"], [*cells, *more])
 
 
-def _against_further(view: View, left_out: int) -> str:
-    """The same record against another reference, in a fold: its criteria, and the cases that got worse since."""
-    cases = ""
-    if view.worse and left_out < NO_DETAIL:
-        cases = f"**{view.worse_title}**\n\n{_case_list(view.worse)}"
-    body = "\n\n".join(filter(None, [_criteria(view, left_out), cases]))
-    return _fold(escape.markdown_html(view.line, 300), body)
+def _passed(view: View) -> str:
+    """The criteria that pass beside others that do not."""
+    if view.suite.verdict is Verdict.PASS:
+        return ""
+    said = [f"{_name(row.name)} {row.candidate.text}" for row in view.rows if not row.needs_words]
+    return f"Passed: {'; '.join(said[:_MANY])}" if said else ""
 
 
-def _criterion_row(row: RowView) -> str:
-    notes = [f"{row.wanted}{'' if row.found.criterion.blocking else ', warns only'}"]
-    notes += [escape.markdown(row.same_cause)] if row.same_cause else []
-    name = escape.markdown_code(row.name, 80) + "".join(f"<br><sub>{note}</sub>" for note in notes)
-    now = row.candidate.text if row.found.candidate else NOT_MEASURED
-    now = f"**{now}**" if row.verdict is Verdict.BELOW_THRESHOLD else now
-    change = f"**{row.change.text}**" if row.verdict is Verdict.REGRESSED else row.change.text
-    return " | ".join(
-        [
-            f"| {_MARKS[row.sign] if row.shows_verdict else UNCHECKED}",
-            name,
-            _cell(now, row.candidate),
-            _cell(row.baseline.text, row.baseline),
-            _cell(change, row.change),
-            f"`{row.picture}` |" if row.picture else " |",
-        ]
-    )
-
-
-def _cell(text: str, figure: Figure) -> str:
-    return f"{text}<br><sub>{figure.rests_on}</sub>" if figure.rests_on else text
-
-
-def _reasons(view: View, shown: Sequence[RowView]) -> str:
-    """What neither the headline, the table nor the cases say."""
+def _reasons(rows: Sequence[RowView]) -> str:
+    """What the table of criteria does not say."""
     lines = []
-    for row in shown:
-        is_told = row.found.verdict is Verdict.REGRESSED or bool(row.same_cause)  # by the table and the cases
-        parts = [part for part in (row.besides if is_told else row.told) if part not in view.headline]
+    for row in rows[:_MANY]:
+        is_told = row.found.verdict is Verdict.REGRESSED or bool(row.same_cause)
+        parts = [*(row.besides if is_told else row.told), *([row.judge] if row.judge and not row.same_cause else [])]
         if parts:
-            lines.append(f"- {escape.markdown_code(row.name, 80)}: {escape.markdown('; '.join(parts))}")
-        if row.judge and not row.same_cause:
-            lines.append(f"- {escape.markdown_code(row.name, 80)}: {escape.markdown(row.judge)}")
+            lines.append(f"- {_name(row.name)}: {escape.markdown('; '.join(parts), 600)}")
+        lines += [f"- {_name(f'{row.name}: {name}')}: {said}" for name, said in row.dimensions[:_MANY]]
     return "\n".join(lines)
 
 
-# --- cases ----------------------------------------------------------------------------------------
+def _more_cases(view: View) -> str:
+    """The other cases that got worse: those of further causes with what they did, the rest by name."""
+    shown = [line.case for line in view.table.lines]
+    parts = []
+    for number, case in enumerate(shown[:_KINDS]):
+        turns = differences(case)
+        rest = turns if number else turns[len(view.evidence[1]) :]
+        parts.append(_of_case(case, rest))
+    others = [case for case in view.table.rest if case.reasons]
+    rest_of_list = _list_of_cases(view.worse_title, others, reasons=not view.table.one_cause)
+    return "\n\n".join(filter(None, [*parts, rest_of_list]))
 
 
-def _worst_cases(view: View, left_out: int) -> list[str]:
-    suite, worse, further = view.suite, view.worse, view.failing
-    shown, complete = words.kinds(worse, _WORST)
-    rest = [case for case in worse if not any(case is other for other in shown)]
-    blocks = []
-    if worse:
-        blocks.append(f"### {view.worse_title}{f', {len(shown)} of {len(worse):,}' if rest else ''}")
-        blocks += [_case_fold(case, 20_000 if left_out < NO_DETAIL else 2_000) for case in shown]
-    if left_out >= NO_DETAIL:
-        hidden = len(rest) + len(further)
-        return [*blocks, f"… and {count(hidden, 'more case')} with failing trials."] if hidden else blocks
-    if rest:
-        same = f", same {'reason' if len(shown) == 1 else 'reasons'}" if complete else ""
-        blocks.append(_fold(f"{len(rest):,} more{same}", _case_list(rest, reasons=not complete or len(shown) > 1)))
-    if further and left_out < NO_PASSES:
-        title = f"{view.failing_title}: {len(further):,}"
-        blocks.append(_fold(title, "\n\n".join(filter(None, [_case_list(further), _answers(further[:_WORST])]))))
-    improved = view.improved
-    if suite.trade is not None:
-        gained: Sequence[CaseTally] = suite.trade["gained"]
-        number = f"{count(len(gained), 'case')} improved"
-        title = number if suite.trade["gained_named"] else "Cases that improved most clearly"
-        blocks.append(f"### {title}\n\n{_moves(gained)}")
-        improved = tuple(c for c in improved if c.id not in {one.case_id for one in gained})
-    if improved and left_out < NO_PASSES:
-        blocks.append(
-            _fold(
-                f"{count(len(improved), 'case')} that passed more often than in the baseline", _better(improved, suite)
-            )
-        )
-    return blocks
+def _of_case(case: CaseResult, turns: Sequence[TurnDiff]) -> str:
+    if not (case.reasons or turns or case.log):
+        return ""
+    lines = [f"**{_name(case.id)}** {_score(case)}{_at(case)}"]
+    lines.append("\n".join(f"- {escape.markdown(reason)}" for reason in words.distinct(case.reasons)[:5]))
+    lines += [_turn(turn, case) for turn in turns]
+    if case.log:
+        lines.append(f"The agent wrote:\n\n{escape.markdown_fence(case.log, 'text', _DIFF)}")
+    return "\n\n".join(filter(None, lines))
 
 
-def _better(cases: Sequence[CaseResult], suite: SuiteResult) -> str:
-    lines = [
-        f"- {escape.markdown_code(case.id, 120) or '(no id)'} {words.improvement(case, suite)}"
-        for case in cases[:_MANY]
-    ]
-    return "\n".join([*lines, f"- … and {len(cases) - _MANY:,} more"] if len(cases) > _MANY else lines)
+def _at(case: CaseResult) -> str:
+    return f" at {escape.markdown_code(str(case.location), 200)}" if case.location else ""
 
 
-def _moves(cases: Sequence[CaseTally]) -> str:
-    lines = [f"- {escape.markdown_code(c.case_id, 120) or '(no id)'} {pooled([c])}" for c in cases[:_MANY]]
-    return "\n".join([*lines, f"- … and {len(cases) - _MANY:,} more"] if len(cases) > _MANY else lines)
+def _failing(view: View) -> Sequence[CaseResult]:
+    """Cases with failing trials that the table does not have."""
+    shown = {line.case.id for line in view.table.lines} | {case.id for case in view.table.rest}
+    return [case for case in view.failing if case.id not in shown]
 
 
-def _case_fold(case: CaseResult, limit: int) -> str:
-    """A line that says it all, and behind it the place, the calls, and what the line has no room for."""
-    told = case.reasons[1:5] if case.reasons and len(case.reasons[0]) <= _REASON else case.reasons[:5]
-    parts = [
-        "\n".join(f"- {escape.markdown(reason)}" for reason in told),
-        escape.markdown_code(str(case.location), 200) if case.location else "",
-        _diff(case, limit),
-        f"The agent wrote:\n\n{escape.markdown_fence(case.log, 'text', limit)}" if case.log else "",
-    ]
-    summary = f"{_status_mark(case)} <code>{escape.markdown_html(case.id, 120)}</code> {_score(case)}"
-    if case.reasons:
-        summary += f": {escape.markdown_html(case.reasons[0], _REASON)}"
-    return _fold(summary, "\n\n".join(filter(None, parts)) or "Nothing more is known of it.")
+def _list_of_cases(title: str, cases: Sequence[CaseResult], *, reasons: bool = True) -> str:
+    lines = [f"- {_name(case.id)} {_score(case)}{_because(case) if reasons else ''}" for case in cases[:_MANY]]
+    if len(cases) > _MANY:
+        lines.append(f"- … and {len(cases) - _MANY:,} more")
+    return _titled(title, "\n".join(lines))
+
+
+def _because(case: CaseResult) -> str:
+    return f": {escape.markdown(case.reasons[0], 200)}" if case.reasons else ""
 
 
 def _score(case: CaseResult) -> str:
-    """How often it passed, after the status where that is more than a failure."""
+    """How often it passed, after the status if that is more than a failure."""
     plain = case.status in (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR)
     return words.score(case) if plain else f"{words.status(case)}, {words.score(case)}"
 
 
-def _status_mark(case: CaseResult) -> str:
-    return {CaseStatus.ERROR: "💥", CaseStatus.SUSPECT: "⚠️"}.get(case.status, "❌")
+def _better(view: View) -> str:
+    trade = view.suite.trade
+    gained: Sequence[CaseTally] = trade["gained"] if trade is not None else ()
+    lines = [f"- {_name(one.case_id)} {pooled([one])}" for one in gained[:_MANY]]
+    known = {one.case_id for one in gained}
+    others = [case for case in view.improved if case.id not in known]
+    lines += [f"- {_name(case.id)} {words.improvement(case, view.suite)}" for case in others[:_MANY]]
+    left = len(gained) + len(others) - len(lines)
+    return _titled("Cases that pass more often", "\n".join([*lines, *([f"- … and {left:,} more"] if left else [])]))
 
 
-def _diff(case: CaseResult, limit: int) -> str:
-    lines = []
-    for turn in differences(case):
-        lines.append(f"  {turn.title}")
-        lines += [f"{mark} {escape.one_line(text, 600)}" for mark, text in turn.lines]
-    return escape.markdown_fence("\n".join(lines), "diff", limit) if lines else ""
+def _by_tag(suite: SuiteResult) -> str:
+    shown, left = by_tag.rows(suite)
+    rows = []
+    for row in shown:
+        mark = f"{_MARKS[Verdict.REGRESSED]} " if row.is_named else ""
+        rows.append(
+            [
+                f"{mark}{_name(row.name)}<br><sub>{count(row.group.cases, 'case')}</sub>",
+                row.baseline,
+                f"{row.candidate}<br><sub>{row.moved}</sub>",
+            ]
+        )
+    if left:
+        rows.append([f"… {count(left, 'more tag')}", "", ""])
+    return _table(["tag", "before", "this change"], rows) if rows else ""
 
 
-def _answers(cases: Sequence[CaseResult]) -> str:
-    """What cases answered that fail and are not shown to be worse."""
-    lines = []
-    for case in cases:
-        for turn in answer_diff(case)[:1]:
-            lines.append(f"  {escape.one_line(case.id, 120)}, {turn.title}")
-            lines += [f"{mark} {escape.one_line(text, 600)}" for mark, text in turn.lines]
-    return escape.markdown_fence("\n".join(lines), "diff") if lines else ""
-
-
-def _case_list(cases: Sequence[CaseResult], *, reasons: bool = True) -> str:
-    lines = []
-    for case in cases[:_MANY]:
-        reason = f": {escape.markdown(case.reasons[0], 200)}" if case.reasons and reasons else ""
-        lines.append(f"- {escape.markdown_code(case.id, 120) or '(no id)'} {_score(case)}{reason}")
-    if len(cases) > _MANY:
-        lines.append(f"- … and {len(cases) - _MANY:,} more")
+def _figures(view: View) -> str:
+    lines = [f"- {_name(row.name)}: {row.evidence}" for row in view.rows[:_MANY] if row.evidence]
+    lines += [f"- {_name(name)}: {said}" for name, said in view.tool_times[:_MANY]]
     return "\n".join(lines)
 
 
-# --- the rest -------------------------------------------------------------------------------------
+def _scores(view: View) -> str:
+    """What each case scored, beside what is wanted."""
+    lines = []
+    for case in view.suite.cases[:_MANY]:
+        if said := view.scores(case):
+            lines.append(f"- {_name(case.id)} {words.status(case)}: {escape.markdown(', '.join(said), 600)}")
+    return "\n".join(lines)
 
 
-def _details(view: View, left_out: int) -> str:
-    """What stands behind the verdict, for who wants to know."""
-    story = left_out < NO_DETAIL
-    told = [row for row in view.rows if story and (left_out < NO_PASSES or row.needs_words)][:_MANY]
-    figures = [f"- {escape.markdown_code(row.name, 80)}: {row.evidence}" for row in told if row.evidence]
-    warnings = [line for line in view.warnings if line != view.measured_before]
-    parts = [
-        _bullets(view.story, _MANY) if story else "",
-        f"**Warnings**\n\n{_bullets(warnings, _FEW)}" if warnings else "",
-        "\n".join(["**Figures**\n", *figures]) if figures else "",
-        _named_figures([(f"{row.name}: {name}", said) for row in told for name, said in row.dimensions]),
-        _named_figures(view.tool_times, "Time per tool") if story else "",
-        f"Every trial of a case: {escape.markdown_code(view.explain, 500)}" if view.explain else "",
-        _facts(view),
-    ]
-    title = ["How the verdict came about"] if story else ["Details"]
-    title += [count(len(warnings), "warning")] if warnings else []
-    return _fold(", ".join([*title, "baseline"]), "\n\n".join(filter(None, parts)))
+def _facts(view: View, result: Result) -> str:
+    facts = view.facts
+    baseline = view.suite.baseline
+    source = (
+        f", {escape.markdown_code(words.from_here(baseline.source), 200)}"
+        if baseline is not None and baseline.source
+        else ""
+    )
+    lines = [f"**{name}** {facts[name]}" for name in ("Cost", "Stored", "Cases") if facts[name]]
+    commit = baseline.commit[:12] if baseline is not None and baseline.commit and not baseline.missing else ""
+    told = words.baseline_line(baseline, source=False).removeprefix(commit)
+    lines.append(f"**Baseline** {escape.markdown_code(commit)}{escape.spaced(told, escape.markdown)}{source}")
+    lines += (
+        [f"**Trend** `{words.trend_line(view.suite)[0]}` {words.trend_line(view.suite)[1]}"] if facts["Trend"] else []
+    )
+    lines.append(f"**Seed** {view.suite.seed}")
+    if view.explain:
+        lines.append(f"**Every trial of a case** {escape.markdown_code(view.explain, 500)}")
+    command = "\n".join(escape.one_line(line, 500) for line in words.command_lines(result.command))
+    reproduce = [escape.markdown_fence(command, "sh")] if command else []
+    return "\n\n".join(["  \n".join(lines), *reproduce])
 
 
-def _named_figures(rows: Sequence[tuple[str, str]], title: str = "Dimensions") -> str:
-    lines = [f"- {escape.markdown_code(name, 120)}: {said}" for name, said in rows[:_MANY]]
-    more = [f"- … and {len(rows) - _MANY:,} more"] if len(rows) > _MANY else []
-    return "\n".join([f"**{title}**\n", *lines, *more]) if lines else ""
+# --- pieces ---------------------------------------------------------------------------------------
+
+
+def _of_what(view: View, place: Place) -> str:
+    """Suite, commit, and what it was compared with."""
+    suite = view.suite
+    said = escape.markdown_code(suite.suite_id, 100) or "suite"
+    if commit := escape.markdown_code((place.head or suite.commit or "")[:7]):
+        said += f" at {words.at_commit(commit, dirty=suite.dirty)}"
+    compared = suite.deciding.baseline
+    if compared is not None and compared.commit:
+        commit = escape.markdown_code(compared.commit[:7])
+        said += f", against {words.at_commit(commit, dirty=compared.dirty)}"
+    return f"{said} · {view.cost}"
+
+
+def _end(result: Result, verdict: Verdict) -> str:
+    named = " ".join(filter(None, ("Agent Gate", escape.markdown(result.version, 30))))
+    return f"{words.end_line(result, verdict, escape.markdown)} · {named}"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _name(name: str) -> str:
+    return escape.markdown_code(name, 120) or "(no id)"
+
+
+def _titled(title: str, body: str) -> str:
+    return f"**{title}**\n\n{body}" if body else ""
 
 
 def _bullets(texts: Sequence[str], most: int) -> str:
-    lines = [f"- {escape.markdown(text)}" for text in texts[:most]]
+    lines = [f"- {escape.markdown_prose(text, 600)}" for text in texts[:most]]
     return "\n".join([*lines, f"- … and {len(texts) - most:,} more"] if len(texts) > most else lines)
-
-
-def _facts(view: View) -> str:
-    suite, facts = view.suite, view.facts
-    code = escape.markdown_code((suite.commit or "")[:12])
-    commit = f"**Measured** {words.at_commit(code, dirty=suite.dirty)}, " if suite.commit else ""
-    stored = f"**Stored** {facts['Stored']}  \n" if facts["Stored"] else ""
-    return (
-        f"{stored}**Cost** {facts['Cost']}  \n"
-        f"**Cases** {facts['Cases']}  \n"
-        f"**Baseline** {_baseline(suite)}  \n"
-        f"{commit}seed {suite.seed}"
-    )
-
-
-def _baseline(suite: SuiteResult) -> str:
-    """Commit and place in code spans, so that they can be copied."""
-    line, commit = words.baseline_line(suite.baseline, source=False), (suite.baseline and suite.baseline.commit) or ""
-    shown = escape.markdown(line)
-    if commit and line.startswith(commit[:12]):
-        shown = escape.markdown_code(commit[:12]) + escape.markdown(line.removeprefix(commit[:12]))
-    source = suite.baseline.source if suite.baseline and commit else ""
-    return f"{shown}, {escape.markdown_code(source, 200)}" if source else shown
-
-
-def _footer(result: Result, verdict: Verdict) -> str:
-    lines = "\n".join(escape.one_line(line, 500) for line in words.command_lines(result.command))
-    parts = [_fold("Reproduce", escape.markdown_fence(lines, "sh"))] if lines else []
-    named = " ".join(["Agent Gate", *([escape.markdown(result.version, 30)] if result.version else [])])
-    return "\n\n".join([*parts, f"<sub>{named} · {words.end_line(result, verdict, escape.markdown)}</sub>"]) + "\n"
-
-
-def _fold(summary: str, body: str) -> str:
-    return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
-
-
-def _link(place: Place) -> str:
-    return f": [the whole report]({place.url})" if place.url else ""

@@ -50,7 +50,7 @@ def _suite(view: View) -> str:
         [
             f"<h4>{mark} {_text(view.suite.suite_id, 100)}: {view.verdict}</h4>",
             f"<p>{_text(view.headline, 400)}</p>",
-            f"<p><strong>next:</strong> {_text(view.next_step)}</p>" if view.next_step else "",
+            f"<p><strong>Next:</strong> {_text(todo)}</p>" if (todo := view.next_step()) else "",
             _table(view.rows),
             _more(len(view.rows) - _CRITERIA, "more criterion", "more criteria"),
             _cases((*view.worse, *view.failing)),

@@ -288,13 +288,12 @@ def _quantile_risen(one: Finding, criterion: Criterion) -> list[str]:
 # --- the comparison with the baseline -------------------------------------------------------------
 
 
-def how_far(row: CriterionResult) -> str:
-    """Return by how much a criterion got worse, without the interval: ``−5 points over 40 cases``."""
+def how_it_differs(row: CriterionResult) -> list[str]:
+    """Return what a fallen mean does not say: where the means tell something else, and the cases that broke."""
     worse = row.finding("got_worse")
     if worse is None:
-        return reason_of_verdict(row)
-    named = clauses(worse, WORDS, row.criterion)
-    return "; ".join(filter(None, (_alone(worse["change"], row.criterion.scale), of_means(row), *named)))
+        return [reason_of_verdict(row)]
+    return [of_means(row), *clauses(worse, WORDS, row.criterion)]
 
 
 def changed(one: Change, scale: Scale) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
@@ -20,8 +21,20 @@ MAX_CALL_CHARS = 300
 MAX_ANSWER_CHARS = 200
 MAX_ANSWERS = 5
 """Turns of which the answer is shown."""
+MAX_TEXT_CHARS = 2_000
+MAX_WORDS = 500
+"""Words compared of an answer; the comparison is quadratic at worst."""
+LEAST_ALIKE = 0.3
+"""Share of the words that two texts have in common, from which on those that differ are marked."""
+KEPT = 60
+"""Characters on each side of a word that differs."""
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _CONTEXT = 2
 """Equal calls shown on each side of a difference."""
+
+
+Pieces = tuple[tuple[str, bool], ...]
+"""A text in pieces, and whether each differs from the text beside it."""
 
 
 class TurnDiff(Struct, frozen=True):
@@ -35,6 +48,8 @@ class TurnDiff(Struct, frozen=True):
     """Mark and text. Mark ``-``: expected and missing; ``+``: made and not expected; a space: as expected."""
     noun: str = ""
     """``answer`` where the lines are what was said."""
+    words: tuple[Pieces, ...] = ()
+    """Of an answer beside an expected one: the same two lines, with the words that differ."""
 
     @property
     def title(self) -> str:
@@ -95,15 +110,58 @@ def answer_diff(case: CaseResult) -> tuple[TurnDiff, ...]:
             continue
         if wanted is not None and not case.actual_text:  # what was said was not kept
             continue
-        lines = [("-", _answer(wanted))] if wanted else []
-        if wanted != said:
-            lines.append(("+", _answer(said) if said else "(no answer)"))
-            turns.append(TurnDiff(number, "expected" if wanted else "", tuple(lines), "answer"))
+        if wanted == said:
+            continue
+        turns.append(answers_apart(wanted or "", said or "(no answer)", "expected", number))
     return tuple(turns[:MAX_ANSWERS])
 
 
+def answers_apart(wanted: str, said: str, against: str, turn: int = 1) -> TurnDiff:
+    """Return an answer beside another one, with the words that differ; alone if there is no other."""
+    if not wanted:
+        return TurnDiff(turn, "", (("+", _answer(_flat(said))),), "answer")
+    sides = words_apart(_flat(wanted), _flat(said))
+    lines = [(mark, "".join(text for text, _ in side)) for mark, side in zip("-+", sides, strict=True)]
+    return TurnDiff(turn, against, tuple(lines), "answer", sides)
+
+
+def _flat(text: str) -> str:
+    return one_line(text, MAX_TEXT_CHARS)
+
+
 def _answer(text: str) -> str:
-    return one_line(cut(text, MAX_ANSWER_CHARS), 2 * MAX_ANSWER_CHARS)
+    return cut(text, MAX_ANSWER_CHARS)
+
+
+def words_apart(wanted: str, said: str) -> tuple[Pieces, Pieces]:
+    """Return both texts in pieces, those marked that differ; long stretches that are the same are cut short.
+
+    Nothing is marked in texts that have little in common: everything would be.
+    """
+    from difflib import SequenceMatcher  # weight: only where something differs
+
+    left, right = (_WORDS.findall(text)[:MAX_WORDS] for text in (wanted, said))
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    if matcher.ratio() < LEAST_ALIKE:
+        return ((_answer(wanted), False),), ((_answer(said), False),)
+    sides: tuple[list[tuple[str, bool]], list[tuple[str, bool]]] = ([], [])
+    codes = matcher.get_opcodes()
+    for at, (kind, a, b, c, d) in enumerate(codes):
+        for pieces, text in zip(sides, ("".join(left[a:b]), "".join(right[c:d])), strict=True):
+            if kind == "equal":
+                pieces.append((_shortened(text, is_first=at == 0, is_last=at == len(codes) - 1), False))
+            elif text:
+                pieces.append((cut(text, MAX_ANSWER_CHARS), bool(text.strip())))
+    return tuple(sides[0]), tuple(sides[1])
+
+
+def _shortened(text: str, *, is_first: bool, is_last: bool) -> str:
+    """Return a stretch that both texts have, without its middle if it is long."""
+    if len(text) <= 2 * KEPT:
+        return text
+    if is_first:
+        return f"…{text[-KEPT:]}" if not is_last else cut(text, MAX_ANSWER_CHARS)
+    return f"{text[:KEPT]}…" if is_last else f"{text[:KEPT]} … {text[-KEPT:]}"
 
 
 def trajectory_diff(case: CaseResult) -> tuple[TurnDiff, ...]:

@@ -6,19 +6,24 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
+from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.model.finding import Wording
 from gate.reports import explanation, labels, replayed
-from gate.reports import headline as lead
 from gate.reports.formatting import (
     change_sample,
     dimensions,
     evidence,
+    figure,
+    figures,
     judge_line,
     sample,
     threshold,
     tool_times,
 )
 from gate.reports.reasons import counted_failures, fails_besides, reason, why_apart
+from gate.reports.trajectory_diff import TurnDiff, answers_apart, differences
+from gate.reports.wording import sentence
+from gate.reports.words import thin
 
 
 class Figure(Struct, frozen=True):
@@ -74,8 +79,40 @@ class RowView(Struct, frozen=True):
         return self.is_ticked or self.verdict is not Verdict.PASS
 
 
+class CaseLine(Struct, frozen=True):
+    """A row of the table of cases: how it was, and how it is."""
+
+    case: CaseResult
+    before: str
+    """Empty if nothing is known of the base."""
+    now: str
+
+
+class CaseTable(Struct, frozen=True):
+    """The cases that a reader looks at first: one of each cause, and how many more there are."""
+
+    lines: tuple[CaseLine, ...]
+    rest: tuple[CaseResult, ...] = ()
+    """The others of the list."""
+    one_cause: bool = False
+    """True if the others fail for one of the reasons that are shown."""
+
+    @property
+    def has_base(self) -> bool:
+        """True if the base is known of any of them."""
+        return any(line.before for line in self.lines)
+
+    @property
+    def more(self) -> str:
+        """``3 more, same cause``; empty if there are none."""
+        if not self.rest:
+            return ""
+        same = f", same {'cause' if len(self.lines) == 1 else 'causes'}" if self.one_cause else ""
+        return f"{len(self.rest):,} more{same}"
+
+
 class View:
-    """What is said of a suite."""
+    """Everything that a report says of a suite."""
 
     def __init__(self, suite: SuiteResult, explain: str = "") -> None:
         self.suite = suite
@@ -89,22 +126,71 @@ class View:
     # --- what happened, how sure that is, what to do ----------------------------------------------
 
     @cached_property
+    def title(self) -> str:
+        """What happened, in a few words."""
+        return sentence(explanation.title(self.suite)).removesuffix(".")
+
+    @cached_property
+    def lead(self) -> tuple[str, ...]:
+        """Sentences: why, and how sure that is."""
+        accepted = f"accepted by {self.suite.accepted}" if self.suite.accepted else ""
+        said = (*explanation.why(self.suite), *self.opening, accepted)
+        return tuple(sentence(text) for text in said if text)
+
+    @cached_property
     def headline(self) -> str:
+        """What happened and why, in one line."""
         return explanation.headline(self.suite)
 
     @cached_property
     def opening(self) -> tuple[str, ...]:
-        """What stands right below the headline: how sure it is, and what answers now."""
         return explanation.opening(self.suite)
 
-    @cached_property
-    def next_step(self) -> str:
-        return lead.next_step(self.suite)
+    def next_step(self, label: str = "") -> str:
+        """What to do; empty if nothing. ``label``: the label that accepts a loss, where there is one."""
+        return explanation.next_step(self.suite, label)
+
+    # --- the cases that show it -------------------------------------------------------------------
 
     @cached_property
-    def measured_before(self) -> str:
-        """Earlier measurements of the change, if the headline does not tell them."""
-        return explanation.measured_before(self.suite)
+    def table(self) -> CaseTable:
+        """The cases that say why, against the reference that decides; no line if the verdict is not about cases."""
+        decided = self.suite.deciding
+        if decided is not self.suite and decided.cases:
+            return View(decided).table
+        fell = self._fell()
+        if fell.lines:
+            return fell
+        passes = self.suite.verdict is Verdict.PASS
+        cases = self.worse or (() if passes else self.failing)
+        shown, complete = labels.kinds(cases, MOST_KINDS)
+        rest = tuple(case for case in cases if not any(case is other for other in shown))
+        return CaseTable(tuple(map(_line, shown)), rest, complete)
+
+    def _fell(self) -> CaseTable:
+        """The cases whose score fell most, of a criterion that got worse without a case that broke."""
+        cause = self.suite.cause
+        if cause.kind != "suite_got_worse" or not cause["fell"]:
+            return CaseTable(())
+        criteria = {row.criterion.name: row.criterion for row in self.suite.criteria}
+        criterion = criteria[explanation.first_cause(self.suite)]
+        by_id = {case.id: case for case in self.suite.cases}
+        lines = []
+        for one in cause["fell"][:MOST_KINDS]:
+            before, now = figures((one.before, one.now), criterion.scale)
+            lines.append(CaseLine(by_id[one.case_id], before, now))
+        return CaseTable(tuple(lines), tuple(by_id[one.case_id] for one in cause["fell"][MOST_KINDS:]))
+
+    @cached_property
+    def evidence(self) -> tuple[CaseResult | None, tuple[TurnDiff, ...]]:
+        """The first case of the table that shows what is different, with its calls, else its answers."""
+        if worded := _wording(self.suite):
+            return worded
+        for line in self.table.lines:
+            if turns := differences(line.case):
+                calls = tuple(turn for turn in turns if not turn.noun)
+                return line.case, (calls or turns)[:MOST_TURNS]
+        return (self.table.lines[0].case if self.table.lines else None), ()
 
     # --- what changed, how it came about, what to be careful of -----------------------------------
 
@@ -123,11 +209,6 @@ class View:
         return explanation.story(self.suite)
 
     @cached_property
-    def story(self) -> tuple[str, ...]:
-        """The same without what the next step says already."""
-        return tuple(line for line in self.whole_story if line not in self.next_step)
-
-    @cached_property
     def all_warnings(self) -> tuple[str, ...]:
         return explanation.warnings(self.suite)
 
@@ -135,7 +216,12 @@ class View:
     def warnings(self) -> tuple[str, ...]:
         """Those that neither the headline nor what is below it says."""
         told = (self.headline, *self.opening)
-        return tuple(line for line in self.all_warnings if not any(line in one for one in told))
+        found = []
+        for one, line in zip(self.suite.warnings, self.all_warnings, strict=True):
+            is_thin = one.kind == "thin_baseline" and bool(thin(self.suite.deciding))
+            if not is_thin and not any(line in said for said in told):
+                found.append(line)
+        return tuple(found)
 
     @cached_property
     def from_recordings(self) -> tuple[str, ...]:
@@ -151,6 +237,18 @@ class View:
     @cached_property
     def rows(self) -> tuple[RowView, ...]:
         return tuple(_row(found, self.suite) for found in self.suite.criteria)
+
+    def scores(self, case: CaseResult) -> tuple[str, ...]:
+        """What a case came to, by criterion, with what is wanted: ``evalview_score 92.5 (at least 70)``."""
+        said = []
+        for row in self.rows:
+            now = case.scores.get(row.name, (None, None))[0]
+            if now is None:
+                continue
+            criterion = row.found.criterion
+            is_held = criterion.threshold is not None or criterion.limit is not None or criterion.quantiles
+            said.append(f"{row.name} {figure(now, criterion.scale)}{f' ({row.wanted})' if is_held else ''}")
+        return tuple(said)
 
     @cached_property
     def worse(self) -> tuple[CaseResult, ...]:
@@ -206,11 +304,35 @@ class View:
     @cached_property
     def cost(self) -> str:
         """Money and runs, in short."""
-        return lead.cost(self.suite)
+        return labels.cost(self.suite)
 
     @cached_property
     def tool_times(self) -> list[tuple[str, str]]:
         return tool_times(self.suite)
+
+
+MOST_KINDS = 3
+"""Cases that a table shows, each of another cause."""
+MOST_TURNS = 2
+"""Turns of a conversation that are shown as evidence."""
+
+
+def _wording(suite: SuiteResult) -> tuple[CaseResult, tuple[TurnDiff, ...]] | None:
+    """The answer that shows how a criterion got worse, beside the one that is expected, or else that of before."""
+    cause = suite.deciding.cause
+    found: Wording | None = cause["wording"] if cause.kind == "suite_got_worse" else None
+    if found is None:
+        return None
+    case = next(one for one in suite.cases if one.id == found.case_id)
+    return case, (answers_apart(found.before or found.expected, found.now, "before" if found.before else "expected"),)
+
+
+def _line(case: CaseResult) -> CaseLine:
+    before = f"{case.baseline_passed:,}/{case.baseline_trials:,}" if case.baseline_trials else ""
+    now = f"{case.passed:,}/{case.trials:,}" if case.trials else "not measured"
+    if case.status in (CaseStatus.FLAKY, CaseStatus.SUSPECT):
+        now += f", {labels.status(case)}"
+    return CaseLine(case, before, now)
 
 
 def _row(found: CriterionResult, suite: SuiteResult) -> RowView:

@@ -15,6 +15,7 @@ A field is a field of the finding, and what follows its colon is how it is shown
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from string import Formatter
@@ -42,6 +43,17 @@ def clauses(found: Finding, table: Table, about: Any = None) -> list[str]:
         scale = about.scale if isinstance(about, Criterion) else Scale.UNIT
         texts = [fill(template, data, scale) for template in ([words] if isinstance(words, str) else words)]
     return [text for text in texts if text]
+
+
+_PLAIN = re.compile(r"[a-z]+(?=[ ,:;.]|$)")
+
+
+def sentence(text: str) -> str:
+    """Return a clause as a sentence; a name at its beginning stays as it is written."""
+    said = text.strip()
+    if _PLAIN.match(said):
+        said = said[0].upper() + said[1:]
+    return said if said.endswith((".", "!", "?", "…")) else f"{said}."
 
 
 def _in_words(value: Any, table: Table, about: Any) -> Any:

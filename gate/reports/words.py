@@ -14,12 +14,23 @@ from gate.model.finding import CaseTally, Finding, Uncompared, Wording
 from gate.reports import reasons
 from gate.reports.behaviour import changed_behaviour
 from gate.reports.by_tag import where
-from gate.reports.formatting import change, count, figures, listing, margin, percents, same_cases, with_means
-from gate.reports.reasons import CONFIRMED, NEVER, TOO_FEW, broken_of, fails, fails_besides, how_far, reason, why_apart
+from gate.reports.formatting import (
+    TYPICAL,
+    change,
+    count,
+    figures,
+    listing,
+    margin,
+    percentage,
+    percents,
+    same_cases,
+    with_means,
+)
+from gate.reports.reasons import NEVER, TOO_FEW, broken_of, fails, fails_besides, how_it_differs, reason, why_apart
 from gate.reports.wording import Table, clauses
 
 NOT_COMPARED = "not everything was compared with the base"
-DRIFT = "or the provider changed since the baseline was stored: the base was not measured beside it"
+DRIFT = "the provider may have changed since the baseline was stored: the base was not measured beside it"
 NOT_LOOKED_FOR = "a change of the provider since the baseline was stored was not looked for, as this fails anyway"
 MANY_THIN = 0.1
 """Share of the compared cases from which on the headline says that their baseline is thin."""
@@ -29,6 +40,27 @@ MOST_UNPROVEN = 3
 def tell(found: Finding, suite: SuiteResult | None = None) -> str:
     """Return a finding on a suite in words; ``suite``: what it was found of."""
     return "; ".join(clauses(found, WORDS, suite))
+
+
+def tell_cause(suite: SuiteResult) -> tuple[str, tuple[str, ...]]:
+    """Return what the verdict rests on: a title, and clauses that say more."""
+    title, *more = clauses(suite.cause, WORDS, suite)
+    return title, tuple(more)
+
+
+def tell_cases(suite: SuiteResult) -> str:
+    """Return the names of the cases that a cause is about; empty if it names them itself, or has none."""
+    cause = suite.cause
+    if cause.kind == "suite_got_worse":
+        return suspects(suite)
+    if cause.kind == "traded_off":
+        return f"worse: {listing(one.case_id for one in cause['lost'])}"
+    if cause.kind not in COUNTED_CASES:
+        return ""
+    return listing(one.case_id if isinstance(one, CaseTally) else one for one in cause["cases"])
+
+
+COUNTED_CASES = ("cases_broke", "cases_never_pass", "control_fell", "copies_lost")
 
 
 def tell_short(found: Finding) -> str:
@@ -58,11 +90,9 @@ def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
 
 def crashes(suite: SuiteResult, found: CrashFacts) -> str:
     """``the agent failed in 9 of 15 trials of 3 cases, before in 0 of 15``; failures, so that no arrow shows a gain."""
-    one = len(found.cases) == 1
-    of = ("of it" if one else "of them") if _always_fails(suite) else f"of {count(len(found.cases), 'case')}"
-    all_ = ", confirmation included" if suite.course is not None and suite.course.confirming else ""
+    of = "" if _always_fails(suite) else f" of {count(len(found.cases), 'case')}"
     before = f", before in {found.baseline_failed} of {found.baseline_trials}" if found.baseline_trials else ""
-    return f"the agent failed in {found.failed} of {count(found.trials, 'trial')} {of}{all_}{before}"
+    return f"the agent failed in {found.failed} of {count(found.trials, 'trial')}{of}{before}"
 
 
 def _always_fails(suite: SuiteResult) -> bool:
@@ -71,6 +101,12 @@ def _always_fails(suite: SuiteResult) -> bool:
     if cause.kind != "cases_broke" or found is None:
         return False
     return set(cause["cases"]) == set(found.cases) and found.failed == found.trials
+
+
+def criterion(name: str) -> str:
+    """Return a criterion's name as code, unless it is plain words."""
+    plain = name.replace("`", "'")
+    return plain if name == PASS_RATE else f"`{plain}`"
 
 
 def about(drop: float) -> str:
@@ -91,9 +127,10 @@ def thin(suite: SuiteResult) -> str:
     if found["drop"] is not None and found["drop"] < 1:
         missed.append(f"a drop below about {about(found['drop'])} is often missed")
     said = f": {', and '.join(missed)}" if missed else ""
-    where = "a case" if found["cases"] >= compared else f"in {found['cases']} of {count(compared, 'case')}"
-    fewer = f"fewer than {count(found['wanted'], 'stored trial')} {where} (least: {found['least']})"
-    return f"thin baseline, {fewer}{said}; {_more_stored(found)}"
+    all_ = found["cases"] >= compared
+    place = "each case" if all_ else f"{found['cases']} of {count(compared, 'case')}"
+    fewer = f"{place} {'has' if all_ else 'have'} fewer than {count(found['wanted'], 'stored trial')}"
+    return f"the baseline is thin, {fewer}{said}; {_more_stored(found)}"
 
 
 def _more_stored(found: Finding) -> str:
@@ -115,12 +152,14 @@ def pooled(cases: Iterable[CaseTally]) -> str:
 # --- causes ---------------------------------------------------------------------------------------
 
 
-def _could_not_measure(cause: Finding, suite: SuiteResult) -> str:
-    by = f" (stopped: {suite.course.stopped})" if suite.course is not None and suite.course.stopped else ""
+def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
     problem = cause["problem"]
-    error = f"; the error: {suite.crashes.message}" if problem.kind in OF_FAILURES and suite.crashes is not None else ""
-    what = "decide" if problem.kind in MEASURED else "measure"
-    return f"could not {what}: {tell(problem)}{error}{by}"
+    said = [f"could not {'decide' if problem.kind in MEASURED else 'measure'}", tell(problem)]
+    if problem.kind in OF_FAILURES and suite.crashes is not None:
+        said.append(f"the error: {suite.crashes.message}")
+    if suite.course is not None and suite.course.stopped:
+        said.append(f"stopped: {suite.course.stopped}")
+    return said
 
 
 OF_FAILURES = ("failures_not_confirmed", "unexplained_failures")
@@ -129,20 +168,22 @@ MEASURED = (*OF_FAILURES, "collapsed", "lost_decide")
 """Problems of a suite that was measured, and is not decided all the same."""
 
 
-def _same_agent(cause: Finding, suite: SuiteResult) -> str:
-    fell = f", which fell short ({suite.verdict.value.replace('_', ' ')})" if cause["fell_short"] else ""
-    return f"nothing was run: the agent is the same as at {cause['commit'][:7]}, and its stored trials count{fell}"
+def _same_agent(cause: Finding, suite: SuiteResult) -> list[str]:
+    same = f"the agent is the same as at {cause['commit'][:7]}"
+    if cause["fell_short"]:
+        same += f", which fell short ({suite.verdict.value.replace('_', ' ')})"
+    return [same, "nothing was run, and its stored trials count"]
 
 
-def _thresholds_hold(cause: Finding, _: SuiteResult) -> str:
+def _thresholds_hold(cause: Finding, _: SuiteResult) -> list[str]:
     of = count(cause["cases"], "case")
     cases = of if cause["checked"] == cause["cases"] else f"{cause['checked']} of {of}"
-    return f"every threshold holds over {cases}{_uncompared(cause['uncompared'])}"
+    return [f"every threshold holds over {cases}", _uncompared(cause["uncompared"])]
 
 
-def _no_worse(cause: Finding, suite: SuiteResult) -> str:
+def _no_worse(cause: Finding, suite: SuiteResult) -> list[str]:
     found = "no loss that blocks" if any(one.kind == "quiet_rise" for one in suite.warnings) else "no loss found"
-    return f"{found} over {count(cause['cases'], 'case')}{_uncompared(cause['uncompared'])}"
+    return [f"{found} in {count(cause['cases'], 'case')}", _uncompared(cause["uncompared"])]
 
 
 def _uncompared(found: Uncompared) -> str:
@@ -151,41 +192,61 @@ def _uncompared(found: Uncompared) -> str:
     parts += [f"{found.edited} edited"] if found.edited else []
     said = [f"{' and '.join(parts)}, held to thresholds only"] if parts else []
     said += [f"{found.removed} removed"] if found.removed else []
-    return f"; {', '.join(said)}" if said else ""
+    return ", ".join(said)
 
 
-def _not_enough_evidence(cause: Finding, suite: SuiteResult) -> str:
-    extra = f"; suspected: {listing(cause['suspects'])}" if cause["suspects"] else ""
-    return f"not enough evidence on {listing(causes(suite, cause['criteria']))}{extra}"
+def _not_enough_evidence(cause: Finding, suite: SuiteResult) -> list[str]:
+    suspected = f"suspected: {listing(cause['suspects'])}" if cause["suspects"] else ""
+    return [f"not enough evidence on {listing(map(criterion, causes(suite, cause['criteria'])))}", suspected]
 
 
-def _cases_broke(cause: Finding, suite: SuiteResult) -> str:
-    """Return what the broken cases have in common: ``the agent no longer calls look_up (2 of 10 cases: a, b)``."""
+def _cases_broke(cause: Finding, suite: SuiteResult) -> list[str]:
+    """Return how many broke, and what they have in common: ``the agent no longer calls `look_up```."""
     cases, compared = cause["cases"], cause["of"]
     of = f"{len(cases)} of {count(compared, 'case')}" if compared else count(len(cases), "case")
     does, holds = changed_behaviour(suite.cases, cases)
-    if not does:
-        return f"{of} broke: {listing(cases)}"
     in_some = f" in {holds} of the {len(cases)} cases that broke" if holds < len(cases) else ""
-    return f"the agent {does}{in_some} ({of}: {listing(cases)})"
+    return [f"{of} broke", f"the agent {does}{in_some}" if does else ""]
 
 
-def _suite_got_worse(cause: Finding, suite: SuiteResult) -> str:
+def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return the proof that decided: a lower mean with its change, or drops of a few cases that no mean shows."""
-    named = causes(suite, cause["criteria"])
-    first = row_of(suite, named[0])
-    broken = broken_of(first) if first is not None and cause["by_mean"] else ()
-    suspects = [one.case_id for one in cause["suspects"] if one.case_id not in broken]
-    suspected = listing(suspects or _falls(cause, first))
-    extra = f"; most suspect: {suspected}" if suspected and not where(suite) else ""  # of a tag, single cases are noise
+    first, *others = causes(suite, cause["criteria"])
+    row = row_of(suite, first)
+    said = [f"{criterion(first)} {_how_it_fell(row) if cause['by_mean'] and row is not None else 'fell in some cases'}"]
+    if cause["by_mean"] and row is not None:
+        said += how_it_differs(row)
+    if others:
+        said.append(f"{listing(map(criterion, others))} got worse, too")
+    for name in causes(suite, cause["missed"]):
+        missed = row_of(suite, name)
+        if missed is not None:
+            said.append(f"{criterion(name)}: {fails_besides(missed) or reason(missed)}")
     if cause["perhaps_drift"]:
-        extra += f"; {NOT_LOOKED_FOR if cause['drift_moot'] else DRIFT}"
-    rows = [row for name in causes(suite, cause["missed"]) if (row := row_of(suite, name)) is not None]
-    besides = "".join(f"{row.criterion.name}: {fails_besides(row) or reason(row)}; " for row in rows)
-    if not cause["by_mean"]:
-        return f"{besides}{listing(named)} got worse in some cases{extra}"
-    said = how_far(first) if first is not None else ""
-    return f"{besides}{listing(named)} got worse over the suite: {said}{extra}"
+        said.append(NOT_LOOKED_FOR if cause["drift_moot"] else DRIFT)
+    return said
+
+
+def _how_it_fell(row: CriterionResult) -> str:
+    """Return how a mean moved: ``fell from 0.99 to 0.79``, ``rose by 40 % for a typical case``."""
+    verb = "rose" if row.criterion.direction is Direction.LOWER else "fell"
+    worse = row.finding("got_worse")
+    if worse is None or row.compared is None:
+        return "got worse"
+    cases = count(worse["change"].cases, "case")
+    if row.criterion.scale.is_relative:
+        return f"{verb} by {percentage(abs(worse['change'].value))} for {TYPICAL} ({cases})"
+    before, now = figures(row.compared, row.criterion.scale)
+    return f"{verb} from {before} to {now} ({cases})"
+
+
+def suspects(suite: SuiteResult) -> str:
+    """Return the cases that look worst where none is proven broken; of a tag, single cases are noise."""
+    cause = suite.cause
+    row = row_of(suite, causes(suite, cause["criteria"])[0])
+    broken = broken_of(row) if row is not None and cause["by_mean"] else ()
+    names = [one.case_id for one in cause["suspects"] if one.case_id not in broken] or _falls(cause, row)
+    return f"most suspect: {listing(names)}" if names and not where(suite) else ""
 
 
 def _falls(cause: Finding, row: CriterionResult | None) -> list[str]:
@@ -195,16 +256,12 @@ def _falls(cause: Finding, row: CriterionResult | None) -> list[str]:
     return [f"{one.case_id} {' → '.join(figures((one.before, one.now), row.criterion.scale))}" for one in cause["fell"]]
 
 
-def _traded_off(cause: Finding, suite: SuiteResult) -> str:
-    """Return what was lost and what was gained, each with the trials that prove it."""
-    worse, better = (listing(one.case_id for one in cause[side]) for side in ("lost", "gained"))
-    broke = f"{count(len(cause['lost']), 'case')} broke ({worse})"
-    if not cause["named"]:
-        broke = f"some cases got worse (most suspect: {worse})"
-    improved = f"{len(cause['gained'])} improved ({better})"
-    if not cause["gained_named"]:
-        improved = f"others improved as a group (most clearly: {better})"
-    return f"a trade: {broke} and {improved}{_rates(suite)}"
+def _traded_off(cause: Finding, suite: SuiteResult) -> list[str]:
+    """Return what was lost and what was gained."""
+    broke = f"{count(len(cause['lost']), 'case')} broke" if cause["named"] else "some cases got worse"
+    improved = f"{len(cause['gained'])} improved" if cause["gained_named"] else "others improved as a group"
+    better = listing(one.case_id for one in cause["gained"])
+    return [f"a trade: {broke}, {improved}", _rates(suite), f"better: {better}"]
 
 
 def _rates(suite: SuiteResult) -> str:
@@ -212,28 +269,44 @@ def _rates(suite: SuiteResult) -> str:
     if row is None or row.compared is None or row.change is None:
         return ""
     over = "" if same_cases(row) else f" over {count(row.change.n, 'compared case')}"
-    return f"; pass rate {' → '.join(figures(row.compared, row.criterion.scale))}{over}"
+    return f"pass rate {' → '.join(figures(row.compared, row.criterion.scale))}{over}"
 
 
-def _baseline_moved(cause: Finding, suite: SuiteResult) -> str:
+def _baseline_moved(cause: Finding, suite: SuiteResult) -> list[str]:
     named = causes(suite, cause["criteria"])
     verb = "got worse" if any(is_lower_better(suite, name) for name in named) else "fell"
     what = "its newest runs" if cause["before"] else "the base commit's agent run now"
-    fell = f"{listing(named)} {verb} against the stored baseline"
-    return f"{fell}, but not against {what}: drift or luck, not shown to be this change"
+    fell = f"{listing(map(criterion, named))} {verb} against the stored baseline"
+    return ["not shown to be this change", f"{fell}, but not against {what}: drift or luck"]
 
 
-def _criterion_fails(cause: Finding, suite: SuiteResult) -> str:
+def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
     row = row_of(suite, cause["criterion"])
-    return f"{cause['criterion']} {fails(row) if row is not None else 'fails'}"
+    besides = [name for name in suite.below if name != cause["criterion"]]
+    verb = "fails" if len(besides) == 1 else "fail"
+    return [
+        f"{criterion(cause['criterion'])} {fails(row) if row is not None else 'fails'}",
+        f"{listing(map(criterion, besides))} {verb}, too" if besides else "",
+    ]
 
 
-def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> str:
+def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
     row = row_of(suite, cause["criterion"])
-    said = reason(row) if row is not None else ""
-    if row is not None and row.finding("cases_not_scored") is not None:  # the reason itself says so
-        return f"{cause['criterion']} {said}"
-    return f"{cause['criterion']} could not be measured: {said}"
+    return [f"{criterion(cause['criterion'])} could not be measured", reason(row) if row is not None else ""]
+
+
+def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
+    """Return what of the base was not compared; of a criterion with the reason."""
+    said = [NOT_COMPARED]
+    for gap in cause["gaps"]:
+        if gap.kind != "criteria_not_compared":
+            said.append(tell(gap, suite))
+            continue
+        for name in gap["criteria"]:
+            row = row_of(suite, name)
+            reason_ = why_apart(row.not_compared) if row is not None and row.not_compared is not None else "it is gone"
+            said.append(f"{criterion(name)}: {reason_}")
+    return said
 
 
 # --- problems, changes and warnings ---------------------------------------------------------------
@@ -419,37 +492,38 @@ WORDS: Table = {
     # what a verdict rests on
     "could_not_measure": _could_not_measure,
     "shard_measured": (
-        "shard {shard} of {of}: {trials:trial} of {cases:case}; `gate merge` decides once all shards are done"
+        "shard {shard} of {of}",
+        "{trials:trial} of {cases:case}; `gate merge` decides once all shards are done",
     ),
-    "shard_not_measured": "could not measure shard {shard} of {of}: {problem}",
+    "shard_not_measured": ("could not measure shard {shard} of {of}", "{problem}"),
     "thresholds_hold": _thresholds_hold,
     "no_worse": _no_worse,
-    "nothing_decides": "nothing to judge yet: no threshold, and no baseline",
+    "nothing_decides": ("nothing to judge yet", "no threshold, and no baseline"),
     "not_enough_evidence": _not_enough_evidence,
-    "cases_never_pass": f"{NEVER}: {{cases:list}}; {TOO_FEW}",
+    "cases_never_pass": (NEVER, TOO_FEW),
     "cases_broke": _cases_broke,
     "suite_got_worse": _suite_got_worse,
     "traded_off": _traded_off,
     "baseline_moved": _baseline_moved,
     "control_fell": (
-        "{cases:list} passed in every stored trial and now {cases:fails|fail} every time, with the base commit's agent "
-        "too: the provider changed, or that agent is not the one that was stored"
+        "{cases:case} that always passed {cases:fails|fail} every time now, with the base commit's agent too",
+        "the provider changed, or that agent is not the one that was stored",
     ),
     "copies_lost": (
-        "{cases:list} passed every time and now {cases:fails|fail} every time, but repeats are copies of one answer: "
-        "a cache would look like this, and so would an agent that broke"
+        "{cases:case} that always passed {cases:fails|fail} every time now, but repeats are copies of one answer",
+        "a cache would look like this, and so would an agent that broke",
     ),
     "criterion_fails": _criterion_fails,
     "criterion_not_measured": _criterion_not_measured,
-    "nothing_passes": "no trial passes (0 of {trials:,}), and there is no baseline to compare with yet",
+    "nothing_passes": ("no trial passes (0 of {trials:,})", "there is no baseline to compare with yet"),
     "not_shown_fixed": (
-        "not shown to be fixed: this change was measured as regressed {measurements:before|# measurements ago} and has "
-        "not passed since"
+        "not shown to be fixed",
+        "this change was measured as regressed {measurements:before|# measurements ago} and has not passed since",
     ),
     "same_agent": _same_agent,
-    "incomplete": NOT_COMPARED + ": {gaps}",
-    "cut_short": "stopped: {why}; {epochs} of {wanted:epoch} {epochs:was|were} run",
-    "agent_fails": CONFIRMED,
+    "incomplete": _incomplete,
+    "cut_short": ("could not measure", "stopped: {why}", "{epochs} of {wanted:epoch} {epochs:was|were} run"),
+    "agent_fails": ("the agent fails where it answered at the baseline", "it failed again when asked a while later"),
     # what changed
     "answered_by": _model_changed,
     "base_run_beside": (

@@ -37,7 +37,7 @@ class Recording(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What stays of a recorded trial once it is scored."""
+    """The part of a recorded trial that stays in memory once it is scored."""
 
     line: bytes
     """Its line in the record."""
@@ -58,11 +58,11 @@ class ScoredBatch(Struct, frozen=True):
 
     scored: Sequence[Scored]
     seconds: float
-    """How long it took."""
+    """Seconds that scoring took."""
 
 
 class ScoringSetup(Struct, frozen=True, dict=True):
-    """What scoring needs besides the trials."""
+    """The setup of scoring besides the trials."""
 
     scorers: Sequence[Scorer]
     transient: Sequence[str] = ()
@@ -77,7 +77,7 @@ class ScoringSetup(Struct, frozen=True, dict=True):
         return compares_trials(self._criteria)
 
     def digest(self, trial: Trial, case: Case | None) -> Digest:
-        """What stays in memory of a trial: more of one that failed, to be shown."""
+        """Return the part of a trial that stays in memory: more of one that failed, to be shown."""
         failed = case is None or passed(trial, case, self._criteria) is False
         return digest_of(trial, failed=failed, calls=self._compares, text=MAX_TEXT_CHARS if failed else 0)
 
@@ -103,7 +103,7 @@ def pack_batch(batch: Batch) -> bytes:
 
 
 def unpack_answer(data: bytes) -> ScoredBatch:
-    """What `score_packed` made."""
+    """Return the scores that `score_packed` packed."""
     scored, seconds = unpack(data)
     return ScoredBatch([Scored(*one) for one in scored], seconds)
 

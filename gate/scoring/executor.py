@@ -1,14 +1,15 @@
-"""What scores batches, and which of them pays; the executor that needs no other process."""
+"""Chooses the executor that scores batches: this process by default, others if they pay."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
 from gate.metrics.custom.metric import is_custom
+from gate.registry import Registry
 from gate.scoring.batch import Batch, ScoredBatch, ScoringSetup, score_batch
 from gate.scoring.options import ExecutorOptions
 from gate.security.redact import Redactor
@@ -17,6 +18,12 @@ PAYS_FROM = 10_000
 """Trials from which on processes that have to be started first are faster than none."""
 MOST_PROCESSES = 4
 """Without being asked: more than these wait for the one that reads and writes."""
+
+
+EXECUTORS = Registry[Callable[..., AbstractAsyncContextManager["Executor"]]](
+    "executor", "agent_gate.executors", {"ray": "gate.cluster.executor:Cluster"}
+)
+"""By the key under ``executor``, those that are loaded only if they are asked for."""
 
 
 class Executor(Protocol):
@@ -37,19 +44,18 @@ def open_executor(
     Entering it raises ConfigError where Ray is missing or a metric cannot be sent, MeasureError where none answers.
     """
     if options.ray is not None:
-        from gate.scoring.worker_pool import Cluster  # weight: processes, and only where asked for
-
-        return Cluster(options.ray, setup, redactor, environment)
+        return EXECUTORS.load("ray", where="executor")(options.ray, setup, redactor, environment)
     processes = options.processes or _processes(setup, trials)
     if processes == 1:
         return nullcontext(InProcess(setup, redactor))
-    from gate.scoring.worker_pool import Processes  # weight: as above
+    from gate.scoring.workers import Processes  # weight: only where asked for
 
     return Processes(processes, setup, redactor, environment)
 
 
 def _processes(setup: ScoringSetup, trials: int) -> int:
-    """How many pay. Custom metrics stay here unless asked for: they may hold more than their arguments say."""
+    """Return the number of processes that pay. Custom metrics stay here unless asked for: they may hold more than their
+    arguments say."""
     if trials < PAYS_FROM or any(is_custom(type(scorer.metric)) for scorer in setup.scorers):
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

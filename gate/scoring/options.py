@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class ExecutorOptions(BaseModel):
-    """Where recorded trials are scored; `local`, one of the keys, or nothing."""
+    """Where recorded trials are scored: one of the keys, or nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -27,25 +25,3 @@ class ExecutorOptions(BaseModel):
     def named(self) -> str:
         """The executor that is asked for by name; empty where the choice is left to the gate."""
         return "ray" if self.ray is not None else "processes" if self.processes is not None else ""
-
-
-def _local(value: Any) -> Any:
-    if isinstance(value, str):
-        if value != "local":
-            raise ValueError(f"{value!r} is neither 'local' nor {{processes: N}} nor {{ray: ADDRESS}}")
-        return {}
-    return value
-
-
-_PROCESSES = {"processes": {"type": "integer", "minimum": 1, "maximum": 256}}
-_RAY = {"ray": {"type": "string", "pattern": r"^(auto|local|[^\s:/]+:\d{1,5})$"}}
-_SCHEMA = {
-    "description": "Where recorded trials are scored.",
-    "anyOf": [
-        {"const": "local"},
-        {"type": "object", "properties": _PROCESSES, "additionalProperties": False},
-        {"type": "object", "properties": _RAY, "additionalProperties": False},
-    ],
-}
-Executor = Annotated[ExecutorOptions, BeforeValidator(_local), WithJsonSchema(_SCHEMA)]
-"""The section, or the word `local`."""

@@ -7,13 +7,13 @@ It knows no secret and outlives nobody: when the process that started it is gone
 
 from __future__ import annotations
 
-import os
 import sys
 from queue import SimpleQueue
 
 from gate.errors import GateError
 from gate.scoring.batch import ScoringSetup, score_packed
 from gate.system import wire
+from gate.system.child import leave_after_request
 from gate.system.serialize import pack, unpack
 from gate.system.wire import ParentPipes
 
@@ -27,12 +27,12 @@ def fail(pipes: ParentPipes, number: int, error: Exception) -> None:
 
 
 def main() -> None:
-    pipes, messages = ParentPipes(), SimpleQueue[wire.Frame]()
-    pipes.listen(messages.put, lambda: os._exit(0))
+    pipes, messages = ParentPipes(), SimpleQueue[wire.Frame | None]()
+    pipes.listen(messages.put, lambda: leave_after_request(messages))
     setup: ScoringSetup | None = None
     try:
-        while True:
-            kind, number, data = messages.get()
+        while (message := messages.get()) is not None:
+            kind, number, data = message
             try:
                 if kind == wire.SETUP:
                     setup = unpack(data)

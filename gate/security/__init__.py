@@ -1,1 +1,1 @@
-"""What SECURITY.md promises: redaction, escaping, environments, bounds, and the one writer of files."""
+"""The promises of SECURITY.md: redaction, escaping, environments, bounds, and the one writer of files."""

@@ -19,7 +19,7 @@ ALWAYS_ALLOWED = (
     "PYTHONPATH",
     "PYTHONHASHSEED",
 )
-"""What a child process sees of the caller's environment without asking: where things are, and no secrets."""
+"""The variables that a child process sees without asking: where things are, and no secrets."""
 TOKEN = "INPUT_TOKEN"  # noqa: S105  (its name)
 """The token that the action signs in with."""
 ARTIFACT = "INPUT_ARTIFACT"
@@ -50,12 +50,12 @@ _OF_CHANGES = ("push", "merge_request_event", "external_pull_request_event", "pa
 
 @lru_cache(maxsize=64)
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """What at least one of the patterns matches; none matches nothing."""
+    """Return a pattern that matches what at least one of these matches; without any, nothing."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
 def in_ci(environment: Mapping[str, str]) -> bool:
-    """Whether a CI job runs this, so that its clone is thrown away."""
+    """True if a CI job runs this, so that its clone is thrown away."""
     return any(environment.get(name, "").lower() not in ("", "0", "false") for name in CI)
 
 
@@ -66,12 +66,12 @@ def is_on_demand(environment: Mapping[str, str]) -> bool:
 
 
 def is_withheld(name: str) -> bool:
-    """Whether a variable is never passed on, not even if the configuration names it."""
+    """True if a variable is never passed on, not even if the configuration names it."""
     return _any_of(_NEVER).match(name) is not None
 
 
 def is_allowed(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a variable may be handed on by these patterns."""
+    """True if a variable may be handed on by these patterns."""
     if is_withheld(name):
         return False
     return name in patterns or (name not in _BY_NAME_ALONE and _any_of(patterns).match(name) is not None)

@@ -7,6 +7,7 @@ included, and never raises. What cannot be shown becomes visible (``␛``, ``⟨
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 MARKDOWN_LIMIT = 300
 """Characters of one piece of outside text in running Markdown, before escaping."""
@@ -96,6 +97,20 @@ def markdown(text: str, limit: int = MARKDOWN_LIMIT) -> str:
     """Running text on one line: no markup, link, mention, reference, emoji or table cell border survives."""
     escaped = _unlinked(one_line(text, limit)).translate(_MARKDOWN)
     return _LINE_START.sub(lambda m: m["number"] + "\\" if m["number"] else "\\" + m[0], escaped)
+
+
+def markdown_prose(text: str, limit: int = MARKDOWN_LIMIT) -> str:
+    """Running text as `markdown` makes it, with what stands between backticks as code."""
+    parts = one_line(text, limit).split("`")
+    if len(parts) % 2 == 0:  # a backtick without its other half
+        return markdown(text, limit)
+    return "".join(spaced(part, markdown_code if at % 2 else markdown) for at, part in enumerate(parts))
+
+
+def spaced(text: str, escaped: Callable[[str], str]) -> str:
+    """A part of a line, with the spaces at its ends."""
+    before, after = (" " if text[:1] == " " else ""), (" " if text[1:] and text[-1] == " " else "")
+    return f"{before}{escaped(text)}{after}"
 
 
 def markdown_html(text: str, limit: int = MARKDOWN_LIMIT) -> str:

@@ -72,10 +72,10 @@ def open_to_append(path: Path) -> FileIO:
         return FileIO(descriptor, "a+")
 
 
-def create(path: Path) -> None:
+def create(path: Path, *, mode: int = 0o666) -> None:
     """Makes an empty file, with its folders. Raises `FileExistsError` if there is one."""
     with _opened_folder(path.parent, make=True) as (folder, _):
-        os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder))
+        os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode, dir_fd=folder))
 
 
 def remove(path: Path) -> None:
@@ -147,7 +147,7 @@ def _guarded(path: Path) -> tuple[Path, tuple[str, ...], bool]:
 
 
 def _is_top(folder: Path) -> bool:
-    """Whether what is below this folder may be a change's: it is the working directory, or holds a repository."""
+    """True if what is below this folder may be a change's: it is the working directory, or holds a repository."""
     return folder == Path.cwd() or os.path.lexists(folder / ".git")
 
 
@@ -206,7 +206,7 @@ def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _is_special(name: str, folder: int) -> bool:
-    """Whether it is the user's own link, a pipe or a terminal: written to, and not replaced."""
+    """True if it is the user's own link, a pipe or a terminal: written to, and not replaced."""
     try:
         return not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:

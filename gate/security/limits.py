@@ -32,7 +32,7 @@ def tail(text: str, limit: int) -> str:
 
 
 def described(error: BaseException) -> str:
-    """What somebody else's code raised, bounded."""
+    """Return an exception of somebody else's code in words, bounded."""
     return shorten(f"{type(error).__name__}: {error}", 300)
 
 

@@ -217,11 +217,11 @@ class Redactor:
         return bool(self._spelled) and any(value in text for value in self._spelled)
 
     def holds_value(self, data: bytes) -> bool:
-        """Whether bytes, packed or JSON, hold one of the values that were handed in, in any spelling."""
+        """True if bytes, packed or JSON, hold one of the values that were handed in, in any spelling."""
         return any(value in data for value in self._in_bytes)
 
     def passes(self, encoded: str, values: Iterable[Any]) -> bool:
-        """Whether `redact` and `redact_json` certainly change nothing of what was encoded as this JSON text.
+        """True if `redact` and `redact_json` certainly change nothing of what was encoded as this JSON text.
 
         ``values`` are the JSON values in it, whose keys may tell of a secret. Takes a fifth of the time of masking.
         """
@@ -251,7 +251,7 @@ def _telling(key: str, held: Any) -> bool:
 
 
 def _tells_nothing(value: Any, depth: int = 0) -> bool:
-    """Whether a JSON value has no key that tells of a secret, and the form that `redact_json` would give it."""
+    """True if a JSON value has no key that tells of a secret, and the form that `redact_json` would give it."""
     kind = type(value)
     if kind in _SCALARS:
         return True

@@ -55,7 +55,7 @@ def signed(payload: bytes, private_key: bytes) -> bytes:
 
 
 def opened(envelope: bytes, public_key: bytes) -> bytes:
-    """What the holder of a key signed.
+    """Return the content that the holder of a key signed.
 
     Raises:
         UntrustedError: it is no envelope, was changed, or somebody else signed it.

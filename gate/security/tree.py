@@ -52,7 +52,8 @@ def _names(root: Path, but: str) -> list[str]:
 
 
 def _state(path: Path) -> _State | None:
-    """What changes with a file whatever is done to it: the time of its last change of any kind cannot be set."""
+    """Return the state that changes with a file whatever is done to it: the time of its last change of any kind cannot
+    be set."""
     try:
         found = path.lstat()
     except OSError:

@@ -76,19 +76,19 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> Ends:
 
 
 def is_usable(known: JudgeCalibration) -> bool:
-    """Whether the labels show the judge to be better than chance, so that its rates can correct anything."""
+    """True if the labels show the judge to be better than chance, so that its rates can correct anything."""
     error = (1 - USABLE_LEVEL) / 2
     sensitivity = share_lower_bound(known.both_pass, known.passed, error)
     return sensitivity + share_lower_bound(known.both_fail, known.failed, error) > 1
 
 
 def corrects(graded: GradedLabels) -> bool:
-    """Whether graded labels are enough, and show the judge to follow people."""
+    """True if graded labels are enough, and show the judge to follow people."""
     return graded.labels >= LEAST_GRADED and _is_associated(graded)
 
 
 def _is_associated(graded: GradedLabels) -> bool:
-    """Whether the judge's scores are shown to rise with people's: the lower end of the correlation's interval is
+    """True if the judge's scores are shown to rise with people's: the lower end of the correlation's interval is
     above 0 (Fisher 1921, z = artanh r with the standard error 1 / √(n − 3)).
 
     A judge that grades at random, or the other way round, can differ from people by 0.3 on average, too; that says
@@ -101,8 +101,8 @@ def _is_associated(graded: GradedLabels) -> bool:
 
 
 def difference_error(graded: GradedLabels, p: float, width: float) -> float:
-    """How far the mean difference of people's scores and the judge's may lie from that of the labels, one-sided, at
-    the level ``p``: Student's interval, and the difference that no label shows.
+    """Return the possible distance, one-sided at level ``p``, of the mean difference of people's scores and the judge's
+    from that of the labels: Student's interval, and the difference that no label shows.
 
     That of n labels none shows what happens with the chance q has the probability (1 − q)^n, so with confidence p, q
     is at most 1 − (1 − p)^(1/n), about 3 / n at 95 % (the rule of three, Hanley & Lippman-Hand 1983); such answers
@@ -182,7 +182,8 @@ def corrected_upper_bound(passes: int, n: int, known: JudgeCalibration, error: f
 
 
 def _log_ratio(share: float, passes: int, n: int, known: JudgeCalibration) -> float:
-    """How much less likely all counts are if the true share is ``share`` than at their best; 0 below the estimate.
+    """Return the loss in log likelihood of all counts at the true share ``share`` against their best; 0 below the
+    estimate.
 
     For a given π the divergences are convex in both rates, and at their least λ = n·d/dq KL(passes / n ‖ q) pulls each
     rate as its own counts pull back, so that one equation in q is left.

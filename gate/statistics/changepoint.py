@@ -1,4 +1,4 @@
-"""Whether, and since when, repeated measurements moved at once.
+"""Finds whether and when repeated measurements moved at once.
 
 `largest_move` relabels the runs of each case: few runs of the same agent, which differ by their trials alone.
 `pieces` parts a long history of levels, in which whole runs differ by chance, into stretches that stay or go steadily.
@@ -72,7 +72,7 @@ def largest_move(cases: Sequence[Sums], runs: int, *, seed: str, level: float = 
 
 
 def _centred(sums: Sums) -> list[tuple[int, float]]:
-    """What each run of a case lies above the case's mean, summed over its trials; empty if it never varies."""
+    """Return each run's distance above the mean of its case, summed over its trials; empty if the case never varies."""
     trials = sum(n for _, n in sums.values())
     mean = sum(total for total, _ in sums.values()) / trials if trials else 0.0
     found = [(run, total - n * mean) for run, (total, n) in sorted(sums.items()) if n]
@@ -123,8 +123,8 @@ def _change(cases: Sequence[Sums], point: int) -> float:
 # --- long histories -------------------------------------------------------------------------------
 
 LIKELIHOOD_95 = 7.35
-"""What twice the log likelihood of a point may lie below that of the best one, for 95 % of intervals to hold the true
-one: −2 ln(1 − √0.95) (Hansen 2000)."""
+"""Most that twice the log likelihood of a point may lie below that of the best one, for 95 % of intervals to hold the
+true one: −2 ln(1 − √0.95) (Hansen 2000)."""
 
 
 class Jump(Struct, frozen=True):
@@ -185,7 +185,7 @@ def _parted(values: Sequence[float], start: int, end: int, floor: float, level: 
 
 
 def _goes(line: FittedLine, level: float) -> bool:
-    """Whether its slope is more than chance; else a line explains nothing that was found."""
+    """True if its slope is more than chance; else a line explains nothing that was found."""
     low, high = line.interval(1 - level)
     return low > 0 or high < 0
 

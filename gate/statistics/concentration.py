@@ -1,4 +1,4 @@
-"""Whether losses are concentrated in a group of cases: two tests over all groups at once. Knows no agents."""
+"""Finds whether losses are concentrated in a group of cases: two tests over all groups at once. Knows no agents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from msgspec import Struct
 STATED = 0.05
 """In at most this share of the runs in which losses have nothing to do with groups any group is named."""
 LEVEL = 0.03
-"""What the tests are held to, below what is stated: exact only where the spread of losses is alike in all groups."""
+"""The level that the tests are held to, below the stated one: exact only if the spread of losses is alike in all
+groups."""
 PERMUTATIONS = 999
 MOST_NAMED = 3
 LEAST = 3
@@ -103,7 +104,7 @@ def _clearest(
 def _lost_itself(
     losses: Sequence[float], members: Sequence[int], chance: Sequence[Sequence[float]], level: float, rng: Random
 ) -> bool:
-    """Whether the members lost more than unchanged cases do, and not one of them alone."""
+    """True if the members lost more than unchanged cases do, and not one of them alone."""
     if sum(losses[position] > 0 for position in members) < LEAST_LOST:
         return False
     draws = max(PERMUTATIONS, math.ceil(2 / level))

@@ -15,7 +15,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Coupled(Struct, frozen=True):
-    """How often both trials of a coupled pair passed, only the baseline's, only the candidate's, or neither."""
+    """Counts of coupled pairs in which both trials passed, only the baseline's, only the candidate's, or neither."""
 
     both: int = 0
     before_only: int = 0

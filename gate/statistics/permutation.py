@@ -31,7 +31,7 @@ MOST_RELABELINGS = 40_000
 MOST_DRAWS = 20_000_000
 """Relabelings times cases, beyond the first RELABELINGS: bounds the time of a large suite."""
 FINE = 10
-"""How many relabelings each statistic should have beyond the level, or p is too coarse to fall below it."""
+"""Relabelings that each statistic should have beyond the level, or p is too coarse to fall below it."""
 _EXACT = 500
 """A case with at most this many labellings of its trials is enumerated; for any other, this many are drawn."""
 _UNIT = 1 << 30
@@ -42,7 +42,7 @@ _MASK = (1 << _LANE) - 1
 
 
 class PerMetricTest(Struct, frozen=True):
-    """What the joint permutation test found for one metric."""
+    """The result of the joint permutation test for one metric."""
 
     p_mean: float
     """Of the mean drop alone, not adjusted for the other statistics."""
@@ -59,7 +59,8 @@ class PerMetricTest(Struct, frozen=True):
 
 
 class JointTest(Struct, frozen=True):
-    """Whether candidate trials are worse than baseline trials of the same cases, over several metrics at once."""
+    """A test of whether candidate trials are worse than baseline trials of the same cases, over several metrics at
+    once."""
 
     p: float
     metrics: tuple[PerMetricTest, ...]
@@ -129,7 +130,7 @@ def _enough(level: float, binary: Sequence[bool], cases: int, fineness: int) -> 
 
 
 def _is_clear(result: JointTest, level: float, second: int) -> bool:
-    """Whether more relabelings would not change what p is compared with.
+    """True if more relabelings would not change what p is compared with.
 
     It goes on only below a bound, which falls from step to step: so P(p ≤ x) ≤ x holds for every x, and not only for
     the level.

@@ -1,4 +1,4 @@
-"""Whether cases that were asked again because they failed once fail more often than before. Knows no agents."""
+"""Tests whether cases that were asked again because they failed once fail more often than before. Knows no agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether every case passes a little less often: a likelihood ratio whose prior is fitted to the suite itself."""
+"""Tests whether every case passes a little less often: a likelihood ratio whose prior is fitted to the suite itself."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Sums(Struct, frozen=True, gc=False):
 
 
 class Level(Struct, frozen=True):
-    """What a run scored, had it run the cases that all of them together hold."""
+    """The score of a run, had it run the cases that all of them together hold."""
 
     run: int
     value: float
@@ -122,7 +122,7 @@ class _Table:
 
 
 def _beside(totals: Sequence[float], places: Sequence[Sequence[int]], others: Sequence[float]) -> list[float]:
-    """What the values of each row or column are on average, without what belongs to the other."""
+    """Return the average of each row or column without the share of the other."""
     return [(total - sum(map(others.__getitem__, own))) / len(own) for total, own in zip(totals, places, strict=True)]
 
 
@@ -213,7 +213,7 @@ def crossing(line: FittedLine, limit: float, start: float, *, level: float, furt
     side = 1.0 if line.value(start) > limit else -1.0
 
     def distance(x: float, near: bool) -> float:
-        """How far an end of the line's interval still is from the limit."""
+        """Return the distance from an end of the line's interval to the limit."""
         low, high = line.bounds(x, level)
         end = (low if near else high) if side > 0 else (high if near else low)
         return side * (end - limit)

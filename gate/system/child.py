@@ -14,6 +14,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Timer
 from time import monotonic
 from typing import IO, Any, Generic, TypeVar
 from uuid import uuid4
@@ -33,6 +35,7 @@ __all__ = [
     "LostError",
     "exit_reason",
     "launch",
+    "leave_after_request",
     "module_command",
     "new_mark",
     "run",
@@ -54,6 +57,14 @@ _STEERING = ("PYTHONPATH",)
 """Variables that would put other modules before the gate's; set again once the child knows where ours are."""
 
 T = TypeVar("T")
+
+
+def leave_after_request(requests: SimpleQueue[Any]) -> None:
+    """End this process after its current request, which ``None`` in the queue asks for, and soon even if that hangs."""
+    requests.put(None)
+    leave = Timer(LEAVE_SECONDS, os.kill, (os.getpid(), signal.SIGKILL))
+    leave.daemon = True
+    leave.start()
 
 
 # --- start ----------------------------------------------------------------------------------------
@@ -132,7 +143,7 @@ def script_command(script: Path, *arguments: str) -> list[str]:
 
 
 def exit_reason(code: int | None) -> str:
-    """How a process ended, in words: None while it has not, negative for a signal."""
+    """Return in words how a process ended; ``code`` is None while it has not, negative for a signal."""
     if code is None:
         return "is still running"
     if code >= 0:
@@ -256,7 +267,7 @@ class Dialogue(Generic[T]):
 
 
 def _readable(output: int, deadline: float | None) -> bool:
-    """Whether there is something to read, or the end, before the deadline. Raises Cancelled once a signal came."""
+    """True if there is something to read, or the end, before the deadline. Raises Cancelled once a signal came."""
     waiting = select.poll()
     waiting.register(output, select.POLLIN)
     while True:

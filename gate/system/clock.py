@@ -1,4 +1,4 @@
-"""What time it is."""
+"""The clock."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ MOST_CHARS = 8_192
 
 
 class _Answer:
-    """What the jar asks of a response."""
+    """The parts of a response that the jar asks for."""
 
     def __init__(self, values: Sequence[str]) -> None:
         self._message = Message()
@@ -27,7 +27,7 @@ class _Answer:
 
 
 class Cookies:
-    """What a server set in one session; hosts, paths, expiry and ``Secure`` are respected."""
+    """The cookies of one session; hosts, paths, expiry and ``Secure`` are respected."""
 
     def __init__(self) -> None:
         self._jar = CookieJar(DefaultCookiePolicy(strict_ns_domain=DefaultCookiePolicy.DomainStrict))

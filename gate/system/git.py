@@ -80,13 +80,13 @@ _LET_THROUGH = re.compile(
     r"(?:HOME|TMPDIR|TZ|SSH_AUTH_SOCK|SSL_CERT_(?:FILE|DIR)|GIT_SSL_\w+|GIT_HTTP_\w+|GIT_SSH(?:_COMMAND|_VARIANT)?"
     r"|GIT_(?:AUTHOR|COMMITTER)_\w+|(?i:https?_proxy|no_proxy|all_proxy))"
 )
-"""What a sealed git sees of the environment: where things are and how the network is reached, and no secret."""
+"""The variables that a sealed git sees: where things are and how the network is reached, and no secret."""
 _LOCAL = re.compile(
     r"HOME|TMPDIR|TZ|PATH|USER|LOGNAME|XDG_\w+|LC_\w+|LANG\w*|LD_LIBRARY_PATH|GCM_INTERACTIVE|SYSTEMROOT"
     r"|GIT_(?:ALLOW_PROTOCOL|CEILING_DIRECTORIES|DISCOVERY_\w+|CONFIG_\w+|EXEC_PATH|TEMPLATE_DIR|ATTR_NOSYSTEM"
     r"|AUTHOR_\w+|COMMITTER_\w+|NO_REPLACE_OBJECTS|TERMINAL_PROMPT|OPTIONAL_LOCKS|PAGER)"
 )
-"""What commands that use no network see of the environment in a CI job."""
+"""The variables that commands without a network see in a CI job."""
 _ONLINE = ("fetch", "push", "ls-remote")
 _READING = ("cat-file", "ls-tree", "merge-base", "rev-list", "rev-parse", "status", "worktree")
 """Commands that fetch what is missing of a partial clone."""
@@ -100,7 +100,7 @@ class GitError(GateError):
     def __init__(self, what: str, *, where: str = "", hint: str = "", output: str = "") -> None:
         super().__init__(what, where=where, hint=hint)
         self.output = output
-        """What git said, redacted."""
+        """The output of git, redacted."""
 
 
 class Tag(Struct, frozen=True):
@@ -129,7 +129,7 @@ class Sealed(Struct, frozen=True):
     network: tuple[tuple[str, str], ...] = ()
     """Settings (key, value) of commands that use the network, credentials among them."""
     is_partial: bool = False
-    """Whether objects may be missing that git fetches when it needs them."""
+    """True if objects may be missing that git fetches when it needs them."""
 
 
 SEALED = "INPUT_GIT"
@@ -251,7 +251,7 @@ class Git:
     # --- questions ------------------------------------------------------------------------------
 
     def is_repository(self) -> bool:
-        """Whether there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
+        """True if there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
         try:
             self.run("rev-parse", "--git-dir")
         except GitError as error:
@@ -261,7 +261,7 @@ class Git:
         return True
 
     def is_out_of_reach(self) -> bool:
-        """Whether there seems to be a repository, and no git to read it with."""
+        """True if there seems to be a repository, and no git to read it with."""
         root = self.root.resolve()
         return not self.program and any((folder / ".git").exists() for folder in (root, *root.parents))
 
@@ -276,11 +276,12 @@ class Git:
         return self.resolve("HEAD") if self.is_repository() else None
 
     def dirty(self, *, exclude: Sequence[str] = ()) -> bool:
-        """Whether anything is `changed`."""
+        """True if anything is `changed`."""
         return bool(self.changed(exclude=exclude))
 
     def changed(self, *, exclude: Sequence[str] = ()) -> list[str]:
-        """What of the work tree below the root differs from HEAD, untracked files included; names from the top.
+        """Return the files of the work tree below the root that differ from HEAD, untracked ones included; names from
+        the top.
 
         ``exclude`` are paths relative to the root that do not count, such as where records are written. Nor do, if git
         does not track them, reports, records, and folders of bytecode and virtual environments. Files in LFS are not
@@ -329,7 +330,7 @@ class Git:
         return next((name for name in names if name.startswith(whole) or whole.startswith(f"{name}/")), None)
 
     def has_only_pointers(self) -> bool:
-        """Whether files in LFS have their content here and would be mere pointers in another work tree."""
+        """True if files in LFS have their content here and would be mere pointers in another work tree."""
         if self.has_lfs:
             return False
         names = self.run("ls-files", "-z", "--", ":(attr:filter=lfs)").split(b"\0")
@@ -358,7 +359,7 @@ class Git:
         return self.ask("merge-base", "--is-ancestor", ids[0], ids[1]) is not None
 
     def is_elsewhere(self, commit: str, head: str) -> bool:
-        """Whether a commit is on a branch and not in the history of ``head``: one that was replaced is on none."""
+        """True if a commit is on a branch and not in the history of ``head``: one that was replaced is on none."""
         found = self.resolve(commit)
         if found is None or self.is_ancestor(found, head):
             return False
@@ -546,7 +547,7 @@ def _sealed_in(environment: Mapping[str, str]) -> Sealed | None:
 
 
 def _sealed_environment(sealed: Sealed, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """What git sees: one repository, and of the environment what `_LET_THROUGH` names."""
+    """Return the environment of git: one repository, and the variables that `_LET_THROUGH` names."""
     folder, top = _place(sealed, root.resolve())
     kept = {name: value for name, value in environment.items() if _LET_THROUGH.fullmatch(name)}
     places = {"GIT_DIR": folder} | ({"GIT_WORK_TREE": top} if top else {})

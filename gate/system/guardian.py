@@ -14,7 +14,7 @@ from contextlib import suppress
 MARK = "AGENT_GATE_RUN"
 """Set in every child's environment, so that descendants that left their group or session are still found."""
 ROUNDS = 100
-"""How often is looked at most: processes may fork in the meantime."""
+"""Most rounds of looking: processes may fork in the meantime."""
 
 
 def sweep(mark: str, user: int = 0) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import httpx
 
 CONNECT_SECONDS = 10.0
-"""How long a connection may take to open; the time of the request itself is its caller's to bound."""
+"""Seconds for a connection to open; the time of the request itself is its caller's to bound."""
 MAX_HEAD_BYTES = 65_536
 _LINE_BYTES = 256
 """The longest chunk-size line; everything longer is an attack or garbage."""
@@ -37,6 +37,10 @@ MOST_MEMBERS = 100
 _NO_BODY = frozenset({204, 304})
 TURNS_TO_READ = 2
 """Turns of the event loop after which it has read what had arrived on a connection."""
+
+
+PARTIAL = 206
+"""The status of an answer that holds a part of what was asked for, which nobody here asks for."""
 
 
 class Response(NamedTuple):
@@ -51,7 +55,7 @@ class Response(NamedTuple):
     cookies: tuple[str, ...] = ()
     """The values of its ``Set-Cookie`` headers."""
     whole: bool = True
-    """Whether the body says where it ends, by a length, by chunks or by its packing; else the connection was closed,
+    """True if the body says where it ends, by a length, by chunks or by its packing; else the connection was closed,
     and nobody knows whether more was to come."""
 
 
@@ -63,7 +67,7 @@ class HttpError(Exception):
         self.kind = kind
         self.message = message
         self.transient = transient
-        """Whether the same request may well succeed later."""
+        """True if the same request may well succeed later."""
 
 
 class _Malformed(ValueError):  # noqa: N818 - private, never shown
@@ -103,7 +107,7 @@ class _Parser:
         self._limit = limit
         self._buffer = b""
         self._at = 0
-        """How much of the buffer has been read."""
+        """Number of bytes of the buffer that have been read."""
         self._state = "head"
         self._left = 0
         self._chunks: list[bytes] = []
@@ -330,11 +334,11 @@ class _Connection(asyncio.Protocol):
 
     @property
     def unanswered(self) -> bool:
-        """Whether nothing came of the last answer."""
+        """True if nothing came of the last answer."""
         return not self._parser.started
 
     def is_quiet(self) -> bool:
-        """Whether nothing has arrived since the last answer, not even the server's end of the connection.
+        """True if nothing has arrived since the last answer, not even the server's end of the connection.
 
         Asked of the operating system, since the event loop may not have looked yet.
         """
@@ -373,7 +377,7 @@ Place = tuple[str, str, int, str]
 
 
 class _Route(NamedTuple):
-    """What follows from an address, the same for every request to it."""
+    """The properties of an address that are the same for every request to it."""
 
     place: Place
     netloc: str
@@ -473,7 +477,7 @@ class Client:
         return response
 
     def _trust(self) -> ssl.SSLContext:
-        """Who is believed to be who: the system's certificates, or those that the environment names."""
+        """Return the certificates that are trusted: the system's, or those that the environment names."""
         if self._tls is None:
             self._tls = trust(self._environment)
         return self._tls

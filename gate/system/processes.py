@@ -21,7 +21,7 @@ from gate.system.concealed import conceal
 from gate.system.own_user import OwnUser
 
 TAIL_BYTES = 16_384
-"""How much of a child's last output is kept for messages."""
+"""Bytes of a child's last output that are kept for messages."""
 GRACE_SECONDS = 2.0
 """Between SIGTERM and SIGKILL."""
 PIPE_SECONDS = 0.1
@@ -68,7 +68,7 @@ class Child:
     def __init__(self, process: asyncio.subprocess.Process, tail: Collector) -> None:
         self.process = process
         self.name = token_hex(4)
-        """What tells it from any other process, of other runs, too; its number may be given again."""
+        """A name unique among all processes of all runs; a process number may be given again."""
         self._tail = tail
         self._transports: list[asyncio.BaseTransport] = []
 
@@ -133,7 +133,7 @@ class Child:
 
     @property
     def exit_reason(self) -> str:
-        """How the process ended, in words."""
+        """Return in words how the process ended."""
         return exit_reason(self.process.returncode)
 
     async def settle(self, seconds: float = 1.0) -> None:

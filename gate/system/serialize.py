@@ -11,7 +11,7 @@ from gate.model import Invocation
 
 _ENCODER = Encoder()
 _PICKLED = 0x80
-"""What a pickle begins with; a list of MessagePack, which takes a fraction of the time, never does."""
+"""The first byte of a pickle; a list of MessagePack, which takes a fraction of the time, never begins with it."""
 
 
 def pack(value: Any) -> bytes:
@@ -29,7 +29,7 @@ def unpack(data: bytes) -> Any:
 
 
 def pack_invocations(invocations: tuple[Invocation, ...]) -> bytes:
-    """What was said, as bytes."""
+    """Return the invocations as bytes."""
     try:
         return _ENCODER.encode(invocations)
     except (TypeError, ValueError, OverflowError):  # a number or a text that MessagePack cannot hold
@@ -37,7 +37,7 @@ def pack_invocations(invocations: tuple[Invocation, ...]) -> bytes:
 
 
 def unpack_invocations(data: bytes) -> tuple[Invocation, ...]:
-    """What `pack_invocations` made."""
+    """Return the invocations that `pack_invocations` packed."""
     if data[0] == _PICKLED:
         found: tuple[Invocation, ...] = unpack(data)
         return found

@@ -6,6 +6,7 @@ The HTTP itself is h11's: a parser that reads nothing from a socket and bounds w
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Self
 
@@ -15,19 +16,22 @@ from msgspec import Struct
 from gate.errors import MeasureError
 
 HOST = "127.0.0.1"
+_OWN_NAMES = frozenset({HOST, "localhost", "[::1]"})
+"""Names by which this machine is reached from itself. A page in a browser comes by another one."""
+_PORT = re.compile(r":\d*$", re.ASCII)
 Headers = Iterable[tuple[str, str]]
 
 
 class Bounds(Struct, frozen=True):
-    """What a server on loopback takes."""
+    """The bounds of a server on loopback."""
 
     body_bytes: int
     """Of one request."""
     head_bytes: int
     connections: int
-    """At once; a further one is closed unread."""
+    """At once; for a further one that is closed which has said nothing for the longest time."""
     idle_seconds: float
-    """How long a connection may say nothing."""
+    """Longest silence on a connection."""
 
 
 class Incoming(Struct, frozen=True):
@@ -82,6 +86,8 @@ class LoopbackServer:
     def __init__(self, handle: Handler, *, port: int, bounds: Bounds, where: str) -> None:
         self._handle, self.port, self._bounds, self._where = handle, port, bounds, where
         self._connections: set[asyncio.Task[None]] = set()
+        self._silent: dict[asyncio.Task[None], None] = {}
+        """Those that are to say something, the one that has been silent for the longest time first."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -105,13 +111,24 @@ class LoopbackServer:
         assert task is not None
         self._connections.add(task)
         try:
-            if len(self._connections) <= self._bounds.connections:
+            if self._make_room():
                 await self._serve(reader, writer)
         except (OSError, TimeoutError, h11.ProtocolError, asyncio.CancelledError):
             pass
         finally:
             self._connections.discard(task)
+            self._silent.pop(task, None)
             writer.close()
+
+    def _make_room(self) -> bool:
+        """True if there is room for a connection: else nobody who opens many and says nothing would let others in."""
+        if len(self._connections) > self._bounds.connections:
+            if not self._silent:
+                return False
+            longest = next(iter(self._silent))
+            del self._silent[longest]
+            longest.cancel()
+        return True
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """The requests of one connection, one after the other."""
@@ -126,6 +143,9 @@ class LoopbackServer:
             answer = Outgoing(connection, writer)
             if body is None:
                 await answer.whole(413, [("connection", "close")], b"")
+                return
+            if not _is_for_us(request):
+                await answer.whole(421, [("connection", "close")], b"")
                 return
             target, method = request.target.decode("ascii", "replace"), request.method.decode("ascii", "replace")
             await self._handle(Incoming(method, target, tuple(request.headers), body), answer)
@@ -146,7 +166,17 @@ class LoopbackServer:
 
     async def _next(self, connection: h11.Connection, reader: asyncio.StreamReader) -> object:
         """The next event of a connection."""
+        task = asyncio.current_task()
+        assert task is not None
         while (event := connection.next_event()) is h11.NEED_DATA:
+            self._silent[task] = None
             async with asyncio.timeout(self._bounds.idle_seconds):
                 connection.receive_data(await reader.read(262_144))
+            self._silent.pop(task, None)
         return event
+
+
+def _is_for_us(request: h11.Request) -> bool:
+    """True if the request names this machine: a page in a browser may have a name that leads here."""
+    named = next((value.decode("latin-1") for key, value in request.headers if key == b"host"), "")
+    return _PORT.sub("", named).lower() in _OWN_NAMES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Coroutine
 from time import monotonic
@@ -35,7 +34,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
         def cancel(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
             if caught and monotonic() >= caught[0][1] + PATIENCE:
-                os._exit(128 + number)  # what was measured is recorded; the guardian ends the agent's processes
+                signal.signal(number, signal.SIG_DFL)  # what was measured is recorded
+                signal.raise_signal(number)  # the guardian ends the agent's processes
             caught.append((number, monotonic()))
             STOPPING.set(number)
             if task is not None:

@@ -1,4 +1,4 @@
-"""Whether a signal has asked the gate to stop: for work that waits in the main thread, where no event loop looks."""
+"""Tells work that waits in the main thread, where no event loop looks, that a signal has asked the gate to stop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import FrameType
 from gate.errors import Cancelled
 
 LOOK_SECONDS = 0.1
-"""How often such work looks; Python runs signal handlers between two waits alone."""
+"""Seconds between two looks; Python runs signal handlers between two waits alone."""
 
 
 class Stopping:
@@ -23,7 +23,7 @@ class Stopping:
 
     @property
     def is_set(self) -> bool:
-        """Whether the gate is to stop."""
+        """True if the gate is to stop."""
         return self._number != 0
 
     def check(self) -> None:

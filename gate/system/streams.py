@@ -13,10 +13,11 @@ class Output:
     def __init__(self, stream: TextIO, *, lost: str = "") -> None:
         self._stream = stream
         self._lost = lost
-        """Why nothing more can be written, until that is said; it is said once there is something to write."""
+        """The reason why nothing more can be written, until it is reported; it is reported once there is something to
+        write."""
         self._ended = False
         self.was_lost = False
-        """Whether what somebody waits for could not be written."""
+        """True if output that somebody waits for could not be written."""
 
     def write(self, text: str) -> int:
         if self._lost and text:

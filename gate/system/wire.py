@@ -1,4 +1,4 @@
-"""What the gate and its own child processes say to one another over pipes: frames, and how either end reads them.
+"""Messages between the gate and its own child processes over pipes: frames, and how either end reads them.
 
 A frame is a kind, a number and bytes. Programs that cannot import the gate (`gate.guest`) speak lines instead.
 """
@@ -30,7 +30,7 @@ class Frame(NamedTuple):
 
 
 class GarbledError(ValueError):
-    """What arrived is no message: somebody else wrote into the pipe, or a message is larger than it may be."""
+    """The bytes are no message: somebody else wrote into the pipe, or a message is too large."""
 
 
 class Reading(Protocol[T_co]):

@@ -22,7 +22,7 @@ _OPERATIONS = {
 
 
 def is_agents_sdk(value: Mapping[str, Any]) -> bool:
-    """Whether an object is a span or a trace of the SDK."""
+    """True if an object is a span or a trace of the SDK."""
     return value.get("object") in ("trace.span", "trace")
 
 

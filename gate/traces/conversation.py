@@ -32,7 +32,7 @@ class Captured(Struct, frozen=True):
     user: bool = True
     response: bool = True
     calls: bool = True
-    """Whether every call would be seen: there are spans of tools, or all that the models answered is known."""
+    """True if every call would be seen: there are spans of tools, or all that the models answered is known."""
     arguments: bool = True
     results: bool = True
     usage: bool = True
@@ -54,8 +54,8 @@ class TracedTurn(Struct, frozen=True):
     started: float
     """Seconds since 1970."""
     error: str | None = None
-    """What the turn ended in, if it failed: its own span in an error or, where there is no answer, its last model call
-    or the trace's root. A failed tool alone does not fail it, nor a model call after which another went well."""
+    """The error that ended the turn, if it failed: its own span's or, without an answer, that of its last model call or
+    the trace's root. A failed tool alone does not fail it, nor a model call after which another went well."""
     agents: tuple[str, ...] = ()
     """Other agents that took part, in order."""
 
@@ -73,7 +73,7 @@ class Conversation(Struct, frozen=True):
 
     @property
     def error(self) -> str | None:
-        """What the first failed turn ended in."""
+        """The error of the first failed turn."""
         return next((turn.error for turn in self.turns if turn.error is not None), None)
 
 
@@ -93,7 +93,7 @@ def conversation_of(pieces: Iterable[Piece], session: str = "") -> Conversation:
 
 
 def failure_of(pieces: Iterable[Piece]) -> str:
-    """What the outermost span of a trace ended in, the first of several; empty if it went well."""
+    """Return the error of a trace's outermost span, the first of several; empty if it went well."""
     for trace in _traces(pieces):
         spans = trace.spans()
         known = {span.span_id for span in spans}
@@ -209,7 +209,8 @@ def _turn(draft: Draft) -> TracedTurn:
 
 
 def _why_unanswered(draft: Draft, texts: Sequence[Sequence[str]]) -> str:
-    """What a turn without an answer ended in, though the span that holds it says nothing of it; empty if it has one.
+    """Return the error that a turn without an answer ended in, though its span does not say so; empty if it has an
+    answer.
 
     An error of a model call is one where nothing came after it: agents repeat calls, and ask other models.
     """
@@ -223,7 +224,7 @@ def _why_unanswered(draft: Draft, texts: Sequence[Sequence[str]]) -> str:
 
 
 def _concludes(draft: Draft, own: Sequence[ModelCall]) -> bool:
-    """Whether the span that holds a turn tells an answer: other words than what was said along with a call."""
+    """True if the span that holds a turn tells an answer: other words than what was said along with a call."""
     final = _folded(_final(draft))
     return bool(final) and all(
         _folded(_said(call)) != final for call in own if any(message.called for message in call.outputs())
@@ -231,7 +232,7 @@ def _concludes(draft: Draft, own: Sequence[ModelCall]) -> bool:
 
 
 def _texts(draft: Draft) -> tuple[list[tuple[str, ...]], bool]:
-    """What was said to the user, the final text last; and whether the final one is known."""
+    """Return the texts that were said to the user, the final one last, and whether the final one is known."""
     own, final = _own(draft), _final(draft)
     texts = [found for call in own if (found := _said(call))]
     if final and draft.anchor.kind in AGENTIC and (not texts or _folded(texts[-1]) != _folded(final)):
@@ -247,7 +248,7 @@ def _own(draft: Draft) -> list[ModelCall]:
 
 
 def _final(draft: Draft) -> tuple[str, ...]:
-    """What the span that holds a turn says was answered."""
+    """Return the answer in the span that holds a turn."""
     return tuple(text for message in draft.anchor.outputs() for text in message.texts if message.role == "assistant")
 
 
@@ -260,7 +261,7 @@ def _folded(texts: Sequence[str]) -> str:
 
 
 def _usage(draft: Draft) -> Usage | None:
-    """What the model calls consumed; None unless each that came to anything tells."""
+    """Return the usage of the model calls; None unless each that came to anything reports it."""
     found = [usage for step in draft.metered if (usage := step.usage) is not None]
     silent = [call for call in draft.models if call.came_to_nothing and not any(step.usage for step in call.steps)]
     if not found or len(found) < len(draft.models) - len(silent):
@@ -393,7 +394,7 @@ def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Call
 
 
 def shown(conversations: Iterable[Conversation]) -> Mapping[str, int]:
-    """How many turns lack each part, by its name; of all of them."""
+    """Return the number of turns that lack each part, by its name."""
     missing: dict[str, int] = defaultdict(int)
     for conversation in conversations:
         for turn in conversation.turns:

@@ -23,7 +23,7 @@ MAX_LITERAL_CHARS = 10_000
 
 
 class Kind(Enum):
-    """What a span is about."""
+    """The subject of a span."""
 
     AGENT = "agent"
     WORKFLOW = "workflow"
@@ -115,7 +115,7 @@ class Operation:
 
     @property
     def error(self) -> str:
-        """What went wrong in it; empty if nothing did."""
+        """The error of the operation; empty if it went well."""
         return _error(self.span, self._logs)
 
     @property
@@ -148,7 +148,7 @@ class Operation:
 
 
 def kind_of(span: Span) -> Kind:
-    """What a span is about, by its attributes; by its name only where its instrumentation has no other mark."""
+    """Return the subject of a span, by its attributes; by its name only if its instrumentation has no other mark."""
     attributes = span.attributes
     if attributes.get("gen_ai.tool.name") == _MERGED or span.name == _MERGED_SPAN:
         return Kind.OTHER

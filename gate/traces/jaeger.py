@@ -10,7 +10,7 @@ from gate.traces.values import MAX_ATTRIBUTES, hex_id, whole
 
 
 def is_jaeger(value: Mapping[str, Any]) -> bool:
-    """Whether an object is an answer of Jaeger's API, or one trace of it."""
+    """True if an object is an answer of Jaeger's API, or one trace of it."""
     data = value.get("data")
     return _is_trace(value) or (isinstance(data, list) and any(map(_is_trace, data)))
 

@@ -13,17 +13,17 @@ from gate.traces.values import MAX_ATTRIBUTES, hex_id, nanoseconds, whole
 SPANS = ("resourceSpans", "resource_spans", "batches")
 LOGS = ("resourceLogs", "resource_logs")
 FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
-"""How a status says that a span failed."""
+"""The values of a status that mark a span as failed."""
 INSTALL = "pip install 'agent-gate[traces]'"
 
 
 def is_otlp(value: Mapping[str, Any]) -> bool:
-    """Whether an object is a request to export traces or logs."""
+    """True if an object is a request to export traces or logs."""
     return any(key in value for key in (*SPANS, *LOGS))
 
 
 def is_span(value: Any) -> bool:
-    """Whether an object is a span by itself."""
+    """True if an object is a span by itself."""
     return isinstance(value, dict) and any(key in value for key in ("spanId", "span_id", "context"))
 
 

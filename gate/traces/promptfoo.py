@@ -9,7 +9,7 @@ from gate.traces.span import NOTHING, Span
 from gate.traces.values import hex_id, whole
 
 FAILED = (2, "error")
-"""How a status says that a span failed."""
+"""The values of a status that mark a span as failed."""
 
 
 def spans(trace: Mapping[str, Any]) -> Iterator[Span]:

@@ -12,12 +12,12 @@ from msgspec.json import Decoder
 
 from gate.errors import ConfigError
 from gate.security.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
-from gate.traces import agents_sdk, jaeger, otlp, typed
+from gate.traces import agents_sdk, jaeger, otlp
 from gate.traces.span import Piece
 
 _JSON = Decoder()
 _MAX_WRAPPERS = 4
-"""How deep lists and wrappers may hold traces."""
+"""The deepest nesting of lists and wrappers around traces."""
 NO_JSON = "lines that are not JSON"
 NO_TRACE = "values in which there is no trace"
 NO_IDS = "spans without a trace id or span id"
@@ -38,8 +38,6 @@ class TraceReader:
         if len(line) > MAX_LINE_BYTES:
             self.refused[TOO_LONG] += 1
             return []
-        if (found := typed.spans(line)) is not None:
-            return [*found]
         return self.document(line) if line.strip() else []
 
     def document(self, data: bytes) -> list[Piece]:
@@ -130,7 +128,7 @@ def _document_or_lines(data: bytes, reader: TraceReader) -> Iterator[Piece]:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether a first line is JSON by itself."""
+    """True if a first line is JSON by itself."""
     try:
         _JSON.decode(line)
     except (DecodeError, RecursionError, UnicodeError):

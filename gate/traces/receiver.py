@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable, Iterable
+from hmac import compare_digest
 from secrets import token_hex
 from typing import Self
 
@@ -22,12 +23,12 @@ MAX_BODY_BYTES = 20_000_000
 MAX_TURN_BYTES = 50_000_000
 """Of all that is kept of one turn."""
 QUIET_SECONDS = 0.5
-"""How long nothing more comes of a turn that no span holds together, once an agent that the gate starts has ended it;
-such an agent exports every 0.2 s."""
+"""The silence after which a turn without a span of its own is complete, once an agent that the gate starts has ended
+it; such an agent exports every 0.2 s."""
 MAX_HEAD_BYTES = 32_768
 MAX_CONNECTIONS = 512
 IDLE_SECONDS = 60.0
-"""How long a connection may say nothing."""
+"""The longest silence on a connection."""
 _PATHS = {"v1/traces": "traces", "v1/logs": "logs", "v1/metrics": "metrics"}
 _JSON = "application/json"
 _PROTOBUF = "application/x-protobuf"
@@ -55,7 +56,7 @@ class AwaitedTurn(Struct):
 
     @property
     def complete(self) -> bool:
-        """Whether a root has come, and every parent that is named."""
+        """True if a root has come, and every parent that is named."""
         spans = [piece for piece in self.pieces if isinstance(piece, Span)]
         known = {span.span_id for span in spans} | {"", self.parent_id}
         return any(span.parent_id in ("", self.parent_id) for span in spans) and all(
@@ -64,7 +65,7 @@ class AwaitedTurn(Struct):
 
     @property
     def held_together(self) -> bool:
-        """Whether a span of an agent or of a request holds the turn: it ends, and comes, after what is in it.
+        """True if a span of an agent or of a request holds the turn: it ends, and comes, after what is in it.
 
         Calls of models and tools that stand alone may be followed by others.
         """
@@ -75,10 +76,16 @@ class AwaitedTurn(Struct):
 class Receiver:
     """Entered for a run. ``expect`` names a turn before it is asked, ``collect`` waits for its spans a bounded time."""
 
-    def __init__(self, port: int = 0, take: Callable[[bytes, str, str], None] | None = None) -> None:
-        """``take`` gets every request instead of the turns: its body, ``traces`` or ``logs``, and its media type."""
+    def __init__(
+        self, port: int = 0, take: Callable[[bytes, str, str], None] | None = None, *, token: str = ""
+    ) -> None:
+        """``take`` gets every request instead of the turns: its body, ``traces`` or ``logs``, and its media type.
+
+        ``token``: what the address begins with; by default a new one where the port is, too.
+        """
         self._take_whole = take
-        self._token = token_hex(16) if port == 0 else ""
+        self._is_new = port == 0
+        self._token = token or (token_hex(16) if self._is_new else "")
         self._expected: dict[str, AwaitedTurn] = {}
         bounds = Bounds(MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_CONNECTIONS, IDLE_SECONDS)
         self._server = LoopbackServer(self._handle, port=port, bounds=bounds, where="agent.traces")
@@ -94,12 +101,12 @@ class Receiver:
 
     @property
     def refused(self) -> dict[str, int]:
-        """What could not be read, by reason."""
+        """Counts of unreadable data, by reason."""
         return dict(self._reader.refused)
 
     @property
     def endpoint(self) -> str:
-        """What agents export to: ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
+        """The address that agents export to: ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
         return f"http://{HOST}:{self._server.port}" + (f"/{self._token}" if self._token else "")
 
     def endpoint_of(self, turn: AwaitedTurn) -> str:
@@ -124,7 +131,7 @@ class Receiver:
         self._expected.pop(turn.trace_id, None)
 
     async def collect(self, turn: AwaitedTurn, wait: float) -> list[Piece]:
-        """What came of a turn, once it is complete or the time is up; what comes later is of an unknown trace."""
+        """Return the pieces of a turn, once it is complete or the time is up; later ones belong to an unknown trace."""
         try:
             async with asyncio.timeout(wait):
                 while not turn.complete:
@@ -139,9 +146,9 @@ class Receiver:
         return turn.pieces
 
     async def _more_comes(self, turn: AwaitedTurn, wait: float) -> bool:
-        """Whether anything comes before it is quiet. One whose exporter the gate did not set may be slow."""
+        """True if anything comes before it is quiet. One whose exporter the gate did not set may be slow."""
         try:
-            async with asyncio.timeout(QUIET_SECONDS if self._token else wait):
+            async with asyncio.timeout(QUIET_SECONDS if self._is_new else wait):
                 await _arrival(turn)
         except TimeoutError:
             return False
@@ -174,11 +181,11 @@ class Receiver:
         return 200, kind, b"{}" if kind == _JSON else b""
 
     def _signal(self, target: str) -> tuple[str, AwaitedTurn | None] | None:
-        """What a path is for, and of which turn if it names one; None for any other."""
+        """Return the signal of a path, and the turn if it names one; None for any other path."""
         path = target.partition("?")[0].strip("/")
         if self._token:
             token, _, path = path.partition("/")
-            if token != self._token:
+            if not compare_digest(token.encode(), self._token.encode()):
                 return None
         turn = self._expected.get(path.partition("/")[0])
         if turn is not None:

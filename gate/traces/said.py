@@ -23,7 +23,7 @@ class Called(Struct, frozen=True, gc=False):
 
 
 class Returned(Struct, frozen=True, gc=False):
-    """What a tool gave back, as it was told to a model."""
+    """The result of a tool, as a model was told it."""
 
     id: str = ""
     name: str = ""
@@ -94,7 +94,7 @@ def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[st
 
 
 def _present(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is there: some dialects write every key that there could be, with null."""
+    """Return the keys with a value: some dialects write every possible key, with null."""
     return {key: value for key, value in raw.items() if value is not None}
 
 
@@ -114,7 +114,7 @@ def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], 
 
 
 def _held(part: Mapping[str, Any], keys: Set[str]) -> Mapping[str, Any]:
-    """What a part holds at one of some keys, of which it has one at most; else itself."""
+    """Return the value at one of some keys, of which a part has one at most; else the part itself."""
     if keys.isdisjoint(part):
         return part
     return next((part[key] for key in keys if isinstance(part.get(key), dict)), part)
@@ -221,7 +221,7 @@ def _all(found: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def user_text(found: Sequence[Message]) -> str:
-    """What the user said last."""
+    """Return the user's last message."""
     for one in reversed(found):
         if one.role == "user" and one.texts:
             return "\n".join(one.texts)
@@ -229,7 +229,7 @@ def user_text(found: Sequence[Message]) -> str:
 
 
 def answers_tools(found: Sequence[Message]) -> bool:
-    """Whether the last message holds what tools gave back."""
+    """True if the last message holds what tools gave back."""
     return bool(found) and bool(found[-1].returned) and not found[-1].texts
 
 

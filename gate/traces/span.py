@@ -32,9 +32,9 @@ class Span(Struct, frozen=True, gc=False):
     attributes: Mapping[str, Any] = NOTHING
     events: tuple[Event, ...] = ()
     failed: bool = False
-    """Whether its status is an error."""
+    """True if its status is an error."""
     message: str = ""
-    """What its status says."""
+    """The message of its status."""
     scope: str = ""
     """The instrumentation that made it."""
     resource: Mapping[str, Any] = NOTHING
@@ -58,4 +58,4 @@ class LogRecord(Struct, frozen=True, gc=False):
 
 
 Piece = Span | LogRecord
-"""What a trace arrives in, in any order."""
+"""The pieces of a trace, which arrive in any order."""

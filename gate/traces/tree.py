@@ -34,7 +34,7 @@ class ModelCall:
     def __init__(self, steps: Sequence[Operation], own: bool) -> None:
         self.steps = steps
         self.own = own
-        """Whether the agent that the user speaks to made it, and not one that it uses as a tool."""
+        """True if the agent that the user speaks to made it, not one that it uses as a tool."""
         self._inputs: tuple[Message, ...] | None = None
         self._outputs: tuple[Message, ...] | None = None
 
@@ -48,7 +48,7 @@ class ModelCall:
 
     @property
     def error(self) -> str:
-        """What went wrong in it; empty if nothing did."""
+        """The error of the call; empty if it went well."""
         return next((error for step in self.steps if (error := step.error)), "")
 
     def inputs(self) -> tuple[Message, ...]:
@@ -71,17 +71,17 @@ class ModelCall:
 
     @property
     def tells_calls(self) -> bool:
-        """Whether a call that the model asked for would be seen here."""
+        """True if a call that the model asked for would be seen here."""
         return bool(self.outputs()) or self.came_to_nothing or any(step.ends_without_calls for step in self.steps)
 
     @property
     def came_to_nothing(self) -> bool:
-        """Whether it failed without any output: then it asked for no call, and nothing was used that anybody counts."""
+        """True if it failed without any output: then it asked for no call, and nothing was used that anybody counts."""
         return bool(self.error) and not self.outputs()
 
 
 class Draft(Struct):
-    """What belongs to one turn."""
+    """The operations of one turn."""
 
     anchor: Operation
     agents: list[str] = field(default_factory=list)
@@ -174,7 +174,7 @@ LogRecordKey = tuple[int, str, str]
 
 
 def _fuller(span: Span, other: Span) -> bool:
-    """Whether of two spans with one id this one is kept: the one that ended, and says more; never by their order."""
+    """True if of two spans with one id this one is kept: the one that ended, and says more; never by their order."""
     return _weight(span) > _weight(other)
 
 
@@ -192,9 +192,9 @@ class _Place(Struct, frozen=True, gc=False):
     root: str
     anchor: str = ""
     covered: bool = False
-    """Whether an agent, a workflow or a tool holds it."""
+    """True if an agent, a workflow or a tool holds it."""
     used: bool = False
-    """Whether a tool holds it: what is said there is not said to the user."""
+    """True if a tool holds it: what is said there is not said to the user."""
     model: str = ""
     """The model call that holds it, with no agent or tool between."""
     tool: str = ""
@@ -239,7 +239,7 @@ def _below(
 
 
 def _inner(place: _Place) -> tuple[str, bool, bool, str, str]:
-    """What the children of a span lie in."""
+    """Return the surroundings that the children of a span inherit."""
     kind, span_id = place.step.kind, place.step.span.span_id
     if kind in AGENTIC:
         return place.anchor, True, place.used, "", ""

@@ -20,14 +20,14 @@ MAX_ATTRIBUTES = 5_000
 """Of one span; indexed dialects write several for each message of a conversation."""
 _JSON = Decoder()
 _PLACEHOLDERS = frozenset({"", "<REDACTED>", "__REDACTED__", "<elided>", "<not specified>", "N/A"})
-"""What instrumentation writes in place of content that it was told not to record."""
+"""The texts that instrumentation writes in place of content that it was told not to record."""
 _BEGINNINGS = frozenset({one[:1] for one in _PLACEHOLDERS} | {chr(n) for n in range(0x3001) if chr(n).isspace()})
 _LONGEST = max(map(len, _PLACEHOLDERS))
 _DIGITS = "0123456789abcdef"
 
 
 def is_placeholder(value: Any) -> bool:
-    """Whether a value says that the content was left out."""
+    """True if a value says that the content was left out."""
     if isinstance(value, str):
         if value[:1] not in _BEGINNINGS:
             return False  # nearly every text

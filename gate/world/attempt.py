@@ -39,21 +39,21 @@ class Coupling:
 
 
 class Attempt:
-    """What one attempt at a trial has asked so far."""
+    """The requests of one attempt at a trial so far."""
 
     def __init__(
         self, name: str, case_id: str, trial: int, side: Side, coupling: Coupling | None, given: str = ""
     ) -> None:
         self.given = given
-        """What the case says: ids in it are nobody's own."""
+        """The texts of the case: ids in them are nobody's own."""
         self.name, self.case_id, self.trial, self.side, self.coupling = name, case_id, trial, side, coupling
         self.exchanges: list[RecordedExchange] = []
         self.whole = True
-        """Whether everything that was asked is among the exchanges."""
+        """True if every request is among the exchanges."""
         self.asked = self.replayed = self.live = 0
         self.difference = ""
         self.missing = ""
-        """What the recording should have answered and could not, where that ends the trial."""
+        """The request that the recording should have answered and could not, if that ends the trial."""
         self.closed = False
         self.calls: dict[asyncio.Future[None], asyncio.Task[None]] = {}
         """Requests that are being answered from outside: what is done once they are kept, and who answers them."""
@@ -62,9 +62,9 @@ class Attempt:
         self.listening: set[asyncio.Task[None]] = set()
         """Streams that are open for whatever a server has to say."""
         self.tools: dict[str, None] = {}
-        """What MCP servers offer: of each list that was told, the server and a digest."""
+        """The lists of tools of MCP servers: server and digest each."""
         self.tools_changed: dict[str, None] = {}
-        """How that differs from the recording, tool by tool."""
+        """The differences of those lists from the recording, tool by tool."""
         self._renamed: dict[str, str] = {}
         """Which id of the recording is which one now."""
         self._began: float | None = None
@@ -91,7 +91,7 @@ class Attempt:
         return found
 
     def _is_renamed(self, before: tuple[str, ...], now: tuple[str, ...]) -> bool:
-        """Whether ids differ only where both sides made them up: an id of the case, of the code, or out of an answer
+        """True if ids differ only where both sides made them up: an id of the case, of the code, or out of an answer
         is content, and so is which one was taken for which before."""
         if len(before) != len(now):
             return False
@@ -176,18 +176,18 @@ class Attempt:
 
 
 def _other(before: tuple[str, ...], now: tuple[str, ...]) -> str:
-    """What else than the body differs, by its name: values may be secrets, and are not kept."""
+    """Return the name of the first difference beside the body: values may be secrets, and are not kept."""
     names = sorted({one.rpartition(" ")[0] for one in {*before} ^ {*now}})
     return names[0] if names else ""
 
 
 class Answering:
-    """How a request is to be answered: from the recording, from outside, or not at all."""
+    """The way to answer a request: from the recording, from outside, or not at all."""
 
     def __init__(self, mode: Mode, exchange: RecordedExchange | None, body: bytes | None) -> None:
         self.exchange = exchange if body is not None else None
         self.body = body
         self.goes_out_anyway = mode == "replay-then-live"
-        """Whether a server is asked what it offers though that is recorded: a change may have changed it."""
+        """True if a server is asked for its tools though they are recorded: a change may have changed them."""
         self.goes_out = self.exchange is None and mode in ("live", "replay-then-live")
         self.ends_trial = self.exchange is None and mode == "fail"

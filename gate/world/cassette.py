@@ -59,11 +59,11 @@ class RecordedExchange(Struct, frozen=True, omit_defaults=True):
     seconds: float = 0.0
     """Seconds until its last."""
     replayed: bool = False
-    """Whether it was answered from a recording."""
+    """True if it was answered from a recording."""
     ids: tuple[str, ...] = ()
     """Digests of the ids in the request, which its key numbers."""
     sent: tuple[str, ...] = ()
-    """What else than its body says what is asked, each with a digest of its value."""
+    """Further parts of the request that tell it from others, each with a digest of its value."""
     tools: str = ""
     """Digest of the tools that the answer lists, without what varies by itself; empty where it lists none."""
 
@@ -112,7 +112,7 @@ def path_of_run(folder: Path, run: str) -> Path | None:
 
 
 def owner_of(path: Path) -> str:
-    """Whose recording a file is; empty where it does not say. Raises OSError."""
+    """Return the owner of a recording; empty if the file does not say. Raises OSError."""
     with path.open("rb") as file:
         first = file.readline(MAX_FIRST_BYTES)
     return next((line.owner for line in _decoded([first.rstrip(b"\n")])), "")
@@ -124,7 +124,7 @@ class CassetteWriter:
     def __init__(self, path: Path, limit_bytes: int, owner: str = "") -> None:
         self._limit = limit_bytes
         self.full = False
-        """Whether something was not recorded for want of room."""
+        """True if something was not recorded for want of room."""
         files.make_folder(path.parent)
         self._file: FileIO = files.open_to_append(path)
         self._size = self._file.seek(0, os.SEEK_END)
@@ -183,7 +183,7 @@ class CassetteWriter:
 
 
 class RecordedTape(Struct, frozen=True):
-    """What one trial asked and was answered."""
+    """The requests of one trial and their answers."""
 
     case_id: str
     trial: int
@@ -214,7 +214,7 @@ class Cassette:
             self._tapes[end.tape] = RecordedTape(end.case_id, end.trial, ordered)
 
     def tape(self, name: str) -> RecordedTape | None:
-        """What has this digest; None if it is not there, or not whole."""
+        """Return the tape with this digest; None if it is not there, or not whole."""
         return self._tapes.get(name)
 
     @cached_property
@@ -293,7 +293,7 @@ class Library(Struct):
     _read: dict[str, Cassette | None] = field(default_factory=dict)
 
     def cassette(self, run: str) -> Cassette | None:
-        """That of a run; None if there is none, or it cannot be read."""
+        """Return the cassette of a run; None if there is none, or it cannot be read."""
         if run not in self._read:
             self._read[run] = self._open(run)
         return self._read[run]

@@ -1,4 +1,4 @@
-"""What two recorded trials asked differently: the one is replayed to the other's requests, and no server is asked."""
+"""Compares the requests of two recorded trials: the one is replayed to the other's requests, and no server is asked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from gate.world.volatile import Volatile
 
 
 def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile) -> tuple[str, bool]:
-    """What the second trial asked first that the recording of the first does not answer, and whether all was compared.
+    """Return the second trial's first request that the recording of the first does not answer, and whether all was
+    compared.
 
     Where the two were answered differently, what they ask from there on may differ for that: it is not compared.
 
@@ -34,7 +35,7 @@ def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile
 
 
 def _other_tools(before: Coupling, answered: RecordedExchange, now: Coupling, exchange: RecordedExchange) -> str:
-    """How the tools differ that both trials were told of; empty where they were told something else."""
+    """Return the differences between the tools that both trials were told of; empty if they share no list."""
     old, new = (listed(of.cassette.body(one.response) or b"") for of, one in ((before, answered), (now, exchange)))
     changes = tool_changes(old, new) if exchange.tools and old is not None and new is not None else []
     return shorten(f"tools of {name_of(exchange.upstream)}: {changes[0]}", MOST_CHARS) if changes else ""

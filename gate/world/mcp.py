@@ -1,4 +1,4 @@
-"""What the proxy knows of MCP: which messages only ask what there is, and how an answer is matched with its call."""
+"""The proxy's knowledge of MCP: messages that only ask for lists, and how an answer is matched with its call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def call_in(asked: OutboundRequest) -> dict[str, Any] | None:
 
 
 def asks_what_there_is(asked: OutboundRequest) -> bool:
-    """Whether a message changes nothing outside: it opens the session, or lists what the server offers."""
+    """True if a message changes nothing outside: it opens the session, or lists what the server offers."""
     method = (call_in(asked) or {}).get("method")
     return isinstance(method, str) and (method in _MENU or method.startswith("notifications/"))
 
@@ -52,7 +52,7 @@ def _numbered(message: bytes, number: Any) -> bytes:
 
 
 def results_in(body: bytes) -> list[Any]:
-    """What an answer says, without the numbers of the calls."""
+    """Return the results in an answer, without the numbers of the calls."""
     messages = [body] if body.lstrip().startswith(b"{") else [match[1].rstrip(b"\r") for match in _DATA.finditer(body)]
     found = []
     for message in messages:
@@ -81,7 +81,7 @@ def listed(body: bytes) -> list[Any] | None:
 
 
 def tool_changes(before: list[Any], now: list[Any]) -> list[str]:
-    """How two lists of tools differ: which tool, and which words of it."""
+    """Return the differences between two lists of tools: the tool, and the words of it."""
     old, new = by_name(before), by_name(now)
     if old is None or new is None:
         return [place] if (place := first_difference(before, now, "tools")) else []

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from gate.errors import ConfigError
 
 Mode = Literal["live", "replay", "replay-then-live", "fail"]
-"""What answers a request: the outside world; the recording, and an error where it has none; the recording as long as it
+"""The source of answers: the outside world; the recording, and an error where it has none; the recording as long as it
 has one; the recording, and where it has none the trial is not measured, as in ``replay`` if a model was asked."""
 Kind = Literal["model", "tool", "mcp"]
 MOST_PATTERNS = 50
@@ -28,7 +28,7 @@ class UpstreamOptions(_Section):
     url: str
     """Its address, which the rest of a request's path is appended to."""
     kind: Kind = "tool"
-    """Whether it is asked as a model, as a tool, or as an MCP server over streamable HTTP."""
+    """The kind of server: a model, a tool, or an MCP server over streamable HTTP."""
     env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     """The variable that tells the agent its address on the proxy. Default: ``GATE_WORLD_`` and the name in capitals."""
     mode: Mode | None = None
@@ -49,12 +49,12 @@ class UpstreamOptions(_Section):
 
 
 class WorldOptions(_Section):
-    """What of the outside world is recorded while the baseline is measured, and replayed while a change is."""
+    """The part of the outside world that is recorded while the baseline is measured, and replayed while a change is."""
 
     models: Mode = "replay-then-live"
-    """What answers calls of models: ``live``, ``replay``, ``replay-then-live`` or ``fail``."""
+    """The source of answers to calls of models: ``live``, ``replay``, ``replay-then-live`` or ``fail``."""
     tools: Mode = "replay-then-live"
-    """What answers calls of tools that go through the proxy, likewise."""
+    """The source of answers to calls of tools that go through the proxy, with the same values."""
     upstreams: Mapping[str, UpstreamOptions] = {}
     """Servers that may be reached, by name, besides the models' own: ``openai``, ``anthropic`` and ``gemini``."""
     store: str | None = None
@@ -64,10 +64,14 @@ class WorldOptions(_Section):
     port: int = Field(default=0, ge=0, le=65_535)
     """The proxy's port on loopback, for an agent that the gate does not start; 0: a free one, told to the agent."""
     megabytes: int = Field(default=200, ge=1, le=10_000)
-    """The most that one run's recording takes; what is asked beyond is answered live and not recorded."""
-    keep_megabytes: int = Field(default=1_000, ge=1, le=1_000_000)
-    """What the recordings of this configuration may take together. Beyond it the oldest are removed as a baseline is
-    saved, but none that a stored record names, and none of the last day."""
+    """The most that one run's recording takes; what is asked beyond is answered live and not recorded. All recordings
+    of this configuration may take five times as much. Beyond it the oldest are removed as a baseline is saved, but none
+    that a stored record names, and none of the last day."""
+
+    @property
+    def kept_megabytes(self) -> int:
+        """The most that all recordings of the configuration take together."""
+        return 5 * self.megabytes
 
     @field_validator("upstreams")
     @classmethod

@@ -1,4 +1,4 @@
-"""What was asked of the outside world, and the address by which the same request is found again: its content."""
+"""A request to the outside world, and the address by which the same request is found again: its content."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OutboundRequest(Struct, frozen=True):
     path: str
     """With its query, and without keys."""
     headers: Mapping[str, str]
-    """What else says what is asked, and of whom, by what it is called: headers first of all."""
+    """Further parts of the request by name: headers first of all."""
     body: bytes
     at: float
     """Unix time."""
@@ -74,7 +74,7 @@ class Addressed(Struct, frozen=True):
     ids: tuple[str, ...] = ()
     """Digests of the ids in it, in the order of their numbers."""
     sent: tuple[str, ...] = ()
-    """What else says what is asked: each with a digest of its value."""
+    """Further parts of the request, each with a digest of its value."""
 
 
 def address(asked: OutboundRequest, volatile: Volatile) -> Addressed:
@@ -97,7 +97,7 @@ def ids_in(text: str) -> list[str]:
 
 
 def content(asked: OutboundRequest) -> Any:
-    """What is asked, as JSON; the number of a call of MCP is how the answer is found, and no part of it."""
+    """Return the request as JSON; the number of a call of MCP is how the answer is found, and no part of it."""
     value = asked.value
     if asked.kind == "mcp" and isinstance(value, dict) and "jsonrpc" in value:
         parameters = value.get("params")
@@ -136,7 +136,8 @@ def meant(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def signed_query(target: str) -> dict[str, str]:
-    """What `path_without_keys` leaves out of a tool's query: ``token=`` may be a page, and ``key=`` a name."""
+    """Return the keys that `path_without_keys` leaves out of a tool's query: ``token=`` may be a page, and ``key=`` a
+    name."""
     parts = [part for part in target.partition("?")[2].split("&") if part.partition("=")[0].lower() in SECRET_QUERY]
     return {"its query": digest("&".join(parts).encode("utf-8", "replace"))} if parts else {}
 

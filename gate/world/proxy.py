@@ -155,7 +155,7 @@ class Proxy:
         return await out.whole(204, [("x-gate-call", str(call.number))], b"")
 
     def _told(self, attempt: Attempt, number: str, body: bytes) -> None:
-        """What a server on standard output answered to a call that went to it."""
+        """Note the answer of a server on standard output to a call."""
         found = self._pending.pop((attempt.name, number), None)
         if found is None:
             return
@@ -314,7 +314,7 @@ class _Passed:
 
 
 def _is_unchanged(answering: Answering, passed: _Passed, tools: str) -> bool:
-    """Whether a server that was asked all the same said what is recorded; ``tools``: digest of those that it lists."""
+    """True if a server that was asked all the same said what is recorded; ``tools``: digest of those that it lists."""
     recorded = answering.exchange
     if recorded is None or answering.body is None or recorded.status != passed.status:
         return False

@@ -16,7 +16,7 @@ YOUNG_SECONDS = 24 * 3600
 
 
 class Pruned(Struct, frozen=True):
-    """What was removed of a folder, and what is left of a project's own."""
+    """The files that were removed from a folder, and the size of a project's own that are left."""
 
     files: int = 0
     bytes: int = 0

@@ -1,4 +1,4 @@
-"""What differs from one asking to the next though the same is asked: the clock, ids, and what the user names.
+"""The texts that differ between two equal requests: the clock, ids, and those that the user names.
 
 A date counts as the clock's only if it is today's, give or take a day: another date in a request is content. Of several
 the first is the clock's, and how far the others are from it is content. Ids are numbered in the order in which they
@@ -15,10 +15,10 @@ from typing import Any
 
 CLOCK = "<now>"
 NEAR_SECONDS = 26 * 3600
-"""How far from the clock a time may be that was taken from it: a day, and what time zones differ by."""
+"""The farthest that a time taken from the clock may lie from it: a day, and the difference of time zones."""
 MAX_DEPTH = 200
 MOST_KNOWN, MOST_CHARS_KNOWN = 5_000, 50_000
-"""How many texts are remembered, and of which length."""
+"""Number and length of the texts that are remembered."""
 _PLACEHOLDERS = {"{number}": r"\d{1,40}", "{word}": r"[A-Za-z0-9_.-]{1,200}", "{hex}": r"[0-9A-Fa-f]{1,200}"}
 LEAST_LITERAL = 2
 _ID = re.compile(
@@ -52,7 +52,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def find_ids(text: str) -> list[str]:
-    """What looks like an id, in the order in which it stands there."""
+    """Return the texts that look like ids, in their order."""
     return _ID.findall(text)
 
 

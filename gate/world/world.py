@@ -26,7 +26,7 @@ from gate.world.volatile import Volatile
 BOUNDS = Bounds(body_bytes=MAX_ANSWER_BYTES, head_bytes=65_536, connections=1024, idle_seconds=600.0)
 """Clients keep their connections open between the turns of a conversation."""
 LAST_SECONDS = 0.5
-"""How long the calls that are under way when a trial ends may go on."""
+"""Seconds that calls may go on after the trial that made them ended."""
 
 
 class WorkerAddress:
@@ -62,11 +62,11 @@ class World:
         self.upstreams = upstreams
         self.volatile = Volatile(options.normalise)
         self.replays = False
-        """Whether trials are answered from recordings: what the baseline is made of is always asked anew."""
+        """True if trials are answered from recordings: the baseline itself is always asked anew."""
         self.outside = 0
         """Calls that no trial made."""
         self.unkept: dict[str, int] = {}
-        """Why trials were not recorded whole → how many."""
+        """Reasons why trials were not recorded whole → number of trials."""
         self.lost = 0
         """Trials of the baseline whose recording is not there."""
         self._options, self._folder, self._redactor, self._run = options, folder, redactor, run
@@ -133,7 +133,7 @@ class World:
         return {**told, "GATE_WORLD_URL": base}
 
     def attempt_of(self, token: str) -> tuple[bool, Attempt | None]:
-        """Whether anybody has this address, and the attempt that is on there."""
+        """True if anybody has this address, and the attempt that is on there."""
         place = self._places.get(token)
         if place is not None:
             return True, self._attempts.get(place.session_id)
@@ -169,7 +169,8 @@ class World:
         return attempt.missing
 
     def settle(self, case_id: str, trial: int, side: Side, *, measured: bool) -> Replay | None:
-        """What the last attempt at a trial was answered from; recorded to be replayed if it is ``measured``."""
+        """Return the source of the answers to the last attempt at a trial; recorded to be replayed if it is
+        ``measured``."""
         attempt = self._last.pop((case_id, trial, side), None)
         if attempt is None:
             return None
@@ -218,11 +219,11 @@ class World:
         return upstream.answered_by if self.replays and attempt.side is Side.CANDIDATE else "live"
 
     def is_closed(self, attempt: Attempt, upstream: Upstream) -> bool:
-        """Whether nothing of an attempt goes to this server."""
+        """True if nothing of an attempt goes to this server."""
         return self._mode(attempt, upstream) in ("replay", "fail")
 
     def answering(self, attempt: Attempt, upstream: Upstream, key: Addressed) -> Answering:
-        """What answers this request of an attempt."""
+        """Return the answer to a request of an attempt."""
         mode = self._mode(attempt, upstream)
         exchange = attempt.recorded(key) if mode != "live" else None
         body = None
@@ -261,7 +262,7 @@ class World:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know of the recordings of the run."""
+        """Notes on the recordings of the run for its reader."""
         found = [f"world: {number:,} calls are not recorded: {why}" for why, number in self.unkept.items()]
         if self.lost:
             found.append(f"world: the recordings of {self.lost:,} trials of the baseline are not in {self._folder}")

@@ -40,6 +40,7 @@ def test_a_file_as_google_writes_it_runs(project: Project) -> None:
     assert (code, verdicts["tool_trajectory_avg_score"], verdicts["safety_v1"]) == (0, "pass", "pass")
 
 
+@pytest.mark.slow
 def test_a_misspelt_key_of_a_call_is_refused_with_its_place(project: Project) -> None:
     subset = {"tool_trajectory_avg_score": {"threshold": 1.0, "args": "subset"}}
     set_up(project, {"name": "find", "arg": {"id": 2}}, subset)

@@ -101,6 +101,7 @@ def test_each_trial_of_a_function_has_what_it_wrote_and_its_traceback(project: P
         assert "WARNING:root:no stock of milk" in answered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistent", first_of([True, False]))
 def test_each_trial_of_a_command_has_its_standard_error_without_secrets(project: Project, persistent: bool) -> None:
     argv = f"{shlex.quote(sys.executable)} command.py"

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from gate.commands.texts.evidence import verified
 from gate.errors import UntrustedError
-from gate.pipeline.evidence import check_files, read_statement, written
 from gate.security.signing import new_key, opened
+from gate.stored.statement import check_files, read_statement, written
 from tests.acceptance.conftest import Project, first_of
 
 AGENT = "def answer(message):\n    return 'It is on its way.'\n"
@@ -277,6 +277,7 @@ def test_recordings_are_not_stated_by_a_second_look(shop: Project) -> None:
     assert not (shop.root / "s.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("road", first_of(ROADS))
 def test_any_changed_byte_is_found(shop: Project, keys: tuple[Path, Path], road: Callable[..., str]) -> None:
     """Many bytes of the signed statement, of the record and of the report."""

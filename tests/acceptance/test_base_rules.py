@@ -63,6 +63,7 @@ def judged(project: Project, config: str = "gate.yaml", *arguments: str) -> tupl
     return code, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "disguise", first_of(["tags: [other]", "tags: [smoke], complexity: complex", "complexity: complex"])
 )
@@ -74,6 +75,7 @@ def test_failing_cases_are_judged_whatever_they_are_called_now(project: Project,
     assert (code, found["verdict"]) == (1, "regressed"), found["headline"]
 
 
+@pytest.mark.slow
 def test_a_renamed_case_is_selected_by_what_it_was(project: Project) -> None:
     based(project, CONFIG + 'select: {ids: ["c*"]}\n')
     breaks(project, 4)
@@ -132,7 +134,7 @@ def test_a_case_does_not_let_itself_off(project: Project) -> None:
     project.write("suite.yaml", suite(lambda n: case(n, "tags: [smoke], thresholds: {contains: 0.0}")))
     code, found = judged(project)
     assert (code, found["verdict"]) == (1, "regressed"), found["headline"]
-    assert "case 'c0': contains nothing → 0.0 takes effect once it is merged" in found["changes"]
+    assert "case 'c0': contains: nothing → 0.0 takes effect once it is merged" in found["changes"]
 
 
 @pytest.mark.slow

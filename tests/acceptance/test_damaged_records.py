@@ -35,6 +35,7 @@ def damage(path: Path) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "then"),
     first_of(

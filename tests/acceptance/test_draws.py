@@ -101,6 +101,7 @@ NARROW = CONFIG.replace("answer,", "answer, sources: [agent.py],")
 LEAN = "from impl import answer\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("narrowed", first_of(["by the change", "at the base"]))
 def test_what_a_change_leaves_out_of_its_agent_is_not_taken_for_unchanged(change: Project, narrowed: str) -> None:
     """The file that breaks is none of `agent.sources`: by them, both heads are one agent."""

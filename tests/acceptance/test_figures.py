@@ -50,6 +50,7 @@ def write(project: Project, stub: JudgeStub, wrong: str, trials: int) -> None:
     project.write("gate.yaml", text)
 
 
+@pytest.mark.slow
 def test_what_a_run_tells_beyond_its_verdict(project: Project, stub: JudgeStub) -> None:
     cases = [{"id": f"case-{n}", "input": f"question {n}"} for n in range(4)]
     project.write("suite.json", {"cases": [{**cases[0], "thresholds": {"cost": 0.5}}, *cases[1:]]})

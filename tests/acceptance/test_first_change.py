@@ -72,6 +72,7 @@ def of_base(record: Path) -> list[str]:
     return [line for line in record.read_text().splitlines() if '"tag":"base"' in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("run",), ("run", "--rules-from", "main")])
 def test_a_base_without_configuration_is_held_to_the_rules_of_the_change(bare: Project, words: tuple[str, ...]) -> None:
     add_gate(bare)
@@ -109,6 +110,7 @@ def test_a_report_of_the_record_says_the_same_and_a_baseline_of_it_is_the_change
     assert '"case":"c3"' in stored.read_text() and not of_base(stored)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_with_the_base_where_it_was(change: Project) -> None:
     record = change.root / "run.jsonl"
     _, suite = run(change, "run", "--record", "run.jsonl")

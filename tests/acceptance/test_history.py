@@ -76,6 +76,7 @@ def test_a_move_is_laid_to_its_commit(project: Project) -> None:
     assert move["commits"]["commit"] == suite["runs"][4]["commit"]
 
 
+@pytest.mark.slow
 def test_records_and_an_artifact_tell_the_same(project: Project, tmp_path: Path) -> None:
     records = project.root / ".gate" / "records"
     archive = tmp_path / "artifact.zip"
@@ -190,6 +191,7 @@ def test_the_guides_workflow_publishes_the_dashboard_and_replaces_it(project: Pr
     assert {".nojekyll", "index.html", "badge.svg"} <= set(project.git("ls-tree", "--name-only", "FETCH_HEAD").split())
 
 
+@pytest.mark.slow
 def test_a_change_is_shown_beside_the_runs_of_the_default_branch(project: Project) -> None:
     project.git("checkout", "-q", "-b", "change")
     project.commit("a change that touches nothing")

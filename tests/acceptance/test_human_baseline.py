@@ -60,6 +60,7 @@ def people(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("acts", "code", "verdict"), first_of([("len(case_id) > 2", 1, "regressed"), ("True", 0, "pass")])
 )

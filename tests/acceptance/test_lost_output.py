@@ -35,6 +35,7 @@ def shell(project: Project, command: str, redirected: str) -> tuple[int, list[st
     return done.returncode, [one for one in said if not one.startswith("gate: the newest record")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirected", LOST)
 @pytest.mark.parametrize(
     ("command", "code"),

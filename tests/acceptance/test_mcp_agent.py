@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
 from tests.acceptance.conftest import Project
 
 SERVER = """\
@@ -37,6 +39,7 @@ def commit(project: Project, wrong: list[str]) -> None:
     project.commit(f"wrong: {len(wrong)}")
 
 
+@pytest.mark.slow
 def test_a_change_that_breaks_it_is_found_and_not_run_away_from(project: Project) -> None:
     """The server is of the commit: its fingerprint tells that the same run again would say the same."""
     calls = project.root / ".gate" / "calls.txt"

@@ -28,6 +28,7 @@ def test_an_expected_category_that_is_not_defined_is_refused(project: Project, d
     assert hint in ran.err
 
 
+@pytest.mark.slow
 def test_a_min_score_decides_and_needs_nothing_in_the_configuration(project: Project) -> None:
     project.write("gate.yaml", CONFIG)
     own = "weights: {tool_accuracy: 0.6, output_quality: 0, sequence_correctness: 0.4}\n"
@@ -74,6 +75,7 @@ def answer(message):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("points", "cost", "code", "failing"),
     first_of([(23, 0.0234, 0, None), (5, 0.0234, 1, "overall_score"), (23, 0.9, 1, "cost")], 2),

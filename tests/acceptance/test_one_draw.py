@@ -17,6 +17,7 @@ def answer(message):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rerun", "expected"), first_of([("auto", (1, "regressed")), ("never", (0, "inconclusive"))]))
 def test_a_deterministic_agent_that_was_reworded_is_proven_by_its_base_or_is_not_called_fine(
     project: Project, rerun: str, expected: tuple[int, str]
@@ -54,6 +55,7 @@ def answer(message):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rerun", first_of(["auto", "never"]))
 @pytest.mark.parametrize("kind", first_of(["python", "command"]))
 def test_an_agent_whose_process_keeps_its_answers_is_not_blocked_for_what_another_one_drew(

@@ -1,6 +1,6 @@
 """One record, one result: `run`, `report`, `compare -c` and `merge -c` render the same, to the byte.
 
-The work of `gate.pipeline.judge_stored`.
+The work of `gate.stored.judging`.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ def stored(project: Project) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trials", first_of(["auto", "2"]))
 @pytest.mark.parametrize("situation", first_of(["broken", "unchanged", "unsteady"]))
 def test_the_four_commands_render_one_record_alike(compared: Project, situation: str, trials: str) -> None:
@@ -116,6 +117,7 @@ def test_a_report_looks_where_its_run_looked(compared: Project) -> None:
     assert rendered(compared, "report", ".gate/a.jsonl") == ran
 
 
+@pytest.mark.slow
 def test_a_report_says_if_the_run_was_compared_with_something_else(compared: Project) -> None:
     write_agent(compared, "broken")
     compared.git("commit", "-q", "-a", "-m", "broken")
@@ -128,6 +130,7 @@ def test_a_report_says_if_the_run_was_compared_with_something_else(compared: Pro
     assert "here it is compared with no baseline" in report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("situation", first_of(["broken", "unchanged"]))
 def test_what_the_command_line_selected_is_the_scope_in_every_command(compared: Project, situation: str) -> None:
     """To the twelve cases that were left out on purpose nothing is owed, whoever shows the record."""

@@ -66,6 +66,7 @@ def asked(project: Project) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_a_case_is_an_item_and_a_pass_is_green(shop: Project) -> None:
     ran = run_pytest(shop, "-v")
     assert ran.code == 0, ran.out

@@ -76,6 +76,7 @@ def test_the_same_agent_is_not_blocked_whichever_trials_are_the_baseline(airline
     assert not {"regressed", "error", "below_threshold"} & set(verdicts.values())
 
 
+@pytest.mark.slow
 def test_a_removed_tool_in_every_even_task_is_a_regression(airline: Project) -> None:
     rows = json.loads((airline.root / "rows.json").read_text())
     expecting = {row["task_id"] for row in rows if row["info"]["task"]["actions"]}

@@ -63,6 +63,7 @@ def asked(project: Project) -> int:
     return len(calls(project).read_text().splitlines()) if calls(project).exists() else 0
 
 
+@pytest.mark.slow
 def test_a_regression_is_not_run_away_from(project: Project) -> None:
     project.git("checkout", "-qb", "change")
     commit(project, broken=True)
@@ -73,6 +74,18 @@ def test_a_regression_is_not_run_away_from(project: Project) -> None:
     again = project.gate("run", "-q", CALLS=CALLS)
     assert (again.code, again.out) == (1, first.out)
     assert asked(project) == after, "the agent was asked again"
+
+
+@pytest.mark.slow
+def test_a_run_is_resumed_beside_everything_that_it_wrote(project: Project) -> None:
+    """An ended run has every report in the work tree; the next command names none of them."""
+    commit(project, broken=False)
+    forms = ("html", "json", "junit", "markdown", "ctrf", "statement")
+    reports = [word for form in forms for word in (f"--{form}", f"{form}.out")]
+    first = project.gate("run", "-q", "--trials", "1", *reports, CALLS=CALLS)
+    before = asked(project)
+    again = project.gate("run", "-q", "--trials", "1", "--resume", CALLS=CALLS)
+    assert (again.code, asked(project)) == (first.code, before), again.err
 
 
 @pytest.mark.slow
@@ -93,6 +106,7 @@ def test_what_could_not_be_measured_is_run_again_and_nothing_else(project: Proje
     assert set(again) == {"item 7"}
 
 
+@pytest.mark.slow
 def test_a_new_commit_is_measured_anew(project: Project) -> None:
     project.git("checkout", "-qb", "change")
     commit(project, broken=True)

@@ -52,6 +52,7 @@ def trials_of(path: Path) -> set[tuple[str, int]]:
     return {(row["case"], row["n"]) for row in rows if "case" in row}
 
 
+@pytest.mark.slow
 def test_three_shards_come_to_the_verdict_of_one_run(sharded: Project) -> None:
     whole = sharded.root / "base.jsonl"
     assert sharded.gate("run", "--record", str(whole), "--quiet").code == 0

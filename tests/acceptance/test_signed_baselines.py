@@ -81,6 +81,7 @@ def forge(shop: Project) -> None:
     write_record(path, replace(record, trials=trials))
 
 
+@pytest.mark.slow
 def test_what_was_signed_is_compared_with(shop: Project) -> None:
     saved = shop.gate("baseline", "save", "--key", "key.pem")
     assert (saved.code, "signed: " in saved.out) == (0, True), saved.err

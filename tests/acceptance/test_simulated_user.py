@@ -135,6 +135,7 @@ def judged(valid: Any) -> Any:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("valid", "score"),
     first_of(

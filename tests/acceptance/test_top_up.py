@@ -129,6 +129,7 @@ def suite_of(found: dict[str, Any]) -> dict[str, Any]:
     return suite
 
 
+@pytest.mark.slow
 def test_the_first_run_on_the_default_branch_leaves_five_trials_a_case(project: Project, served: Served) -> None:
     set_up(project, http(served))
     code, found = project.result("run", "-q")
@@ -172,6 +173,7 @@ def test_the_report_of_its_record_says_the_same(project: Project, served: Served
     assert suite_of(ran)["verdict"] == "pass"
 
 
+@pytest.mark.slow
 def test_a_budget_ends_it_softly_and_what_was_run_is_kept(project: Project, served: Served) -> None:
     set_up(project, http(served), budget={"runs": 3 * CASES + 2})
     code, found = project.result("run", "-q")
@@ -187,6 +189,7 @@ def test_a_budget_ends_it_softly_and_what_was_run_is_kept(project: Project, serv
     assert len(read_record(path).trials) == served.asked
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_run_by_the_next_run_of_the_same_agent(project: Project) -> None:
     agent = {"python": "agent:answer", "sources": ["agent.py"]}
     set_up(project, agent, budget={"runs": 2 * CASES}, baseline={"trials": 5})
@@ -279,6 +282,7 @@ def test_every_suite_has_its_verdict_before_the_budget_goes_to_later_changes(pro
     assert [suite["verdict"] for suite in found["suites"]] == ["pass", "pass"]
 
 
+@pytest.mark.slow
 def test_uncommitted_changes_and_other_branches_leave_nothing(project: Project, served: Served) -> None:
     set_up(project, http(served))
     project.write("suite.jsonl", SUITE + json.dumps({"id": "new", "input": "x", "response": "Done."}) + "\n")

@@ -46,6 +46,7 @@ def notes(result: dict[str, Any]) -> str:
     return json.dumps(result["suites"][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "marks"),
     [
@@ -244,6 +245,7 @@ def test_an_agent_that_is_not_started_needs_a_port(project: Project) -> None:
     assert "traces: {port: 4318}" in ran.err
 
 
+@pytest.mark.slow
 def test_a_forbidden_call_fails_though_the_rest_of_its_trace_never_came(project: Project) -> None:
     """Half a trace: what is forbidden and seen fails, and what is not seen passes nothing."""
     half = 'spans = spans[1:]\n    spans[0]["parentSpanId"] = "f" * 16\n    body = json.dumps'

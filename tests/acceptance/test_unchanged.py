@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate import api
 from gate.baselines.ledger import Mark
 from gate.config.load import load_config
 from gate.errors import BaselineWriteError, UntrustedError
 from gate.model import Result, Verdict
-from gate.pipeline import api
-from gate.pipeline.baseline_upkeep import save_baseline
-from gate.pipeline.judge_stored import judge_records, report_record
 from gate.pipeline.references import store_of
 from gate.records import read_record
 from gate.records.keys import key_of, suite_key
 from gate.reports.files import Outputs
+from gate.stored.judging import judge_records, report_record
+from gate.stored.upkeep import save_baseline
 from tests.acceptance.conftest import Project
 
 CASES = 3
@@ -121,7 +121,7 @@ def test_a_change_outside_of_the_agent_costs_nothing_and_passes(project: Project
     assert (suite.agent_runs, suite.cost_usd, suite.commit) == (0, None, project.git("rev-parse", "HEAD"))
     assert [row.candidate.trials for row in suite.criteria if row.candidate] == [CASES * STORED] * 2
     said = api.render(result, "console")
-    assert f"nothing was run: the agent is the same as at {base[:7]}" in " ".join(said.split())
+    assert f"agent is the same as at {base[:7]}" in " ".join(said.split())
     assert "not judged" not in said
 
 
@@ -183,6 +183,7 @@ def test_a_record_whose_mark_says_nothing_of_the_agent_is_measured_again(project
 # --- what is measured -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nights_runs_on_demand_and_stated_trials_measure(project: Project) -> None:
     change(project, "README.md")
     asked(project)
@@ -207,6 +208,7 @@ CONFIGS: dict[str, dict[str, object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", CONFIGS)
 def test_what_measures_otherwise_is_measured(project: Project, what: str) -> None:
     asked(project)
@@ -233,6 +235,7 @@ def test_a_work_tree_with_changes_is_measured(project: Project) -> None:
     assert asked(project) >= CASES
 
 
+@pytest.mark.slow
 def test_without_sources_any_file_may_be_the_agents(tmp_path: Path) -> None:
     """Also what lies beside the cases, and what no rule reads of the configuration."""
     agent = {"python": "app.agent:answer", "concurrency": 4}

@@ -145,6 +145,7 @@ def test_the_default_branch_is_always_measured_anew(project: Project, provider: 
     assert all(trial.replay is not None and trial.replay.recording and not trial.replay.source for trial in trials)
 
 
+@pytest.mark.slow
 def test_recordings_hold_no_keys_and_need_none(project: Project, provider: Provider) -> None:
     prepared(project, PYTHON)
     project.store(trials=1, OPENAI_BASE_URL=provider.url)
@@ -160,6 +161,7 @@ def test_recordings_hold_no_keys_and_need_none(project: Project, provider: Provi
     assert provider.calls == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "ended"), first_of([("fail", "missing"), ("replay", "missing")]))
 def test_nothing_goes_out_where_the_recording_has_no_answer(
     project: Project, provider: Provider, mode: str, ended: str

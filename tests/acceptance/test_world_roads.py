@@ -260,7 +260,7 @@ def test_recorded_trials_that_are_scored_open_no_world(
 def test_old_recordings_go_as_a_baseline_is_saved_and_none_that_a_stored_record_names(
     project: Project, provider: Provider
 ) -> None:
-    long = "x" * 2_000_000
+    long = "x" * 3_000_000
     prepared(project, PYTHON)
     provider.says = f" {long[:1000]}"
     project.store(trials=1, record=".gate/one.jsonl", OPENAI_BASE_URL=provider.url)
@@ -273,17 +273,19 @@ def test_old_recordings_go_as_a_baseline_is_saved_and_none_that_a_stored_record_
             file.write(json.dumps({"cassette": 1, "attempt": long}).encode() + b"\n")
         os.utime(path, (1_000_000, 1_000_000))
     project.write("agent.py", AGENT)
-    configured(project, PYTHON, keep_megabytes=3)
+    configured(project, PYTHON, megabytes=1)
     project.commit("the next one")
     path = ".gate/two.jsonl"
     assert project.gate("run", "-q", "--trials", "1", "--record", path, OPENAI_BASE_URL=provider.url).code == 0
     saved = project.gate("baseline", "save", path)
-    assert "removed 1 recording (2.0 MB) that no stored record names" in " ".join(saved.out.split()), saved.out
+    assert "removed 1 recording (3.0 MB) that no stored record names" in " ".join(saved.out.split()), saved.out
     assert vouched.exists() and not change.exists()
-    configured(project, PYTHON, keep_megabytes=1)
+    with vouched.open("ab") as file:
+        file.write(json.dumps({"cassette": 1, "attempt": long}).encode() + b"\n")
+    project.write("agent.py", AGENT + "\n# edited\n")
     project.commit("and the next one")
     path = ".gate/three.jsonl"
     assert project.gate("run", "-q", "--trials", "1", "--record", path, OPENAI_BASE_URL=provider.url).code == 0
     saved = project.gate("baseline", "save", path)
-    assert "over world.keep_megabytes, and are in use" in " ".join(saved.out.split()), saved.out
+    assert "over five times world.megabytes, and are in use" in " ".join(saved.out.split()), saved.out
     assert vouched.exists()

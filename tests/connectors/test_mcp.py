@@ -42,27 +42,12 @@ def test_sessions_do_not_mix_over_http(project: Project, server: str) -> None:
     assert turns_of(project)["A7"][1]["usage"]["input_tokens"] == 7
 
 
-@pytest.mark.parametrize(("serves", "told"), [("http", {"stateless": True}), ("stateless", {})], ids=["told", "found"])
-def test_sessions_do_not_mix_without_sessions_of_the_protocol(
-    project: Project, frameworks: Path, serves: str, told: dict[str, Any]
-) -> None:
-    """Version 2026-07-28, which the released server speaks beside the others, or alone."""
+def test_sessions_do_not_mix_without_sessions_of_the_protocol(project: Project, frameworks: Path) -> None:
+    """Version 2026-07-28, which the server speaks alone."""
     arguments = {"question": "{{message}}", "thread": "{{session_id}}"}
-    with served(frameworks, SERVER, arguments=[serves]) as url:
-        agent = {"mcp": {"url": f"{url}/mcp", "tool": "ask", "arguments": arguments, **told}}
+    with served(frameworks, SERVER, arguments=["stateless"]) as url:
+        agent = {"mcp": {"url": f"{url}/mcp", "tool": "ask", "arguments": arguments}}
         ran = ask(project, agent, [two_turns(order, FROM_SERVER) for order in ORDERS], criteria=EXACT)
-        assert ran.code == 0, ran.out + ran.err
-        ask(project, {"mcp": {"url": f"{url}/mcp", "tool": "ask", "stateless": False}}, [two_turns("A1", FROM_SERVER)])
-    assert ("Unsupported protocol version" in errors_of(project).get("A1", "")) == (serves == "stateless")
-
-
-def test_a_process_without_sessions_of_the_protocol(project: Project, frameworks: Path) -> None:
-    shutil.copy(AGENTS / SERVER, project.root)
-    mcp = {"command": [str(frameworks), SERVER], "tool": "ask", "stateless": True}
-    mcp["arguments"] = {"question": "{{message}}"}
-    ran = ask(
-        project, {"mcp": mcp, "concurrency": 4}, [two_turns(order, FROM_SERVER) for order in ORDERS[:4]], criteria=EXACT
-    )
     assert ran.code == 0, ran.out + ran.err
 
 

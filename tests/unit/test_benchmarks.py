@@ -202,6 +202,7 @@ def test_a_chain_of_changes_loses_what_is_not_blocked() -> None:
     assert lost == pytest.approx(assumptions.MERGES - blocked, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("since", "seeds", "blocked"), [(0, 1, 1), pytest.param(0, 3, 3, marks=SLOW), pytest.param(7, 3, 0, marks=SLOW)]
 )

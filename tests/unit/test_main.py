@@ -1,4 +1,4 @@
-"""The process ends as the interpreter would end it, without freeing its memory value by value."""
+"""The process ends with the exit code of the command, whoever reads its output."""
 
 from __future__ import annotations
 

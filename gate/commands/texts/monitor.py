@@ -19,7 +19,7 @@ from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, neare
 from gate.model import FULL, STORED, Criterion, Side, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.observe import Observer, Scoring, scoring_for
-from gate.monitor.receive import Inbox
+from gate.monitor.receive import SUFFIX, Inbox
 from gate.monitor.report import Average, Expected, MonitorReport, average, headline, to_text
 from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState, is_state, open_state
@@ -28,13 +28,13 @@ from gate.monitor.watch import Say, Watch, WatchOptions, outcomes_of, report_of
 from gate.monitor.window import Limits, Status
 from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import SECRET_NAME
-from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.references import store_of
 from gate.pipeline.terms import own_terms
 from gate.pipeline.verdict import judge_record
 from gate.records import Record
 from gate.reports.formatting import count
 from gate.security.redact import Redactor
+from gate.stored.judging import read_whole
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
 from gate.traces.receiver import check_library
@@ -94,7 +94,7 @@ def _options(
 ) -> WatchOptions:
     section = config.file.monitor
     places = tuple(Path(place) for place in given["traces"]) or tuple(config.root / place for place in section.traces)
-    inbox = Inbox(state_path.with_name(f"{state_path.name}.received.jsonl"), section.sample_rate)
+    inbox = Inbox(state_path.with_name(f"{state_path.name}{SUFFIX}"), section.sample_rate)
     if section.receive is not None or inbox.path.exists():
         places = (*places, inbox.path)
     limits = Limits(

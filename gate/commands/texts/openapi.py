@@ -27,7 +27,7 @@ SESSION = (
     "chat_id",
     "session",
 )
-CALLS = ("tool_calls", "toolCalls", "steps", "calls", "tools_called", "actions", "intermediate_steps")
+CALLS = ("tool_calls", "toolCalls", "tools", "steps", "calls", "tools_called", "actions", "intermediate_steps")
 PARTS: Mapping[str, tuple[str, ...]] = {
     "name": ("name", "tool", "tool_name", "toolName", "function"),
     "args": ("args", "arguments", "parameters", "input", "tool_input", "params"),

@@ -19,13 +19,13 @@ from gate.decision.power import Share
 from gate.errors import BaselineError, MeasureError
 from gate.insight.prove import Proof, Source, in_words, prove, source_of
 from gate.model import FULL, Trial
-from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.references import git_context, nearest_stored, store_of
 from gate.pipeline.terms import own_terms
 from gate.records import cases_of
 from gate.reports.formatting import count
 from gate.reports.table import table
 from gate.security.escape import console
+from gate.stored.judging import read_whole
 from gate.system.clock import now
 from gate.system.git import Git
 

@@ -1,4 +1,4 @@
-"""Whether a drop of the whole suite is the change's, or both sides moved since the baseline was stored."""
+"""Tells a drop of the whole suite by the change from a move of both sides since the baseline was stored."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ def parts_of(evidence: Evidence) -> Sequence[Check]:
 
 
 def _part(cases: int) -> int:
-    """How many of so many cases are a step of the baseline's agent alone."""
+    """Return the number of these cases that make a step of the baseline's agent alone."""
     return max(LEAST_PART, math.ceil(cases / len(QUARTERS)))
 
 
 def went_live(evidence: Evidence) -> bool:
-    """Whether anything was measured in which a drift could show."""
+    """True if anything was measured in which a drift could show."""
     return any(case.live for case in evidence.cases.values())
 
 
@@ -154,7 +154,7 @@ def _stored_rate(evidence: Evidence, case_id: str) -> float:
 
 
 def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
-    """Whether the drop shows against what the baseline's agent does now; None while that is open.
+    """True if the drop shows against what the baseline's agent does now; None while that is open.
 
     Where that agent agrees with its record, the record counts beside it. Where it fell, the change has to be worse than
     it is now.
@@ -177,20 +177,20 @@ def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
 
 
 def suspected(evidence: Evidence) -> bool:
-    """Whether the newest look comes near to a proof."""
+    """True if the newest look comes near to a proof."""
     look = evidence.last_look
     return look is not None and look.test.p <= SUSPECTED * look.threshold
 
 
 def cleared(evidence: Evidence) -> bool:
-    """Whether what no look proves, but a test suggests, is no matter: the change is not worse than the baseline's agent
+    """True if what no look proves, but a test suggests, is no matter: the change is not worse than the baseline's agent
     is now."""
     known = bool(evidence.checks) and answers_now(evidence) and evidence.checks[-1].test.p >= LEAST_CLEAR
     return known and confirmed(evidence, doubted=not suspected(evidence)) is False
 
 
 def agrees(known: Beside, *, leaning: bool = False) -> bool:
-    """Whether the baseline's agent does now what it did when it was stored, as far as its trials can tell.
+    """True if the baseline's agent does now what it did when it was stored, as far as its trials can tell.
 
     ``leaning``: or may, and a second trial of each case would tell.
     """
@@ -201,12 +201,12 @@ def agrees(known: Beside, *, leaning: bool = False) -> bool:
 
 
 def _record_proves(evidence: Evidence) -> bool:
-    """Whether the change is proven worse than the record, alone or with the baseline's trials of this job beside it."""
+    """True if the change is proven worse than the record, alone or with the baseline's trials of this job beside it."""
     return evidence.proof is not None or any(known.look.blocks for known in evidence.beside)
 
 
 def repeats_confirmed(evidence: Evidence) -> bool | None:
-    """Whether a drop that repeats of failing cases proved shows in the same repeats of the baseline's agent now."""
+    """True if a drop that repeats of failing cases proved shows in the same repeats of the baseline's agent now."""
     p = evidence.repeats_now
     if p is None or REPEATED_FUTILE > p > LEVEL * evidence.state.config.alpha * REPEATED_SHARE:
         return None
@@ -214,7 +214,7 @@ def repeats_confirmed(evidence: Evidence) -> bool | None:
 
 
 def moved_before(evidence: Evidence, *, clearly: bool = False) -> bool:
-    """Whether a drop of the whole suite may be older than the change: against the newest of the stored runs alone it
+    """True if a drop of the whole suite may be older than the change: against the newest of the stored runs alone it
     does not show.
 
     If the provider moved before those, they and the candidate's are exchangeable, whatever was stored earlier. Each

@@ -1,4 +1,5 @@
-"""What the trials so far say: suite looks, case e-values, the certificate. Replays the rounds; decides nothing."""
+"""The evidence of the trials so far: suite looks, case e-values, the certificate. Replays the rounds; decides
+nothing."""
 
 from __future__ import annotations
 
@@ -90,12 +91,12 @@ class CaseEvidence(Struct):
     passed: int = 0
     newest_failed: bool = False
     before_job: int = 0
-    """How many of ``before`` were stored."""
+    """Number of ``before`` that were stored."""
     looked_before: int = 0
-    """How many of ``before`` earlier looks have seen."""
+    """Number of ``before`` that earlier looks have seen."""
     looked_full: int = 0
     looked_at: list[int] = field(default_factory=list)
-    """How many of ``full`` each look so far has seen."""
+    """Number of ``full`` that each look so far has seen."""
     links: list[Partner | None] = field(default_factory=list)
     """Of each of ``full``, the trial of ``before`` that it was coupled with."""
     coupled: Coupled = Coupled()
@@ -109,7 +110,7 @@ class CaseEvidence(Struct):
 
     @property
     def live(self) -> bool:
-        """Whether a drift could show in it: not everything was answered from recordings."""
+        """True if a drift could show in it: not everything was answered from recordings."""
         return self.others > 0 or not self.whole
 
     @property
@@ -124,7 +125,7 @@ class CaseEvidence(Struct):
 
     @property
     def seems_worse(self) -> bool:
-        """Whether its passes and failures speak for a break, were all trials draws of their own: worth a rerun, and no
+        """True if its passes and failures speak for a break, were all trials draws of their own: worth a rerun, and no
         proof. Pairs need more failures for the same evidence, and would have to be asked for them first."""
         return case_log_e(self.baseline_passed, self.baseline_trials, self.passed, self.trials) >= 0
 
@@ -145,7 +146,7 @@ class CaseEvidence(Struct):
 
     @property
     def never_passes(self) -> bool:
-        """Whether it passed in each baseline trial and fails in each of the candidate's."""
+        """True if it passed in each baseline trial and fails in each of the candidate's."""
         return 0 < self.baseline_trials == self.baseline_passed and not self.passed and self.trials > 0
 
     @property
@@ -166,7 +167,7 @@ class Look(Struct, frozen=True):
     threshold: float
     """The p-value from which on it blocks."""
     spent: float
-    """What it may add to the probability of blocking an unchanged agent."""
+    """Its possible addition to the probability of blocking an unchanged agent."""
 
     @property
     def blocks(self) -> bool:
@@ -187,9 +188,9 @@ class Checked(Struct, frozen=True):
     cases: int
     """In which the check has run the baseline's agent so far."""
     rounds: int
-    """How often it was asked every case of which anything was not replayed."""
+    """Number of times that every case of which anything was not replayed was asked."""
     paired: bool
-    """Whether the step is of both sides."""
+    """True if the step is of both sides."""
     test: JointTest
     """The candidate's trials against those."""
     moved: JointTest
@@ -197,18 +198,19 @@ class Checked(Struct, frozen=True):
 
 
 class Beside(Struct, frozen=True):
-    """What the record says once the baseline's agent was asked every case in this job, and so lies beside it."""
+    """The evidence of the record once the baseline's agent was asked every case in this job."""
 
     look: Look
     """The looks so far, with the baseline's trials of this job among those that were there before."""
     moved: PerMetricTest
-    """Whether the baseline's agent is worse than its record, in the metric in which ``look`` is clearest."""
+    """The test of the baseline's agent against its record, in the metric in which ``look`` is clearest."""
     rounds: int
-    """How often the baseline's agent was asked every case."""
+    """Number of times that the baseline's agent was asked every case."""
 
 
 class Bound(Struct, frozen=True):
-    """What is certified of one metric. Values are oriented: a loss is negative; positive metrics are logarithms."""
+    """The bound that is certified for one metric. Values are oriented: a loss is negative; positive metrics are
+    logarithms."""
 
     metric: Metric
     cases: int
@@ -343,20 +345,20 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
 
 
 def _awaits_candidate(round_: Round, following: Round | None) -> bool:
-    """Whether this is the baseline's half of a step of a check, and the candidate's comes next."""
+    """True if this is the baseline's half of a step of a check, and the candidate's comes next."""
     paired = following is not None and following.tag == CONCURRENT and following.side is Side.CANDIDATE
     return paired and round_.side is Side.BASELINE
 
 
 def _one_look(state: State) -> bool:
-    """Whether nothing is looked at before the end: trials of one round, or a fixed design that was cut short."""
+    """True if nothing is looked at before the end: trials of one round, or a fixed design that was cut short."""
     if state.config.can_run:
         return state.config.exact_epochs is not None and state.config.runs_left == 0
     return sum(r.side is Side.CANDIDATE for r in state.rounds) <= 1
 
 
 def _repeats_failing(evidence: Evidence) -> bool:
-    """Whether failing cases of this suite may be asked again together; known before anything is run."""
+    """True if failing cases of this suite may be asked again together; known before anything is run."""
     state = evidence.state
     return not state.clusters and state.config.exact_epochs is None and len(evidence.wanted) >= LEAST_SUITE
 
@@ -404,7 +406,7 @@ class Orientation:
 
 
 def _stands_for_zero(rows: Iterable[Row], m: int) -> float:
-    """What stands for zero in a logarithm: the same for both sides, so a relabelling does not see it.
+    """Return the stand-in for zero in a logarithm: the same for both sides, so a relabelling does not see it.
 
     Half of the smallest positive value, but no more than the mean: where nearly all are zero, a few that are not would
     be twice as much, however large they are, and would vanish among the others.
@@ -487,7 +489,7 @@ def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row], lin
 
 
 def _failed_alike(case: CaseEvidence) -> bool:
-    """Whether the newest trial was answered wholly from the recording of one that failed, too: that is no news."""
+    """True if the newest trial was answered wholly from the recording of one that failed, too: that is no news."""
     link = case.links[-1] if case.links else None
     return link is not None and link.whole and case.before[link.stored][0] == 0
 
@@ -557,7 +559,7 @@ def _repeat(
 
 
 def _repeated_now(evidence: Evidence) -> float | None:
-    """Whether the cases that were asked again fail more often than with the baseline's agent, asked in this job.
+    """Test whether the cases that were asked again fail more often than with the baseline's agent, asked in this job.
 
     If the change is no worse than that is now, the repeats of both are draws of one law, whatever was stored: who was
     picked is decided by other trials. None where the cases were not asked alike: outcomes may be why.
@@ -605,7 +607,7 @@ def _against_now(evidence: Evidence, step: int) -> JointTest:
 
 
 def _against_stored(evidence: Evidence, step: int) -> JointTest:
-    """Whether the baseline's agent itself is worse now."""
+    """Test whether the baseline's agent itself is worse now."""
     pairs = [ComparedTrials(c.now, c.before[: c.before_job]) for c in evidence.cases.values()]
     seed = f"{evidence.state.seed}:moved {step}"
     config = evidence.state.config
@@ -618,7 +620,7 @@ def live_cases(evidence: Evidence) -> tuple[str, ...]:
 
 
 def answers_now(evidence: Evidence) -> bool:
-    """Whether the baseline's agent was measured in this job in most of the cases that it was asked: one that is down
+    """True if the baseline's agent was measured in this job in most of the cases that it was asked: one that is down
     says nothing of a drift."""
     asked = evidence.fresh.get(Side.BASELINE, {})
     return 2 * sum(bool(case.now) for case in evidence.cases.values() if case.id in asked) > len(asked)
@@ -671,7 +673,7 @@ def _look_beside(evidence: Evidence, known: Looks | None) -> None:
 
 
 class NewTrials(Struct, frozen=True):
-    """What one side has run since the last look."""
+    """The trials of one side since the last look."""
 
     side: Side
     weight: float
@@ -681,7 +683,7 @@ class NewTrials(Struct, frozen=True):
 
 
 def _new_parts(evidence: Evidence) -> list[NewTrials]:
-    """What is new since the last look, of the baseline and then of the candidate.
+    """Return the new trials since the last look, of the baseline and then of the candidate.
 
     New trials of the baseline are compared with all that was there before, of both sides: if the candidate is worse,
     they pass more often.
@@ -717,7 +719,7 @@ def _new_candidate(evidence: Evidence) -> NewTrials:
 
 
 def _weight(sizes: Sequence[tuple[int, int, int]]) -> float:
-    """How clearly a drop that all cases share would show, from the numbers of trials alone.
+    """Return how clearly a drop that all cases share would show, from the numbers of trials alone.
 
     Args:
         sizes: of each case, new trials of one side, earlier ones of the other, earlier ones of the same.
@@ -876,7 +878,7 @@ def bound(evidence: Evidence, m: int) -> Bound | None:
 
 
 def _few_by_chance(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> bool:
-    """Whether passes as these are common where both sides are alike, exactly; of few cases and of shares alone."""
+    """True if passes as these are common where both sides are alike, exactly; of few cases and of shares alone."""
     if metric.kind != "binary" or len(pairs) > TINY:
         return False
     middle = 0.5 if metric.direction is Direction.HIGHER else -0.5

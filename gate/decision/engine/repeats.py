@@ -42,7 +42,8 @@ class Failing(NamedTuple):
 
 
 class AskedAgain(Struct):
-    """What is picked and known so far. Nothing in it depends on when a run ends: tests are only ever left out."""
+    """The cases that are asked again, and their results so far. Nothing in it depends on when a run ends: tests are
+    only ever left out."""
 
     cases: dict[str, Repeated] = field(default_factory=dict)
     newest: tuple[str, ...] = ()
@@ -51,7 +52,7 @@ class AskedAgain(Struct):
     failed: set[str] = field(default_factory=set)
     """Cases that failed in any epoch: each is picked at its first failure, or never."""
     over: bool = False
-    """Whether a test was passed over: then none follows, or it would depend on outcomes which cases one is of."""
+    """True if a test was passed over: then none follows, or it would depend on outcomes which cases one is of."""
     tests: list[RepeatsTest] = field(default_factory=list)
 
     def pick(self, failing: Sequence[Failing], p: float, epochs: int) -> None:
@@ -109,5 +110,5 @@ def _least(before: int) -> int:
 
 
 def _steady(case: Failing) -> bool:
-    """Whether it passed often enough to be picked, and could have passed less often and still been."""
+    """True if it passed often enough to be picked, and could have passed less often and still been."""
     return case.before > _least(case.before) and case.passed_before >= _least(case.before)

@@ -92,14 +92,14 @@ def follow(state: State, run: Run) -> tuple[Outcome, int]:
 
 
 def _screened(evidence: Evidence) -> bool:
-    """Whether the passes that the design wants before its first look are there."""
+    """True if the passes that the design wants before its first look are there."""
     config = evidence.state.config
     goes_on = config.can_run and config.runs_left != 0
     return evidence.epochs >= (config.exact_epochs or 1 if goes_on else 1)
 
 
 def _certified(evidence: Evidence, *, final: bool) -> bool:
-    """Whether every blocking metric's loss is bounded, no test suggests a drop, and no case has to be named.
+    """True if every blocking metric's loss is bounded, no test suggests a drop, and no case has to be named.
 
     What a test suggests is no matter where the change is not worse than the baseline's agent is now. Where a metric
     collapsed, nothing is certified: few cases prove little, and a pass would hide all that there is to lose.
@@ -123,7 +123,7 @@ def _bounded(evidence: Evidence) -> bool:
 
 
 def _doubtful(evidence: Evidence) -> bool:
-    """Whether a drop is suspected, or a test alone stands in the way of PASS, and the baseline's agent now may tell.
+    """True if a drop is suspected, or a test alone stands in the way of PASS, and the baseline's agent now may tell.
 
     That costs an epoch at most, where another epoch of the change would leave a drift in doubt.
     """
@@ -176,7 +176,8 @@ def _checked(evidence: Evidence, proof: Stage) -> Step:
 
 
 def _proven_beside(evidence: Evidence) -> Outcome:
-    """What no look at the record alone proves, and a look with the baseline's trials of this job beside it does."""
+    """Return a proof that no look at the record alone gives, but one with the baseline's trials of this job beside it
+    does."""
     look = next(known.look for known in evidence.beside if known.look.blocks)
     evidence.looks[-1] = look
     return _outcome(evidence, "REGRESSION", Stage(StageKind.SUITE_LOOK, look.epochs, confirmed=True))

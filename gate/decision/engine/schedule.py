@@ -59,7 +59,7 @@ def next_naming(evidence: Evidence, config: Config) -> tuple[Request, ...]:
 
 
 def _reruns(evidence: Evidence, config: Config) -> bool:
-    """Whether this design reruns single cases, and their answers could differ."""
+    """True if this design reruns single cases, and their answers could differ."""
     return config.can_run and config.exact_epochs is None and not evidence.state.frozen
 
 
@@ -93,7 +93,7 @@ def _suspects(evidence: Evidence) -> list[CaseEvidence]:
 def _provable(
     evidence: Evidence, cases: Sequence[CaseEvidence], config: Config, left: Sequence[int], *, proof: bool = True
 ) -> bool:
-    """Whether a name, or with ``proof`` a proof, could come of these cases' waves if every further trial failed.
+    """True if a name, or with ``proof`` a proof, could come of these cases' waves if every further trial failed.
 
     One stored trial cannot: against it a thousand failures are evidence of ten, where it takes hundreds.
     """
@@ -104,7 +104,7 @@ def _provable(
 
 
 def _wants_proof(evidence: Evidence, config: Config) -> bool:
-    """Whether a proof by the cases themselves would spare a block of the whole suite its check for drift."""
+    """True if a proof by the cases themselves would spare a block of the whole suite its check for drift."""
     return config.rerun == "match" and evidence.case_proof is None
 
 
@@ -164,7 +164,7 @@ def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
 
 
 def _is_exhausted(evidence: Evidence, case_id: str) -> bool:
-    """Whether a case met every recorded world, and the model was asked the same things in each: a further trial would
+    """True if a case met every recorded world, and the model was asked the same things in each: a further trial would
     cost a run to measure what is known. Chosen by what was asked, never by an outcome."""
     case = evidence.cases.get(case_id)
     return case is not None and not case.live and len(case.full) >= case.before_job

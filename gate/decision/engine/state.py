@@ -18,8 +18,8 @@ Row = Sequence[float | None]
 """The values of one trial in metric order; None where one was not measured. Metric 0 is the trial's 0/1 success."""
 
 Rerun = Literal["never", "match", "beside", "concurrent"]
-"""Whether the baseline's agent can be run: ``match``, or ``beside`` where its trials are of this very job, so that no
-drift is looked for. ``concurrent`` stands in records of earlier versions only."""
+"""The way to run the baseline's agent: ``match``, or ``beside`` if its trials are of this very job, so that no drift is
+looked for. ``concurrent`` stands in records of earlier versions only."""
 
 __all__ = [
     "CONCURRENT",
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Metric(Struct, frozen=True):
-    """What the engine needs to know of a metric."""
+    """The properties of a metric that the engine needs."""
 
     name: str
     kind: MetricKind
@@ -47,7 +47,7 @@ class Metric(Struct, frozen=True):
     """The loss still called unchanged, in the metric's unit; relative for positive metrics. None: default."""
     blocks_regression: bool = True
     slope: float = 1.0
-    """What a true difference is multiplied by in these values: below 1 where a calibrated judge errs."""
+    """The factor by which a true difference shows in these values: below 1 if a calibrated judge errs."""
     slope_error: float = 0.0
     """Its standard error."""
 
@@ -71,7 +71,7 @@ def margin_of(metric: Metric, cases: int) -> float:
 
 
 class Config(Struct, frozen=True):
-    """How much error and how many runs a decision may cost."""
+    """The error and the runs that a decision may cost."""
 
     alpha: float = 0.02
     """Bound on P(regressed | unchanged agent) over all metrics, looks and reruns."""
@@ -91,12 +91,12 @@ class Config(Struct, frozen=True):
 
 
 class Partner(Struct, frozen=True):
-    """That a trial shares its random part with a stored one, whose recording it was answered from."""
+    """The stored trial that a trial shares its random part with, as its recording answered it."""
 
     stored: int
     """The position of that trial in the baseline's trials of the case; each is the partner of one trial at most."""
     whole: bool = False
-    """Whether everything was answered from the recording: the model was asked the same things."""
+    """True if everything was answered from the recording: the model was asked the same things."""
 
 
 class Round(Struct, frozen=True):
@@ -120,11 +120,11 @@ class State(Struct, frozen=True):
     clusters: Mapping[str, str] = {}
     """Case id → its cluster, of cases whose trials of one epoch depend on one another."""
     frozen: bool = False
-    """Whether the candidate answers a case alike however often it is asked, so that no rerun says anything new."""
+    """True if the candidate answers a case alike however often it is asked, so that no rerun says anything new."""
     newest: Mapping[str, Sequence[int]] = {}
     """Case id → the positions of the baseline's trials that its newest runs measured; empty: age is no matter."""
     recorded: bool = False
-    """Whether the baseline's trials were recorded, so that the change's may meet the same world."""
+    """True if the baseline's trials were recorded, so that the change's may meet the same world."""
 
 
 class Request(Struct, frozen=True):

@@ -6,10 +6,8 @@ Requests are packed by our parent; answers are JSON, so that nothing in them is 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
-from threading import Timer
 from typing import Any
 
 from msgspec.structs import asdict
@@ -20,7 +18,7 @@ from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import Use, checked, resolve
 from gate.model import Case, Score
 from gate.security.limits import described
-from gate.system.child import LEAVE_SECONDS
+from gate.system.child import leave_after_request
 from gate.system.serialize import unpack
 from gate.system.wire import DONE, Frame, ParentPipes
 
@@ -101,18 +99,10 @@ def encode(answer: Answer) -> bytes:
 def main() -> None:
     """Serves until nothing more can come. What users' code prints goes to standard error."""
     pipes, requests = ParentPipes(), SimpleQueue[Frame | None]()
-    pipes.listen(requests.put, lambda: _leave(requests))
+    pipes.listen(requests.put, lambda: leave_after_request(requests))
     desk = Desk()
     while (request := requests.get()) is not None:
         pipes.send(DONE, request.number, encode(desk.answer(*unpack(request.data))))
-
-
-def _leave(requests: SimpleQueue[Frame | None]) -> None:
-    """Ends after the current request, and soon, even if that does not."""
-    requests.put(None)
-    leave = Timer(LEAVE_SECONDS, os._exit, (0,))
-    leave.daemon = True
-    leave.start()
 
 
 if __name__ == "__main__":

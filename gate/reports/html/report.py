@@ -24,8 +24,8 @@ from gate.model import (
     SuiteResult,
     Verdict,
 )
-from gate.reports import headline, replayed
 from gate.reports import labels as words
+from gate.reports import replayed
 from gate.reports.by_tag import where
 from gate.reports.formatting import FINEST, allowed, count, figure, figures, margin, same_cases, sample, seconds
 from gate.reports.html import page
@@ -115,7 +115,7 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
         "id": suite.suite_id,
         "verdict": view.verdict,
         "headline": view.headline,
-        "next": view.next_step,
+        "next": view.next_step(),
         "accepted": suite.accepted,
         "tiles": _tiles(view),
         "statuses": _statuses(suite),
@@ -130,7 +130,7 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
         "explain": view.explain,
         "opening": view.opening,
         "changes": view.changes[:_MANY],
-        "story": view.story[:_MANY],
+        "story": view.whole_story[:_MANY],
         "differ": view.differences(_MANY),
         "warnings": view.warnings[:_MANY],
         "facts": _facts(view),
@@ -167,8 +167,8 @@ def _tiles(view: View) -> list[tuple[str, str, str]]:
     worse, better = view.worse, len(view.improved)
     lost = f"{sum(map(words.passes_less, worse)):,} lost" if suite.has_baseline else f"{len(worse):,} failing"
     tiles.append(("Cases", f"{len(suite.cases):,}", f"{lost}, {better:,} gained" if suite.has_baseline else lost))
-    rests = [" · ".join(headline.runs(suite)), words.basis(suite)]
-    tiles.append(("Cost", headline.spent(suite) or "not reported", ", ".join(filter(None, rests))))
+    rests = [" · ".join(words.runs(suite)), words.basis(suite)]
+    tiles.append(("Cost", words.spent(suite) or "not reported", ", ".join(filter(None, rests))))
     tiles.append(("Took", seconds(suite.duration), ""))
     compared, _, rest = words.baseline_line(suite.baseline, source=False).partition(", ")
     rest = rest if suite.has_baseline else ""

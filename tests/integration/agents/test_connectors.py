@@ -152,7 +152,7 @@ def test_agui() -> None:
 
     async def main() -> list[Trial]:
         async with serving(handler) as port:
-            agent = {"agui": {"url": f"http://127.0.0.1:{port}/", "forwarded": {"k": 1}}, "retries": 0}
+            agent = {"agui": {"url": f"http://127.0.0.1:{port}/"}, "retries": 0}
             return await drive(agent, [case("a", "one", "two", "fail", state={"s": 1})], Path(), environment={})
 
     (trial,) = asyncio.run(main())
@@ -163,7 +163,7 @@ def test_agui() -> None:
     assert trial.error is not None
     assert "states an error: no model" in trial.error.message
     assert (asked[0]["accept"], asked[0]["state"]) == ("text/event-stream", {"s": 1})
-    assert asked[0]["forwardedProps"] == {"k": 1}
+    assert asked[0]["forwardedProps"] == {}
     history = [(message["id"], message["role"], message["content"]) for message in asked[1]["messages"]]
     assert history == [("m0", "user", "one"), ("m1", "assistant", "Here."), ("m2", "user", "two")]
     assert len({request["threadId"] for request in asked}) == 1
@@ -396,5 +396,5 @@ def test_langgraph_with_a_state_of_its_own() -> None:
     trial, _ = graph([{"mesages": []}], case("a", "go"))
     assert trial.error is not None
     assert "did you mean 'mesages'" in trial.error.message
-    with pytest.raises(ConfigError, match="its thread is the session"):
+    with pytest.raises(ConfigError, match="unknown key 'session_id'"):
         parse_options({"langgraph": {"assistant": "a", "response": {"session_id": "x"}}})

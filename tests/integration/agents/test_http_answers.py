@@ -302,12 +302,10 @@ CHUNKED = "Transfer-Encoding: chunked\r\n"
         (SSE, chunks(EVENTS), CHUNKED, D),
         (SSE, EVENTS, f"Content-Length: {len(EVENTS)}\r\n", D),
         (SSE, EVENTS + "data: [DONE]\n\n", "", DONE),
-        (SSE, EVENTS, "", {**D, "until_close": True}),
         (SSE, CHAT, "", {}),
-        (TEXT, "hello", "", {"until_close": True}),
         ("application/json", '{"output": "hello"}', "", {}),
     ],
-    ids=["chunks", "length", "done", "told", "dialect", "text", "json"],
+    ids=["chunks", "length", "done", "dialect", "json"],
 )
 def test_answers_that_say_where_they_end(
     kind: str, body: str, framing: str, http: dict[str, Any], *, proxy: bool
@@ -324,19 +322,17 @@ def test_answers_that_say_where_they_end(
         (SSE, chunks(EVENTS, ""), CHUNKED, D),
         (SSE, EVENTS, f"Content-Length: {len(EVENTS) + 1}\r\n", D),
         (SSE, EVENTS, "", D),
-        (SSE, EVENTS, "", {**DONE, "until_close": True}),
         (SSE, "data: hel\n\n", "", {}),
         (SSE, 'event: values\ndata: {"output": "hel"}\n\n', "", {}),
         (SSE, 'data: {"author": "a", "content": {"parts": [{"text": "hel"}]}}\n\n', "", {}),
-        (SSE, CHAT.partition("\n\n")[0] + "\n\n", "", {"until_close": True}),
         (TEXT, "hel", "", {}),
     ],
-    ids=["chunks", "length", "events", "done", "plain events", "values", "adk", "dialect", "text"],
+    ids=["chunks", "length", "events", "plain events", "values", "adk", "text"],
 )
 def test_half_an_answer_is_none(kind: str, body: str, framing: str, http: dict[str, Any], *, proxy: bool) -> None:
     """What only the closing of the connection ends may be half of it, whatever the reason: nobody can tell."""
     trial = closing(kind, body, framing, http, proxy=proxy)
     assert trial.error is not None
     assert trial.error.kind is ErrorKind.PROTOCOL
-    if not framing and not http.get("until_close"):
-        assert "http.until_close: true takes it for the end" in trial.error.message
+    if not framing:
+        assert "name the last event under http.response.events.done" in trial.error.message

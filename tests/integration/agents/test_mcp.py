@@ -101,13 +101,12 @@ def test_a_server_that_refuses_a_session_is_asked_without_one() -> None:
     ("answers", "options", "message"),
     [
         ({"initialize": NO_GREETING, "server/discover": NO_GREETING}, {}, "Unsupported protocol version (-32022)"),
-        ({"initialize": NO_GREETING}, {"stateless": False}, "Unsupported protocol version (-32022)"),
-        ({"server/discover": {"supportedVersions": ["2027-01-01"]}}, {"stateless": True},
-         "the server speaks ['2027-01-01'] of MCP; without a session, 2026-07-28 is spoken: agent.mcp.stateless"),
-        ({"server/discover": VERSIONS, "tools/call": {"resultType": "input_required"}}, {"stateless": True},
+        ({"initialize": NO_GREETING, "server/discover": {"supportedVersions": ["2027-01-01"]}}, {},
+         "Unsupported protocol version (-32022)"),
+        ({"initialize": NO_GREETING, "server/discover": VERSIONS, "tools/call": {"resultType": "input_required"}}, {},
          "the call is not complete (input_required): nobody gives what it asks for"),
     ],
-    ids=["unknown", "forbidden", "newer", "asks"],
+    ids=["unknown", "newer", "asks"],
 )  # fmt: skip
 def test_what_a_server_without_sessions_may_say(answers: dict[str, Any], options: Any, message: str) -> None:
     trial, _ = over_http(answers, "one", **options)
@@ -320,7 +319,7 @@ def test_blocks_as_text() -> None:
         ({"tool": "ask", "url": "http://x", "command": "x"}, "name either the url"),
         ({"tool": "ask", "command": "x", "headers": {"A": "b"}}, "a process gets variables by agent.env"),
         ({"tool": "ask", "url": "http://x", "arguments": {"q": "{{mesage}}"}}, "unknown field {{mesage}}"),
-        ({"tool": "ask", "url": "http://x", "response": {"events": {"output": "x"}}}, "returns its result whole"),
+        ({"tool": "ask", "url": "http://x", "response": {"events": {"output": "x"}}}, "unknown key 'events'"),
     ],
 )
 def test_options_that_cannot_work(told: dict[str, Any], message: str) -> None:

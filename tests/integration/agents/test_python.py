@@ -304,6 +304,7 @@ def test_what_is_no_reply_of_the_worker_costs_only_the_trial_that_wrote_it(root:
     assert [trials[f"c{n}"].invocations[0].text for n in range(3)] == ["alive"] * 3
 
 
+@pytest.mark.slow
 def test_nothing_that_an_agent_can_write_is_taken_for_a_reply_of_the_worker(root: Path) -> None:
     cases = [case("fine", "fine"), *(case(line[:100], line) for line in NO_REPLIES)]
     trials = run({"python": "my_agent:forges", "retries": 0, "concurrency": 1}, cases, root)
@@ -441,6 +442,7 @@ def test_no_process_outlives_the_run(root: Path) -> None:
     assert gone(f"{root}")
 
 
+@pytest.mark.slow
 def test_no_descriptor_is_leaked(root: Path) -> None:
     one(root, "echo")
     before = open_files()

@@ -265,6 +265,7 @@ def mark(number: int, verdict: str = "pass", **more: str) -> Mark:
     return Mark(suite_key("support"), commit(number), more.pop("run", f"run {number}"), verdict, float(number), **more)
 
 
+@pytest.mark.slow
 def test_pruning_never_takes_releases_what_was_accepted_or_the_anchor(work: Path, remote: Path) -> None:
     accepted = Acceptance(suite_key("support"), commit(2), "wendy", 2.5, "wanted")
     with opened(work, max_records=2, max_age_days=1) as store:
@@ -596,6 +597,7 @@ def test_a_killed_writer_leaves_the_branch_whole(work: Path, remote: Path) -> No
 # --- everything at once ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_all_records_are_read_as_they_are_the_newest_first_also_a_damaged_one(
     store: GitStore, work: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -515,9 +515,9 @@ def test_nothing_that_a_case_or_an_agent_says_becomes_more_than_text(world: Worl
     done = world.pull_request("good")
     assert done.code == 1, done.log
     [comment] = world.comments()
-    ours = re.findall(r" · \[full report\]\(https://github\.example/\S+/actions/runs/100\)", comment)
-    assert len(ours) == 1
-    for markdown in (comment.partition("\n")[2].replace(ours[0], ""), done.summary):
+    ours = re.findall(r" ?(?:· )?\[[A-Z][a-z ]+\]\(https://github\.example/\S+/actions/runs/100\S*\)", comment)
+    assert len(ours) == 2
+    for markdown in (comment.partition("\n")[2].replace(ours[0], "").replace(ours[1], ""), done.summary):
         headings = sum(line.startswith("#") for line in markdown.splitlines())
         assert findings(markdown, headings=headings) == []
     assert {command for command, _, _ in done.reader.commands} == {"stop-commands", "error"}

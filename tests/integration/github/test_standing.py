@@ -32,6 +32,7 @@ def test_what_setup_leaves_does_not_keep_the_baseline_from_its_commit(world: Wor
     assert done.outputs["baseline_sha"] == git(world.repository.remote, "rev-parse", "main")
 
 
+@pytest.mark.slow
 def test_a_work_tree_that_an_earlier_step_changed_becomes_no_baseline_and_is_named(world: World) -> None:
     def edited(step: Step, environment: dict[str, str]):  # type: ignore[no-untyped-def]
         for name in ("a.txt", "b.txt", "c.txt", "d.txt"):

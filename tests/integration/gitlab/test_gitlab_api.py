@@ -247,6 +247,7 @@ def test_the_command_says_what_the_token_lacks_and_keeps_its_verdict(gitlab: Fak
     assert "GATE_GITLAB_TOKEN" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_outside_a_pipeline_says_that_there_is_no_merge_request(tmp_path: Path) -> None:
     done = run_gate(tmp_path, {})
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gate.errors import ConfigError
-from gate.judges.client import Judge, open_judge
+from gate.judges.client import MAX_PROMPT_CHARS, Judge, open_judge
 from gate.judges.meter import Budget
 from gate.judges.options import JudgeModelOptions, JudgeOptions, Juror, Price
 from gate.judges.prompt import Answer, Answers, Question
@@ -98,7 +98,12 @@ def test_asking_stops_once_the_majority_is_certain(stub: JudgeStub) -> None:
 def test_a_criterion_chooses_its_own_model_votes_and_sampling(stub: JudgeStub) -> None:
     stub.script(chat(YES))
     own = JudgeModelOptions.model_validate(
-        {"judgeModel": "mine", "numSamples": 2, "parallelismLimit": 1, "judgeModelConfig": {"maxOutputTokens": 50}}
+        {
+            "judge_model": "mine",
+            "num_samples": 2,
+            "parallelism_limit": 1,
+            "judge_model_config": {"max_output_tokens": 50},
+        }
     )
     stub_delay = chat(YES, delay=0.05)
     stub.script(stub_delay)
@@ -266,6 +271,7 @@ def test_a_cached_run_makes_no_call(stub: JudgeStub, tmp_path: Path) -> None:
     assert (judge.spending.calls, judge.spending.cached) == (0, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [{"model": "stub-2"}, {"temperature": 0.1}, {"seed": 1}, {"top_p": 0.5}, {"max_output_tokens": 9}],
@@ -387,7 +393,7 @@ def test_a_judge_that_is_down_is_not_asked_for_ever(stub: JudgeStub, status: int
 
 
 def test_a_question_too_long_is_not_asked(stub: JudgeStub) -> None:
-    [answers], _ = ask(stub, question("x" * 5000), max_prompt_chars=4000)
+    [answers], _ = ask(stub, question("x" * (MAX_PROMPT_CHARS + 1)))
     assert "too long for the judge" in (answers.failure or "")
     assert stub.requests == []
 

@@ -13,6 +13,8 @@ from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
+from gate.metrics.level_rubric import RESEARCH
+from gate.metrics.quality import LEVELS
 from gate.model import Case, Invocation, Part, Score, ToolCall, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat, failure
 
@@ -306,6 +308,11 @@ def test_the_research_rubric_judges_facts_by_claims_and_the_rest_by_levels(stub:
         "factual_accuracy": pytest.approx(2 / 3),
     }
     assert load_metric("research_rubric").default_threshold == 0.7
+    (asked,) = {request.unfenced for request in stub.requests if request.question != "Claims"}
+    for name in names:
+        assert list(RESEARCH[name].levels) == list(LEVELS)
+        for grade, text in RESEARCH[name].levels.items():
+            assert f"{grade}: {text}" in asked
     stub.answer = lambda request: chat({"claims": []} if request.question == "Claims" else levels)
     assert measure(stub, "research_rubric").value == pytest.approx((0.25 * 0.8 + 0.15 * 1.0 + 0.10 * 0.3) / 0.70)
     stub.answer = lambda request: failure(500) if request.question == "Claims" else chat(levels)

@@ -30,7 +30,7 @@ from tests.integration.scoring.recordings import (
 from tests.patience import CEILING
 
 PYTHON = os.environ.get("GATE_RAY_PYTHON", "")
-BRIDGE = "gate.scoring.ray_bridge"
+BRIDGE = "gate.cluster.bridge"
 SECRET = "correct horse battery staple"
 
 pytestmark = [

@@ -44,6 +44,7 @@ HOSTILE = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(HOSTILE, HOSTILE, HOSTILE)
 @example("t", "m", "a.yaml")
 def test_an_annotation_is_one_command_and_nothing_else(title: str, message: str, path: str) -> None:

@@ -303,6 +303,7 @@ def test_only_commands_of_the_network_hold_the_token(victim: Victim) -> None:
     assert set(seen) == {f"x-access-token:{TOKEN}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirect", ["insteadOf", "pushInsteadOf", "url", "pushurl", "proxy"])
 def test_a_push_goes_to_the_remote_that_was_there_before(victim: Victim, redirect: str) -> None:
     bare(victim.folder / "thief" / "origin.git")

@@ -22,6 +22,7 @@ PAYLOAD = {
 }
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text().filter(lambda text: "{{" not in text),

@@ -362,6 +362,7 @@ CONTENTS = st.sampled_from(["", "x", "y", RECORD, RECORD + "x", "# a comment\n"]
 TREES = st.dictionaries(st.builds("{}{}".format, PLACES, NAMES), CONTENTS, min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 def test_every_tracked_change_is_another_agent_or_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
     root = tmp_path_factory.mktemp("tree") / "tree"
     root.mkdir()

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from gate.config.base_policy import Rules, criteria_under_base, place_of, read_base, remove_outward_links
+from gate.config.base_policy import Rules, place_of, read_base, remove_outward_links
 from gate.config.base_policy import under_base_policy as hold_to
 from gate.config.load import read_config
 from gate.config.resolve import make_plans
 from gate.config.specs import read_specs
+from gate.config.tighten import criteria_under_base
 from gate.errors import ConfigError
 from gate.judges import calibration
 from gate.judges.options import CALIBRATION_FILE
@@ -110,7 +111,7 @@ def test_taking_all_criteria_out_leaves_the_bases(tmp_path: Path) -> None:
         ({"threshold": 0.5, "ratchet": False}, {"threshold": 0.5}, {"threshold": 0.5, "ratchet": False}),
         (
             {"threshold": 0.5, "match_type": "IN_ORDER"},
-            {"threshold": 0.6, "matchType": "ANY_ORDER"},
+            {"threshold": 0.6, "match_type": "ANY_ORDER"},
             {"threshold": 0.6, "match_type": "IN_ORDER"},
         ),
         ({"threshold": 0.5}, {}, {"threshold": 0.5}),
@@ -131,7 +132,7 @@ def test_another_spelling_is_no_change() -> None:
     before = specs({name: {"threshold": 1, "match_type": "EXACT"}})
     for spelling in (
         {"threshold": "1.0"},
-        {"threshold": 1, "matchType": "exact"},
+        {"threshold": 1, "match_type": "exact"},
         1,
         {"threshold": 1, "ratchet": "yes"},
     ):
@@ -175,7 +176,7 @@ def test_more_may_be_forbidden_and_nothing_less() -> None:
     assert more[0].options == {"tools": ["c", "b", "a"]}
     assert changes == ['forbidden_tools.tools: ["a", "b"] → ["c", "b", "a"], stricter']
     less, _ = criteria_under_base(before, specs({"forbidden_tools": {"tools": ["a", "c"]}}))
-    assert less[0].options == {"tools": ["a", "b"]}
+    assert less[0].options == {"tools": ["a", "b", "c"]}, "what both forbid"
 
 
 def test_quarantine_holds_once_it_is_merged(tmp_path: Path) -> None:
@@ -235,7 +236,7 @@ def test_thresholds_of_single_cases_are_held(tmp_path: Path) -> None:
     rules = under_base_policy(write(tmp_path / "head", BASE, loose), {}, write(tmp_path / "base", BASE, strict))
     [plan] = make_plans(rules.config, {})
     assert plan.cases["a"].thresholds == {"response_match_score": 0.9}
-    assert rules.changes == ("case 'a': response_match_score 0.9 → 0.1 takes effect once it is merged",)
+    assert rules.changes == ("case 'a': response_match_score: 0.9 → 0.1 takes effect once it is merged",)
 
 
 @pytest.mark.parametrize("looser", [0.0, 0.79])
@@ -249,7 +250,7 @@ def test_a_threshold_of_its_own_lets_no_case_off(tmp_path: Path, looser: float, 
     [plan] = make_plans(rules.config, {})
     assert plan.cases[identifier].thresholds == {}
     assert (
-        f"case {identifier!r}: response_match_score nothing → {looser} takes effect once it is merged" in rules.changes
+        f"case {identifier!r}: response_match_score: nothing → {looser} takes effect once it is merged" in rules.changes
     )
 
 

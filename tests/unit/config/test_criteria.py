@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gate.config.adk_criteria import criteria_of
 from gate.config.criteria import ADK_DEFAULTS, Setting, unread_rubrics
 from gate.config.load import load_config
 from gate.config.resolve import make_plans
+from gate.config.specs import read_specs
 from gate.errors import ConfigError
 from gate.formats.documents import parse_document_with_lines
 from gate.metrics import load_metric
@@ -79,10 +81,26 @@ def test_without_a_threshold_only_the_baseline_judges_but_a_trial_still_passes_o
     assert one("response_match_score", {"threshold": None}).pass_threshold is None
 
 
-@pytest.mark.parametrize("name", ["match_type", "matchType"])
-def test_options_are_read_in_snake_and_camel_case(name: str) -> None:
-    scorer = parse({"tool_trajectory_avg_score": {name: "any order"}})[0]
+def test_options_are_in_snake_case() -> None:
+    scorer = parse({"tool_trajectory_avg_score": {"match_type": "any order"}})[0]
     assert scorer.metric.options.match_type.name == "ANY_ORDER"
+    with pytest.raises(ConfigError, match=r"unknown option 'matchType' \(did you mean 'match_type'\?\)"):
+        parse({"tool_trajectory_avg_score": {"matchType": "any order"}})
+
+
+def test_camel_case_is_read_only_where_it_may_be_adks() -> None:
+    adk = {
+        "rubric_based_tool_use_quality_v1": {
+            "judgeModelOptions": {"judgeModelConfig": {"maxOutputTokens": 9}, "numSamples": 2},
+            "rubrics": [{"rubricId": "a", "rubricContent": {"textProperty": "Looks up."}}],
+        },
+        "json_schema": {"schema": {"properties": {"orderId": {}}}},
+    }
+    rubrics, schema = read_specs(adk, lambda *_: "f", camel=True)
+    options = rubrics.parsed_options
+    assert options["judge_model_options"].judge_model_config.max_output_tokens == 9
+    assert options["rubrics"][0].rubric_content.text_property == "Looks up."
+    assert schema.options == adk["json_schema"]
 
 
 def test_upper_case_names_are_registered_names() -> None:
@@ -200,16 +218,19 @@ def test_a_case_may_forbid_more_tools_but_never_fewer() -> None:
 
 
 def test_custom_metrics_of_adk_lead_to_their_function() -> None:
-    custom = {"mine": {"code_config": {"name": "os.path.join"}}}
-    assert one("mine", 0.5, custom=custom).metric == "os.path.join"
+    for config in ({"code_config": {"name": "os.path.join"}}, {"codeConfig": {"name": "os.path.join"}}):
+        raw = criteria_of({"criteria": {"mine": 0.5, "cost": 1}, "custom_metrics": {"mine": config}}, "f")
+        mine, cost = read_specs(raw, lambda *_: "f", adk=True)
+        assert (mine.metric, mine.common.threshold, cost.metric) == ("os.path.join", 0.5, "cost")
     with pytest.raises(ConfigError, match="code_config"):
-        one("mine", 0.5, custom={"mine": {}})
+        criteria_of({"criteria": {"mine": 0.5}, "custom_metrics": {"mine": {}}}, "f")
 
 
 def test_adks_defaults_parse() -> None:
     assert [s.criterion.threshold for s in parse(dict(ADK_DEFAULTS))] == [1.0, 0.8]
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=20), st.recursive(st.none() | st.floats() | st.text(max_size=5), st.lists)))
 @settings(max_examples=examples(100, quick=12))
 def test_any_mapping_parses_or_is_a_config_error(raw: dict[str, Any]) -> None:

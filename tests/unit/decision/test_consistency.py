@@ -100,6 +100,7 @@ def test_it_says_nothing_of_a_single_trial() -> None:
     assert passed(second, case("x"), [CRITERION])
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0.01, 1), min_size=1, max_size=4), st.integers(2, 5))
 def test_its_mean_is_the_probability_of_going_the_same_way_twice(weights: list[float], n: int) -> None:
     """Over all sequences of n trials with these probabilities of the ways, exactly."""

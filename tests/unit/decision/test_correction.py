@@ -99,6 +99,7 @@ def test_a_change_and_its_interval_are_divided_by_the_slope_and_the_test_is_not_
     assert row(plain).candidate == row(corrected).candidate
 
 
+@pytest.mark.slow
 def test_a_drop_that_the_judge_shrinks_below_the_margin_is_not_certified() -> None:
     """Seven points of verdicts are within a margin of ten; of what people would say they are twelve."""
     suite, before = cases(42), stored(cases(42), 10, clear=1.0)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import CONCURRENT, Settings, Situation, exit_code, next_step, spoiled
+from gate.decision import CONCURRENT, Settings, Situation, exit_code, next_step, trials_in_outage
 from gate.decision.comparison import Comparison
 from gate.decision.crashes import is_of_provider
 from gate.decision.engine.drift import QUARTERS
@@ -56,6 +56,7 @@ def _probe(case_id: str, number: int, side: Side, *, falls: bool) -> Trial:
     return trial(case_id, number, round=9, tag=PROBE, side=side, trajectory=1.0)
 
 
+@pytest.mark.slow
 def test_a_block_that_needs_failures_asks_for_a_confirmation_a_minute_later() -> None:
     trials = DOWN
     for _ in range(8):
@@ -72,6 +73,7 @@ def test_a_block_that_needs_failures_asks_for_a_confirmation_a_minute_later() ->
     assert all(request == first for request in rest), "again and again, so that all fall into the same time"
 
 
+@pytest.mark.slow
 def test_both_sides_are_asked_where_the_base_can_be_run() -> None:
     trials, settings = [*DOWN], Settings(rerun="match", exact_epochs=1)
     more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
@@ -213,6 +215,7 @@ def test_one_failure_of_another_kind_is_enough_to_doubt_that_a_provider_was_it()
         assert not is_of_provider(all_of_it, other), "only what is gone is known not to be the agent's"
 
 
+@pytest.mark.slow
 def test_failures_all_over_that_may_be_a_providers_are_no_measurement() -> None:
     """Six of forty fail, and so do those that had answered: it is the agent or its provider, and not green."""
     trials = [*DOWN, *probes(True, others=True)]
@@ -221,11 +224,13 @@ def test_failures_all_over_that_may_be_a_providers_are_no_measurement() -> None:
         "perhaps_provider", failed=24, trials=24, other_failed=24, other_trials=24, at_base=False
     )
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.ERROR, ExitCode.NOT_MEASURED)
-    assert spoiled(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
+    assert trials_in_outage(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
     broke = {f"case-{i}": {"trajectory": 0.0} for i in range(20, 32)}
     worse = [*DOWN, *once(SUITE[6:], broke, trajectory=1.0), *probes(True, others=True)]
     assert judge(SUITE, [TRAJECTORY], worse, BASELINE).verdict is Verdict.REGRESSED
-    assert spoiled(Situation(SUITE, [TRAJECTORY], worse, BASELINE, Settings())) == (), "it is proven, and no new draw"
+    assert trials_in_outage(Situation(SUITE, [TRAJECTORY], worse, BASELINE, Settings())) == (), (
+        "it is proven, and no new draw"
+    )
     few = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0), *probes(True, others=True)]
     assert judge(SUITE, [TRAJECTORY], few, BASELINE).verdict is Verdict.ERROR
 
@@ -254,6 +259,7 @@ def test_beside_a_limit_that_fails_anyway_unconfirmed_failures_are_no_regression
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [[], probes(False)])
 def test_beside_a_limit_that_fails_anyway_nothing_is_run_to_confirm_failures(more: list[Trial]) -> None:
     more = [replace(t, scores={**t.scores, "latency": score(1.0)}) if t.answered else t for t in more]
@@ -317,6 +323,7 @@ def test_a_block_that_needs_no_failure_is_not_held_up() -> None:
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE).verdict is Verdict.REGRESSED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crash", [5, 99])
 def test_a_broken_case_is_proven_by_its_answers_where_trials_crashed_too(crash: int) -> None:
     suite, trials = cases(50), list[Trial]()

@@ -52,6 +52,7 @@ def test_much_less_than_before_does_not_pass(n: int) -> None:
 # --- everything at its worst ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "kept", "verdict"),
     [

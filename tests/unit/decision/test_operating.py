@@ -115,6 +115,7 @@ def split(rows: list[dict[str, Any]], chosen: Sequence[int], *, damage: bool = F
     return trials
 
 
+@pytest.mark.slow
 @airline
 @pytest.mark.parametrize("before", list(combinations(range(4), 2)))
 def test_the_same_airline_agent_is_not_blocked_and_a_damaged_one_is(

@@ -139,6 +139,7 @@ def test_criteria_beside_success_are_drawn_from_trials_that_came_out_alike() -> 
     assert scores.draw(rng, 1, False) == [0.0], "of another case, where its own never failed"
 
 
+@pytest.mark.slow
 def test_criteria_beside_success_and_a_base_that_is_run_take_part() -> None:
     scored = [trial(f"c{i}", n, trajectory=float(i > 2 or n > 2)) for i in range(12) for n in range(1, 6)]
     rates = rates_of(scored, [TRAJECTORY], {f"c{i}": Case(f"c{i}", ()) for i in range(12)})

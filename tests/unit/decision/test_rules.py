@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision import Settings, Situation, exit_code, verdict_on
-from gate.decision.comparison import Incomparable, Owed
+from gate.decision.comparison import Incomparable, Unmatched
 from gate.model import Case, Criterion, Scale, Score, SuiteResult, Trial, Verdict, accepted_by
 
 QUICK, THOROUGH = 25, 600
@@ -55,7 +55,7 @@ def judged(table: Drawn) -> SuiteResult:
         SETTINGS,
         seed=1,
         not_comparable={(case_id, "right"): Incomparable.EDITED for case_id in table.edited},
-        owed=Owed(),
+        unmatched=Unmatched(),
     )
     return verdict_on(known)
 
@@ -94,6 +94,7 @@ def test_exit_code_0_means_that_no_mean_misses_its_threshold_but_as_the_base_did
             assert both and mean_of(table.before, both) < table.threshold, table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_miss_in_place_of_a_hit_never_makes_red_green(number: int) -> None:
     """But for a proof that stands at the edge: a permutation test of a case that also passes is a little weaker."""

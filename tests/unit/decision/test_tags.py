@@ -58,6 +58,7 @@ def test_one_complexity_is_no_group() -> None:
     assert judge(cases, [TRAJECTORY], *broken(cases, [])).groups == ()
 
 
+@pytest.mark.slow
 def test_a_third_of_a_tag_leads_and_not_a_noisy_case() -> None:
     cases = suite({"refund": range(60), "smoke": range(30, 250)}, 400)
     result = judge(cases, [TRAJECTORY], *broken(cases, range(20), noisy=[200, 201, 300]))
@@ -69,6 +70,7 @@ def test_a_third_of_a_tag_leads_and_not_a_noisy_case() -> None:
     assert (first.name, first.is_named, left) == ("refund", True, 0)
 
 
+@pytest.mark.slow
 def test_of_nested_tags_the_one_that_explains_the_loss_is_named() -> None:
     inner = suite({"payments": range(60), "refund": range(20)}, 200)
     assert [c.name for c in judge(inner, [TRAJECTORY], *broken(inner, range(10))).concentrated] == ["refund"]
@@ -76,6 +78,7 @@ def test_of_nested_tags_the_one_that_explains_the_loss_is_named() -> None:
     assert [c.name for c in outer.concentrated] == ["payments"]
 
 
+@pytest.mark.slow
 def test_two_tags_that_broke_are_both_named() -> None:
     cases = suite({"refund": range(40), "billing": range(40, 80), "smoke": range(80, 200)}, 300)
     result = judge(cases, [TRAJECTORY], *broken(cases, [*range(20), *range(40, 60)]))

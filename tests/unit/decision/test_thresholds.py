@@ -38,6 +38,7 @@ def comparison(
 # --- how often an unchanged agent misses it -------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [0.055, 0.005, -0.055])
 def test_the_chance_of_a_miss_is_that_of_runs_of_the_same_agent(room: float) -> None:
     """Pairs of runs of one agent: how often the second one misses a threshold so far below what the first one shows."""

@@ -44,6 +44,7 @@ def test_a_parameter_hides_the_name_of_the_module() -> None:
     assert (made.computed, made.within) == (("x",), "f")
 
 
+@pytest.mark.slow
 def test_too_much_ends() -> None:
     loops = "".join(f"{' ' * n}for v{n} in [1, 2, 3, 4, 5, 6, 7, 8, 9]:\n" for n in range(9))
     with pytest.raises(ComputedError):

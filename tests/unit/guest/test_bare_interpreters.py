@@ -107,6 +107,7 @@ def test_a_pattern_is_matched(python: str) -> None:
     assert ran.stdout == "1\n0\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recorded", [{}, {"GATE_WORLD_URL": "http://127.0.0.1:9"}], ids=["bare", "between"])
 @pytest.mark.parametrize("python", INTERPRETERS)
 def test_a_message_goes_to_the_server_on_standard_streams(python: str, recorded: dict[str, str]) -> None:

@@ -77,6 +77,7 @@ def test_what_is_damaged_is_named_and_the_rest_is_read(folder: Path, tmp_path: P
     assert all(one.why for one in found.unread)
 
 
+@pytest.mark.slow
 def test_a_damaged_archive_is_named(folder: Path, tmp_path: Path) -> None:
     archive = tmp_path / "artifact.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:

@@ -60,6 +60,7 @@ def test_intervals_cover_the_truth() -> None:
     assert hits >= 88
 
 
+@pytest.mark.slow
 @given(st.tuples(*[st.integers(0, 30)] * 4).filter(any))
 def test_figures_stay_in_range(table: tuple[int, int, int, int]) -> None:
     found = agreement(pairs(*table))

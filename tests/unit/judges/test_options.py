@@ -90,8 +90,8 @@ def test_wrong_options_are_refused() -> None:
             JudgeOptions.model_validate(raw)
 
 
-def test_adk_options_in_either_spelling_unknown_keys_refused() -> None:
-    raw = {"judgeModel": "m", "numSamples": 5, "judge_model_config": {"temperature": 0, "maxOutputTokens": 9}}
+def test_adk_options_unknown_keys_refused() -> None:
+    raw = {"judge_model": "m", "num_samples": 5, "judge_model_config": {"temperature": 0, "max_output_tokens": 9}}
     options = JudgeModelOptions.model_validate(raw)
     assert (options.judge_model, options.num_samples) == ("m", 5)
     for wrong in ({"judge": "m"}, {"judge_model_config": {"tools": []}}):

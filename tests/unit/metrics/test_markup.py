@@ -101,6 +101,7 @@ def test_a_tag_is_seen_whatever_stands_before_it(before: str, value: str) -> Non
     assert ("image", EVIL) in targets(f"{before}<img src={value}>")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["<a x='", "<style>", "<a b=c ", "<!--"])
 def test_work_is_bounded(piece: str) -> None:
     """By what is counted, not by the clock: tags that lie in one another are read again and again."""

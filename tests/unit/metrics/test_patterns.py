@@ -42,7 +42,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(patterns, "LIMIT_SECONDS", 0.05)
     monkeypatch.setattr(patterns, "_MATCHER", matcher)
     yield
-    matcher.end()
+    matcher._end()
 
 
 def said(text: str) -> TrialOutput:
@@ -67,6 +67,7 @@ def test_what_could_not_be_matched_is_no_score() -> None:
         args_match({"q": pattern}, {"q": text}, ArgsRule(match="regex"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("schema", "answer"),
@@ -137,6 +138,7 @@ def test_a_matcher_that_was_killed_is_started_again() -> None:
     assert is_found("a+", "a")
 
 
+@pytest.mark.slow
 def test_a_signal_ends_a_gate_that_is_matching() -> None:
     """In a process of its own: a match in the gate's own would sit the signal out."""
     code = """

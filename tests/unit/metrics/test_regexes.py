@@ -122,7 +122,7 @@ def matcher() -> Iterator[None]:
         changed.setattr(patterns, "LIMIT_SECONDS", 8 * min(quadratic(LENGTH // 8) for _ in range(5)))
         changed.setattr(patterns, "_MATCHER", matcher)
         yield
-        matcher.end()
+        matcher._end()
 
 
 def quadratic(length: int) -> float:

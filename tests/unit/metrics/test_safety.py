@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -141,6 +142,7 @@ def test_iban_lengths() -> None:
     assert not iban("NO93")
 
 
+@pytest.mark.slow
 def test_hostile_lengths_take_no_time() -> None:
     for text in ("a" * 300_000, "1 " * 150_000, "@" * 300_000, "AB12" * 75_000, "+1-" * 100_000, "a." * 150_000):
         list(find_personal(text))

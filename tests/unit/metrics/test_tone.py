@@ -37,6 +37,7 @@ def measure(*answers: str, **options: Any) -> Score:
     return asyncio.run(metric.judge_score(Case("c", (Turn("hi"),)), performance, None))
 
 
+@pytest.mark.slow
 def test_share_of_turns_with_the_expected_tone() -> None:
     score = measure("Thanks!", "It is 10:04.", expected="friendly")
     assert (score.value, score.per_turn) == (0.5, (1.0, 0.0))

@@ -218,7 +218,7 @@ def test_scores_are_exported_as_events_of_the_genai_conventions(state: MonitorSt
         Observation("a" * 32, 2.0, False, 0.5, {"tone": 0.5}, "tone: rude"),
         Observation("row 1", 3.0, None, None, {}, "judge down"),
     ]
-    state.commit(seen, [], Counts(), now=3.0, criteria="c", export=True)
+    state.commit(seen, [], Counts(), now=3.0, look=1, criteria="c", export=True)
     with serving(Receiver(503)) as receiver:
         target = Target("otlp:LOGS", "otlp", receiver.url)
         assert tell(state, target, Status.HEALTHY, 0.0, form="otlp") == ["otlp:LOGS: HTTP 503"]

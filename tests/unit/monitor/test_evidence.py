@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from benchmarks import monitor
 from gate.monitor.window import Limits, Status
 
@@ -18,12 +20,14 @@ def test_an_agent_that_never_fails_stays_healthy_and_one_that_always_fails_does_
     assert set(bad[29:]) == {Status.CRITICAL}
 
 
+@pytest.mark.slow
 def test_alarms_are_counted_per_agent() -> None:
     rows = list(monitor.false_alarms(LIMITS, 2, 1, traces=40))
     assert rows[-1] == "| 95% | 0.000 (0.000–0.658) | 0.000 (0.000–0.658) | 2 |"
     assert len(rows) == 7
 
 
+@pytest.mark.slow
 def test_a_total_failure_is_seen_after_as_many_traces_as_the_shortest_part_needs() -> None:
     rows = list(monitor.delays(LIMITS, 2, 1, most=60))
     median = int(rows[-1].split("|")[3])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,6 +50,26 @@ def test_what_is_received_is_a_line_of_the_sample(tmp_path: Path) -> None:
         assert post(inbox, ("v1/metrics", b"{}", JSON), ("v1/other", b"{}", JSON)) == [200, 404]
     wanted = [name for name in ("a" * 32, *names) if is_sampled(name, 0.3)]
     assert traces_in(inbox.path) == wanted
+
+
+def test_only_who_can_read_its_file_knows_the_address(tmp_path: Path) -> None:
+    with Inbox(tmp_path / "m.sqlite.received.jsonl", 1.0) as inbox:
+        inbox.receiver(4318)
+        first = inbox.endpoint_file.read_text().strip()
+        assert inbox.endpoint_file == tmp_path / "m.sqlite.endpoint"
+        assert stat.S_IMODE(inbox.endpoint_file.stat().st_mode) == 0o600
+        assert re.fullmatch(r"http://127\.0\.0\.1:4318/[0-9a-f]{32}", first)
+        inbox.receiver(4319)
+        assert inbox.endpoint_file.read_text().strip() == first.replace("4318", "4319"), "exporters know it by heart"
+
+        async def without_token() -> list[int]:
+            async with inbox.receiver(0) as receiver, Client() as client:
+                base = receiver.endpoint.rpartition("/")[0]
+                asked = [f"{base}/v1/traces", f"{base}/{'0' * 32}/v1/traces", f"{base}//v1/traces"]
+                return [(await client.request("POST", url, body=body("a" * 32), headers=JSON)).status for url in asked]
+
+        assert asyncio.run(without_token()) == [404, 404, 404]
+    assert not inbox.path.read_bytes()
 
 
 def test_protobuf_is_kept_as_json(tmp_path: Path) -> None:

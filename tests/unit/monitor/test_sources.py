@@ -91,6 +91,38 @@ def test_a_file_that_was_cut_or_replaced_begins_anew(tmp_path: Path) -> None:
     assert (file.take_truncated(), file.take_truncated()) == (2, 0)
 
 
+HEAD = b"0" * 500 + b"\n"
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"1\n2\n3\n", b"4\n5\n6\n"),
+        (b"1\n2\n3\n", b"4\n5\n6\n7\n8\n"),
+        (b"1\n2\n3\n" + b"9" * 20_000 + b"\n", b"4\n5\n6\n" + b"9" * 20_000 + b"\n"),
+        (b"1\n2\n" + b"3", b"4\n5\n" + b"6"),
+    ],
+    ids=["of equal size", "longer", "equal in all that is compared", "with a line that has no end"],
+)
+def test_a_file_that_begins_like_what_it_was_and_is_another_begins_anew(
+    tmp_path: Path, before: bytes, after: bytes, restarts: bool
+) -> None:
+    """Exporters write long resource attributes first: two files differ in nothing but what follows."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(HEAD + before)
+    files = Files([path], [])
+    drain(files)
+    with path.open("r+b") as file:  # the same number
+        file.write(HEAD + after)
+        file.truncate()
+    if restarts:
+        files = Files([path], positions(files))
+    assert drain(files) == (HEAD + after).split(b"\n")[:-1]
+    path.open("ab").close()
+    assert drain(files) == []
+
+
 def test_a_copy_that_is_truncated_afterwards_is_a_file_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"1\n2\n")

@@ -31,10 +31,18 @@ def seen(trace: str, passed: bool | None = True, **more: object) -> Observation:
 
 
 def commit(
-    state: MonitorState, *traces: Observation, criteria: str = "c", now: float = 5.0, export: bool = False
+    state: MonitorState,
+    *traces: Observation,
+    criteria: str = "c",
+    now: float = 5.0,
+    look: int = 0,
+    export: bool = False,
 ) -> int:
-    place = Position("1:2", "a.jsonl", 70, 60, b"head", 4)
-    return state.commit(traces, [place], Counts(lines=3), now=now, criteria=criteria, export=export)
+    """``look`` 0: each time in another."""
+    place = Position("1:2", "a.jsonl", 70, 60, 75, b"mark", 4)
+    return state.commit(
+        traces, [place], Counts(lines=3), now=now, look=look or state.next_look(), criteria=criteria, export=export
+    )
 
 
 def test_a_trace_counts_once_whoever_brings_it(tmp_path: Path) -> None:
@@ -46,7 +54,7 @@ def test_a_trace_counts_once_whoever_brings_it(tmp_path: Path) -> None:
     with opened(tmp_path / "m.sqlite") as state:
         assert commit(state, seen("a")) == 0
         assert [one.trace for one in state.window(2, "c", 0.0)] == ["b", "c"]
-        assert state.positions() == [Position("1:2", "a.jsonl", 70, 60, b"head", 4)]
+        assert state.positions() == [Position("1:2", "a.jsonl", 70, 60, 75, b"mark", 4)]
         assert (state.has("a"), state.has("z")) == (True, False)
 
 
@@ -64,7 +72,7 @@ def test_what_could_not_be_measured_ends_no_silence(tmp_path: Path) -> None:
 def test_a_batch_is_stored_with_its_positions_or_not_at_all(tmp_path: Path) -> None:
     with opened(tmp_path / "m.sqlite") as state:
         with pytest.raises(TypeError):
-            state.commit([seen("a"), seen("b", scores=object())], [], Counts(lines=1), now=0.0, criteria="c")
+            state.commit([seen("a"), seen("b", scores=object())], [], Counts(lines=1), now=0.0, look=1, criteria="c")
         assert (state.has("a"), state.counts, state.positions()) == (False, Counts(), [])
         assert commit(state, seen("a")) == 1
 
@@ -132,24 +140,25 @@ def test_old_traces_and_conversations_go(tmp_path: Path, monkeypatch: pytest.Mon
         assert [one.kept for one in state.failures(10)] == [b"said", b"", b""]
 
 
-def test_the_oldest_go_whatever_was_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_of_one_look_go_whatever_was_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "PRUNE_EVERY", 1)
     monkeypatch.setattr(store, "KEEP_TRACES", 3)
     monkeypatch.setattr(store, "KEEP_CONVERSATIONS", 1)
     with opened(tmp_path / "m.sqlite") as state:
         for at in (4.0, 3.0, 2.0, 1.0):
-            commit(state, replace(seen(f"t{at:.0f}", False, kept=b"said"), at=at))
+            commit(state, replace(seen(f"t{at:.0f}", False, kept=b"said"), at=at), look=1)
         assert [(one.trace, one.kept) for one in state.failures(10)] == [("t4", b"said"), ("t3", b""), ("t2", b"")]
 
 
 TIMES = st.lists(st.tuples(st.integers(0, 60), st.sampled_from((True, False, None))), max_size=60)
 
 
+@pytest.mark.slow
 @given(TIMES, st.randoms(use_true_random=False), st.integers(1, 20))
 def test_any_order_of_the_same_traces_gives_the_same_window_and_verdict(
     traces: list[tuple[int, bool | None]], draw: random.Random, size: int
 ) -> None:
-    """Read in one go, or in batches that were read at other times, by themselves or mixed with others."""
+    """Of one look, read in one go or in batches, by themselves or mixed with others."""
     limits = Limits(window=40, min_samples=10)
     known = [replace(seen(f"t{n}", passed), at=float(at)) for n, (at, passed) in enumerate(traces)]
     found = []
@@ -158,7 +167,7 @@ def test_any_order_of_the_same_traces_gives_the_same_window_and_verdict(
             draw.shuffle(known)
         with TemporaryDirectory() as folder, opened(Path(folder) / "m.sqlite") as state:
             for start in range(0, len(known), size if shuffled else 60):
-                commit(state, *known[start : start + size if shuffled else 60], now=100.0 + start)
+                commit(state, *known[start : start + size if shuffled else 60], now=100.0, look=1)
             outcomes = state.outcomes(limits.window, "c", 0.0)
             assert [*outcomes] == [one.trace for one in state.window(limits.window, "c", 0.0)]
             found.append(([*outcomes.items()], decide([*outcomes.values()], Status.HEALTHY, limits)))
@@ -172,8 +181,8 @@ def test_a_trace_of_the_future_counts_as_of_its_reading(tmp_path: Path) -> None:
     with opened(tmp_path / "m.sqlite") as state:
         commit(state, replace(seen("y2255"), at=9e9), replace(seen("y2256"), at=9.1e9), now=10.0)
         commit(state, replace(seen("old"), at=3.0), replace(seen("new"), at=19.0), now=20.0)
-        assert [one.trace for one in state.window(9, "c", 0.0)] == ["old", "y2255", "y2256", "new"]
-        assert [one.at for one in state.window(9, "c", 0.0)] == [3.0, 10.0, 10.0, 19.0]
+        assert [one.trace for one in state.window(9, "c", 0.0)] == ["y2255", "y2256", "old", "new"]
+        assert [one.at for one in state.window(9, "c", 0.0)] == [10.0, 10.0, 3.0, 19.0]
 
 
 def test_ids_are_found_by_their_beginning(tmp_path: Path) -> None:
@@ -235,6 +244,7 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
         assert commit(state, seen("b")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

@@ -123,7 +123,7 @@ def traces(start: int = START, *, step: int = HOUR // 60) -> list[str]:
     return [part(n + 1, 0, start + n * step, "no" if refused else "yes") for n, refused in enumerate(REFUSED)]
 
 
-@pytest.mark.parametrize("order", ["oldest first", "newest first", "mixed", "in turns", "two looks"])
+@pytest.mark.parametrize("order", ["oldest first", "newest first", "mixed", "in turns"])
 def test_the_order_in_files_decides_nothing(
     tmp_path: Path, state: MonitorState, monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:
@@ -137,15 +137,45 @@ def test_the_order_in_files_decides_nothing(
     if order == "in turns":
         (tmp_path / "b.jsonl").write_text("".join(lines[1::2]))
         lines = lines[::2]
-    elif order == "two looks":
-        (tmp_path / "b.jsonl").write_text("".join(lines[100:]))
-        once(tmp_path, state, limits=Limits(window=100))
-        lines = lines[:100]
     (tmp_path / "a.jsonl").write_text("".join(lines))
     found = once(tmp_path, state, limits=Limits(window=100))
     assert (found.status, found.pass_rate.passed, found.pass_rate.measured) == (Status.CRITICAL, 50, 100)
     newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state), 0.0)]
     assert newest == [*range(101, 201)]
+
+
+def test_of_two_looks_the_later_one_read_what_is_newer(tmp_path: Path, state: MonitorState) -> None:
+    """Nobody knows whose clock is right; what arrived last is known."""
+    for name, lines in (("b", traces()[100:]), ("a", traces()[:100])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+        once(tmp_path, state, limits=Limits(window=100))
+    newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state), 0.0)]
+    assert newest == [*range(1, 101)]
+
+
+@pytest.mark.parametrize("back", [3_600.0, 5 * 86_400.0])
+def test_a_clock_that_is_set_back_hides_no_failure(
+    tmp_path: Path, state: MonitorState, monkeypatch: pytest.MonkeyPatch, back: float
+) -> None:
+    now = time.time()
+    for name, at, said in (("a", now + back, "yes"), ("b", now, "no")):
+        monkeypatch.setattr(watch, "time", lambda at=at: at)
+        lines = [part(n + 1000 * (name == "b"), 0, int((at - 600 + n) * 1e9), said) for n in range(300)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+        found = once(tmp_path, state)
+    assert (found.status, found.pass_rate.passed) == (Status.CRITICAL, 0)
+
+
+def test_a_window_that_was_read_in_the_future_is_not_healthy(
+    tmp_path: Path, state: MonitorState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    (tmp_path / "a.jsonl").write_text("".join(part(n + 1, 0, int((now - 600 + n) * 1e9)) for n in range(300)))
+    monkeypatch.setattr(watch, "time", lambda: now + 5 * 86_400)
+    assert once(tmp_path, state).status is Status.HEALTHY
+    monkeypatch.setattr(watch, "time", lambda: now)
+    found = once(tmp_path, state)
+    assert (found.status, found.blind, "set back" in found.why) == (Status.INSUFFICIENT_DATA, True, True)
 
 
 def test_what_a_look_passes_through_does_not_colour_what_it_ends_with(

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate.api import run
 from gate.baselines.pairing import Reference
 from gate.config.load import load_config
 from gate.decision import Settings
 from gate.model import BaselineInfo, Criterion, Result, Scale, Score, SuiteResult, Trial, Verdict
-from gate.pipeline.api import run
-from gate.pipeline.baseline_upkeep import save_newest
-from gate.pipeline.judge_stored import report_record
 from gate.pipeline.terms import Demands, Terms, after_proofs, at_least, comparisons_of, divided, own_terms, step_down
 from gate.pipeline.verdict import judge_record
 from gate.records import Header, PlannedCase, Record, read_record
 from gate.reports.files import Outputs
 from gate.statistics.intervals import binomial_at_least
+from gate.stored.judging import report_record
+from gate.stored.upkeep import save_newest
 from tests.properties import examples
 
 CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=0.1, pass_threshold=1.0, fingerprint="f")
@@ -163,6 +163,7 @@ def test_an_unchanged_agent_blocks_no_more_jobs_however_many_suites(tmp_path: Pa
     assert binomial_at_least(blocked, jobs, ALPHA) > 0.001, f"{blocked} of {jobs}"
 
 
+@pytest.mark.slow
 def test_what_a_job_divides_stays_with_its_records_and_reports_reach_the_same_verdict(tmp_path: Path) -> None:
     folder = tmp_path / "job"
     found = job(folder, 3, 7, rates={1: 0.0})
@@ -185,6 +186,7 @@ def test_a_part_of_a_matrix_spends_its_part_alone(tmp_path: Path) -> None:
     assert e_threshold(of_four.suites[0]) == pytest.approx(4 * e_threshold(alone.suites[0]))
 
 
+@pytest.mark.slow
 def test_a_proof_in_one_suite_names_another_from_the_trials_that_there_are(tmp_path: Path) -> None:
     """The other is proven at half of alpha, and not at a third: its record is closed again under what is left."""
     for seed in range(60):

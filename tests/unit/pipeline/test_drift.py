@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from gate.baselines.union import run_ids, unite
 from gate.model import Criterion, Scale, Score, Trial
 from gate.pipeline.references import drift_in, runs_after
@@ -24,6 +26,7 @@ def record(day: int, rate: float, *, agent: str = "a", commit: str | None = None
     return Record(header, trials, Footer(len(trials), 0, 1))
 
 
+@pytest.mark.slow
 def test_the_runs_before_the_point_are_no_longer_pooled() -> None:
     records = [record(day, 0.9 if day < 4 else 0.6) for day in reversed(range(8))]
     found = drift_in(records)
@@ -35,6 +38,7 @@ def test_the_runs_before_the_point_are_no_longer_pooled() -> None:
     assert [one.header.run_id for one in runs_after(records, found)] == ["r7", "r6", "r5", "r4"]
 
 
+@pytest.mark.slow
 def test_nightly_runs_of_one_commit_are_runs_of_one_record() -> None:
     whole = record(0, 0.9, commit="c" * 40)
     for day in range(1, 8):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate import api
 from gate.config.resolve import Plan
 from gate.decision import Settings, Situation, next_step
 from gate.model import (
@@ -31,7 +32,7 @@ from gate.model import (
     Turn,
     Usage,
 )
-from gate.pipeline import api, flow
+from gate.pipeline import flow
 from gate.pipeline.rounds import Memory
 from gate.pipeline.verdict import load_to_judge
 from gate.records import Record, digested
@@ -102,6 +103,7 @@ def test_a_digest_tells_answers_apart_and_keeps_none() -> None:
     assert digested(said(""), failed=False).invocations[0].text == ""
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_judged_without_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recordings and what cases say take more memory than judging does, and the record has all that it needs."""
     rows = [{"id": n, "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}

@@ -37,7 +37,6 @@ VALUES: dict[str, list[Any]] = {
     "on_missing": ["warn", "fail"],
     "rerun": ["auto", "never"],
     "against": ["HEAD", "main"],
-    "pool": [1, 5],
     "trials": ["auto", "off", 3],
     "power": [{"drop": 0.2, "find": 0.8}, {"drop": 0.5}],
     "accept_days": [1, 90, 360],
@@ -87,6 +86,7 @@ def under(clone: Path, base: Path, before: dict[str, Any], now: dict[str, Any]) 
     return under_base_policy(source, {}, read_base(written(base, before), source, {}))
 
 
+@pytest.mark.slow
 @given(before=SECTION, now=SECTION, committed=st.booleans(), in_base=st.booleans())
 @settings(deadline=None, max_examples=examples(80), suppress_health_check=list(HealthCheck))
 def test_the_store_that_is_read_is_the_bases(
@@ -137,7 +137,7 @@ def test_a_restored_folder_is_kept_to_and_a_committed_one_is_not(clone: Path, tm
 def test_what_is_usual_holds_where_the_base_states_nothing(tmp_path: Path) -> None:
     """The action keeps baselines in git; that a change names a store decides nothing."""
     usual = {"baseline.store": "git"}
-    for before, store in (({}, "git"), ({"pool": 3}, "git"), ({"store": "none"}, "none")):
+    for before, store in (({}, "git"), ({"accept_days": 3}, "git"), ({"store": "none"}, "none")):
         source = read_config(written(tmp_path / "head", {"store": "file"}))
         base = read_base(written(tmp_path / "base", before), source, {}, usual)
         assert under_base_policy(source, {}, base).config.file.baseline.store == store

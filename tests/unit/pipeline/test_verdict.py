@@ -47,6 +47,7 @@ def judged(candidate: Record, *baseline: Record, terms: Terms | None = None) -> 
     return judge_record(candidate, [against(*baseline)], terms or own_terms(candidate))
 
 
+@pytest.mark.slow
 def test_an_equal_record_passes_and_a_broken_one_is_regressed() -> None:
     assert judged(record(), record()).verdict is Verdict.PASS
     broken = judged(record(0.0), record())
@@ -193,6 +194,7 @@ def test_every_report_shows_what_does_not_hold_yet_and_how_the_record_came_about
     assert Finding.of("stated", text="a note") in found.warnings
 
 
+@pytest.mark.slow
 def test_what_the_base_holds_besides_and_was_not_compared_is_a_gap_and_hides_nothing_worse() -> None:
     terms = Terms((CRITERION,), doubts=("gone",))
     gap, regressed = judged(record(), record(), terms=terms), judged(record(0.0), record(), terms=terms)
@@ -205,6 +207,7 @@ def test_what_the_base_holds_besides_and_was_not_compared_is_a_gap_and_hides_not
     assert exit_code([accepted_by(gap, "wendy")], Settings(on_inconclusive="block")) is ExitCode.PASS
 
 
+@pytest.mark.slow
 def test_against_several_references_the_worst_verdict_stands_and_all_are_shown() -> None:
     lenient = replace(CRITERION, threshold=None)
     terms, now = Terms((lenient,)), record(0.0)

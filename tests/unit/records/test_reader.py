@@ -299,6 +299,7 @@ trials = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(trials)
 def test_any_trial_survives_the_round_trip(made: Trial) -> None:
     assert parse_record(text_of(Record(HEADER, (made,), None))).trials == (made,)
@@ -456,6 +457,7 @@ def test_a_long_record_that_is_written_whole_is_proven_piece_by_piece() -> None:
     assert parse_record(data[: data.rindex(b'{"closing"')], complete=False).trials == made[:200]
 
 
+@pytest.mark.slow
 def test_every_changed_byte_is_noticed() -> None:
     for at in range(len(GOOD) - len(LINES[-1])):
         edited = bytearray(GOOD)
@@ -858,6 +860,7 @@ def test_strip_redacts_and_shortens_arguments() -> None:
     assert len(kept["note"]) < 600 and len(kept["ids"][1]) < 600 and kept["ids"][0] == 1
 
 
+@pytest.mark.slow
 @given(trials)
 def test_strip_is_idempotent(made: Trial) -> None:
     once = strip(Record(HEADER, (made,), None))

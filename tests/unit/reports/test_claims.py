@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -80,6 +81,7 @@ def worlds(draw: st.DrawFn) -> tuple[Record, SuiteResult]:
     return record, judge_record(record, [reference], Terms(now))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(worlds())
 def test_what_is_said_of_any_world_holds(world: tuple[Record, SuiteResult]) -> None:

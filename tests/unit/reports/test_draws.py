@@ -1,4 +1,4 @@
-"""Earlier measurements of a change: how many are counted, and where each report tells of them."""
+"""Earlier measurements of a change: how many are counted, and that those which fell short are told first."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from gate.model import SuiteResult, Verdict
+from gate.model import Verdict
 from gate.model.finding import Finding
-from gate.pipeline import draws as counted
+from gate.pipeline import earlier as counted
 from gate.pipeline.terms import Terms
 from gate.records import Header
-from gate.reports import console, explanation, junit, markdown
+from gate.reports import explanation, markdown
 
-from .samples import BELOW, PASSED, REGRESSED, result
+from .samples import PASSED, result
 
 HEADER = Header("support", (), (), run_id="now", base_commit="b" * 40)
 REGRESSION, PASS = Verdict.REGRESSED, Verdict.PASS
@@ -45,24 +45,11 @@ def test_every_earlier_measurement_is_counted_and_the_newest_are_told(
     assert found.verdicts == (() if told is None else told["verdicts"])
 
 
-@pytest.mark.parametrize("suite", [PASSED, BELOW, replace(PASSED, further=(REGRESSED,), decided_by="")])
-def test_a_headline_opens_with_earlier_measurements_of_which_one_fell_short(suite: SuiteResult) -> None:
-    lucky = replace(
-        suite, warnings=(Finding.of("measured_before", verdicts=(REGRESSION,), total=1, fingerprinted=True),)
-    )
-    said, plain = explanation.headline(lucky), explanation.headline(suite)
-    assert said.endswith(plain) and said != plain
-    opened = said.removesuffix(plain).strip()
-    assert opened in console.render_line(result(lucky))
-    assert opened in " ".join(console.render(result(lucky)).split())
-    assert markdown.render(result(lucky)).splitlines()[2].replace("\\", "").startswith(opened)
-    assert opened in junit.render(result(lucky))
-
-
-def test_earlier_measurements_of_which_none_fell_short_stand_outside_of_every_fold() -> None:
-    suite = replace(PASSED, warnings=(Finding.of("measured_before", verdicts=(PASS,), total=1, fingerprinted=True),))
-    assert explanation.headline(suite) == explanation.headline(PASSED)
-    page = markdown.render(result(suite)).replace("\\", "")
-    (told,) = explanation.warnings(suite)
-    assert page.count(told[:40]) == 1
-    assert page.index(told[:40]) < page.index("<details>")
+def test_an_earlier_measurement_that_fell_short_is_told_above_every_fold() -> None:
+    before = Finding.of("measured_before", verdicts=(REGRESSION,), total=1, fingerprinted=True)
+    lucky = replace(PASSED, warnings=(before,))
+    told = explanation.measured_again(lucky)
+    assert told and told in explanation.headline(lucky)
+    assert told in markdown.render(result(lucky)).partition("<details>")[0].lower()
+    passed = replace(PASSED, warnings=(before.but(verdicts=(PASS,)),))
+    assert explanation.headline(passed) == explanation.headline(PASSED)

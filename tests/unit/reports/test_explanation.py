@@ -18,7 +18,7 @@ from gate.model import CriterionResult, Stage, StageKind, SuiteResult, Verdict, 
 from gate.model.evidence import RepeatsTest
 from gate.model.finding import CaseTally, Finding, HeldMean
 from gate.reports import explanation
-from gate.reports.headline import next_step
+from gate.reports.explanation import next_step
 from gate.reports.labels import same_cause
 from gate.reports.reasons import fails, is_excused
 from gate.reports.view import View
@@ -70,12 +70,12 @@ def test_a_proof_by_repeats_is_none_by_the_mean() -> None:
 
 
 @pytest.mark.parametrize("verdict", explanation.MAY_BE_MOVED)
-def test_another_model_opens_the_headline_of_what_it_may_explain_and_stands_below_every_other(verdict: Verdict) -> None:
+def test_another_model_is_in_the_headline_of_what_it_may_explain_and_below_every_other(verdict: Verdict) -> None:
     answered = Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",))
     suite = replace(REGRESSED, verdict=verdict, changes=(answered, Finding.of("new_cases", cases=("a",))))
     told = tell_short(answered)
-    assert explanation.headline(suite).startswith(told)
-    assert (explanation.opening(suite), len(View(suite).changes)) == ((), 2)
+    assert told in explanation.headline(suite)
+    assert explanation.opening(suite) == ()
     fine = replace(suite, verdict=Verdict.PASS)
     assert told not in explanation.headline(fine)
     assert (len(explanation.opening(fine)), len(View(fine).changes)) == (1, 1)
@@ -124,7 +124,7 @@ def test_a_loss_and_what_was_not_compared_can_be_accepted_unless_a_threshold_is_
 @pytest.mark.parametrize("suite", [REGRESSED, LOST, EXCUSED, BELOW, NOT_COMPARED, INCONCLUSIVE, FAILED])
 def test_there_is_something_to_do_about_each_verdict_but_a_pass(suite: SuiteResult) -> None:
     assert next_step(suite)
-    assert ("accept it" in next_step(suite)) is suite.is_acceptable
+    assert ("accept it" in next_step(suite)) is ("`ok`" in next_step(suite, "ok")) is suite.is_acceptable
     assert next_step(replace(suite, accepted="ann", if_accepted=Verdict.PASS)) == ""
     assert next_step(replace(suite, accepted="ann", if_accepted=Verdict.ERROR))
 
@@ -166,7 +166,7 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
         (decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14), "14 % of runs"),
         (replace(PROVEN, outcome=None, cause=Finding.of("agent_fails", p=0.0004)), "fewer than 1 of 1,000 runs"),
         (replace(PROVEN, outcome=None, cause=Finding.of("not_shown_fixed", measurements=1)), ""),
-        (decided("PASS", Stage(StageKind.CERTIFIED, 1)), "drop of about 31 points"),
+        (decided("PASS", Stage(StageKind.CERTIFIED, 1)), "about 31 points"),
         (with_rate(decided("PASS", Stage(StageKind.CERTIFIED, 1)), detectable=1.0), ""),
         (
             replace(
@@ -181,7 +181,7 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
                 warnings=(Finding.of("thin_baseline", cases=4, wanted=5, least=1),),
                 changes=(Finding.of("base_run_beside", commit="0123456789ab"),),
             ),
-            "drop of about 31 points",  # what was run beside is no stored baseline, and stays as thin as it is
+            "about 31 points",  # what was run beside is no stored baseline, and stays as thin as it is
         ),
         (NARROW, "in 13 % of runs"),
         *((replace(UNDECIDED, cause=cause), "") for cause in LOOKS_DO_NOT_DECIDE),

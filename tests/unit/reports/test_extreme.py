@@ -57,12 +57,14 @@ def read(form: str, found: Result) -> None:
             assert all(math.isfinite(float(line.split()[-1])) for line in text.splitlines() if line[0] != "#")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", REPORTS)
 @pytest.mark.parametrize("number", EXTREMES)
 def test_every_report_takes_every_number(form: str, number: float) -> None:
     read(form, extreme(RESULTS["regressed"], cycle([number])))
 
 
+@pytest.mark.slow
 @FEW
 @given(NUMBERS, st.sampled_from([*RESULTS.values(), result(hostile())]), st.sampled_from([*REPORTS]))
 def test_every_report_takes_numbers_of_all_sizes_beside_each_other(

@@ -42,7 +42,7 @@ from gate.model.finding import (
     FindingKind,
     KindName,
 )
-from gate.reports import console, explanation, headline, html, junit, labels, replayed
+from gate.reports import console, explanation, html, junit, labels, replayed
 from gate.reports import formatting as figures
 from gate.reports import markdown as comments
 from gate.reports.json import schema
@@ -112,7 +112,7 @@ def stories() -> Iterator[str]:
 def _story(suite: SuiteResult) -> Iterator[str]:
     yield explanation.headline(suite)
     yield from (f"below it: {line}" for line in explanation.opening(suite))
-    yield from View(suite).story
+    yield from View(suite).whole_story
     yield f"to decide: {explanation.to_decide(suite)}"
     yield from (f"change: {line}" for line in View(suite).changes)
     yield from (f"warning: {line}" for line in explanation.warnings(suite))
@@ -120,7 +120,7 @@ def _story(suite: SuiteResult) -> Iterator[str]:
         yield f"{row.criterion.name}: {reason(row)} | {'; '.join(labels.telling(row))}"
     if replayed.line(suite):
         yield from (replayed.line(suite), replayed.calls(suite), *replayed.differences(suite))
-    yield f"next: {headline.next_step(suite)}"
+    yield f"next: {explanation.next_step(suite)}"
 
 
 def small() -> Iterator[str]:
@@ -151,7 +151,7 @@ def small() -> Iterator[str]:
         paid = replace(
             PASSED, cost_usd=0.0435, judge_cost_usd=None, cost_basis=basis, cost_unknown=unknown, agent_runs=12
         )
-        yield f"cost: {labels.cost_line(paid)} | {headline.cost(paid)}"
+        yield f"cost: {labels.cost_line(paid)} | {labels.cost(paid)}"
     for code in labels.EXIT_MEANINGS:
         for verdict in (Verdict.INCONCLUSIVE, Verdict.REGRESSED):
             yield f"exit {verdict.value}: {labels.exit_line(code, verdict)}"
@@ -220,7 +220,7 @@ def terminal() -> Iterator[str]:
 
 
 def comment() -> Iterator[str]:
-    place = Place("1697cbd" + "0" * 33, "https://host/run/1", "gate:accept")
+    place = Place("1697cbd" + "0" * 33, "https://host/run/1", accept_label="gate:accept", base="main")
     yield from (f"=== {name}\n{comments.render(found, place=place)}" for name, found in SAMPLES.items())
 
 

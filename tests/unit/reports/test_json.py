@@ -20,6 +20,7 @@ def test_every_sample_is_valid(name: str) -> None:
     VALIDATOR.validate(json.loads(render(RESULTS[name])))
 
 
+@pytest.mark.slow
 def test_the_schema_is_a_schema_and_refuses_what_is_missing() -> None:
     Draft202012Validator.check_schema(schema())
     report = json.loads(render(RESULTS["regressed"]))

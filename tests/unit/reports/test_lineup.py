@@ -78,6 +78,7 @@ def test_json_has_every_pair_and_vote() -> None:
     assert len(read["votes"]) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parser", PARSERS)
 def test_the_whole_corpus_in_markdown_stays_text(parser: str) -> None:
     found = lineup(*CORPUS[:20], criterion=CORPUS[10], note=CORPUS[7], votes=True)

@@ -61,6 +61,7 @@ def test_a_judged_record_is_shown_too(result: Result) -> None:
     assert "cases.yaml" in gate.judge(Path(result.record_paths[0]))._repr_html_()  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_text_from_outside_is_no_markup(result: Result) -> None:
     (suite,) = result.suites
     cases = tuple(replace(case, id=HOSTILE, reasons=(HOSTILE,) * 9) for case in suite.cases) * 400

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -118,6 +119,7 @@ def test_bottomless_arguments_are_bounded() -> None:
     assert len(call_text(ToolCall("t", wide))) < 800
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))
 @given(
     st.text(st.characters()),

@@ -92,6 +92,7 @@ def test_intervals_hold_their_estimate_and_stay_in_range(known: JudgeCalibration
     assert corrected_upper_bound(n, n, known, 0.01) == 1
 
 
+@pytest.mark.slow
 @given(usable, st.integers(1, 100), st.integers(1, 99))
 def test_bounds_grow_with_passes_and_with_certainty(known: JudgeCalibration, n: int, k: int) -> None:
     k = min(k, n - 1)

@@ -26,6 +26,7 @@ def drawn(
     return cases
 
 
+@pytest.mark.slow
 def test_a_move_is_found_at_its_run() -> None:
     found = largest_move(drawn(Random(1), drop=0.3), 8, seed="x")
     assert found is not None

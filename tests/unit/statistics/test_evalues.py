@@ -13,6 +13,7 @@ from gate.statistics.evalues import case_log_e, e_bh, suite_e
 LARGE = [pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((5, 1), (5, 10), (10, 6), (2, 25))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kb", "kc"), [(1, 1), (3, 2), *LARGE])
 def test_expected_case_evidence_is_at_most_one_under_no_worse(kb: int, kc: int) -> None:
     """Exact sums over both binomials, over a grid of rates with p_now ≥ p_before."""
@@ -72,6 +73,7 @@ def test_that_the_others_pass_says_nothing_against_one_broken_case_of_a_recorded
     assert suite_e(logs, recorded=True) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recorded", [False, True])
 def test_suite_evidence_of_unbroken_cases_is_one_at_most_on_average(*, recorded: bool) -> None:
     """Two cases, each with every outcome of two stored trials and two new ones, at every pair of equal rates."""

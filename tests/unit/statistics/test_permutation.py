@@ -140,6 +140,7 @@ def test_a_judge_that_is_down_on_one_side_is_no_difference_of_the_agent(runs: in
     assert wilson(rejected, runs, 0.99)[0] <= 0.1
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25))
 @given(seed=st.integers(0, 10**6))
 def test_more_loss_never_looks_better(seed: int) -> None:

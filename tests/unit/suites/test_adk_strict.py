@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gate.config.adk_criteria import criteria_of
 from gate.config.criteria import Setting
-from gate.config.load import criteria_of
+from gate.config.specs import read_specs
 from gate.errors import ConfigError
 from gate.formats.adk import camel
 from gate.suites import load
@@ -181,7 +182,7 @@ def test_a_misspelt_key_of_a_legacy_call_is_refused(tmp_path: Path, wrong: str) 
 
 
 def test_a_test_config_may_hold_a_live_model_config() -> None:
-    assert criteria_of({"criteria": {"safety_v1": 0.8}, "live_model_config": {}}, "f") == ({"safety_v1": 0.8}, {})
+    assert criteria_of({"criteria": {"safety_v1": 0.8}, "live_model_config": {}}, "f") == {"safety_v1": 0.8}
     with pytest.raises(ConfigError, match="both custom_metrics and customMetrics are given"):
         criteria_of({"criteria": {}, "custom_metrics": {}, "customMetrics": {}}, "f")
 
@@ -196,4 +197,4 @@ def test_a_share_of_safe_answers_in_an_adk_file_means_all_of_them() -> None:
 def test_one_option_in_both_spellings_is_refused() -> None:
     both = {"tool_trajectory_avg_score": {"threshold": 1, "match_type": "EXACT", "matchType": "IN_ORDER"}}
     with pytest.raises(ConfigError, match="both match_type and matchType are given"):
-        scorers_of(both, (), Setting())
+        read_specs(both, lambda *_: "f", camel=True)

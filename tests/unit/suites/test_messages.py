@@ -175,6 +175,7 @@ def test_unknown_paths_are_refused() -> None:
         FieldPaths.model_validate({"expected_tool": "x"})
 
 
+@pytest.mark.slow
 @needs_shared
 def test_the_recorded_airline_conversations_load_with_configuration_alone() -> None:
     path = SHARED / "tau-bench/gpt-4o-airline.json"

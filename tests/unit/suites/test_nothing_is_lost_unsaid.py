@@ -137,6 +137,7 @@ EVALS_ITEM = st.builds(
 LANGSMITH = st.builds(lambda fields: {"inputs": {"question": "Hi"}, **fields}, stated(outputs=ANSWER))
 
 
+@pytest.mark.slow
 @given(st.one_of(ITEM, EVALS_ITEM, LANGSMITH))
 @LIMITS
 def test_items_of_langfuse_and_rows_of_openai_evals(tmp_path: Path, row: dict[str, Any]) -> None:

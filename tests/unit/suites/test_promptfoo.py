@@ -579,6 +579,7 @@ def test_a_key_in_a_file_of_tests_is_not_passed_over_either(tmp_path: Path) -> N
         assert any(f"{told} is not carried over" in note for note in suite_of(tmp_path, tests=tests).notes)
 
 
+@pytest.mark.slow
 def test_many_tests_that_begin_alike_have_ids_of_their_own(tmp_path: Path) -> None:
     """Six digits of a mark are alike in some of 5,000 tests."""
     suite = suite_of(tmp_path, tests=[{"description": "one", "vars": {"q": f"q{n}"}} for n in range(5_000)])

@@ -186,6 +186,7 @@ def test_a_file_of_goldens_is_read(tmp_path: Path) -> None:
 LOOPS = "".join(f"{'  ' * n}for v{n} in [1,2,3,4,5,6,7,8,9]:\n" for n in range(15))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -7,6 +7,8 @@ import json
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
 from gate.model import Invocation, Part, ToolCall
 from gate.suites import FieldPaths, load, spill
 from gate.suites.spill import Spill
@@ -28,6 +30,7 @@ def test_invocations_come_back_in_any_order(monkeypatch) -> None:
     assert kept[5][0] == said[5]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     def peak(rows: int) -> int:
         path = tmp_path / f"{rows}.jsonl"

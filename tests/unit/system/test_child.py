@@ -60,6 +60,7 @@ def _started_in(source: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_only_the_system_room_starts_and_kills_processes() -> None:
     names = re.compile("|".join([*STARTERS, "subprocess", "multiprocessing"]))
     outside = {
@@ -190,6 +191,7 @@ def test_a_program_that_cannot_be_started_is_lost_too() -> None:
         Dialogue(["/no/such/program"], LineReader(10), environment={})
 
 
+@pytest.mark.slow
 def test_a_signal_is_heard_while_a_child_is_waited_for() -> None:
     """The handler only notes it; whoever waits looks."""
     for dialogue in asked("import time; time.sleep(3600)"):

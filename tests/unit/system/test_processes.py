@@ -68,6 +68,7 @@ async def replies(code: str, folder: Path) -> tuple[list[bytes], str]:
     return found, child.exit_reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "said", "ended"),
     [

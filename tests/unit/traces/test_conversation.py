@@ -305,6 +305,7 @@ def test_parents_in_a_circle_are_read() -> None:
     assert names(turn(agent(1, parent=3), chat(2, parent=1), tool(3, parent=2))) == ["lookup"]
 
 
+@pytest.mark.slow
 def test_a_deep_trace_does_not_exhaust_the_stack() -> None:
     spans = [agent(1), *(chat(place, place - 1, wrote=[ANSWERED]) for place in range(2, 5_000))]
     found = turn(*spans)

@@ -252,6 +252,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=examples(400, quick=25))
 def test_values_of_any_shape_are_survived(data: st.DataObject) -> None:
@@ -311,6 +312,7 @@ def any_span(draw: st.DrawFn) -> Piece:
     return piece
 
 
+@pytest.mark.slow
 @given(st.lists(any_span(), max_size=8))
 @settings(max_examples=examples(200, quick=25))
 def test_attributes_of_any_value_are_survived(pieces: list[Piece]) -> None:

@@ -41,6 +41,7 @@ def asked(step: object) -> tuple[str, ...]:
     return step.requests[0].cases
 
 
+@pytest.mark.slow
 def test_the_baselines_agent_is_asked_before_a_suite_is_blocked_a_quarter_of_the_cases_at_a_time() -> None:
     rounds: list[Round] = []
     for passes in (0.5, 0.4, 0.4, 0.3):
@@ -53,6 +54,7 @@ def test_the_baselines_agent_is_asked_before_a_suite_is_blocked_a_quarter_of_the
     assert [(r.side, len(r.cases)) for r in both.requests] == [(Side.BASELINE, 60), (Side.CANDIDATE, 60)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [(30, 30), (50, 10)])
 def test_a_check_whose_steps_were_larger_goes_on_with_both_sides_once_every_case_was_asked(
     parts: Sequence[int],
@@ -77,6 +79,7 @@ def test_the_first_cases_are_the_cases_that_were_steadiest_when_they_were_stored
     assert asked(decide(state(mixed, other, config=MATCH))) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cases", "parts"), [(20, [10, 10]), (41, [11, 11, 11, 8])])
 def test_a_step_is_of_ten_cases_at_least_and_the_last_of_the_base_alone_has_its_share(
     cases: int, parts: list[int]
@@ -96,6 +99,7 @@ def test_a_small_suite_is_asked_whole() -> None:
     assert asked(decide(start)) == tuple(few)
 
 
+@pytest.mark.slow
 def test_where_a_test_alone_forbids_a_pass_the_baselines_agent_is_asked_and_may_clear_it() -> None:
     """Nine of 60 flaky cases fewer: no proof, and every loss is within its margin."""
     wide = (Metric("success", "binary", margin=0.5),)
@@ -127,6 +131,7 @@ def test_a_drop_that_shows_against_the_baselines_agent_now_is_blocked() -> None:
     assert not answer.stage.drift_open
 
 
+@pytest.mark.slow
 def test_the_record_counts_while_the_baselines_agent_agrees_with_it() -> None:
     """From 60 % to 40 %, and 60 % by the baseline's agent now, asked twice: those trials alone would not show it."""
     fell, now = full(some(23, 0)), [Round("concurrent", Side.BASELINE, some(36, seed)) for seed in (100, 200)]
@@ -141,6 +146,7 @@ def test_the_record_counts_while_the_baselines_agent_agrees_with_it() -> None:
     assert (both_fell.verdict, both_fell.stage.kind) == ("INCONCLUSIVE", StageKind.DRIFTED)
 
 
+@pytest.mark.slow
 def test_where_the_base_may_agree_it_is_asked_once_more_before_its_record_counts() -> None:
     fell = full({c: rows(float((i * 7) % 20 < 8)) for i, c in enumerate(CASES)})
     leaning = state(FLAKY, fell, beside(0.5), config=MATCH)
@@ -181,6 +187,7 @@ def test_a_baselines_agent_that_does_not_answer_excuses_nothing() -> None:
     assert (answer.verdict, answer.stage.confirmed, answer.stage.drift_open) == ("REGRESSION", False, True)
 
 
+@pytest.mark.slow
 def test_an_open_check_goes_on_with_both_sides_until_it_has_an_answer() -> None:
     step = decide(state(FLAKY, FELL, beside(0.4), config=MATCH))  # whole at once, as in records of earlier versions
     assert isinstance(step, Continue)
@@ -222,6 +229,7 @@ def test_trials_of_a_check_enter_neither_looks_nor_bounds_nor_evidence_of_cases(
     assert checked.runs == {Side.CANDIDATE: 60, Side.BASELINE: 60}
 
 
+@pytest.mark.slow
 def test_epochs_that_were_run_of_both_sides_count_in_a_check() -> None:
     thin = {c: rows(1) for c in CASES}
     beside_it = full({c: rows(1) for c in CASES}, Side.BASELINE)
@@ -269,6 +277,7 @@ def ended(step: object) -> tuple[str, StageKind]:
     return step.verdict, step.stage.kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("newest", "now", "verdict"),
     [
@@ -286,6 +295,7 @@ def test_a_drop_has_to_show_against_the_newest_of_the_stored_runs_alone(
     assert ended(decide(replace(known, recorded=True)))[0] == "REGRESSION", "a recording does not drift"
 
 
+@pytest.mark.slow
 def test_the_newest_runs_spare_a_check_only_where_the_drop_is_out_of_sight_against_them() -> None:
     assert ended(decide(aged(0.65, 0.75, MATCH, seed=3))) == ("INCONCLUSIVE", StageKind.MOVED_BEFORE)
     assert asked(decide(aged(0.75, 0.75, MATCH))), "what the agent does now says more"

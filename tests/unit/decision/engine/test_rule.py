@@ -450,6 +450,7 @@ def test_a_rise_of_cost_is_only_shown_where_it_does_not_gate() -> None:
     assert "cost" not in answer.evidence.looks[0].metrics
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cases", "dear"), [(60, 1), (60, 2), (100, 2), (200, 3)])
 def test_a_few_that_cost_where_nothing_did_are_no_pass(cases: int, dear: int) -> None:
     """A hundred dollars where all was free: twice half of a hundred would be a rise of one part in a hundred."""

@@ -92,6 +92,7 @@ def test_it_is_another_process_and_stays_the_same(folder: Path) -> None:
     assert str(folder) not in sys.path
 
 
+@pytest.mark.slow
 def test_an_edited_module_is_imported_anew(own: Path) -> None:
     assert score(own, "pid").value == 0.5
     (own / "users_own.py").write_text(CODE.replace("Score(0.5,", "Score(0.75,"))
@@ -105,6 +106,7 @@ def test_it_sees_what_it_is_given_of_the_environment(own: Path, monkeypatch: pyt
     assert "secret" not in seen
 
 
+@pytest.mark.slow
 def test_what_ends_the_process_costs_one_score(folder: Path) -> None:
     ends, pid = made(folder, "ends"), made(folder, "pid")
     for _ in range(2):
@@ -149,7 +151,7 @@ def test_what_is_no_score_was_not_measured() -> None:
 
 
 def test_a_class_is_what_it_says_it_is(folder: Path) -> None:
-    metric = made(folder, "Limit", mostCalls=5)
+    metric = made(folder, "Limit", most_calls=5)
     assert (metric.scale, metric.direction, metric.version) == (Scale.COUNT, Direction.LOWER, 3)
     assert metric.__doc__ == "How many."
     assert metric.score(CASE, PERFORMANCE).value == 5.0

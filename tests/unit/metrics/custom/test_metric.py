@@ -89,6 +89,7 @@ def test_what_a_class_raises_becomes_an_error_of_the_score() -> None:
     assert "ValueError" in (score("users_checks:Refund", "no number").error or "")
 
 
+@pytest.mark.slow
 def test_paths_that_lead_nowhere_are_configuration_errors() -> None:
     for path, message in [
         ("users_checks:missing", "has no 'missing'"),

@@ -43,6 +43,7 @@ class Links(HTMLParser):
         self.targets += [value for name in ("href", "src") if (value := held.get(name))]
 
 
+@pytest.mark.slow
 def test_every_suite_has_a_page_a_badge_and_its_endpoint() -> None:
     files = site(shown(busy(), suite_history("billing", drawn_runs(3, lambda _: 0.9))))
     own = {f"suite-{n}.{kind}" for n in (0, 1) for kind in ("html", "svg", "json")}
@@ -52,6 +53,7 @@ def test_every_suite_has_a_page_a_badge_and_its_endpoint() -> None:
     assert [suite["suite"] for suite in document["suites"]] == ["support/evals.yaml", "billing"]
 
 
+@pytest.mark.slow
 def test_all_links_lead_to_files_and_places_of_the_dashboard() -> None:
     files = site(shown(busy()))
     for name, page in files.items():
@@ -82,6 +84,7 @@ def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert index.count("<li><code>") == 50
 
 
+@pytest.mark.slow
 def test_a_page_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes a case and a run, so that 1,000 cases over 400 runs stay below two megabytes."""
     one, many = (len(site(shown(busy(12, cases=n)))["suite-0.html"]) for n in (60, 120))
@@ -90,6 +93,7 @@ def test_a_page_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (long - few) / 40 < 3_500
 
 
+@pytest.mark.slow
 @SOME_AND_ALL
 def test_hostile_names_stay_text(texts: tuple[str, ...]) -> None:
     for name in texts:

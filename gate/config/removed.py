@@ -1,0 +1,57 @@
+"""Keys that earlier versions read and this one refuses, each with what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+REMOVED: Mapping[str, str] = {
+    "agent.agui.forwarded": "send it under `context`, or let the server set it",
+    "agent.http.teardown.response": "leave it out: nothing is read from that answer",
+    "agent.http.until_close": "name the stream's last event under `response.events.done`, or send a Content-Length",
+    "agent.mcp.stateless": "leave it out: the server is asked which version it speaks",
+    "baseline.pool": "leave it out: up to 5 records of one agent are pooled",
+    "criteria.*.strict": "leave it out: the mean always decides",
+    "custom_metrics": "name the function in the criterion: `polite: {metric: checks.polite, threshold: 0.5}`",
+    "gate.on_tradeoff": "leave it out: a trade is a regression and is accepted like any other",
+    "gate.release_alpha": "set `gate.alpha`: a release takes the smaller of it and 0.01",
+    "judge.max_prompt_chars": "leave it out: questions of more than 400,000 characters are not asked",
+    "world.keep_megabytes": "set `world.megabytes`: all recordings together may take five times as much",
+}
+"""Path of a key → advice; ``*`` stands for any name."""
+
+
+def removed_keys(data: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return the paths of all removed keys in a configuration."""
+    found: list[tuple[str, ...]] = []
+    for pattern in REMOVED:
+        found.extend(_matches(data, pattern.split("."), ()))
+    return found
+
+
+def advice_on(path: tuple[str, ...]) -> str:
+    """Return what to do instead of a removed key."""
+    name = ".".join(path)
+    return REMOVED.get(name) or REMOVED[f"{path[0]}.*.{path[-1]}"]
+
+
+def without_removed_keys(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration without its removed keys."""
+    result = dict(data)
+    for path in removed_keys(data):
+        section = result
+        for key in path[:-1]:
+            section[key] = dict(section[key])
+            section = section[key]
+        del section[path[-1]]
+    return result
+
+
+def _matches(value: Any, pattern: list[str], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if not pattern:
+        yield path
+    elif isinstance(value, Mapping):
+        names = list(value) if pattern[0] == "*" else [pattern[0]]
+        for name in names:
+            if name in value:
+                yield from _matches(value[name], pattern[1:], (*path, name))

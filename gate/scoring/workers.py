@@ -1,0 +1,246 @@
+"""Worker processes as the gate sees them: started, asked, replaced when they die, and ended with the run.
+
+A cluster is such a worker too: the process that speaks to it. What is sent holds no secret value: a batch in which one
+is found is scored here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Self
+
+from gate import errors
+from gate.agents.base import allowed_environment
+from gate.errors import ConfigError, GateError, MeasureError
+from gate.scoring.batch import Batch, ScoredBatch, ScoringSetup, pack_batch, pack_setup, score_batch, unpack_answer
+from gate.security.redact import Redactor
+from gate.system import wire
+from gate.system.child import MARK, module_command, new_mark, sweep
+from gate.system.processes import Child
+from gate.system.serialize import unpack
+
+START_SECONDS = 60.0
+"""Until a worker has to be ready; a cluster that nobody answers for is given up then."""
+LEAVE_SECONDS = 10.0
+"""For a worker to leave by itself once nothing more is asked."""
+ATTEMPTS = 3
+"""Workers that may die over a batch."""
+AHEAD = 2
+"""Batches that a worker process has: one that is scored, and the next."""
+RESUME = "what was measured is kept: continue with --resume"
+
+
+class DiedError(Exception):
+    """The worker is gone; `Link.exit_reason` says how."""
+
+
+class Link(asyncio.Protocol):
+    """A worker process and what it was asked."""
+
+    def __init__(self) -> None:
+        self._child: Child | None = None
+        self._numbers = count(1)
+        self._reading = wire.Frames()
+        self._asked: dict[int, asyncio.Future[bytes]] = {0: asyncio.get_running_loop().create_future()}
+        """By number; 0 is whether it is ready."""
+        self.gone = False
+
+    async def start(self, argv: Sequence[str], setup: bytes, environment: Mapping[str, str]) -> int:
+        """Starts the worker and hands it the setup; how many batches it takes at once.
+
+        Raises DiedError, TimeoutError, and what the worker says is wrong with the setup.
+        """
+        ready = self._asked[0]
+        self._child = await Child.start(
+            argv, cwd=Path.cwd(), environment=environment, stdin=asyncio.subprocess.PIPE, output=lambda: self
+        )
+        async with asyncio.timeout(START_SECONDS):
+            await self._send(wire.SETUP, 0, setup)
+            slots: int = unpack(await ready)
+        return slots
+
+    async def ask(self, data: bytes) -> bytes:
+        """The answer to a packed batch. Raises DiedError, and what the worker says went wrong."""
+        number = next(self._numbers)
+        answer = self._asked[number] = asyncio.get_running_loop().create_future()
+        try:
+            await self._send(wire.REQUEST, number, data)
+            found: bytes = await answer
+            return found
+        finally:
+            self._asked.pop(number, None)
+
+    async def _send(self, kind: int, number: int, data: bytes) -> None:
+        if self.gone or self._child is None or self._child.process.stdin is None:
+            raise DiedError
+        with suppress(BrokenPipeError, ConnectionResetError):  # the end of its output says so too
+            self._child.process.stdin.write(wire.frame(kind, number, data))
+            await self._child.process.stdin.drain()
+
+    def data_received(self, data: bytes) -> None:
+        for kind, number, message in self._reading.take(data):
+            waiting = self._asked.get(number)
+            if waiting is None or waiting.done():
+                continue
+            if kind == wire.FAILED:
+                waiting.set_exception(_error(message))
+            else:
+                waiting.set_result(message)
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        self.gone = True
+        for waiting in self._asked.values():
+            if not waiting.done():
+                waiting.set_exception(DiedError())
+            if not waiting.cancelled():
+                waiting.exception()  # nobody may be waiting any more, and asyncio would say so
+
+    async def exit_reason(self) -> str:
+        """Return in words how the worker ended."""
+        if self._child is None:
+            return "was never started"
+        await self._child.settle()
+        last = self._child.tail.rpartition("\n")[2]
+        return f"{self._child.exit_reason}: {last}" if last else self._child.exit_reason
+
+    async def end(self, patience: float = LEAVE_SECONDS) -> None:
+        """Lets the worker exit, and kills it after ``patience`` seconds."""
+        if self._child is None:
+            return
+        process = self._child.process
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await process.wait()
+        finally:
+            await self._child.end(grace=0)
+
+
+def _error(message: bytes) -> GateError:
+    kind, what, where, hint = unpack(message)
+    found: type[GateError] = getattr(errors, kind)
+    return found(what, where=where, hint=hint)
+
+
+class Workers:
+    """The base of executors that score in other processes."""
+
+    slots = 0
+    module: Sequence[str] = ()
+    """The module that runs in the process, and its arguments."""
+
+    def __init__(self, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
+        self._setup, self._redactor = setup, redactor
+        self._mark = new_mark()
+        self._environment = {**allowed_environment(environment, self.allowed), MARK: self._mark}
+        self._packed = b""
+        self._links: list[Link] = []
+
+    allowed: Sequence[str] = ()
+    """Names of environment variables that the worker needs besides the usual."""
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._packed = pack_setup(self._setup)
+        except (TypeError, AttributeError, pickle.PicklingError) as error:
+            what = f"a custom metric cannot be sent to another process: {error}"
+            hint = "keep in it only what pickle can take, or leave `executor` out"
+            raise ConfigError(what, where="executor", hint=hint) from None
+        if self._redactor.holds_value(self._packed):
+            what = "the criteria hold the value of a secret of the environment, which is not sent anywhere"
+            raise ConfigError(what, where="executor", hint="take it out of them, or leave `executor` out")
+        try:
+            await self._open()
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._close()
+
+    async def _open(self) -> None:
+        raise NotImplementedError
+
+    async def _close(self) -> None:
+        try:
+            await asyncio.gather(*[link.end() for link in self._links])
+        finally:
+            sweep(self._mark)
+
+    async def _start(self) -> tuple[Link, int]:
+        """A new worker, and how many batches it takes at once."""
+        link = Link()
+        self._links.append(link)
+        try:
+            argv, environment = module_command(*self.module, environment=self._environment)
+            return link, await link.start(argv, self._packed, environment)
+        except DiedError:
+            what = f"a worker process {await link.exit_reason()}"
+        except TimeoutError:
+            await link.end(patience=0)
+            what = f"a worker process was not ready within {START_SECONDS:g} s"
+        except OSError as error:
+            what = f"a worker process cannot be started: {error.strerror}"
+        raise MeasureError(what, where="executor", hint=RESUME)
+
+    async def score(self, batch: Batch) -> ScoredBatch:
+        data = pack_batch(batch)
+        if self._redactor.holds_value(data):
+            return score_batch(self._setup, batch, self._redactor)
+        answer = await self._ask(data)
+        if self._redactor.holds_value(answer):
+            return score_batch(self._setup, batch, self._redactor)
+        return unpack_answer(answer)
+
+    async def _ask(self, data: bytes) -> bytes:
+        raise NotImplementedError
+
+
+class Processes(Workers):
+    """A number of processes on this machine. One that dies is replaced, and its work is sent again."""
+
+    module = ("gate.scoring.worker",)
+
+    def __init__(self, processes: int, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
+        super().__init__(setup, redactor, environment)
+        self._processes = processes
+        self.slots = AHEAD * processes
+        self._free: asyncio.Queue[_Place] = asyncio.Queue()
+
+    async def _open(self) -> None:
+        links = await asyncio.gather(*[self._start() for _ in range(self._processes)])
+        for place in [_Place(link) for link, _ in links] * AHEAD:
+            self._free.put_nowait(place)
+
+    async def _ask(self, data: bytes) -> bytes:
+        place = await self._free.get()
+        try:
+            for _ in range(ATTEMPTS):
+                link = place.link
+                try:
+                    return await link.ask(data)
+                except DiedError:
+                    exit_reason = await link.exit_reason()
+                async with place.replacing:
+                    if place.link is link:
+                        place.link, _seats = await self._start()
+        finally:
+            self._free.put_nowait(place)
+        what = f"{ATTEMPTS} worker processes died over the same trials; the last one {exit_reason}"
+        raise MeasureError(what, where="executor", hint=f"{RESUME}; with less memory for each, name fewer processes")
+
+
+class _Place:
+    """A worker process, and the one that takes its place."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.replacing = asyncio.Lock()

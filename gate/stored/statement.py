@@ -1,0 +1,345 @@
+"""The result of a run as an in-toto statement (test-result v0.1), and the check of files against one.
+
+A record is judged again where it alone decides; where it was compared, the baseline is not at hand. A statement has
+one spelling, so that no byte of it can change unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+from msgspec import MsgspecError, Struct, field
+from msgspec.json import decode, encode
+from msgspec.structs import replace
+
+from gate.errors import ExitCode, MeasureError, UntrustedError
+from gate.model import Result, SuiteResult, Verdict
+from gate.pipeline.terms import own_terms
+from gate.pipeline.verdict import NO_REFERENCE, judge_record, keeper_of
+from gate.records import Header, Record, RecordReader, lines_of, read_header
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
+RECORD, REPORT, COMMIT = "record/", "report/", "commit"
+NO_BASELINE = "agent-gate:no-baseline"
+UNPROVEN, NOT_ASKED = "unproven", "not asked"
+"""The origin of a baseline: unproven, or not looked for."""
+_CHUNK = 1 << 20
+Outcome = Literal["PASSED", "WARNED", "FAILED"]
+
+
+class Subject(Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that a statement is about."""
+
+    name: str
+    digest: Mapping[str, str]
+
+
+class Descriptor(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Something that a result rests on."""
+
+    name: str
+    uri: str = ""
+    digest: Mapping[str, str] = {}
+    annotations: Mapping[str, Any] = {}
+
+
+class TestResult(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The predicate of a statement."""
+
+    __test__ = False
+    result: Outcome
+    configuration: tuple[Descriptor, ...]
+    passed_tests: tuple[str, ...]
+    warned_tests: tuple[str, ...]
+    failed_tests: tuple[str, ...]
+
+
+class Statement(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A statement about a commit, records and reports."""
+
+    subject: tuple[Subject, ...]
+    predicate: TestResult
+    predicate_type: str = PREDICATE_TYPE
+    type: str = field(default=STATEMENT_TYPE, name="_type")
+
+    @property
+    def commit(self) -> str:
+        """Return the commit that was measured."""
+        return next(one.digest["gitCommit"] for one in self.subject if one.name == COMMIT)
+
+
+def outcome_of(verdict: Verdict) -> Outcome:
+    """Return a statement's word for a verdict: only a pass has passed."""
+    if verdict is Verdict.PASS:
+        return "PASSED"
+    return "WARNED" if verdict is Verdict.INCONCLUSIVE else "FAILED"
+
+
+def statement_of(result: Result, reports: Iterable[Path] = (), *, rules: str | None = None) -> Statement:
+    """Return the statement on a result, its records and the reports that were written of it.
+
+    ``rules``: the commit whose rules it was judged by; None: its own.
+
+    Raises:
+        MeasureError: there is no record, or what was measured is not one commit.
+    """
+    paths = [Path(path) for path in result.record_paths]
+    headers = [read_header(path, error=MeasureError) for path in paths]
+    commits = {header.commit for header in headers}
+    if not headers or len(commits) > 1 or None in commits:
+        raise MeasureError("what was measured is not one commit: nothing can be stated of it")
+    if any(header.dirty for header in headers):
+        hint = "commit, and run again"
+        raise MeasureError("the work tree differed from its commit: nothing can be stated of that", hint=hint)
+    subjects = [Subject(COMMIT, {"gitCommit": str(headers[0].commit)})]
+    subjects += [Subject(RECORD + h.suite_id, digest_of_file(p)) for h, p in zip(headers, paths, strict=True)]
+    subjects += [Subject(REPORT + path.name, digest_of_file(path)) for path in reports if path.is_file()]
+    return Statement(tuple(subjects), _predicate(result, headers, rules or str(headers[0].commit)))
+
+
+def _outcome(result: Result, headers: Sequence[Header], *, failed: bool) -> Outcome:
+    """Return PASSED only if the run ended with exit code 0, nothing failed, and all cases of its suites were run."""
+    found = outcome_of(result.verdict)
+    if found != "FAILED" and failed:
+        return "FAILED"
+    if found == "PASSED" and result.exit_code != ExitCode.PASS:
+        return "FAILED"
+    return "WARNED" if found == "PASSED" and any(header.selected for header in headers) else found
+
+
+def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestResult:
+    by_outcome: dict[Outcome, list[str]] = {"PASSED": [], "WARNED": [], "FAILED": []}
+    for suite in result.suites:
+        for one in suite.criteria:
+            if one.criterion.blocking and one.verdict is not Verdict.NOT_APPLIED:
+                by_outcome[outcome_of(one.verdict)].append(f"{suite.suite_id}: {one.criterion.name}")
+    by_outcome["WARNED"] += [f"{h.suite_id}: only {len(h.plan)} of {h.whole} cases" for h in headers if h.selected]
+    rests_on = [Descriptor("agent-gate", f"pkg:pypi/agent-gate@{result.version}")]
+    rests_on.append(Descriptor("rules", "", {"gitCommit": rules}))
+    for header in headers:
+        rests_on += _measured_by(header)
+    for suite in result.suites:
+        rests_on += [*_baselines(suite), *_recordings(suite)]
+    return TestResult(
+        _outcome(result, headers, failed=bool(by_outcome["FAILED"])),
+        tuple(rests_on),
+        tuple(by_outcome["PASSED"]),
+        tuple(by_outcome["WARNED"]),
+        tuple(by_outcome["FAILED"]),
+    )
+
+
+def _measured_by(header: Header) -> list[Descriptor]:
+    """Return the criteria and the agent of a record, and the commit that it was measured against."""
+    rules = hashlib.sha256(encode(header.criteria, order="sorted")).hexdigest()
+    held = {
+        c.name: {"metric": c.metric, "threshold": c.threshold, "fingerprint": c.fingerprint} for c in header.criteria
+    }
+    found = [Descriptor("criteria", "", {"sha256": rules}, {"suite": header.suite_id, "criteria": held})]
+    if header.base_commit:
+        found.append(Descriptor("base", "", {"gitCommit": header.base_commit}, {"suite": header.suite_id}))
+    known = {"suite": header.suite_id, "fingerprint": header.agent, "definition": header.definition}
+    return [*found, Descriptor("agent", f"agent-gate:agent/{header.agent or 'unknown'}", {}, known)]
+
+
+def _recordings(suite: SuiteResult) -> list[Descriptor]:
+    """Return how much of a suite was answered from recordings, which measures nothing again."""
+    share = suite.replayed
+    if share is None:
+        return []
+    told = {"suite": suite.suite_id, "cases": share.cases, "sameRequests": share.same, "liveRuns": share.runs}
+    return [Descriptor("recordings", "", {}, told)]
+
+
+def _baselines(suite: SuiteResult) -> list[Descriptor]:
+    """Return what a suite was compared with, or that there was nothing."""
+    found = []
+    for one in (suite, *suite.further):
+        baseline, said = one.baseline, {"suite": suite.suite_id, "reference": one.reference or "base"}
+        if baseline is None or baseline.missing or baseline.commit is None:
+            found.append(Descriptor("baseline", NO_BASELINE, {}, said))
+        else:
+            known = {**said, "records": baseline.records, "provenance": baseline.provenance or NOT_ASKED}
+            found.append(Descriptor("baseline", "", {"gitCommit": baseline.commit}, known))
+    return found
+
+
+def digest_of_file(path: Path) -> dict[str, str]:
+    """Return the digest of a file's bytes. Raises `OSError`."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            found.update(chunk)
+    return {"sha256": found.hexdigest()}
+
+
+# --- as bytes -----------------------------------------------------------------------------------------
+
+
+def written(statement: Statement) -> bytes:
+    """Return the statement in its one spelling."""
+    return encode(statement, order="sorted") + b"\n"
+
+
+def predicate_in(statement: Statement) -> bytes:
+    """Return only the predicate, as a CI's own attestation step takes it."""
+    return encode(statement.predicate, order="sorted") + b"\n"
+
+
+def read_statement(data: bytes, where: str) -> Statement:
+    """Return the statement in these bytes. Raises `UntrustedError` for what the gate did not write so."""
+    try:
+        found = decode(data, type=Statement)
+    except (MsgspecError, ValueError, RecursionError):
+        raise UntrustedError("no statement of the gate, or a damaged one", where=where) from None
+    known = found.type == STATEMENT_TYPE and found.predicate_type == PREDICATE_TYPE
+    commits = [one for one in found.subject if one.name == COMMIT and one.digest.get("gitCommit")]
+    if not known or len(commits) != 1 or written(found) != data:
+        raise UntrustedError("the statement is not as the gate writes it: it was changed", where=where)
+    if not any(one.name.startswith(RECORD) for one in found.subject):
+        raise UntrustedError("the statement is about no record: nothing can be checked of it", where=where)
+    if found.predicate.result == "PASSED" and (found.predicate.failed_tests or not found.predicate.passed_tests):
+        raise UntrustedError("the statement contradicts itself: a pass with what failed, or of nothing", where=where)
+    return found
+
+
+# --- checking -----------------------------------------------------------------------------------------
+
+
+def check_files(statement: Statement, given: Sequence[Path], commit: str | None) -> None:
+    """Check that a statement is about these files and this commit, and that all its records are among them.
+
+    Raises:
+        UntrustedError: a file was changed or is another, a record is missing, or the commit is another.
+        OSError: a file cannot be read.
+    """
+    if commit is not None and commit != statement.commit:
+        raise UntrustedError(f"the statement is about commit {statement.commit[:12]}, not {commit[:12]}")
+    by_digest = {one.digest.get("sha256", ""): one.name for one in statement.subject if one.name != COMMIT}
+    named = set()
+    for path in given:
+        check_regular(path)
+        found = _read_file(path, statement)
+        name = by_digest.get(found.digest)
+        if name is None:
+            raise UntrustedError("the statement is not about this file, or it was changed", where=str(path))
+        if name.startswith(RECORD):
+            _check_record(statement, path, name, found)
+        named.add(name)
+    missing = [one.name for one in statement.subject if one.name.startswith(RECORD) and one.name not in named]
+    if missing:
+        hint = "name every record that it is about"
+        raise UntrustedError(f"the statement's {missing[0]!r} was not given", hint=hint)
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a pipe or a device among the files, perhaps by a link: reading it would never end."""
+    if path.exists() and not path.is_file():
+        raise UntrustedError("no regular file", where=str(path))
+
+
+class _ReadFile(Struct, frozen=True):
+    """One file as it was read."""
+
+    digest: str
+    header: Header | None
+    """The header of a record; None if the file is none."""
+    record: Record | None
+    """If it is to be judged again."""
+    problem: UntrustedError | None
+
+
+def _read_file(path: Path, statement: Statement) -> _ReadFile:
+    """Return the digest of a file and what it holds, by one reading: the bytes that are judged have the digest.
+
+    Raises `OSError`.
+    """
+    digest = hashlib.sha256()
+    header = record = problem = None
+    with path.open("rb") as file:
+        lines = _hashed(file, digest)
+        try:
+            reader = RecordReader(lines, where=str(path), error=UntrustedError)
+            header = reader.header
+            if _is_judged(statement, header):
+                record = Record(header, tuple(map(keeper_of(header), reader)), reader.footer)
+        except UntrustedError as error:
+            problem = error
+        for _ in lines:
+            pass
+    return _ReadFile(digest.hexdigest(), header, record, problem)
+
+
+def _hashed(file: BinaryIO, digest: Hash) -> Iterator[bytes]:
+    for line in lines_of(file):
+        digest.update(line)
+        yield line
+
+
+def _is_judged(statement: Statement, header: Header) -> bool:
+    """True if the statement says that the record passed without a comparison."""
+    return statement.predicate.result == "PASSED" and not compared_with(statement, header.suite_id)
+
+
+def _check_record(statement: Statement, path: Path, name: str, found: _ReadFile) -> None:
+    """Check that a statement describes the record as it is, and calls it no pass if it fails by itself."""
+    header = found.header
+    if header is None:
+        raise found.problem or UntrustedError("no record", where=str(path))
+    if header.commit != statement.commit or RECORD + header.suite_id != name:
+        raise UntrustedError("the record is of another commit or suite than the statement says", where=str(path))
+    told = [_compared_part(one) for one in statement.predicate.configuration]
+    for one in _measured_by(header):
+        if _compared_part(one) not in told:
+            what = f"the record's {one.name} is another than the statement says"
+            raise UntrustedError(what, where=str(path))
+    if statement.predicate.result != "PASSED":
+        return
+    if header.selected or header.dirty:
+        part = "a part of the cases" if header.selected else "a work tree that differed from its commit"
+        raise UntrustedError(f"the statement says PASSED of {part}", where=str(path))
+    if _is_judged(statement, header):
+        try:
+            if found.record is None:
+                raise found.problem or MeasureError("it was not read")
+            verdict = judge_record(found.record, (NO_REFERENCE,), own_terms(found.record)).verdict
+        except (MeasureError, UntrustedError) as error:
+            raise UntrustedError(f"the record cannot be judged again: {error.what}", where=str(path)) from None
+        if outcome_of(verdict) == "FAILED":
+            what = f"the statement says PASSED, and its record judged again: {verdict.value.replace('_', ' ')}"
+            raise UntrustedError(what, where=str(path))
+
+
+def _compared_part(one: Descriptor) -> tuple[str, bytes]:
+    """Return what two descriptors have to share. The digest of criteria depends on the gate's version."""
+    rest = replace(one, digest={}) if one.name == "criteria" else one
+    return one.name, encode(rest, order="sorted")
+
+
+def compared_with(statement: Statement, suite_id: str) -> tuple[str, ...]:
+    """Return the commits that a suite was compared with, as the statement says."""
+    baselines = [one for one in statement.predicate.configuration if one.name == "baseline" and one.uri != NO_BASELINE]
+    return tuple(one.digest.get("gitCommit", "") for one in baselines if one.annotations.get("suite") == suite_id)
+
+
+def unproven_in(statement: Statement, suite_id: str) -> tuple[str, ...]:
+    """Return the commits that a suite was compared with and whose origin was unproven.
+
+    Statements that do not say so are from before the gate looked.
+    """
+    told = [one for one in statement.predicate.configuration if one.name == "baseline" and one.uri != NO_BASELINE]
+    doubtful = [one for one in told if one.annotations.get("provenance") in (UNPROVEN, NOT_ASKED)]
+    return tuple(one.digest.get("gitCommit", "") for one in doubtful if one.annotations.get("suite") == suite_id)
+
+
+def agent_of(statement: Statement, suite_id: str) -> str:
+    """Return the fingerprint of the agent that a suite was run with; empty if that is not known."""
+    told = [one.annotations for one in statement.predicate.configuration if one.name == "agent"]
+    return next((str(one.get("fingerprint") or "") for one in told if one.get("suite") == suite_id), "")
