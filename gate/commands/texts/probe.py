@@ -189,5 +189,5 @@ def _traces(config: Config, probed: Probed) -> Checkup:
     if config.agent.traces is None:
         return note(AREA, "traces", "not received (agent.traces: true does, of an agent that exports OpenTelemetry)")
     if probed.notes:
-        return problem(AREA, "traces", probed.notes[0], "see docs/how-to/traces.md")
+        return problem(AREA, "traces", probed.notes[0], "see docs/how-to/production.md")
     return ok(AREA, "traces", "received")

@@ -46,7 +46,10 @@ class Example(Repository):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         shutil.copytree(
-            EXAMPLE, self.work, dirs_exist_ok=True, ignore=shutil.ignore_patterns(LEFT, ".gate", "__pycache__")
+            EXAMPLE,
+            self.work,
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns(LEFT, "README.md", ".gate", "__pycache__"),
         )
 
     def commit(self, behaviour: str = "good", *, branch: str = "", push: bool = True, **files: str) -> str:
