@@ -99,7 +99,7 @@ class CallError(Exception):
     def __init__(self, message: str, *, billed: bool = False) -> None:
         super().__init__(message)
         self.billed = billed
-        """Whether the server may have charged for it."""
+        """True if the server may have charged for it."""
 
 
 class RefusedError(CallError):
