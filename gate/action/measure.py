@@ -227,7 +227,7 @@ def _tried(step: Step, look_up: LookUp) -> tuple[str, bool]:
     try:
         return look_up(step.activity, lambda line: step.say(console(line))), False
     except GateError as error:
-        refused = isinstance(error, RestError) and error.status in (403, 404) and not error.is_limit
+        refused = isinstance(error, RestError) and error.is_refusal
         hint = "; the job needs `permissions: {actions: read}`" if refused else ""
         step.say(f"the records of earlier jobs cannot be looked up: {console(str(error))}{hint}")
         return "", True
