@@ -30,12 +30,12 @@ class Setting(Struct, frozen=True):
 
     where: str = "criteria"
     lines: LineNumbers | None = None
-    """Of the file that they stand in, where it is one whose lines are known."""
+    """The lines of the file that they stand in, if it is one whose lines are known."""
     keys: tuple[str, ...] = ()
-    """Where in it they stand."""
+    """The keys under which they stand in it."""
     context: Context = field(default_factory=Context)
     folders: Folders = Folders()
-    """Where custom metrics are imported from, besides what is installed."""
+    """The folders that custom metrics are imported from, besides what is installed."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment of a custom metric."""
     whole: Sequence[Case] = ()

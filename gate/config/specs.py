@@ -138,7 +138,7 @@ def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
 
 
 def limit_as_max(common: Common, metric_type: type[Metric[Any]], where: str) -> Common:
-    """Where lower is better, a threshold is the most that a trial may reach: ``max`` by another name."""
+    """Return a threshold of a metric for which lower is better as ``max``: the most that a trial may reach."""
     if metric_type.direction is not Direction.LOWER or common.threshold is None:
         return common
     if common.max is not None:

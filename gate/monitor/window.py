@@ -21,9 +21,9 @@ from gate.reports.formatting import figure, figures
 from gate.statistics.intervals import beta_quantile
 
 CLOCK_SECONDS = 60.0
-"""By which clocks are set back in the ordinary course of things."""
+"""Seconds by which clocks are set back in the ordinary course of things."""
 LEVEL = 0.95
-"""Of the interval that is shown with the pass rate."""
+"""The level of the interval that is shown with the pass rate."""
 
 
 class Status(str, Enum):
@@ -86,7 +86,7 @@ class WindowFinding(Struct, frozen=True):
 
     status: Status
     share: PassShare
-    """Of the whole window, at `LEVEL`."""
+    """The pass share of the whole window, at `LEVEL`."""
     evidence: PassShare | None = None
     """The part of the window that decided, at the level of the decision; None: none excluded a limit."""
     unmeasured: int = 0

@@ -175,7 +175,7 @@ def _blocks(score: Score | None) -> bool:
 
 
 def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial:
-    """The same without waiting for anybody: only if no scorer needs a judge or the agent's interpreter."""
+    """Score without waiting for anybody: only if no scorer needs a judge or the agent's interpreter."""
     scoring = score_trial(scorers, case, trial)
     try:
         scoring.send(None)
