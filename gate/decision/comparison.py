@@ -546,7 +546,7 @@ def _clusters(comparison: Comparison) -> dict[str, str]:
 def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
     """Scores that are all 0 or 1 are judged as successes, even if the scale allows other values."""
     trials = (*comparison.trials, *comparison.stored)
-    zero_one = criterion.scale is Scale.UNIT and set(full_values(trials, criterion)) <= {0.0, 1.0}
+    zero_one = criterion.scale.is_zero_to_one and set(full_values(trials, criterion)) <= {0.0, 1.0}
     scale = Scale.BINARY if zero_one else criterion.scale
     margin = scale.default_margin if criterion.margin is None else criterion.margin
     blocks = criterion.blocking and criterion.blocks_regression

@@ -425,7 +425,7 @@ def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[C
 
 
 def _metric(criterion: Criterion, trials: Sequence[Trial]) -> Metric:
-    zero_one = criterion.scale is Scale.UNIT and set(full_values(trials, criterion)) <= {0.0, 1.0}
+    zero_one = criterion.scale.is_zero_to_one and set(full_values(trials, criterion)) <= {0.0, 1.0}
     scale = Scale.BINARY if zero_one else criterion.scale
     margin = scale.default_margin if criterion.margin is None else criterion.margin
     return Metric(criterion.name, scale.kind, criterion.direction, margin)

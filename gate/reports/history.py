@@ -81,12 +81,12 @@ def spread_figure(series: Series) -> str:
     spread, scale = series.summary.spread, series.criterion.scale
     if spread is None:
         return "–"
-    return change(spread, scale).lstrip("+±") if scale is Scale.BINARY else figure(spread, scale)
+    return change(spread, scale).lstrip("+±") if scale.is_in_percent else figure(spread, scale)
 
 
 def deviation_figure(value: float, scale: Scale) -> str:
     """The standard deviation of single trials; of zeros and ones it is no share of anything."""
-    return figure(value, Scale.UNIT if scale is Scale.BINARY else scale)
+    return figure(value, Scale.UNIT if scale.is_in_percent else scale)
 
 
 Together = tuple[tuple[Series, SeriesMove], ...]
@@ -162,7 +162,7 @@ def _slope(value: float, low: float, high: float, series: Series) -> str:
         return "±0"
     scale, average = series.criterion.scale, series.summary.average
     factor, unit = 1.0, ""
-    if scale is Scale.BINARY:
+    if scale.is_in_percent:
         factor, unit = 100.0, " points"
     elif scale.is_relative and average:
         factor, unit = 100.0 / average, " %"
