@@ -12,7 +12,7 @@ import click
 from gate.commands.groups import Once
 
 if TYPE_CHECKING:
-    from gate.commands.texts.init import FirstFiles
+    from gate.commands.texts.init import First, FirstFiles
     from gate.commands.texts.survey import FoundAgent, Survey
 
 MOST_SHOWN = 10
@@ -29,19 +29,21 @@ MOST_SHOWN = 10
 @click.option("--agent", "number", type=click.IntRange(min=1), help="Take this one of the agents that are listed.")
 @click.option("--no-workflow", is_flag=True, help="Write no workflow for GitHub or GitLab.")
 @click.option("--no-run", is_flag=True, help="Run no case.")
-@click.option("-y", "--yes", is_flag=True, help="Write without asking; asked is on a terminal alone, and not in CI.")
-def init(folder: Path, url: str | None, number: int | None, no_workflow: bool, no_run: bool, yes: bool) -> NoReturn:
+@click.option("--force", is_flag=True, help="Replace files that you have changed.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before writing. Only asks on a terminal, and not in CI.")
+def init(
+    folder: Path, url: str | None, number: int | None, no_workflow: bool, no_run: bool, force: bool, yes: bool
+) -> NoReturn:
     """Write a first gate.yaml for this repository.
 
-    Runs one case at the end. Nothing in the repository is imported or run while looking, and no existing file is
-    changed. Ends with the exit code of the first case; with 2 if there is a gate.yaml, and with 0 under --no-run.
+    Runs one or two cases at the end. Nothing in the repository is imported or run while looking. Run it again when the
+    cases or the agent have changed: files that you have edited are kept. Ends with the exit code of the first run; with
+    2 if you have edited gate.yaml, and with 0 under --no-run.
     """
-    from gate.commands.texts.init import CONFIG, propose, write
+    from gate.commands.texts.init import check_replaceable, propose, run_first, with_answers, write
     from gate.commands.texts.survey import survey
-    from gate.errors import ConfigError
 
-    if (folder / CONFIG).exists():
-        raise ConfigError(f"{CONFIG} already exists", where=str(folder), hint="edit it, or name another folder")
+    check_replaceable(folder, force=force)
     found = survey(folder)
     if url is not None:
         found.agents.insert(0, _served(url))
@@ -51,12 +53,21 @@ def init(folder: Path, url: str | None, number: int | None, no_workflow: bool, n
     proposal = propose(found, agent, folder, workflow=not no_workflow)
     if asks and not click.confirm(f"write {', '.join(proposal.files)}?", default=True):
         raise SystemExit(0)
-    written, kept = write(folder, proposal)
+    written, kept = write(folder, proposal, force=force)
     for name in written:
         click.echo(f"wrote {folder / name}")
     for name in kept:
-        click.echo(f"kept {folder / name}: it is there already")
-    _end(folder, proposal, no_run=no_run)
+        click.echo(f"kept {folder / name}: you wrote or changed it (--force replaces it)")
+    code = 0
+    if not no_run:
+        first = run_first(folder, os.environ, proposal)
+        code = int(first.code)
+        _show_first(first)
+        answered = with_answers(proposal, first.answers)
+        if answered != proposal:
+            write(folder, answered, force=force)
+    _end(proposal, [*written, *kept])
+    raise SystemExit(code)
 
 
 def _served(url: str) -> FoundAgent:
@@ -104,21 +115,28 @@ def _chosen(found: Survey, number: int | None, *, asks: bool) -> FoundAgent | No
     return found.agents[(number or 1) - 1] if found.agents else None
 
 
-def _end(folder: Path, proposal: FirstFiles, *, no_run: bool) -> NoReturn:
+def _show_first(first: First) -> None:
     from gate.security.escape import console
 
-    for line in proposal.said:
-        click.echo(line)
-    code = 0
-    if not no_run:
-        from gate.commands.texts.init import run_first
+    click.echo("\nfirst run:")
+    for line in first.lines:
+        click.echo(f"  {console(line, 400)}")
 
-        click.echo("\nthe first case, once:")
-        first = run_first(folder, os.environ)
-        for line in first.lines:
-            click.echo(f"  {console(line, 400)}")
-        code = int(first.code)
-        click.echo("")
-    click.echo("next: gate run; then, to keep a baseline: gate run --trials 5")
-    click.echo("                                          gate baseline save")
-    raise SystemExit(code)
+
+def _end(proposal: FirstFiles, names: list[str]) -> None:
+    """Print what to do next. No step measures what another one has measured."""
+    for note in proposal.notes:
+        click.echo(note)
+    if proposal.start:
+        click.echo(f"\nstart the server:  {proposal.start}\nasked through:     {proposal.mapping}")
+    click.echo("\nnext:")
+    click.echo("  write your own cases   evals/ (gate help cases)")
+    added = " ".join(sorted({name.split("/")[0] for name in names}))
+    click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
+    if proposal.first_push:
+        click.echo("  push                   git push")
+    else:
+        click.echo("  store the baseline     gate baseline")
+    click.echo("  change the agent       gate run")
+    if proposal.first_push:
+        click.echo(f"\n{proposal.first_push}")

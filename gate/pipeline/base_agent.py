@@ -118,8 +118,11 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
         return BaseAgent(False, config.agent, root, note, mixed_with_change=bool(differs))
     without_rules = beside and not has_configuration(config, git, commit)
     # No bytecode of its own in the tree: what is there was laid by somebody else.
-    env = {**config.agent.env, "PYTHONDONTWRITEBYTECODE": "1"}
-    options = config.agent.model_copy(update={"env": env})
+    changed: dict[str, Any] = {"env": {**config.agent.env, "PYTHONDONTWRITEBYTECODE": "1"}}
+    executable = getattr(config.agent, "executable", None)
+    if executable and git.tracked_in(config.root / executable) is None:  # of this job, and in no commit's tree
+        changed["executable"] = str(config.root / Path(executable).expanduser())
+    options = config.agent.model_copy(update=changed)
     return BaseAgent(True, options, root, beside=beside, without_rules=without_rules, check=check)
 
 

@@ -53,6 +53,11 @@ def config_of(project: Project) -> dict[str, Any]:
     return content
 
 
+def agent_of(project: Project) -> dict[str, Any]:
+    """What stands under ``agent``, without its sources."""
+    return {key: value for key, value in config_of(project)["agent"].items() if key != "sources"}
+
+
 @pytest.mark.parametrize("name", first_of(FOUND, 4))
 def test_a_repository_is_recognised(project: Project, name: str) -> None:
     said, agent, code = FOUND[name]
@@ -61,7 +66,7 @@ def test_a_repository_is_recognised(project: Project, name: str) -> None:
     assert said in ran.out
     assert ran.code == code, ran.out + ran.err
     framework = "python" not in agent
-    assert config_of(project)["agent"] == ({"python": "gate_agent:answer"} if framework else {}) | agent
+    assert agent_of(project) == ({"python": "gate_agent:answer"} if framework else {}) | agent
     assert {path: (project.root / path).read_bytes() for path in before} == before
     assert ("gate_agent.py" in files(project)) == framework
     if framework:
@@ -133,7 +138,7 @@ def test_a_module_of_a_package_is_named_with_it(project: Project, file: str, age
     project.write(file, "from .words import HELLO\n\ndef reply(message):\n    return HELLO\n")
     ran = project.gate("init", "--no-workflow")
     assert ran.code == 0, ran.out + ran.err
-    assert config_of(project)["agent"] == agent
+    assert agent_of(project) == agent
 
 
 def test_criteria_of_the_suite_stay_its_own(project: Project) -> None:
@@ -149,13 +154,13 @@ def test_a_described_server_is_asked_by_its_description(project: Project) -> Non
     assert (ran.code, "start the server" in ran.out) == (3, True)
     request = {"message": "{{message}}", "session_id": "{{session_id}}"}
     http = {"url": "http://127.0.0.1:9/chat", "request": request, "response": {"output": "reply"}}
-    assert config_of(project)["agent"] == {"http": http}
+    assert agent_of(project) == {"http": http}
 
 
 def test_an_address_is_enough(project: Project) -> None:
     ran = project.gate("init", "--url", "http://127.0.0.1:9/ask")
     assert ran.code == 3
-    assert config_of(project)["agent"] == {"http": "http://127.0.0.1:9/ask"}
+    assert agent_of(project) == {"http": "http://127.0.0.1:9/ask"}
 
 
 @contextmanager
@@ -227,7 +232,7 @@ def test_what_a_running_server_is_known_by(
     assert (ran.code, why in ran.out) == (0, True), ran.out + ran.err
     ((kind, told),) = agent.items()
     expected = {**told, "url": url} if isinstance(told, dict) else url + told
-    assert config_of(project)["agent"] == {kind: expected}
+    assert agent_of(project) == {kind: expected}
 
 
 @pytest.mark.parametrize("name", ["evals", ".github"])
@@ -274,9 +279,116 @@ def test_what_is_there_stays_and_is_named(project: Project) -> None:
     assert "mine" in (project.root / "evals/first.yaml").read_text()
     project.write("my_agent.py", "x = 1\n")
     (project.root / "gate.yaml").unlink()
-    assert "kept my_agent.py: it is there already" in project.gate("init", "--no-run").out
-    again = project.gate("init")
-    assert (again.code, "gate.yaml already exists" in again.err) == (2, True)
+    assert "kept my_agent.py: you wrote or changed it" in project.gate("init", "--no-run").out
+
+
+def test_it_can_be_run_again_and_replaces_no_file_that_a_person_changed(project: Project) -> None:
+    sample(project, "function")
+    assert project.gate("init").code == 0
+    first = files(project)
+    assert set(config_of(project)["criteria"]) == {"latency"}, "the cases state nothing that could be missed"
+    cases = project.root / "evals" / "first.yaml"
+    cases.write_text("cases: [{id: mine, input: Hi, tools: [look_up]}]\n")
+    again = project.gate("init", "--no-run")
+    assert (again.code, files(project)) == (0, first), again.err
+    assert config_of(project)["criteria"] == {"tool_trajectory_avg_score": 0.8}
+    assert config_of(project)["suite"] == "evals/", "the suite keeps its name"
+    config = project.root / "gate.yaml"
+    config.write_text(config.read_text().replace("0.8", "0.9"))
+    refused = project.gate("init")
+    assert (refused.code, "you have changed this file" in refused.err) == (2, True)
+    assert project.gate("init", "--no-run", "--force").code == 0
+    assert config_of(project)["criteria"] == {"tool_trajectory_avg_score": 0.8}
+    assert "mine" in cases.read_text()
+
+
+def test_calls_of_the_first_run_are_proposed_as_expectations(project: Project) -> None:
+    call = "{'name': 'look_up', 'arguments': {'word': message.split()[0]}}"
+    project.write("bot.py", f"def answer(message):\n    return {{'output': 'It is', 'tool_calls': [{call}]}}\n")
+    assert project.gate("init").code == 0
+    content = yaml.safe_load((project.root / "evals" / "first.yaml").read_text())
+    assert content["cases"][1]["tools"] == [{"name": "look_up", "args": {"word": "Please"}}]
+    assert config_of(project)["criteria"] == {"tool_trajectory_avg_score": 0.8}
+    assert project.gate("run", "-q").code == 0
+    project.write("bot.py", "def answer(message):\n    return {'output': 'It is', 'tool_calls': []}\n")
+    assert project.gate("run", "-q").code == 1, "it can block"
+
+
+def test_sources_are_what_the_agent_imports_names_and_is_installed_from(project: Project) -> None:
+    project.write(
+        "bot.py", "import words\nTEXT = open('prompts/system.txt')\ndef answer(message):\n    return words.HI\n"
+    )
+    project.write("words.py", "from shop.orders import HI\n")
+    project.write("shop/__init__.py", "")
+    project.write("shop/orders.py", "HI = 'Hi'\n")
+    project.write("prompts/system.txt", "Be kind.")
+    project.write("skills/refund.md", "Refund.")
+    project.write("requirements.txt", "")
+    project.write("other.py", "x = 1\n")
+    project.write("README.md", "")
+    assert project.gate("init").code == 0
+    sources = config_of(project)["agent"]["sources"]
+    assert sources == ["bot.py", "words.py", "shop/", "prompts/", "skills/", "requirements.txt"]
+    project.write("words.py", "import importlib\nHI = importlib.import_module('shop.orders').HI\n")
+    project.gate("init", "--no-run")
+    assert "sources" not in config_of(project)["agent"], "nobody can tell what it loads while it runs"
+
+
+SERVERS = {
+    "typed": (
+        "from fastapi import APIRouter, FastAPI\nfrom models import Answer, Question\n\n"
+        "app = FastAPI()\nrouter = APIRouter(prefix='/v1')\n\n"
+        "@router.post('/chat', response_model=Answer)\nasync def chat(question: Question):\n    ...\n",
+        "/v1/chat",
+        {"question": "{{message}}", "thread_id": "{{session_id}}"},
+        {"output": "reply", "tool_calls": {"path": "tools?", "name": "tool", "args": "input"}},
+        "uvicorn server:app --port 8000",
+    ),
+    "untyped": (
+        "from fastapi import Body, FastAPI\n\napp = FastAPI()\n\n"
+        "@app.post('/ask')\ndef answer(message: str = Body(embed=True)):\n"
+        "    return {'answer': 'x', 'tool_calls': []}\n",
+        "/ask",
+        {"message": "{{message}}"},
+        {"output": "answer", "tool_calls": "tool_calls"},
+        "uvicorn server:app --port 8000",
+    ),
+    "flask": (
+        "from flask import Flask, jsonify, request\n\napp = Flask(__name__)\n\n"
+        "@app.route('/chat', methods=['POST'])\ndef chat():\n"
+        "    data = request.get_json()\n    said = data['query']\n    return jsonify(response=said), 200\n",
+        "/chat",
+        {"query": "{{message}}"},
+        {"output": "response"},
+        "flask --app server:app run --port 8000",
+    ),
+    "starlette": (
+        "from starlette.applications import Starlette\nfrom starlette.responses import JSONResponse\n"
+        "from starlette.routing import Route\n\nasync def answer(request):\n    body = await request.json()\n"
+        "    result = {'output': body.get('message'), 'tools': []}\n    return JSONResponse(result)\n\n"
+        "app = Starlette(routes=[Route('/respond', answer, methods=['POST'])])\n",
+        "/respond",
+        {"message": "{{message}}"},
+        {"output": "output", "tool_calls": "tools"},
+        "uvicorn server:app --port 8000",
+    ),
+}
+"""Framework → the server's code, and what is proposed: path, request, response, and how to start it."""
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_routes_of_web_frameworks_are_asked_over_http(project: Project, name: str) -> None:
+    code, path, request, response, start = SERVERS[name]
+    project.write("server.py", code)
+    models = "from pydantic import BaseModel\nclass Call(BaseModel):\n    tool: str\n    input: dict\n"
+    models += "class Question(BaseModel):\n    question: str\n    thread_id: str | None = None\n"
+    project.write("models.py", models + "class Answer(BaseModel):\n    reply: str\n    tools: list[Call] = []\n")
+    ran = project.gate("init", "--no-run")
+    assert ran.code == 0, ran.err
+    http = {"url": f"http://127.0.0.1:8000{path}", "request": request, "response": response}
+    assert agent_of(project) == {"http": http}
+    assert f"start the server:  {start}" in ran.out
+    assert "python" not in ran.out.split("found 1.")[1].splitlines()[0]
 
 
 @pytest.mark.parametrize("name", [".gitignore", ".git/config"])
@@ -308,11 +420,17 @@ def test_the_workflow_is_that_of_the_host(project: Project, mark: str, file: str
         assert f"kept {file}" in ran.out
         return
     workflow = yaml.safe_load((project.root / file).read_text())
-    step = workflow["jobs"]["gate"]["steps"][-1]
+    checkout, step, upload = workflow["jobs"]["gate"]["steps"]
+    assert step["uses"] == "agent-gate/agent-gate@v0"
     assert step["with"] == {"setup": "pip install -r requirements.txt"}
     assert step["env"] == {"OPENAI_API_KEY": "${{ secrets.OPENAI_API_KEY }}"}
-    pinned = workflow["jobs"]["gate"]["steps"][0]["uses"]
-    assert pinned in (REPOSITORY / "docs/how-to/github.md").read_text()
+    own = yaml.safe_load((REPOSITORY / ".github/workflows/own-gate.yml").read_text())
+    assert workflow[True] == own[True], "the events"
+    for name, job in own["jobs"].items():
+        assert workflow["jobs"][name]["permissions"] == job["permissions"]
+        assert workflow["jobs"][name]["steps"] == [checkout, step, upload]
+        assert (checkout["uses"], upload["uses"]) == (job["steps"][0]["uses"], job["steps"][-1]["uses"])
+    assert "The first push to main stores the baseline" in ran.out
 
 
 @pytest.mark.slow

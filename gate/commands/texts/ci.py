@@ -1,34 +1,67 @@
-"""The first workflow: the gate on every change, where the repository's host is known."""
+"""The first workflow: the gate on every change, and the job that stores the baseline, for the repository's host."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from gate.commands.texts.survey import start_of
 
 GITHUB = """\
-# The gate on every pull request. docs/how-to/github.md has the whole of it: the baseline's job, forks, releases.
+# Agent Gate on every pull request and after every merge. `gate help ci` explains it.
 name: Gate
+
 on:
   pull_request:
+    types: [opened, synchronize, reopened, labeled, edited]
+  merge_group:
+  push:
+    branches: [{branch}]
+
 permissions: {{}}
+
+concurrency:
+  group: gate-${{{{ github.ref }}}}
+  cancel-in-progress: ${{{{ github.event_name == 'pull_request' }}}}
+
 jobs:
-  gate:
+  gate: # make this a required check
+    if: github.event_name != 'push'
     runs-on: ubuntu-24.04
     timeout-minutes: 30
     permissions:
       actions: read # what earlier jobs measured
-      contents: read
+      contents: read # runs the change's own code: a token beside it must not write code
       pull-requests: write # the comment
-    steps:
-      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1
+    steps:{steps}
+  baseline: # stores what the merged agent does
+    if: github.event_name == 'push'
+    runs-on: ubuntu-24.04
+    timeout-minutes: 30
+    permissions:
+      actions: read # what the pull request's job measured
+      contents: write # the baseline branch
+      pull-requests: read # which change was merged, and who accepted it
+    steps: *steps
+"""
+CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
+UPLOAD = "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0"
+ACTION = "agent-gate/agent-gate@v0"
+STEPS = """
+      - uses: {checkout}
         with:
           persist-credentials: false
-      - uses: agent-gate/agent-gate@v0
-{setup}{env}"""
+      - uses: {action}
+{settings}      - uses: {upload}
+        if: always()
+        with:
+          name: gate-results
+          path: gate-results/
+"""
 GITLAB = """\
-# The gate on every merge request. docs/how-to/gitlab.md has the whole of it: baselines, notes, releases.
+# Agent Gate on every merge request and after every merge. `gate help ci` explains it.
 gate:
   image: python:3.13-slim-bookworm
   rules:
@@ -39,7 +72,8 @@ gate:
     - apt-get update && apt-get install --yes --no-install-recommends git
     - pip install agent-gate{install}
   script:
-    - gate run --junit gate-results/junit.xml
+    - gate run --comment --against "$CI_MERGE_REQUEST_DIFF_BASE_SHA" --rules-from "$CI_MERGE_REQUEST_DIFF_BASE_SHA"
+      --junit gate-results/junit.xml --html gate-results/report.html
   cache: # what was measured of this merge request: a retry continues it
     key: gate-$CI_MERGE_REQUEST_IID
     paths: [.gate/records/]
@@ -49,25 +83,74 @@ gate:
     paths: [gate-results/]
     reports:
       junit: gate-results/junit.xml
+
+baseline:
+  extends: gate
+  rules:
+    - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
+  script:
+    - gate baseline --junit gate-results/junit.xml --html gate-results/report.html
+  cache: [] # reads nothing that a change could have written
 """
 
 
-def workflow_of(folder: Path, keys: Sequence[str]) -> tuple[str, str]:
-    """Name and content of the workflow file; an empty name where the host is not known."""
-    remote = _remote(folder)
-    requirements = next((name for name in ("requirements.txt", "pyproject.toml") if (folder / name).is_file()), "")
-    install = {"requirements.txt": "pip install -r requirements.txt", "pyproject.toml": "pip install ."}.get(
-        requirements, ""
-    )
+class Workflow(Struct, frozen=True):
+    """The workflow file that fits the repository."""
+
+    path: str = ""
+    """Empty if the host is not known."""
+    text: str = ""
+    first_push: str = ""
+    """The sentence on the first push to the default branch."""
+
+
+def workflow_of(folder: Path, keys: Sequence[str], start: str) -> Workflow:
+    """Return the workflow for the host of a repository; ``start`` is the command that starts the agent's server."""
+    branch, remote = default_branch(folder), remote_of(folder)
+    commands = [*_install(folder), *([f"{start} > server.log 2>&1 &"] if start else [])]
+    said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
+    said += "Until then, thresholds alone decide." if start else "Until then, the base commit's agent is the yardstick."
     if (folder / ".github").is_dir() or "github" in remote:
-        setup = f"        with:\n          setup: {install}\n" if install else ""
-        names = [f"          {key}_API_KEY: ${{{{ secrets.{key}_API_KEY }}}}\n" for key in keys]
-        env = "".join(["        env:\n", *names]) if names else ""
-        return ".github/workflows/gate.yml", GITHUB.format(setup=setup, env=env)
+        lines = _setting("setup", commands) + _environment(keys)
+        steps = STEPS.format(checkout=CHECKOUT, upload=UPLOAD, action=ACTION, settings=lines)
+        text = GITHUB.format(branch=branch, steps=steps).replace("    steps: *steps\n", f"    steps:{steps}")
+        return Workflow(".github/workflows/gate.yml", text, said)
     if (folder / ".gitlab-ci.yml").is_file() or "gitlab" in remote:
-        return ".gitlab-ci.yml", GITLAB.format(install=f"\n    - {install}" if install else "")
-    return "", ""
+        install = "".join(f"\n    - {command}" for command in commands)
+        return Workflow(".gitlab-ci.yml", GITLAB.format(install=install), said)
+    return Workflow()
 
 
-def _remote(folder: Path) -> str:
-    return start_of(folder / ".git" / "config").lower()
+def _install(folder: Path) -> list[str]:
+    known = {"requirements.txt": "pip install -r requirements.txt", "pyproject.toml": "pip install ."}
+    return next(([command] for name, command in known.items() if (folder / name).is_file()), [])
+
+
+def _setting(name: str, commands: Sequence[str]) -> str:
+    if not commands:
+        return ""
+    if len(commands) == 1:
+        return f"        with:\n          {name}: {commands[0]}\n"
+    return f"        with:\n          {name}: |\n" + "".join(f"            {one}\n" for one in commands)
+
+
+def _environment(keys: Sequence[str]) -> str:
+    if not keys:
+        return ""
+    lines = [f"          {key}_API_KEY: ${{{{ secrets.{key}_API_KEY }}}}\n" for key in keys]
+    return "".join(["        env:\n", *lines])
+
+
+def default_branch(folder: Path) -> str:
+    """Return the branch that changes are merged into, by what git's own files say; main if they do not."""
+    told = start_of(folder / ".git" / "refs" / "remotes" / "origin" / "HEAD").strip()
+    if told.startswith("ref: refs/remotes/origin/"):
+        return told.removeprefix("ref: refs/remotes/origin/")
+    current = start_of(folder / ".git" / "HEAD").strip()
+    return "master" if current == "ref: refs/heads/master" else "main"
+
+
+def remote_of(folder: Path) -> str:
+    """Return the configuration of the repository's remotes in lower case; empty if it has none."""
+    config = start_of(folder / ".git" / "config").lower()
+    return config if "[remote " in config else ""

@@ -1,16 +1,17 @@
-"""What to do where an agent or a judge could not be asked, by what the error says."""
+"""Remedies for an agent or a judge that could not be asked, by the words of the error."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+START = "start the server, then: gate run"
 REMEDIES = (
     (
         r"No module named|could not be imported",
         "install it where the gate runs, or name the agent's own environment: agent.executable: .venv",
     ),
-    (r"refused|cannot connect|connection|unreachable|name or service", "start the server, then: gate run"),
+    (r"refused|cannot connect|connection|unreachable|name or service", START),
     (r"no answer within|timed out|timeout", "allow more time under agent.timeout, and run: gate run"),
     (r"\b404\b|not found", "check the address and its path under agent in gate.yaml"),
 )
@@ -18,8 +19,11 @@ KEY = re.compile(r"api.?key|credential|unauthorized|\b401\b|authenticat", re.IGN
 KEY_NAME = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|TOKEN)\b")
 
 
-def remedy_for(error: str, config: str, environment: Mapping[str, str]) -> str:
-    """One line; empty where nothing is known. Names of variables appear in it, values never."""
+def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start: str = "") -> str:
+    """Return one line, empty if nothing is known. Names of variables appear in it, values never.
+
+    ``start`` is the command that starts the agent's server.
+    """
     if error.startswith("judge:"):
         return ""  # it says what to do itself
     if KEY.search(error):
@@ -28,4 +32,5 @@ def remedy_for(error: str, config: str, environment: Mapping[str, str]) -> str:
         if name in environment:
             return f"hand {name} on to the agent: agent.env: [{name}] in {config}"
         return f"set {name} here and in CI; {config} hands on what agent.env names"
-    return next((remedy for pattern, remedy in REMEDIES if re.search(pattern, error, re.IGNORECASE)), "")
+    found = next((remedy for pattern, remedy in REMEDIES if re.search(pattern, error, re.IGNORECASE)), "")
+    return f"start the server in another terminal ({start}), then: gate init" if start and found == START else found

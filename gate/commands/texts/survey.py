@@ -1,4 +1,4 @@
-"""What a repository holds that `gate init` can start from. Reads files within bounds; imports and runs nothing.
+"""Finds the parts of a repository that `gate init` can start from. Reads files within bounds; imports and runs nothing.
 
 What is read is anybody's: text that does not parse is passed over, links are not followed.
 """
@@ -17,12 +17,14 @@ from msgspec import Struct, field
 from gate.commands.texts import adapters
 from gate.commands.texts.openapi import DescribedAgent
 from gate.commands.texts.openapi import agent_of as agent_of_openapi
+from gate.commands.texts.routes import FindClass, FoundClass, RoutedModule, routes_of
+from gate.commands.texts.sources import sources_of
 from gate.errors import GateError
 from gate.formats.documents import parse_document
 from gate.formats.python_text import dotted, imports, parsed
 from gate.model import Suite
 from gate.reports.formatting import count
-from gate.suites import load, python_tests
+from gate.suites import format_named, load
 from gate.suites.base import Loss
 
 MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
@@ -37,6 +39,7 @@ OPENAPI_NAMES = re.compile(r"^(openapi|swagger)\.(json|ya?ml)$")
 PROVIDERS = (("OPENAI", r"\bopenai[:/]|OpenAI"), ("ANTHROPIC", r"\banthropic[:/]|Anthropic"), ("GOOGLE", r"\bgemini\b"))
 """Prefix of a provider's variables → what in a module's text speaks of it."""
 KEY_NAMES = re.compile(r"\b([A-Z][A-Z0-9]{1,30})_API_KEY\b")
+PORT = 8000
 PREFERRED = ("root_agent", "graph", "app", "agent", "crew", "assistant", "main_agent", "triage_agent")
 FUNCTIONS = ("answer", "ask", "chat", "respond", "reply", "run_agent", "invoke_agent")
 """Names of functions that take a message and give an answer."""
@@ -50,13 +53,17 @@ class FoundAgent(Struct, frozen=True):
     """File and line."""
     why: str
     agent: Mapping[str, Any]
-    """What stands under ``agent`` in gate.yaml."""
+    """The section ``agent`` in gate.yaml."""
     adapter: str = ""
     """The content of the file that asks it, if it needs one."""
     rank: tuple[int, ...] = (9,)
     """Those with the least are proposed first."""
     fill: tuple[str, ...] = ()
-    """What only somebody who knows it can fill in."""
+    """The parts that only somebody who knows it can fill in."""
+    module: Path | None = None
+    """The module that it is in, if the gate starts it."""
+    start: str = ""
+    """The command that starts its server."""
 
 
 class FoundSuite(Struct, frozen=True):
@@ -66,7 +73,7 @@ class FoundSuite(Struct, frozen=True):
     kind: str
     suites: tuple[Suite, ...] = ()
     problem: str = ""
-    """Why they cannot be read as they are."""
+    """The reason why they cannot be read as they are."""
 
 
 class Survey(Struct):
@@ -79,6 +86,8 @@ class Survey(Struct):
     """Prefixes of the names of API keys: ``OPENAI``."""
     executable: str = ""
     """A virtual environment in the repository."""
+    routed: dict[Path, RoutedModule] = field(default_factory=dict)
+    """Modules with the routes of servers."""
 
 
 class _Tree(Struct):
@@ -137,6 +146,7 @@ def survey(root: Path) -> Survey:
             _look_at_openapi(tree, path, found)
         if path.name.startswith(".env") and path.name != ".env":  # an example of one; the file itself holds secrets
             found.keys |= set(KEY_NAMES.findall(tree.text(path)))
+    _look_at_routes(found)
     _look_at_suites(tree, found)
     _look_at_tests(tree, python, found)
     if tests:
@@ -146,6 +156,14 @@ def survey(root: Path) -> Survey:
     found.agents.sort(key=lambda one: one.rank)
     found.executable = next((n for n in (".venv", "venv", "env") if (root / n / "pyvenv.cfg").is_file()), "")
     return found
+
+
+def sources_of_agent(root: Path, agent: FoundAgent) -> list[str]:
+    """Return what an agent that the gate starts is made of; empty if that cannot be told."""
+    if agent.module is None:
+        return []
+    tree = _Tree(root, tuple(_files(root)))
+    return sources_of([agent.module], tree.files, tree.text)
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -200,6 +218,8 @@ def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
     if names:
         found.keys |= set(KEY_NAMES.findall(text))
         found.keys |= {prefix for prefix, pattern in PROVIDERS if re.search(pattern, text)}
+    routed = routes_of(module, _class_finder(tree, path, module))
+    found.routed[path] = routed
     for node in module.body:
         if isinstance(node, ast.ClassDef) and any(
             dotted(d, names).endswith("crewai.project.CrewBase") for d in node.decorator_list
@@ -217,7 +237,8 @@ def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
                 f"class {node.name}, @CrewBase",
             )
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            _look_at_function(tree, path, node, found)
+            if node.name not in routed.functions:
+                _look_at_function(tree, path, node, found)
         else:
             _look_at_assignment(tree, path, node, names, found)
 
@@ -233,7 +254,7 @@ MADE_BY = (
         adapters.LANGGRAPH,
     ),
 )
-"""What makes an agent → the framework, and how its agents are asked."""
+"""The call that makes an agent → the framework, and the way to ask its agents."""
 
 
 def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str], found: Survey) -> None:
@@ -267,7 +288,8 @@ def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.Async
     agent = {"python": f"{module}:{node.name}", **({"path": [folder]} if folder else {})}
     why = f"def {node.name}({arguments.args[0].arg if arguments.args else '…'})"
     rank = (5, FUNCTIONS.index(node.name), len(path.parts))
-    found.agents.append(FoundAgent("a Python function", f"{path.as_posix()}:{node.lineno}", why, agent, rank=rank))
+    where = f"{path.as_posix()}:{node.lineno}"
+    found.agents.append(FoundAgent("a Python function", where, why, agent, rank=rank, module=path))
 
 
 def _add(
@@ -293,7 +315,7 @@ def _add(
     where = f"{path.as_posix()}:{line}"
     if any(one.adapter == text for one in found.agents):  # langgraph.json names it, too
         return
-    found.agents.append(FoundAgent(framework, where, why, agent, text, rank=(rank, preferred, -line)))
+    found.agents.append(FoundAgent(framework, where, why, agent, text, rank=(rank, preferred, -line), module=path))
 
 
 def _place(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
@@ -306,6 +328,76 @@ def _place(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
     if not parts or not all(part.isidentifier() for part in parts):
         return None
     return ".".join(parts), top.as_posix() if top.parts else ""
+
+
+def _class_finder(tree: _Tree, path: Path, module: ast.Module) -> FindClass:
+    """Return what finds the class of a name: in this module, or in one of the repository that it imports."""
+    own = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+    absolute = imports(module.body)
+    relative = {
+        alias.asname or alias.name: (path.parents[node.level - 1], f"{node.module or ''}.{alias.name}")
+        for node in module.body
+        if isinstance(node, ast.ImportFrom) and 0 < node.level <= len(path.parents)
+        for alias in node.names
+    }
+
+    def find(name: str) -> FoundClass | None:
+        if name in own:
+            return FoundClass(own[name], find)
+        first, dot, rest = name.partition(".")
+        folders, target = list(path.parents), absolute.get(first, first) + dot + rest
+        if name in relative:
+            folder, target = relative[name]
+            folders = [folder]
+        *package, last = [part for part in target.split(".") if part]
+        for folder in folders if package else ():
+            place = folder.joinpath(*package).with_suffix(".py")
+            program = parsed(tree.text(place)) if place in tree.files and place != path else None
+            if program is not None:
+                return _class_finder(tree, place, program)(last)
+        return None
+
+    return find
+
+
+STARTS = {
+    "FastAPI": "uvicorn {folder}{module}:{app} --port {port}",
+    "Starlette": "uvicorn {folder}{module}:{app} --port {port}",
+    "Flask": "{path}flask --app {module}:{app} run --port {port}",
+}
+"""The command that starts a server of each framework; ``folder`` and ``path`` are for modules outside of the root."""
+
+
+def _look_at_routes(found: Survey) -> None:
+    """The server of each module that has an app: its own routes, and those of routers in other modules."""
+    routers = dict[str, Any]()
+    for routed in found.routed.values():
+        routers |= {} if routed.app else routed.paths
+    for path, routed in found.routed.items():
+        place = _place(path, frozenset(found.routed)) if routed.app else None
+        described = agent_of_openapi({"paths": {**routers, **routed.paths}}) if place is not None else None
+        if place is None or described is None or len(found.agents) >= MOST_AGENTS:
+            continue
+        module, folder = place
+        start = STARTS[routed.framework].format(
+            module=module,
+            app=routed.app,
+            port=PORT,
+            folder=f"--app-dir {folder} " if folder else "",
+            path=f"PYTHONPATH={folder} " if folder else "",
+        )
+        where = f"{path.as_posix()}:{routed.line}"
+        found.agents.append(
+            FoundAgent(
+                f"{routed.framework}",
+                where,
+                described.why,
+                described.agent,
+                rank=(6,),
+                fill=described.notes,
+                start=start,
+            )
+        )
 
 
 def _look_at_openapi(tree: _Tree, path: Path, found: Survey) -> None:
@@ -376,13 +468,16 @@ def _read(root: Path, source: str, kind: str) -> FoundSuite:
 
 def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
     """Tests in Python stay where they are, since nobody else can run them; cases that are written in them are read."""
-    for path in [path for path in python if python_tests.recognises(tree.text(path))][:MOST_EVALUATIONS]:
+    form = format_named("python-tests")
+    for path in [path for path in python if form.recognises(tree.text(path))][:MOST_EVALUATIONS]:
         _look_at_evaluation(tree, path, found)
 
 
 def _look_at_evaluation(tree: _Tree, path: Path, found: Survey) -> None:
     """A test of google-adk, DeepEval or Pydantic Evals: its cases, unless files that are known anyway hold them."""
-    named = [Path(os.path.relpath(one, tree.root)) for one in python_tests.references(tree.root / path, tree.root)]
+    refers = format_named("python-tests").refers
+    assert refers is not None
+    named = [Path(os.path.relpath(one, tree.root)) for one in refers(tree.root / path, tree.root)]
     known = [Path(one.source) for one in found.suites]
     if named and all(any(one in (k, *k.parents) or k in one.parents for k in known) for one in named):
         told = ", ".join(one.as_posix() for one in named[:3])

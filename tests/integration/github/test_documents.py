@@ -21,6 +21,7 @@ ACTION = yaml.safe_load((REPOSITORY / "action.yml").read_text(encoding="utf-8"))
 COMPOSITE = yaml.safe_load((REPOSITORY / "composite/action.yml").read_text(encoding="utf-8"))
 GUIDE = (REPOSITORY / "docs/reference/action.md").read_text(encoding="utf-8")
 WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
+EXAMPLES = sorted(REPOSITORY.glob("examples/*/.github/workflows/*.yml"))
 PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("examples/**/*.md")])
 
 
@@ -116,8 +117,8 @@ def test_the_guides_show_a_workflow_for_each_ci() -> None:
 def test_action_and_workflows_are_what_github_takes() -> None:
     actions = ("action.yml", "composite/action.yml")
     passes(tool("check-jsonschema"), "--builtin-schema", "vendor.github-actions", *actions)
-    assert WORKFLOWS
-    passes(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *map(str, WORKFLOWS))
+    assert WORKFLOWS and EXAMPLES
+    passes(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *map(str, [*WORKFLOWS, *EXAMPLES]))
 
 
 def test_zizmor_finds_nothing_in_action_workflows_and_guides(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_zizmor_finds_nothing_in_action_workflows_and_guides(tmp_path: Path) -> 
     config = tmp_path / "zizmor.yml"
     config.write_text('rules: {unpinned-uses: {config: {policies: {"agent-gate/*": ref-pin, "*": hash-pin}}}}\n')
     passes(tool("zizmor"), "--offline", "--no-progress", "--config", str(config), str(tmp_path))
-    ours = ("action.yml", "composite/action.yml", *map(str, WORKFLOWS))
+    ours = ("action.yml", "composite/action.yml", *map(str, [*WORKFLOWS, *EXAMPLES]))
     passes(tool("zizmor"), "--offline", "--no-progress", "--config", str(config), *ours)
 
 

@@ -1,0 +1,114 @@
+"""Finds the files that an agent is made of: its modules, what they import and name, prompts and dependencies."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from gate.formats.python_text import parsed
+
+DEPENDENCIES = (
+    "requirements.txt",
+    "pyproject.toml",
+    "uv.lock",
+    "poetry.lock",
+    "Pipfile.lock",
+    "environment.yml",
+    "setup.py",
+    "setup.cfg",
+)
+MATERIAL = frozenset({"prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools"})
+"""Names of folders of which an agent's words and tools are made."""
+MOST_MODULES = 300
+_LOOKS = re.compile(r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|os\.walk)\b")
+"""Ways to find files or modules that no name in the code tells of."""
+
+
+def sources_of(modules: Iterable[Path], files: Iterable[Path], text: Callable[[Path], str]) -> list[str]:
+    """Return the sources of an agent as `agent.sources` has them: files, and whole folders of packages.
+
+    Empty if a module looks for files or modules while it runs: then every file may be the agent's. ``files`` are all
+    files of the repository, relative to its root; ``text`` returns the content of one.
+    """
+    known = frozenset(files)
+    needed = _with_imports(modules, known, text)
+    if not needed or any(_LOOKS.search(text(path)) for path in needed):
+        return []
+    found = [_package(path, known) for path in needed]
+    for path in needed:
+        found += _named_in(path, known, text)
+    found += [f"{folder}/" for folder in _folders(known) if PurePosixPath(folder).name in MATERIAL]
+    found += [name for name in DEPENDENCIES if Path(name) in known]
+    return _without_covered(dict.fromkeys(found))
+
+
+def _with_imports(modules: Iterable[Path], known: frozenset[Path], text: Callable[[Path], str]) -> list[Path]:
+    """Return modules of the repository with those that they import, directly or through others."""
+    open_, seen = list(modules), dict[Path, None]()
+    while open_ and len(seen) < MOST_MODULES:
+        path = open_.pop(0)
+        if path in seen or path not in known:
+            continue
+        seen[path] = None
+        program = parsed(text(path))
+        for name in _imported(program, path) if program is not None else ():
+            open_ += [one for one in _files_of(name, path, known) if one not in seen]
+    return list(seen)
+
+
+def _imported(program: ast.Module, path: Path) -> Iterator[str]:
+    """Yield dotted names of what a module imports; relative ones as paths from the root."""
+    for node in ast.walk(program):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = path.parents[node.level - 1].parts if 0 < node.level <= len(path.parents) else ()
+            base = ".".join([*above, *((node.module,) if node.module else ())])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _files_of(name: str, importer: Path, known: frozenset[Path]) -> Iterator[Path]:
+    """Yield the files of a dotted name, looked for from the root and from each folder above the importer."""
+    parts = [part for part in name.split(".") if part]
+    for folder in importer.parents:
+        for end in range(1, len(parts) + 1):
+            place = folder.joinpath(*parts[:end])
+            yield from (one for one in (place.with_suffix(".py"), place / "__init__.py") if one in known)
+
+
+def _package(path: Path, known: frozenset[Path]) -> str:
+    """Return the folder of the outermost package that a module is in, or the module itself."""
+    top = path
+    while top.parent.parts and (top.parent / "__init__.py") in known:
+        top = top.parent
+    return path.as_posix() if top == path else f"{top.as_posix()}/"
+
+
+def _named_in(path: Path, known: frozenset[Path], text: Callable[[Path], str]) -> Iterator[str]:
+    """Yield files and folders of the repository that a module names in its texts."""
+    program = parsed(text(path))
+    folders = _folders(known)
+    for node in ast.walk(program) if program is not None else ():
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < 200):
+            continue
+        told = node.value.strip().strip("/").removeprefix("./")
+        for folder in (path.parent, Path()):
+            place = (folder / told).as_posix() if told and "\0" not in told else ""
+            if Path(place) in known and place:
+                yield place
+            elif place in folders and place not in (".", path.parent.as_posix()):
+                yield f"{place}/"
+
+
+def _folders(known: frozenset[Path]) -> list[str]:
+    return sorted({folder.as_posix() for path in known for folder in path.parents if folder.parts})
+
+
+def _without_covered(names: Iterable[str]) -> list[str]:
+    """Return the names without those that lie in a folder which is named, too."""
+    listed = list(names)
+    folders = [name for name in listed if name.endswith("/")]
+    return [name for name in listed if not any(name != one and name.startswith(one) for one in folders)]
