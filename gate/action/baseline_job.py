@@ -11,8 +11,8 @@ from gate.action.step import Step, StepOutcome, worse_code
 from gate.baselines.proofs import Proofs, joined
 from gate.config.load import Config
 from gate.errors import GateError
-from gate.pipeline.baseline_upkeep import carry_on, save_baseline
 from gate.security.escape import console
+from gate.stored.upkeep import carry_on, save_baseline
 
 
 def save_as_baseline(

@@ -29,11 +29,11 @@ from gate.hosts.base import (
 from gate.hosts.events import Mode
 from gate.hosts.github import PullRequestHost
 from gate.model import Result, Verdict
-from gate.pipeline.evidence import statement_of, written
 from gate.reports import load_report
 from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.markdown import render as render_markdown
 from gate.security.escape import console, markdown
+from gate.stored.statement import statement_of, written
 
 REPORT_FILES = {"junit": "junit.xml", "html": "report.html", "json": "report.json", "markdown": "report.md"}
 STATEMENT_FILE = "statement.json"

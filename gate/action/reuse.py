@@ -23,11 +23,11 @@ from gate.hosts.github import GitHub, NoArtifactError, PullRequest
 from gate.hosts.rest import RestError
 from gate.model import Side
 from gate.pipeline.journal import path_of, records_folder
-from gate.pipeline.judge_stored import suite_ids
 from gate.pipeline.terms import own_terms
 from gate.records import Record, parse_record, write_record
 from gate.records.keys import suite_key
 from gate.records.model import INTERRUPTED, count
+from gate.stored.judging import suite_ids
 from gate.system.git import Git
 
 SEARCHED = 4

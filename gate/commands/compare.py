@@ -61,7 +61,7 @@ def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -
         _table(compared, config_path, given)
     _check_alone(given)
     from gate.config.load import load_config
-    from gate.pipeline.judge_stored import compare_records
+    from gate.stored.judging import compare_records
 
     config = load_config(config_path) if config_path else None
     candidate, baseline = (Path(compared[n]) if n < len(compared) else None for n in (0, 1))
@@ -221,8 +221,8 @@ def _judging(compared: tuple[str, ...], config_path: Path | None) -> Config | No
 
 
 def _terms(first: Contender, config: Config | None) -> Any:
-    from gate.pipeline.judge_stored import plan_of
     from gate.pipeline.terms import terms_of_plan, with_run_of
+    from gate.stored.judging import plan_of
 
     if config is None:
         return None
@@ -237,7 +237,7 @@ def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str
         raise ConfigError("--prefer asks a judge, and no configuration names one", hint="use --config FILE")
     from gate.insight.lineup import Contender
     from gate.insight.preference import ask_preferences
-    from gate.pipeline.judge_stored import read_whole
+    from gate.stored.judging import read_whole
     from gate.system.signals import run as run_coroutine
 
     whole = [Contender(name, read_whole(path), str(path)) for name, path in named]

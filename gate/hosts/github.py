@@ -31,7 +31,7 @@ from gate.hosts.base import (
 )
 from gate.hosts.checks import CheckRuns
 from gate.hosts.events import Facts, Labelled, MeasuringRun, activity
-from gate.hosts.rest import Rest, RestError
+from gate.hosts.rest import Rest, RestError, unreadable
 
 PUBLIC = "https://github.com"
 COMMENT_LIMIT = 65_536
@@ -54,6 +54,8 @@ PERMISSION_HINT = (
 )
 LOCKED_HINT = "unlock it, or set `comment: false`; the summary of the run has everything"
 
+GONE = (404, 410)
+"""What a comment is answered with that is no longer there; and one that the token may not see."""
 MOVED_ON = "no comment: the pull request has moved on to another commit"
 
 
@@ -371,7 +373,8 @@ class GitHub:
             stale = [comment for comment in ours if stamp.is_newer(comment.stamp)]  # else of this run's other jobs
             for comment in stale:
                 body = failed_over(comment.body, failure, stamp, limit=COMMENT_LIMIT)
-                self._rest.send("PATCH", self._path(f"issues/comments/{comment.id}"), {"body": body})
+                with _if_there():
+                    self._rest.send("PATCH", self._path(f"issues/comments/{comment.id}"), {"body": body})
             return Done(url=ours[0].url)
 
     def _write_comment(self, number: int, suite_id: str, body: str, stamp: Stamp) -> Done:
@@ -379,9 +382,13 @@ class GitHub:
         known = [comment for comment in ours if comment.key == key_of(suite_id)]
         failures = [comment for comment in ours if comment.key == key_of(NO_SUITE) and stamp.is_newer(comment.stamp)]
         existing = next(iter(known + failures), None)
-        if existing is None:
-            return self._create_comment(number, suite_id, body, stamp)
-        return self._update_comment(existing, body, stamp)
+        if existing is not None:
+            try:
+                return self._update_comment(existing, body, stamp)
+            except RestError as error:
+                if error.status not in GONE:  # somebody has deleted it since it was looked up
+                    raise
+        return self._create_comment(number, suite_id, body, stamp)
 
     def _update_comment(self, existing: Written, body: str, stamp: Stamp) -> Done:
         if existing.stamp.is_newer(stamp):
@@ -405,7 +412,8 @@ class GitHub:
             return Done(url=first.url)
         done = self._update_comment(first, body, stamp)  # another job was faster; of two, the older stays
         if mine is not None:
-            self._rest.send("DELETE", self._path(f"issues/comments/{mine}"))
+            with _if_there():
+                self._rest.send("DELETE", self._path(f"issues/comments/{mine}"))
         return done
 
     def _comments(self, number: int) -> list[Written]:
@@ -448,12 +456,22 @@ class GitHub:
 
 
 @contextmanager
+def _if_there() -> Iterator[None]:
+    """What somebody has deleted meanwhile needs no more care."""
+    try:
+        yield
+    except RestError as error:
+        if error.status not in GONE:
+            raise
+
+
+@contextmanager
 def _readable() -> Iterator[None]:
     """Answers that are not what GitHub describes are an error of the look-up."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
+        raise unreadable(error, "GitHub") from error
 
 
 def _why_not_given(given: Labelled, head: str, by: str, pull: PullRequest) -> str:
@@ -528,11 +546,11 @@ def _explained(number: int) -> Iterator[None]:
     except RestError as error:
         if error.status == 403 and "locked" in error.what:
             raise CannotComment("the conversation is locked", where=f"#{number}", hint=LOCKED_HINT) from error
-        if error.status in (401, 403, 404):
+        if error.is_refusal:
             raise CannotComment(f"cannot comment: {error.what}", hint=PERMISSION_HINT) from error
         raise
     except (KeyError, TypeError) as error:
-        raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
+        raise unreadable(error, "GitHub") from error
 
 
 def _check_origin(artifact: Mapping[str, Any], run: MeasuringRun, where: str) -> None:

@@ -117,6 +117,12 @@ def all_equal(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Sa
     return len(expected) == len(actual) and all(same(e, a) for e, a in zip(expected, actual, strict=True))
 
 
+def equal_at_start(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> int:
+    """How many calls are the same at the beginning of both."""
+    pairs = enumerate(zip(expected, actual, strict=False))
+    return next((index for index, (wanted, call) in pairs if not same(wanted, call)), min(len(expected), len(actual)))
+
+
 def first_missing(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> ToolCall | None:
     """The first expected call that does not follow the ones before it; None if all come in order, others between."""
     rest = iter(actual)
@@ -128,13 +134,17 @@ def first_missing(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same
 
 def longest_common(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> int:
     """The most expected calls that occur in order: the length of the longest common subsequence."""
+    begin = equal_at_start(expected, actual, same)
+    expected, actual = expected[begin:], actual[begin:]
+    end = equal_at_start(expected[::-1], actual[::-1], same)
+    expected, actual = expected[: len(expected) - end], actual[: len(actual) - end]
     row = [0] * (len(expected) + 1)
     for call in actual:
         previous = row
         row = [0]
         for index, wanted in enumerate(expected):
             row.append(previous[index] + 1 if same(wanted, call) else max(previous[index + 1], row[index]))
-    return row[-1]
+    return begin + row[-1] + end
 
 
 def assign(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> dict[int, int]:
@@ -143,6 +153,8 @@ def assign(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same)
     Maximum matching by augmenting paths (Kuhn 1955), so that a call named by category never takes the only call that
     another expected one could have had. Between equal calls the earliest is taken.
     """
+    if all_equal(expected, actual, same):
+        return {index: index for index in range(len(expected))}
     fits = [[index for index, call in enumerate(actual) if same(wanted, call)] for wanted in expected]
     owner: dict[int, int] = {}
     for wanted in range(len(expected)):

@@ -24,7 +24,7 @@ from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Result, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.base_agent import base_agent, check_base_address, wants_base_beside
-from gate.pipeline.draws import EarlierDraws, continue_earlier, earlier_draws
+from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
 from gate.pipeline.journal import anew, check_untracked, close_again, open_journal, records_folder, take_back, without
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, past_rates, store_kind, suites_left_out
@@ -39,7 +39,6 @@ from gate.pipeline.session import (
     may_change,
     open_session,
 )
-from gate.pipeline.stored_trials import StoredTrials, stored_trials
 from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, terms_of_plan, with_design
 from gate.pipeline.top_up import makes_baseline, top_up
 from gate.pipeline.trials import TrialRunner

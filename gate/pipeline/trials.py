@@ -26,7 +26,8 @@ from gate.pipeline.journal import redactor_of
 from gate.records import RecordWriter, from_digest, to_record
 from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
 from gate.scoring.executor import Executor, open_executor
-from gate.scoring.score import score_trial
+from gate.scoring.off_loop import off_loop
+from gate.scoring.score import score_recorded, score_trial
 from gate.security.redact import Redactor
 from gate.world.options import store_folder, upstreams_of
 
@@ -140,7 +141,7 @@ class TrialRunner:
     async def record(self, jobs: Sequence[Job], journal: RecordWriter) -> AsyncIterator[Trial]:
         """Yield the trials of `run` once they are redacted and in the journal."""
         async for scored in self.run(jobs):
-            trial, line = to_record(scored, self.redactor)
+            trial, line = await off_loop(to_record, scored, self.redactor)
             journal.extend([(trial, line)])
             yield trial
 
@@ -157,7 +158,7 @@ class TrialRunner:
         try:
             async for trial in finished:
                 if judge is None and processes is None:
-                    yield await score_trial(self.plan.scorers, cases[trial.case_id], trial)
+                    yield await off_loop(score_recorded, self.plan.scorers, cases[trial.case_id], trial)
                     continue
                 scoring = score_trial(self.plan.scorers, cases[trial.case_id], trial, judge, processes)
                 waiting.add(asyncio.create_task(scoring))

@@ -12,13 +12,13 @@ from gate.decision.comparison import RATE_METRIC
 from gate.decision.consistency import compared
 from gate.decision.power import outcomes_by_case
 from gate.model import Scale
-from gate.pipeline.judge_stored import read_whole
 from gate.records import Record, cases_of
 from gate.reports.formatting import NOT_MEASURED, count, figure
 from gate.reports.labels import UNCOMMITTED
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
 from gate.security.escape import console
+from gate.stored.judging import read_whole
 
 NAMES = {"suite_id": "suite", "agent": "agent's fingerprint", "gate_version": "gate version", "dirty": "work tree"}
 """What fields of a record's header are called, where their own names do not say it."""

@@ -15,7 +15,6 @@ from gate.decision.engine.evidence_json import stage_name
 from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial
-from gate.pipeline.judge_stored import find_as_run_did, path_of_baseline, read_baseline, read_whole
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
@@ -37,6 +36,7 @@ from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
 from gate.reports.view import RowView, View
 from gate.security.escape import console
+from gate.stored.judging import find_as_run_did, path_of_baseline, read_baseline, read_whole
 from gate.system.clock import now
 
 # --- explaining -----------------------------------------------------------------------------------

@@ -28,13 +28,13 @@ from gate.monitor.watch import Say, Watch, WatchOptions, outcomes_of, report_of
 from gate.monitor.window import Limits, Status
 from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import SECRET_NAME
-from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.references import store_of
 from gate.pipeline.terms import own_terms
 from gate.pipeline.verdict import judge_record
 from gate.records import Record
 from gate.reports.formatting import count
 from gate.security.redact import Redactor
+from gate.stored.judging import read_whole
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
 from gate.traces.receiver import check_library

@@ -32,13 +32,13 @@ from gate.decision.power import (
     telling_drop,
     wanted_designs,
 )
-from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.references import git_context, nearest_stored, store_of
 from gate.pipeline.terms import own_terms
 from gate.records import Header, Record, cases_of
 from gate.reports.formatting import count, dollars, percents
 from gate.reports.table import table
 from gate.security.escape import console
+from gate.stored.judging import read_whole
 from gate.system.clock import now
 from gate.system.git import Git
 

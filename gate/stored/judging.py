@@ -24,7 +24,7 @@ from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.draws import earlier_draws
+from gate.pipeline.earlier import earlier_draws, with_stored_trials
 from gate.pipeline.journal import close_again, no_record, other_runs_beside
 from gate.pipeline.references import (
     LUCKY,
@@ -38,7 +38,6 @@ from gate.pipeline.references import (
     without_runs,
 )
 from gate.pipeline.session import about_address
-from gate.pipeline.stored_trials import with_stored_trials
 from gate.pipeline.terms import (
     Terms,
     after_proofs,

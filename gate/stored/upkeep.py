@@ -26,7 +26,6 @@ from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
 from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
-from gate.pipeline.judge_stored import find_as_run_did, plan_of, read_whole, suite_ids, with_key_of_judge
 from gate.pipeline.references import (
     References,
     changed_files,
@@ -48,6 +47,7 @@ from gate.reports.table import table
 from gate.security.environment import in_ci
 from gate.security.escape import console, one_line
 from gate.security.signing import signed
+from gate.stored.judging import find_as_run_did, plan_of, read_whole, suite_ids, with_key_of_judge
 from gate.system.clock import now
 from gate.system.git import Git
 from gate.world.options import store_folder

@@ -10,13 +10,13 @@ from typing import Any
 from gate.config.load import Config, config_from, load_config
 from gate.model import Result
 from gate.pipeline.flow import run_gate
-from gate.pipeline.judge_stored import compare_records, read_whole
 from gate.pipeline.progress import NoProgress
 from gate.pipeline.session import RunOptions
 from gate.records import Record
 from gate.reports import load_report
 from gate.reports.files import Outputs
 from gate.reports.notebook import fragment, line
+from gate.stored.judging import compare_records, read_whole
 from gate.system.signals import in_loop
 
 
