@@ -26,7 +26,7 @@ from gate.security.limits import shorten
 from gate.security.redact import redact
 
 
-class Change(Struct, frozen=True):
+class KeyChange(Struct, frozen=True):
     """A key whose value differs from the base's."""
 
     key: str
@@ -41,7 +41,7 @@ class Change(Struct, frozen=True):
 
 def tighten(
     before: Mapping[str, Any], now: Mapping[str, Any], direction: Callable[[str], Tightens]
-) -> tuple[dict[str, Any], list[Change]]:
+) -> tuple[dict[str, Any], list[KeyChange]]:
     """Return the values that hold, and the keys that differ.
 
     A value of the change holds if it is stricter in the key's direction; else the base's does. Keys that say nothing
@@ -56,7 +56,7 @@ def tighten(
             holds[key] = new
             continue
         holds[key] = way.strictest(old, new)
-        changes.append(Change(key, old, new, is_stricter=holds[key] == new))
+        changes.append(KeyChange(key, old, new, is_stricter=holds[key] == new))
     return holds, changes
 
 
@@ -134,7 +134,7 @@ def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple
         section = {name: value for name, value in stated.items() if name != "against"}
         if "against" in own:
             section["against"] = own["against"]
-        return section, [str(Change("baseline.store", before.store, now.store))]
+        return section, [str(KeyChange("baseline.store", before.store, now.store))]
     models: list[type[BaseModel]] = [BaselineSection, *dict.fromkeys([*before.models(), *now.models()])]
     directions = {}
     for model in models:
@@ -150,7 +150,7 @@ def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple
     texts = [str(replace(change, key=f"baseline.{change.key}")) for change in changes]
     for name in _DECIDING:
         if (name in own) != (name in stated) and old[name] == new[name]:
-            texts.append(str(Change(f"baseline.{name}", stated.get(name), own.get(name))))
+            texts.append(str(KeyChange(f"baseline.{name}", stated.get(name), own.get(name))))
     return section, texts
 
 
@@ -215,7 +215,7 @@ def criteria_under_base(
     return (*effective, *now.values()), texts
 
 
-def _criterion_under_base(before: CriterionSpec, now: CriterionSpec) -> tuple[CriterionSpec, list[Change]]:
+def _criterion_under_base(before: CriterionSpec, now: CriterionSpec) -> tuple[CriterionSpec, list[KeyChange]]:
     holds, changes = tighten(_values(before), _values(now), lambda name: _direction(before, name))
     common: dict[str, Any] = {}
     quantiles = dict(before.quantiles)

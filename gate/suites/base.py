@@ -173,6 +173,10 @@ class Format(Struct, frozen=True):
     """As ``read``, with what would be lost instead of an error; None where all that is read is carried over."""
     suffixes: tuple[str, ...] = ()
     """Endings of further files of a folder that are read if this format is named: ``(".csv",)``."""
+    open: Callable[[Path, str], Any] | None = None
+    """Reads a file that is no text, named for messages by its second argument; None: all files are text."""
+    refers: Callable[[Path, Path], Sequence[Path]] | None = None
+    """Returns the files of cases that a file names, in and below a root."""
     ignored: Ignored | None = None
     """The keys that are not read on purpose; None where every unknown key is refused."""
 

@@ -24,7 +24,7 @@ from gate.formats.documents import parse_document
 from gate.formats.python_text import dotted, imports, parsed
 from gate.model import Suite
 from gate.reports.formatting import count
-from gate.suites import load, python_tests
+from gate.suites import format_named, load
 from gate.suites.base import Loss
 
 MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
@@ -468,13 +468,16 @@ def _read(root: Path, source: str, kind: str) -> FoundSuite:
 
 def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
     """Tests in Python stay where they are, since nobody else can run them; cases that are written in them are read."""
-    for path in [path for path in python if python_tests.recognises(tree.text(path))][:MOST_EVALUATIONS]:
+    form = format_named("python-tests")
+    for path in [path for path in python if form.recognises(tree.text(path))][:MOST_EVALUATIONS]:
         _look_at_evaluation(tree, path, found)
 
 
 def _look_at_evaluation(tree: _Tree, path: Path, found: Survey) -> None:
     """A test of google-adk, DeepEval or Pydantic Evals: its cases, unless files that are known anyway hold them."""
-    named = [Path(os.path.relpath(one, tree.root)) for one in python_tests.references(tree.root / path, tree.root)]
+    refers = format_named("python-tests").refers
+    assert refers is not None
+    named = [Path(os.path.relpath(one, tree.root)) for one in refers(tree.root / path, tree.root)]
     known = [Path(one.source) for one in found.suites]
     if named and all(any(one in (k, *k.parents) or k in one.parents for k in known) for one in named):
         told = ", ".join(one.as_posix() for one in named[:3])

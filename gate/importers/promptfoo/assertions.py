@@ -13,11 +13,11 @@ from typing import Any
 from msgspec import Struct, field
 
 from gate.formats.reading import carried as kept_whole
+from gate.importers.promptfoo import patterns
+from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
+from gate.importers.promptfoo.templates import TemplateError, filled
 from gate.model import Part, Rubric, ToolCall
 from gate.security.limits import shorten
-from gate.suites.promptfoo import patterns
-from gate.suites.promptfoo.files import SCHEME, Folder, NotReadError
-from gate.suites.promptfoo.templates import TemplateError, filled
 
 CONTAINS, NOT_CONTAINS, REGEX, SCHEMA = "contains", "not_contains", "regex", "json_schema"
 TRAJECTORY, FORBIDDEN = "tool_trajectory_avg_score", "forbidden_tools"

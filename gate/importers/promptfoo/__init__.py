@@ -65,7 +65,7 @@ def _checks(path: str) -> bool:
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases and trials of a file, and what is lost of it. Raises `ConfigError` for what cannot be read."""
-    from gate.suites.promptfoo import configuration, results  # weight: only where a file is promptfoo's
+    from gate.importers.promptfoo import configuration, results  # weight: only where a file is promptfoo's
 
     if _are_results(document.data):
         return nothing_unread(IGNORED, checks=False)(results.carry)(document)

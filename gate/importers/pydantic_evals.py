@@ -12,9 +12,9 @@ from typing import Any
 from msgspec import Struct
 
 from gate.formats.reading import Ignored, carried
+from gate.importers.exports import ShapeError, question_of, response_of
 from gate.model import Case, Part, Rubric, Turn
 from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
-from gate.suites.exports import ShapeError, question_of, response_of
 
 IGNORED = Ignored({"$schema": "for editors", "$.name": "of a data set; the suite's name is that of its files"})
 RUBRICS, LATENCY, CONTAINS, REGEX = (

@@ -16,11 +16,11 @@ from msgspec import Struct
 from gate.formats import messages
 from gate.formats.messages import FormatError
 from gate.formats.reading import carried
+from gate.importers.promptfoo.assertions import NotPromptfooError
+from gate.importers.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
 from gate.model import ForeignScore, Invocation, Part, RecordedTrial, ToolCall, Usage
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
-from gate.suites.promptfoo.assertions import NotPromptfooError
-from gate.suites.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
 
 VERSION = 3
 SCORER = "promptfoo"

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from gate.formats import messages
 from gate.formats.messages import FormatError
 from gate.formats.reading import Ignored, changed
+from gate.importers.eval_archive import read_eval_archive
 from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Turn, Usage, total_usage
 from gate.security.limits import shorten
 from gate.suites.base import (
@@ -286,5 +287,6 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     carry=carry,
+    open=read_eval_archive,
     ignored=IGNORED,
 )

@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.formats.python_text import ComputedError, Constants, MadeCall, parsed
+from gate.importers import exports, pydantic_evals
 from gate.model import Case
 from gate.security.limits import shorten
-from gate.suites import exports, pydantic_evals
 from gate.suites.base import Contents, Document, Format, Loss, without_losses
 
 SUFFIX = ".py"
@@ -284,4 +284,5 @@ FORMAT = Format(
     read=read,
     carry=carry,
     suffixes=(SUFFIX,),
+    refers=references,
 )

@@ -11,12 +11,12 @@ from typing import Any
 from msgspec import Struct
 
 from gate.formats.positions import Key
+from gate.importers.promptfoo.assertions import NotPromptfooError, from_text
+from gate.importers.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
+from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
+from gate.importers.promptfoo.templates import TemplateError, rendered
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
-from gate.suites.promptfoo.assertions import NotPromptfooError, from_text
-from gate.suites.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
-from gate.suites.promptfoo.files import SCHEME, Folder, NotReadError
-from gate.suites.promptfoo.templates import TemplateError, rendered
 
 MAX_CASES = 100_000
 MAX_DEPTH = 10

@@ -8,8 +8,8 @@ from typing import Any
 
 from gate.formats.documents import parse_csv, parse_document, read_json_lines, read_text
 from gate.formats.reading import remembering
+from gate.importers.promptfoo import IGNORED
 from gate.suites.base import Document
-from gate.suites.promptfoo import IGNORED
 
 SCHEME = "file://"
 CODE = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb", ".go")

@@ -11,12 +11,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.importers.promptfoo.assertions import Checks, NotPromptfooError
+from gate.importers.promptfoo.files import SCHEME, Folder
+from gate.importers.promptfoo.templates import TemplateError
 from gate.model import Case, Location, Turn
 from gate.security.limits import shorten
 from gate.suites.base import Loss
-from gate.suites.promptfoo.assertions import Checks, NotPromptfooError
-from gate.suites.promptfoo.files import SCHEME, Folder
-from gate.suites.promptfoo.templates import TemplateError
 
 MAX_NAME = 80
 """Characters of a case's id where it is made of what the user says."""

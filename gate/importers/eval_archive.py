@@ -19,7 +19,6 @@ from gate.errors import ConfigError
 from gate.formats.json_text import parse_json
 from gate.security.limits import MAX_DOCUMENT_BYTES
 
-SUFFIX = ".eval"
 ZSTANDARD = 93
 """The zip format's number of the method."""
 MAX_MEMBERS = 200_000
