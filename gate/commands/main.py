@@ -20,7 +20,7 @@ SECTIONS = {
     "More reports": ("report", "history", "site"),
     "CI and releases": ("merge", "attest", "verify"),
     "Production": ("monitor", "promote"),
-    "Seldom needed": ("score", "decide", "diff-requests", "mcp-replay", "ratchet", "power", "rescore"),
+    "Seldom needed": ("score", "decide", "diff-requests", "mcp-replay", "ratchet", "power", "prove", "rescore"),
 }
 """The sub-commands by what they are for, the daily ones first."""
 NAMES = tuple(sorted(name for names in SECTIONS.values() for name in names))

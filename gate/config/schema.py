@@ -41,6 +41,15 @@ NO_STORE = "none"
 """Under ``baseline.store``: baselines are neither kept nor looked up."""
 
 
+class PowerSection(Section):
+    """`power: {drop: 0.2, find: 0.8}`: the stored trials grow until so large a drop is found in so many changes."""
+
+    drop: float = Field(default=0.2, gt=0, le=1)
+    """Fall of the pass rate that is to be found, 0 to 1."""
+    find: float = Field(default=0.8, ge=0.5, le=0.99)
+    """Share of the changes with such a drop in which it is to be found."""
+
+
 class BaselineSection(Section):
     """Where baselines are kept, and what to do without one. The options of the store stand among these keys."""
 
@@ -61,7 +70,10 @@ class BaselineSection(Section):
     """A commit, branch or tag to measure against. Default: the merge base."""
     trials: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
     """Trials of each case that a run on the default branch leaves for later changes: what is missing is run once the
-    verdict is known. ``auto``: 5, and none beyond an exact number of ``trials``; ``off``: none."""
+    verdict is known. ``auto``: 5, further runs of the same agent 5 more each until `baseline.power` is reached, and
+    none beyond an exact number of ``trials``; ``off``: none."""
+    power: PowerSection = unstated()
+    """What the stored trials are to be enough for, between 5 and 25 of each case; under ``trials: auto``."""
 
     accept_days: Annotated[int, DOWN] = Field(default=90, ge=1, le=MOST_DAYS)
     """How many days the acceptance of a regression counts at most; `gate baseline accept --until` says fewer. After

@@ -109,7 +109,7 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     size = len(rates.counts) or len(header.plan)
     engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
     design = Design(size, asked.stored, engine, settings.pass_rate_margin)
-    progress = _Progress(console(header.suite_id, 60))
+    progress = Progress(console(header.suite_id, 60))
     power = power_of(rates, design, runs=asked.simulations, tick=progress)
     power = replace(power, cost_per_run=cost_per_run(record.trials))
     more = asked.simulations or 40
@@ -119,7 +119,7 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     return SuitePower(header.suite_id, power, wanted, misses)
 
 
-class _Progress:
+class Progress:
     """Counts simulated runs on a terminal's standard error."""
 
     def __init__(self, name: str) -> None:
@@ -201,7 +201,11 @@ def _missed(answer: SuitePower) -> list[str]:
 
 def _share(found: Share) -> tuple[str, str, str]:
     bar = "█" * round(BAR * found.share)
-    return f"{_estimated(found.share)} %", f"{_end(found.low)}–{_end(found.high)} %", bar
+    return f"{_estimated(found.share)} %", interval_of(found), bar
+
+
+def interval_of(found: Share) -> str:
+    return f"{_end(found.low)}–{_end(found.high)} %"
 
 
 def _end(share: float) -> str:
