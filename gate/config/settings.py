@@ -1,4 +1,4 @@
-"""What the settings of a configuration come to for the decision."""
+"""The settings of a decision, from those of a configuration."""
 
 from __future__ import annotations
 

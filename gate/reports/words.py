@@ -591,4 +591,4 @@ IN_HEADLINE: Table = {
     ),
     "measured_before": _measured_again,
 }
-"""What the headline says of these."""
+"""The headline of each cause."""
