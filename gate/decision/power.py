@@ -24,6 +24,7 @@ from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.decision.engine.state import Config, Metric, Row, State
 from gate.decision.thresholds import chance_of_miss
 from gate.model import Case, Criterion, Scale, Side, Trial
+from gate.model.defaults import ALPHA, STORED_TRIALS
 from gate.statistics.evalues import case_log_e, suite_e
 from gate.statistics.intervals import wilson
 
@@ -61,7 +62,7 @@ class Design(Struct, frozen=True):
     """A suite and how it is decided."""
 
     cases: int
-    stored: int = 5
+    stored: int = STORED_TRIALS
     """Stored trials of each case."""
     config: Config = Config()
     margin: float | None = None
@@ -466,7 +467,7 @@ def _by_outcome(
 # --- one broken case ------------------------------------------------------------------------------
 
 
-def provable(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded: bool = False) -> bool:
+def provable(cases: int, baseline_trials: int, alpha: float = ALPHA, *, recorded: bool = False) -> bool:
     """True if the schedule's reruns can prove that a case broke which always passed and now always fails."""
     few = 1 + sum(WAVES)
     long = case_log_e(baseline_trials, baseline_trials, 0, few) >= math.log(LONG_E)
@@ -474,7 +475,7 @@ def provable(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded:
     return needed is not None and needed <= few + (sum(LONG_WAVES) if long else 0)
 
 
-def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded: bool = False) -> int | None:
+def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = ALPHA, *, recorded: bool = False) -> int | None:
     """Consecutive failing trials after which one of ``cases`` cases blocks, if all others pass as before."""
     quiet = case_log_e(baseline_trials, baseline_trials, 1, 1)
 
