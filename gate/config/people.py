@@ -75,7 +75,7 @@ def _held(config: Config, scorer: Scorer, cases: Sequence[Case], before: Sequenc
 
 
 def _stale(place: Path, criterion: Criterion) -> str:
-    """That only another judge or wording was calibrated; empty where none was."""
+    """Return a note if only another judge or wording was calibrated; empty without a calibration."""
     from gate.judges.calibration import is_stale  # weight: only where asked
 
     gone = "is of another judge, wording or options and no longer applies: run `gate calibrate` again"
@@ -84,7 +84,7 @@ def _stale(place: Path, criterion: Criterion) -> str:
 
 
 def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:
-    """Whether cases have options or rubrics of their own: the question is then another than the labelled one."""
+    """True if cases have options or rubrics of their own: the question is then another than the labelled one."""
     kind = scorer.metric.rubric_type
     rubrics = chain.from_iterable((*case.rubrics, *(r for turn in case.turns for r in turn.rubrics)) for case in cases)
     return bool(scorer.by_case) or (bool(kind) and any(rubric.type == kind for rubric in rubrics))

@@ -17,7 +17,7 @@ from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import FULL, Config, Metric, Partner, Rerun, Round, Row, State
 from gate.decision.repeats import Repeats, repeats
 from gate.model import PROBE, REPEAT, Case, Criterion, Direction, Scale, Score, Side, Trial
-from gate.model.defaults import ALPHA, CONFIRM_AFTER, MOST_EPOCHS, MAX_ERROR_RATE, STORED_TRIALS
+from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE, MOST_EPOCHS, STORED_TRIALS
 from gate.model.finding import Finding
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
@@ -43,9 +43,20 @@ class Incomparable(str, Enum):
     """The criterion is new."""
 
 
+MOST_STORED = 25
+"""Stored trials of each case beyond which more add little: a change's own few trials are what is uncertain then."""
 NEWEST_STORED = 7
 """The most that further runs are added up to, to those against which a drop of the whole suite has to show by
 themselves: a week of nights. Docs/decisions/0004."""
+
+
+class Goal(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the stored trials are to be enough for: to find a drop of the pass rate in so many changes."""
+
+    drop: float = 0.2
+    """0 to 1."""
+    find: float = 0.8
+    """Share of changes."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +91,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     family: AtLeastOne = 1
     """The jobs of one matrix, which share both."""
     stored_trials: int = STORED_TRIALS
-    """Trials of each case that runs on the default branch leave for later changes; 0: as many as they need."""
+    """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs."""
+    goal: Goal | None = None
+    """What the trials of several such runs are to add up to; None: no more than one leaves."""
 
     @property
     def own_alpha(self) -> float:

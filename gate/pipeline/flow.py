@@ -205,7 +205,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
             run = SuiteRun(session, plan, found.all, journal, runner, base, memory, earlier=draws.verdicts)
             await run.measure()
             await _check_end(session, journal)
-            judge_cost = runner.judge_cost_usd
+            judge_cost, judges = runner.judge_cost_usd, runner.judges
         notes = [
             *_notes(session, plan, journal, earlier_trials, origin),
             *found.notes,
@@ -225,6 +225,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
+            judges=judges,
             stopped=session.run_budget.stopped,
             terms=runner.redactor.redact_json(terms.plain()),
         )
