@@ -261,7 +261,7 @@ def _check_range(label: str, value: float | None, scale: Scale, where: str) -> N
     low, high = scale.range
     if value is not None and not low <= value <= high:
         bounds = f"{low:g} to {high:g}" if high != float("inf") else f"{low:g} or more"
-        hint = f"did you mean {value / 100:g}?" if scale is Scale.UNIT and 1 < value <= 100 else f"scores are {bounds}"
+        hint = f"did you mean {value / 100:g}?" if scale.is_zero_to_one and 1 < value <= 100 else f"scores are {bounds}"
         raise ConfigError(f"{label} {value:g} is out of range", where=where, hint=hint)
 
 

@@ -89,6 +89,12 @@ class Header(Struct, frozen=True):
     """True if messages and responses were dropped (the form of a stored baseline)."""
     definition: str = ""
     """Fingerprint of the agent's definition, the ``agent`` section: how it is asked and where its answers are read."""
+    subject: str = ""
+    """First line of the commit's message."""
+    branch: str = ""
+    """Branch that was measured."""
+    version: str = ""
+    """The agent's version as `agent.version` tells it; empty if it has none."""
     runs: tuple[Run, ...] = ()
     """The runs that a stored record combines, oldest first; empty: the record holds one run alone, ``run_id``."""
 
