@@ -22,7 +22,7 @@ EXAMPLES = """choices[0].message.content or steps[type=tool]; a key with dots or
 
 
 class Only(NamedTuple):
-    """Of a list, the objects whose ``key`` is ``value``, compared as text."""
+    """The objects of a list whose ``key`` is ``value``, compared as text."""
 
     key: str
     value: str
@@ -39,7 +39,7 @@ class PathError(LookupError):
         self.step = f"{step.key}={step.value}" if isinstance(step, Only) else str(step)
         """The step that leads nowhere, as text."""
         self.hint = _hint(step, value)
-        """What is there instead: the nearest key, or all of them. Empty: nothing that has keys."""
+        """The keys that are there instead: the nearest, or all of them. Empty: nothing that has keys."""
 
 
 def _hint(step: Step, value: Any) -> str:

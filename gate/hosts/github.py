@@ -40,7 +40,7 @@ MOVES = ("head_ref_force_pushed", "head_ref_deleted", "head_ref_restored")
 """Events after which the head may be one that it was before."""
 MOVED_SINCE = "it was set before the latest change; set it again"
 WRITERS = ("admin", "write")
-"""What the permission of someone who may accept is called; ``maintain`` is reported as ``write``."""
+"""The permissions of someone who may accept; ``maintain`` is reported as ``write``."""
 OWN_EVENTS = ("push", "schedule", "workflow_dispatch")
 """Events whose runs are started by those who may write, on a commit that is here. Not a pull request's."""
 MOST_RUNS = 1_000
@@ -55,7 +55,7 @@ PERMISSION_HINT = (
 LOCKED_HINT = "unlock it, or set `comment: false`; the summary of the run has everything"
 
 GONE = (404, 410)
-"""What a comment is answered with that is no longer there; and one that the token may not see."""
+"""The answers for a comment that is no longer there, and for one that the token may not see."""
 MOVED_ON = "no comment: the pull request has moved on to another commit"
 
 
@@ -80,13 +80,13 @@ class PullRequest(Struct, frozen=True):
 
 
 class LabelAcceptance(Struct, frozen=True):
-    """What came of the label that accepts a regression."""
+    """The outcome of the label that accepts a regression."""
 
     label: str
     by: str
     at: datetime
     ignored: str = ""
-    """Why it does not count; empty if it does."""
+    """The reason why it does not count; empty if it does."""
 
 
 class Written(Struct, frozen=True):
@@ -94,7 +94,7 @@ class Written(Struct, frozen=True):
 
     id: int
     key: str
-    """Of its suite."""
+    """The key of its suite."""
     stamp: Stamp
     url: str
     body: str
@@ -113,11 +113,11 @@ class GitHub:
         self._rest.close()
 
     def check_runs(self, stamp: Stamp, *, page: str, about: str = "") -> CheckRuns:
-        """What writes the check runs of one run; see `CheckRuns`."""
+        """Return the writer of one run's check runs; see `CheckRuns`."""
         return CheckRuns(self._rest, self._repository, stamp, page=page, about=about)
 
     def login(self) -> str:
-        """Who we are. GraphQL, because REST answers this question for persons' tokens alone."""
+        """Return our own login. GraphQL, because REST answers this question for persons' tokens alone."""
         if not self._login:
             query = {"query": "query { viewer { login } }"}
             answer = self._rest.send("POST", self._graphql_url, query, repeatable=True)
@@ -154,7 +154,8 @@ class GitHub:
         return found[0] if found else None
 
     def _open_of(self, pulls: Iterable[Any], run: MeasuringRun) -> list[PullRequest]:
-        """Those from the run's branch of its repository, with its head: anybody can open one of the same commit.
+        """Return the open pull requests from the run's branch of its repository, with its head: anybody can open one of
+        the same commit.
 
         Only where there is none, those of that branch whose fork was deleted meanwhile.
         """
@@ -173,7 +174,7 @@ class GitHub:
     def acceptance(
         self, number: int, label: str, given: Labelled | None = None, head: str = ""
     ) -> LabelAcceptance | None:
-        """Who set the label last, and whether that counts; None if the pull request does not carry it.
+        """Return who set the label last, and whether that counts; None if the pull request does not carry it.
 
         It counts for the head that it was set on, and for no other. ``given`` on ``head``: by the event of setting it,
         which says so itself. Any other event neither gives nor takes it: the head must have had a run before then, and
@@ -201,7 +202,7 @@ class GitHub:
             return LabelAcceptance(label, by, at, why)
 
     def _why_not_of_head(self, pull: PullRequest, at: datetime, moves: Iterable[datetime]) -> str:
-        """Why a label that was set ``at`` some time is not known to mean this head; empty if it is.
+        """Return the reason why a label that was set ``at`` some time is not known to mean this head; empty if it is.
 
         A push that is not forced never comes back to a commit, and forced ones are events. So a head that had a run
         before the label was set, was not moved since and is the head now, has been the head in between. Commits' own
@@ -457,7 +458,7 @@ class GitHub:
 
 @contextmanager
 def _if_there() -> Iterator[None]:
-    """What somebody has deleted meanwhile needs no more care."""
+    """Ignore the error that somebody has deleted the object meanwhile."""
     try:
         yield
     except RestError as error:
@@ -475,7 +476,7 @@ def _readable() -> Iterator[None]:
 
 
 def _why_not_given(given: Labelled, head: str, by: str, pull: PullRequest) -> str:
-    """Why the event of setting a label does not give it to what is the head now; empty if it does."""
+    """Return the reason why the event of setting a label does not give it to the present head; empty if it does."""
     if pull.head != head:
         return MOVED_SINCE
     return "" if by == given.by else "it was set again by somebody else in the meantime"
@@ -494,7 +495,8 @@ def connect(environment: Mapping[str, str], token: str) -> GitHub:
 
 
 def _addresses(environment: Mapping[str, str]) -> tuple[str, str]:
-    """Of the API and of GraphQL: where nothing states them, of the job's own server. No other sees the token."""
+    """Return the addresses of the API and of GraphQL: by default those of the job's own server. No other sees the
+    token."""
     server = environment.get("GITHUB_SERVER_URL", PUBLIC).rstrip("/")
     own = "https://api.github.com" if server == PUBLIC else f"{server}/api"
     rest = own if server == PUBLIC else f"{own}/v3"
@@ -540,7 +542,7 @@ class PullRequestHost(Host):
 
 @contextmanager
 def _explained(number: int) -> Iterator[None]:
-    """What the API answers to who comments, as what to do about it."""
+    """Return the remedy for the API's answer to who comments."""
     try:
         yield
     except RestError as error:

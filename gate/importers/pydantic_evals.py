@@ -26,13 +26,13 @@ RUBRICS, LATENCY, CONTAINS, REGEX = (
 
 
 class _Checks(Struct):
-    """What a case's evaluators come to."""
+    """The criteria of a case's evaluators."""
 
     rubrics: list[Rubric]
     contains: list[str]
     seconds: list[float]
     criteria: dict[str, Any]
-    """Of the whole dataset."""
+    """The criteria of the whole dataset."""
     expected: Any
     patterns: list[str] = []
     lost: list[str] = []

@@ -1,4 +1,4 @@
-"""Which judge is asked, and how: knows the settings and where they come from; calls nobody."""
+"""The settings of the judge, and where they come from; calls nobody."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CALIBRATION_FILE = "calibration.json"
 """Beside the configuration, so that it is reviewed and versioned with it."""
 FRAME_VERSION = 1
-"""Of the text around every question; raise it when `prompt.py` words it differently."""
+"""The version of the text around every question; raise it when `prompt.py` words it differently."""
 
 
 class _Strict(BaseModel):
@@ -72,7 +72,7 @@ class JudgeModelOptions(_Strict):
     judge_model: str | None = None
     """The model's name. Default: the run's judge."""
     judge_model_config: ModelConfig | None = None
-    """How it samples."""
+    """The sampling of the model."""
     num_samples: int | None = Field(default=None, ge=1, le=100)
     """Votes per question and model."""
     parallelism_limit: int | None = Field(default=None, ge=1)

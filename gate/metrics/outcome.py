@@ -1,4 +1,5 @@
-"""Whether trials pass: counted from the other scores when the suite is judged, or scored by the tool that ran them."""
+"""The success of trials: counted from the other scores when the suite is judged, or scored by the tool that ran
+them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class PassRate(Metric[NoOptions]):
 
 
 class RecordedOptions(Options):
-    """Which scorer is meant."""
+    """The scorer that is meant."""
 
     scorer: str = ""
     """Its name in the tool that recorded the trials."""

@@ -34,16 +34,16 @@ class Figure(Struct, frozen=True):
 
 
 class RowView(Struct, frozen=True):
-    """What is said of a criterion."""
+    """The sentences on a criterion."""
 
     found: CriterionResult
     verdict: Verdict
-    """As it is shown: a criterion that was never measured does not pass."""
+    """The verdict as it is shown: a criterion that was never measured does not pass."""
     is_ticked: bool
     warns: bool
     """True if it got worse, and is not configured to block."""
     needs_words: bool
-    """Whether a tick alone would mislead."""
+    """True if a tick alone would mislead."""
     standing: str
     wanted: str
     candidate: Figure
@@ -52,14 +52,14 @@ class RowView(Struct, frozen=True):
     picture: str
     """The change as a picture; empty if there is none to draw."""
     same_cause: str
-    """What the criterion moved with, if that is told already."""
+    """The criterion that it moved with, if that is told already."""
     judge: str
     evidence: str
     reason: str
     told: tuple[str, ...]
     """The parts of the reason that say more than the figures; broken cases, which reports list, aside."""
     besides: tuple[str, ...]
-    """Those of them that neither the figures nor the cases of a regression say."""
+    """The notes that neither the figures nor the cases of a regression say."""
     not_compared: str
     dimensions: tuple[tuple[str, str], ...]
 
@@ -127,7 +127,7 @@ class View:
 
     @cached_property
     def title(self) -> str:
-        """What happened, in a few words."""
+        """The outcome in a few words."""
         return sentence(explanation.title(self.suite)).removesuffix(".")
 
     @cached_property
@@ -139,7 +139,7 @@ class View:
 
     @cached_property
     def headline(self) -> str:
-        """What happened and why, in one line."""
+        """The outcome and its reason in one line."""
         return explanation.headline(self.suite)
 
     @cached_property
@@ -147,7 +147,7 @@ class View:
         return explanation.opening(self.suite)
 
     def next_step(self, label: str = "") -> str:
-        """What to do; empty if nothing. ``label``: the label that accepts a loss, where there is one."""
+        """Return the next step; empty if there is none. ``label``: the label that accepts a loss, if there is one."""
         return explanation.next_step(self.suite, label)
 
     # --- the cases that show it -------------------------------------------------------------------
@@ -200,12 +200,12 @@ class View:
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
-        """Those that do not stand below the headline."""
+        """Return the changes that do not stand below the headline."""
         return tuple(line for line in self.all_changes if line not in self.opening)
 
     @cached_property
     def whole_story(self) -> tuple[str, ...]:
-        """How the verdict came about."""
+        """Return the grounds of the verdict."""
         return explanation.story(self.suite)
 
     @cached_property
@@ -214,7 +214,7 @@ class View:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Those that neither the headline nor what is below it says."""
+        """Return the warnings that neither the headline nor what is below it says."""
         told = (self.headline, *self.opening)
         found = []
         for one, line in zip(self.suite.warnings, self.all_warnings, strict=True):
@@ -225,11 +225,11 @@ class View:
 
     @cached_property
     def from_recordings(self) -> tuple[str, ...]:
-        """What was answered from recordings, a line each; empty if nothing could be."""
+        """Return the facts on recordings, a line each; empty if nothing could be replayed."""
         return tuple(filter(None, (replayed.line(self.suite), replayed.calls(self.suite))))
 
     def differences(self, most: int = replayed.MOST_DIFFERENCES) -> tuple[str, ...]:
-        """What the model sees now and did not see when it was recorded."""
+        """Return the texts that the model sees now and did not see when it was recorded."""
         return replayed.differences(self.suite, most)
 
     # --- criteria and cases -----------------------------------------------------------------------
@@ -239,7 +239,7 @@ class View:
         return tuple(_row(found, self.suite) for found in self.suite.criteria)
 
     def scores(self, case: CaseResult) -> tuple[str, ...]:
-        """What a case came to, by criterion, with what is wanted: ``evalview_score 92.5 (at least 70)``."""
+        """Return the scores of a case, by criterion, with what is wanted: ``evalview_score 92.5 (at least 70)``."""
         said = []
         for row in self.rows:
             now = case.scores.get(row.name, (None, None))[0]
@@ -276,7 +276,7 @@ class View:
 
     @cached_property
     def further(self) -> tuple[View, ...]:
-        """The same record against further references."""
+        """Return the views against further references."""
         return tuple(View(one) for one in self.suite.further)
 
     @cached_property
@@ -288,7 +288,7 @@ class View:
 
     @cached_property
     def facts(self) -> dict[str, str]:
-        """What is known besides, by name; empty texts where nothing is."""
+        """Return further facts by name; empty texts for unknown ones."""
         return {
             "Cases": labels.status_counts(self.suite),
             "Baseline": labels.baseline_line(self.suite.baseline),

@@ -12,7 +12,7 @@ State = Literal["ok", "note", "problem"]
 
 
 class Checkup(Struct, frozen=True):
-    """What was looked at, what was found, and what to do about it."""
+    """A check with its finding and the next step."""
 
     area: str
     name: str
@@ -20,7 +20,7 @@ class Checkup(Struct, frozen=True):
     found: str
     remedy: str = ""
     code: ExitCode = ExitCode.PASS
-    """Of a problem."""
+    """The exit code of a problem."""
 
 
 def ok(area: str, name: str, found: str) -> Checkup:

@@ -29,7 +29,7 @@ QUESTION = (
 
 
 class Probed(Struct):
-    """What the agent answered."""
+    """The agent's answers."""
 
     word: str
     first: list[Trial] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Probed(Struct):
     memory: Trial | None = None
     apart: Trial | None = None
     notes: tuple[str, ...] = ()
-    """Of the traces that were received."""
+    """Notes on the traces that were received."""
 
     @property
     def error(self) -> str:
@@ -80,7 +80,7 @@ def _bare(case: Case) -> Case:
 
 
 def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> list[Checkup]:
-    """What the answers show."""
+    """Return the findings of the answers."""
     if probed.error:
         return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
     turns = [turn for trial in probed.first for turn in trial.invocations]

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 
 _SPACE = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-r"""What ``\s`` means in JavaScript."""
+r"""The meaning of ``\s`` in JavaScript."""
 _ANY = r"[^\n\r\u2028\u2029]"
 _GROUP = re.compile(r"\((?:\?(?::|=|!|<=|<!|<(?P<name>[A-Za-z_]\w*)>)|(?!\?))")
 _REFERENCE = re.compile(r"\\k<([A-Za-z_]\w*)>")
@@ -21,7 +21,7 @@ class _NotTranslated(Exception):  # noqa: N818 - never leaves this module
 
 
 def from_javascript(pattern: str) -> str | None:
-    r"""The same pattern for Python; None if JavaScript or Python takes it otherwise, or it holds for an empty answer.
+    r"""Return the pattern for Python; None if JavaScript or Python takes it otherwise, or it holds for an empty answer.
 
     What has another meaning is spelt as Python has it: ``$`` is the end of the text alone, ``.`` is no end of a line,
     ``\s`` any space, and ``\d``, ``\w`` and ``\b`` mean ASCII. Whatever is not known to mean the same is not taken.
@@ -34,7 +34,7 @@ def from_javascript(pattern: str) -> str | None:
 
 
 def usable(pattern: str) -> bool:
-    """Whether Python takes the pattern, and an empty answer does not satisfy it."""
+    """True if Python takes the pattern, and an empty answer does not satisfy it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

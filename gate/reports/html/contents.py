@@ -1,4 +1,4 @@
-"""What the page holds of single cases: conversations, trajectories and scores, bounded, in compressed pieces.
+"""The page's contents on single cases: conversations, trajectories and scores, bounded, in compressed pieces.
 
 A page has room for so much. The cases that matter first are taken first; of those that find no room, and of trials
 beyond a few of each case, the page says that they are left out.
@@ -44,9 +44,9 @@ PIECE = 200_000
 SIDES = {"now": (6, 4), "beside": (3, 3), "before": (3, 5)}
 """Side → how many failing and how many passing trials of a case are shown. ``beside``: of the base commit, run now."""
 QUIET = {"now": (2, 1), "beside": (1, 1), "before": (1, 1)}
-"""The same of a case that neither fails nor passes more often than before."""
+"""The bounds for a case that neither fails nor passes more often than before."""
 LEVEL = 4
-"""Of compression: a page takes half the time of level 6, and 5 % more room."""
+"""The level of compression: a page takes half the time of level 6, and 5 % more room."""
 
 
 _Spent = tuple[float | None, int | None]
@@ -60,7 +60,7 @@ class ShownCall(Struct, omit_defaults=True, gc=False):
     error: str = ""
     seconds: float | None = None
     any: bool = False
-    """Whether any arguments are as expected."""
+    """True if any arguments are as expected."""
 
 
 class ShownTurn(Struct, omit_defaults=True, gc=False):
@@ -102,7 +102,7 @@ class ShownTrial(Struct, omit_defaults=True, gc=False):
 
 
 class CaseContents(Struct):
-    """What the page holds of a suite's cases."""
+    """The page's contents on a suite's cases."""
 
     pieces: list[str] = []
     """Deflated JSON in base64; each an object from the number of a case to its content."""
@@ -113,7 +113,7 @@ class CaseContents(Struct):
     failing: dict[str, list[str]] = {}
     """Case → criteria that did not hold in one of its trials."""
     measured: dict[str, tuple[list[float], list[float]]] = {}
-    """Of each trial: ``seconds``, ``usd``, ``tokens`` → candidate's and baseline's."""
+    """``seconds``, ``usd`` and ``tokens`` of each trial → candidate's and baseline's."""
     left_out: int = 0
     """Cases without content for want of room."""
 
@@ -123,7 +123,7 @@ class _Held(Struct):
 
     case: Case
     limits: _Limits
-    """What its trials' scores are held to."""
+    """The bars for its trials' scores."""
     telling: bool
     trials: list[bytes]
     counts: dict[tuple[str, bool], int]
@@ -426,7 +426,7 @@ def _score(score: Score, limit: tuple[float, bool] | None) -> ShownScore:
 
 
 def _holds(score: Score | None, limit: tuple[float, bool]) -> bool | None:
-    """Whether a score is as good as a trial's has to be; None where there is none."""
+    """True if a score is as good as a trial's has to be; None where there is none."""
     if score is None or score.value is None:
         return None
     most, is_most = limit
