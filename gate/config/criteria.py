@@ -30,12 +30,12 @@ class Setting(Struct, frozen=True):
 
     where: str = "criteria"
     lines: LineNumbers | None = None
-    """Of the file that they stand in, where it is one whose lines are known."""
+    """The lines of the file that they stand in, if it is one whose lines are known."""
     keys: tuple[str, ...] = ()
-    """Where in it they stand."""
+    """The keys under which they stand in it."""
     context: Context = field(default_factory=Context)
     folders: Folders = Folders()
-    """Where custom metrics are imported from, besides what is installed."""
+    """The folders that custom metrics are imported from, besides what is installed."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment of a custom metric."""
     whole: Sequence[Case] = ()
@@ -254,7 +254,7 @@ def _check_range(label: str, value: float | None, scale: Scale, where: str) -> N
     low, high = scale.range
     if value is not None and not low <= value <= high:
         bounds = f"{low:g} to {high:g}" if high != float("inf") else f"{low:g} or more"
-        hint = f"did you mean {value / 100:g}?" if scale is Scale.UNIT and 1 < value <= 100 else f"scores are {bounds}"
+        hint = f"did you mean {value / 100:g}?" if scale.is_zero_to_one and 1 < value <= 100 else f"scores are {bounds}"
         raise ConfigError(f"{label} {value:g} is out of range", where=where, hint=hint)
 
 

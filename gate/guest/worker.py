@@ -259,7 +259,7 @@ class Worker:
         self.writer.write(json.dumps(message).encode() + b"\n")
 
     async def serve(self, reader: asyncio.StreamReader) -> bool:
-        """Until told to end (True), or the gate is gone (False)."""
+        """Serve until told to end (True), or the gate is gone (False)."""
         self.send({"ready": True, "asynchronous": self.asynchronous})
         while True:
             line = await reader.readline()
