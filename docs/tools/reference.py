@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
+import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -35,9 +36,8 @@ from gate.suites import FORMATS
 from gate.suites.base import Format
 
 DOCS = Path(__file__).resolve().parents[1]
-PAGES = {
-    DOCS / "reference" / page for page in ("configuration.md", "cli.md", "suites.md", "metrics.md", "judged-metrics.md")
-}
+GENERATED_PAGES = ("configuration", "cli", "suites", "metrics", "judged-metrics", "action")
+PAGES = {DOCS / "reference" / f"{page}.md" for page in GENERATED_PAGES}
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
 ELSEWHERE = {"agent", "criteria"}
 """Keys with sections of their own."""
@@ -151,6 +151,7 @@ def cell(text: str) -> str:
 RANGES = {
     Scale.BINARY: "0 or 1",
     Scale.UNIT: "0 to 1",
+    Scale.SHARE: "0 to 1, shown in percent",
     Scale.LIKERT: "1 to 5",
     Scale.PERCENT: "0 to 100",
     Scale.SECONDS: "seconds, lower is better",
@@ -216,8 +217,33 @@ def _own_entry(command: click.Command, name: str, context: click.Context) -> str
     return "\n".join(parts)
 
 
+# --- the action -----------------------------------------------------------------------------------
+
+
+def action() -> Any:
+    """Return the content of action.yml."""
+    return yaml.safe_load((DOCS.parent / "action.yml").read_text(encoding="utf-8"))
+
+
+def action_inputs() -> str:
+    """Return a table of the action's inputs."""
+    lines = ["| input | default | meaning |", "|---|---|---|"]
+    for name, stated in action()["inputs"].items():
+        default = f"`{stated['default']}`" if stated["default"] else ""
+        lines.append(f"| `{name}` | {default} | {cell(stated['description'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def action_outputs() -> str:
+    """Return a table of the action's outputs."""
+    lines = ["| output | meaning |", "|---|---|"]
+    lines += [f"| `{name}` | {cell(stated['description'])} |" for name, stated in action()["outputs"].items()]
+    return "\n".join(lines) + "\n"
+
+
 GENERATED = {"keys": keys, "agents": agent_keys, "commands": commands, "ignored_keys": ignored_keys}
 GENERATED |= {"metrics": metrics, "judged_metrics": judged_metrics}
+GENERATED |= {"action_inputs": action_inputs, "action_outputs": action_outputs}
 
 
 def written(page: Path) -> str:

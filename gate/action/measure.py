@@ -223,7 +223,7 @@ def _earlier(step: Step, config: Config, base: str | None) -> EarlierRecords:
 
 
 def _tried(step: Step, look_up: LookUp) -> tuple[str, bool]:
-    """What a look-up of earlier records found, and whether it failed, which must not prevent the run."""
+    """Return the earlier records that were found, and whether the look-up failed, which must not prevent the run."""
     try:
         return look_up(step.activity, lambda line: step.say(console(line))), False
     except GateError as error:

@@ -128,7 +128,8 @@ def _files(step: Step, result: Result) -> list[Effect]:
 
 
 def _statement(step: Step | None, result: Result | None) -> list[Effect]:
-    """What the run states, for `gate attest`; nothing of a shard, or where what was measured is not one commit."""
+    """Return the statement of the run, for `gate attest`; none for a shard, or if the measured state is not one
+    commit."""
     if step is None or result is None or step.inputs["shard"] != (1, 1):
         return []
     folder = step.workspace / RESULTS
@@ -179,7 +180,7 @@ def _outputs(outcome: StepOutcome) -> dict[str, str]:
 
 
 def _place(step: Step, *, url: str = "") -> Place:
-    """What a report links to. ``url``: the run's page, which has the whole report among its artifacts."""
+    """Return the links of a report. ``url``: the run's page, which has the whole report among its artifacts."""
     activity = step.activity
     on_change = activity.pull_request is not None or activity.mode is Mode.REPORT
     return Place(

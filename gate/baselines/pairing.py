@@ -77,12 +77,14 @@ def pair(
     reference: Reference,
     *,
     deselected: Set[str] = frozenset(),
+    judges: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Pairing:
     """Compares fingerprints, case by case and criterion by criterion.
 
     Cases are paired by their content: a case under another id is the same case. The nearest record decides what is
     comparable; an earlier one that is pooled counts only if it matches in everything. Cases
-    that are ``deselected`` are left out on both sides: they are not removed.
+    that are ``deselected`` are left out on both sides: they are not removed. ``judges``: as whom the models answered
+    that judged the candidate, by criterion; a name for a model may lead to another one than it did.
     """
     if not reference.records:
         return Pairing({}, (), excuses=False)
@@ -90,7 +92,10 @@ def pair(
     before = _under_former_names(criteria, nearest.header.criteria)
     excluded: dict[tuple[str, str], Incomparable] = {}
     for criterion in criteria:
-        if why := _reason_not_comparable(criterion, before):
+        why = _reason_not_comparable(criterion, before)
+        if why is None and _other_judge(criterion.name, judges or {}, nearest):
+            why = Incomparable.CHANGED
+        if why is not None:
             excluded |= {(case.id, criterion.name): why for case in plan}
     match = match_cases(plan, nearest.header.plan)
     excluded |= {(case_id, criterion.name): Incomparable.EDITED for case_id in match.edited for criterion in criteria}
@@ -100,7 +105,7 @@ def pair(
     for record in earlier:
         if {c.name: c.fingerprint for c in record.header.criteria}.items() >= {
             c.name: c.fingerprint for c in criteria
-        }.items():
+        }.items() and not any(_other_judge(c.name, judges or {}, record) for c in criteria):
             same = match_cases(plan, record.header.plan)
             trials += _under({old: new for old, new in same.ids.items() if old in same.same}, record)
     renamed = {new: old for old, new in match.ids.items() if old in match.same and old != new}
@@ -143,6 +148,13 @@ def _reason_not_comparable(criterion: Criterion, before: Sequence[Criterion]) ->
     if criterion.name not in known:
         return Incomparable.NEW
     return None if known[criterion.name] == criterion.fingerprint else Incomparable.CHANGED
+
+
+def _other_judge(criterion: str, judges: Mapping[str, tuple[str, ...]], record: Record) -> bool:
+    """True if it is known that the record's scores are another model's."""
+    told = record.footer.judges if record.footer is not None else {}
+    now, then = judges.get(criterion), told.get(criterion)
+    return bool(now and then and now != then)
 
 
 def _unmatched(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Unmatched:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 YAML = (".yaml", ".yml")
 FORMS = ("json", "html", "markdown")
-"""What the table of several can be written as."""
+"""The forms in which the table of several can be written."""
 
 
 @click.command(cls=Once)
@@ -212,7 +212,7 @@ def _varied(texts: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
 
 def _judging(compared: tuple[str, ...], config_path: Path | None) -> Config | None:
-    """Whose criteria and judge apply: the configuration that is named, else the first that is compared."""
+    """Return the configuration whose criteria and judge apply: the named one, else the first that is compared."""
     paths = [path for text in compared if (path := _file(text)).suffix in YAML]
     path = config_path or next(iter(paths), DEFAULT_CONFIG)
     if config_path is None and not path.is_file():

@@ -82,7 +82,7 @@ def main() -> NoReturn:
 
 
 def _usage(error: click.ClickException) -> str:
-    """What is wrong with the command line, as one line like every other error."""
+    """Return the problem of the command line, as one line like every other error."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
         what = f"a command is missing: {', '.join(error.ctx.command.list_commands(error.ctx))}"

@@ -59,9 +59,9 @@ class BasePolicy(Struct, frozen=True):
     """None if the base commit has no such configuration, or one that cannot be read."""
     suites: Mapping[str, BaseSuite] = {}
     unread: str = ""
-    """What does not hold because the suites cannot be read, as when a step makes them."""
+    """The rules that do not hold because the suites cannot be read, as when a step makes them."""
     broken: str = ""
-    """Why the configuration cannot be read."""
+    """The reason why the configuration cannot be read."""
     digest: str = ""
     """Of the files that are read again when the suite is judged."""
     commit: str = ""
@@ -69,7 +69,7 @@ class BasePolicy(Struct, frozen=True):
 
     @property
     def is_absent(self) -> bool:
-        """Whether the base commit has no such configuration."""
+        """True if the base commit has no such configuration."""
         return self.config is None and not self.broken
 
 
@@ -79,15 +79,15 @@ class Rules(Struct, frozen=True):
     config: Config
     changes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
-    """Why nothing under these rules may pass: the base's rules are not known, or were left out."""
+    """The reasons why nothing under these rules may pass: the base's rules are not known, or were left out."""
     base: Config | None = None
     """The base commit's own configuration; None if it is not known."""
     is_first: bool = False
-    """Whether the base commit has no such configuration: a suite with a baseline must have come from another."""
+    """True if the base commit has no such configuration: a suite with a baseline must have come from another."""
     commit: str = ""
     """The commit whose rules they are; empty: the configuration's own."""
     redefines: bool = False
-    """Whether the change says anew what its agent consists of: then an equal fingerprint may be of another agent."""
+    """True if the change says anew what its agent consists of: then an equal fingerprint may be of another agent."""
 
 
 @contextmanager
@@ -312,7 +312,7 @@ def _edited_metrics(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
 
 
 def _edited_calibration(base: Config, head: Config) -> list[str]:
-    """What people say of judges decides where it can loosen: the base commit's holds, and none where it has none."""
+    """Return the people's labels of judges that hold if they loosen: the base commit's, and none if it has none."""
     before, now = calibration_file(base, base.root), calibration_file(head, head.root)
     name = (base.file.judge or JudgeOptions()).calibration
     if now.is_file() and not before.is_file():
@@ -321,7 +321,7 @@ def _edited_calibration(base: Config, head: Config) -> list[str]:
 
 
 def _edited_baselines(base: Config, head: Config) -> list[str]:
-    """That stored baselines which the base commit has are read from it, where the change has others in their place."""
+    """Return a note if stored baselines are read from the base commit, as the change has others in their place."""
     name = base.file.baseline.folder
     before, now = base.root / name, head.root / name
     if base.file.baseline.store != "file" or not before.is_relative_to(base.root):
@@ -334,7 +334,7 @@ def _edited_baselines(base: Config, head: Config) -> list[str]:
 
 
 def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
-    """That a file of the base commit's is used instead of the change's, where they differ."""
+    """Return a note if a file of the base commit's is used instead of the change's, which differs."""
     if before is None or not before.is_file():
         return []
     if now is None or not now.is_file():
@@ -351,7 +351,7 @@ def _agent_of(config: Config) -> tuple[Mapping[str, Any], AgentOptions]:
 
 
 def redefines_agent(base: Config, head: Config) -> bool:
-    """Whether a fingerprint may leave out what the base's would see: by its sources, its version, or what is no agent.
+    """True if a fingerprint may leave out what the base's would see: by its sources, its version, or what is no agent.
 
     Suites and what the gate writes are no part of the agent, so naming them differently takes files out of it.
     """

@@ -23,11 +23,11 @@ from gate.scoring.score import Scorer, build_scorer
 from gate.security.limits import shorten
 
 ADK_DEFAULTS: Mapping[str, Any] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
-"""What google-adk checks where no criteria are given."""
+"""The criteria that google-adk checks by default."""
 
 
 class Setting(Struct, frozen=True):
-    """What the configuration gives to all criteria."""
+    """The options of all criteria."""
 
     where: str = "criteria"
     lines: LineNumbers | None = None
@@ -38,7 +38,7 @@ class Setting(Struct, frozen=True):
     folders: Folders = Folders()
     """Where custom metrics are imported from, besides what is installed."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What a custom metric sees of the environment."""
+    """The environment of a custom metric."""
     whole: Sequence[Case] = ()
     """All cases of the suite where a selection left some out: what a criterion checks may stand in those."""
     demanded: frozenset[str] = frozenset()
@@ -113,7 +113,7 @@ def _states_nothing(metric: Metric[Any], case: Case) -> bool:
 
 
 def is_idle(scorer: Scorer, cases: Sequence[Case]) -> bool:
-    """Whether no case gives a criterion anything to check."""
+    """True if no case gives a criterion anything to check."""
     return all(scorer.for_case(case).missing for case in cases)
 
 
@@ -152,7 +152,7 @@ def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
 def _scorer(
     spec: CriterionSpec, cases: Sequence[Case], setting: Setting, *, version: type[Metric[Any]] | None = None
 ) -> Scorer:
-    """What computes a criterion; ``version``: by this version of its metric in place of the newest."""
+    """Return the scorer of a criterion; ``version``: by this version of its metric in place of the newest."""
     where = f"{spec.where}: {spec.name}"
     metric_type, options, run_in = _metric_type(spec, setting, where)
     metric_type = version or metric_type
@@ -226,7 +226,7 @@ def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
 def _check_limits(
     common: Common, quantiles: Sequence[tuple[float, float]], metric_type: type[Metric[Any]], where: str
 ) -> None:
-    """What a metric's direction and scale allow. Raises ConfigError."""
+    """Check that a metric's direction and scale allow the options. Raises ConfigError."""
     if metric_type.direction is not Direction.LOWER and (common.max is not None or quantiles):
         what = "`max` and quantile limits are for metrics where lower is better"
         raise ConfigError(what, where=where, hint="use `threshold`")
@@ -263,7 +263,7 @@ def _check_range(label: str, value: float | None, scale: Scale, where: str) -> N
     low, high = scale.range
     if value is not None and not low <= value <= high:
         bounds = f"{low:g} to {high:g}" if high != float("inf") else f"{low:g} or more"
-        hint = f"did you mean {value / 100:g}?" if scale is Scale.UNIT and 1 < value <= 100 else f"scores are {bounds}"
+        hint = f"did you mean {value / 100:g}?" if scale.is_zero_to_one and 1 < value <= 100 else f"scores are {bounds}"
         raise ConfigError(f"{label} {value:g} is out of range", where=where, hint=hint)
 
 
@@ -289,7 +289,7 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
 
 
 def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
-    """How many cases state rubrics that no criterion reads, in words; empty if there are none."""
+    """Return the number of cases that state rubrics which no criterion reads, in words; empty if there are none."""
     read = {scorer.metric.rubric_type for scorer in scorers} - {""}
     unread = [case.id for case in cases if any(rubric.type not in read for rubric in _rubrics_of(case))]
     if not unread:

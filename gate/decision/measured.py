@@ -199,7 +199,7 @@ def _estimate(means: Sequence[float], n: int, total: float, squares: float, scal
     if n == 1:
         return Estimate(value, value, value, 1, 1, level=0.0)
     sd = (max(0.0, squares - total * total / n) / (n - 1)) ** 0.5
-    if scale in (Scale.BINARY, Scale.UNIT) and total == squares:  # zeros and ones alone
+    if scale.is_zero_to_one and total == squares:  # zeros and ones alone
         return Estimate(value, *wilson(value * n, n), len(means), n, sd=sd)
     spread, size = (deviation(means, value) or 0.0, len(means)) if len(means) > 1 else (sd, n)
     half = t_quantile(0.975, size - 1) * spread / math.sqrt(size)

@@ -22,7 +22,7 @@ from gate.decision.comparison import (
     passes,
 )
 from gate.decision.correction import Correction, mean_fallen
-from gate.model import FULL, Case, Criterion, Direction, Scale, Score, Trial
+from gate.model import FULL, Case, Criterion, Direction, Score, Trial
 from gate.model.finding import Finding, HeldMean
 from gate.statistics.intervals import (
     binomial_at_least,
@@ -429,7 +429,7 @@ def best_case(means: Sequence[float], values: Sequence[float], criterion: Criter
     trials, at half the error each; a single case has no spread over cases, and leaves Chernoff's alone.
     """
     better = criterion.direction is Direction.HIGHER
-    if criterion.scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
+    if criterion.scale.is_zero_to_one and set(values) <= {0.0, 1.0}:
         ones = round(sum(values))
         n = len(values)
         return share_upper_bound(ones, n, error) if better else 1 - share_upper_bound(n - ones, n, error)

@@ -45,6 +45,10 @@ class PastRun(Struct, frozen=True):
     dirty: bool = False
     agent: str = ""
     """Fingerprint of the agent's source and version; empty where it is not known."""
+    subject: str = ""
+    """First line of the commit's message."""
+    told: str = ""
+    """The agent's version as `agent.version` tells it."""
     where: str = ""
     verdict: str = ""
     """As the ledger has it; empty where nobody judged it."""
@@ -196,9 +200,11 @@ def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
     """The history of the runs of one suite, in any order; a run that is there twice counts once."""
     unique: dict[str, PastRun] = {}
     for run in runs:
-        known = unique.get(run.id)
-        if known is None or run.values.trials > known.values.trials:
-            unique[run.id] = run
+        known = unique.get(run.id, run)
+        more, less = (run, known) if run.values.trials > known.values.trials else (known, run)
+        unique[run.id] = replace(
+            more, verdict=more.verdict or less.verdict, releases=more.releases or less.releases
+        )  # one of them may lie outside of the store, which knows both
     ordered = tuple(sorted(unique.values(), key=lambda run: (run.created, run.id)))
     measures = _measures(ordered)
     tags = _tags(ordered)

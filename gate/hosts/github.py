@@ -40,7 +40,7 @@ MOVES = ("head_ref_force_pushed", "head_ref_deleted", "head_ref_restored")
 """Events after which the head may be one that it was before."""
 MOVED_SINCE = "it was set before the latest change; set it again"
 WRITERS = ("admin", "write")
-"""What the permission of someone who may accept is called; ``maintain`` is reported as ``write``."""
+"""The permissions of someone who may accept; ``maintain`` is reported as ``write``."""
 OWN_EVENTS = ("push", "schedule", "workflow_dispatch")
 """Events whose runs are started by those who may write, on a commit that is here. Not a pull request's."""
 MOST_RUNS = 1_000
@@ -80,13 +80,13 @@ class PullRequest(Struct, frozen=True):
 
 
 class LabelAcceptance(Struct, frozen=True):
-    """What came of the label that accepts a regression."""
+    """The outcome of the label that accepts a regression."""
 
     label: str
     by: str
     at: datetime
     ignored: str = ""
-    """Why it does not count; empty if it does."""
+    """The reason why it does not count; empty if it does."""
 
 
 class Written(Struct, frozen=True):
@@ -113,11 +113,11 @@ class GitHub:
         self._rest.close()
 
     def check_runs(self, stamp: Stamp, *, page: str, about: str = "") -> CheckRuns:
-        """What writes the check runs of one run; see `CheckRuns`."""
+        """Return the writer of one run's check runs; see `CheckRuns`."""
         return CheckRuns(self._rest, self._repository, stamp, page=page, about=about)
 
     def login(self) -> str:
-        """Who we are. GraphQL, because REST answers this question for persons' tokens alone."""
+        """Return our own login. GraphQL, because REST answers this question for persons' tokens alone."""
         if not self._login:
             query = {"query": "query { viewer { login } }"}
             answer = self._rest.send("POST", self._graphql_url, query, repeatable=True)
@@ -173,7 +173,7 @@ class GitHub:
     def acceptance(
         self, number: int, label: str, given: Labelled | None = None, head: str = ""
     ) -> LabelAcceptance | None:
-        """Who set the label last, and whether that counts; None if the pull request does not carry it.
+        """Return who set the label last, and whether that counts; None if the pull request does not carry it.
 
         It counts for the head that it was set on, and for no other. ``given`` on ``head``: by the event of setting it,
         which says so itself. Any other event neither gives nor takes it: the head must have had a run before then, and
@@ -201,7 +201,7 @@ class GitHub:
             return LabelAcceptance(label, by, at, why)
 
     def _why_not_of_head(self, pull: PullRequest, at: datetime, moves: Iterable[datetime]) -> str:
-        """Why a label that was set ``at`` some time is not known to mean this head; empty if it is.
+        """Return the reason why a label that was set ``at`` some time is not known to mean this head; empty if it is.
 
         A push that is not forced never comes back to a commit, and forced ones are events. So a head that had a run
         before the label was set, was not moved since and is the head now, has been the head in between. Commits' own
@@ -475,7 +475,7 @@ def _readable() -> Iterator[None]:
 
 
 def _why_not_given(given: Labelled, head: str, by: str, pull: PullRequest) -> str:
-    """Why the event of setting a label does not give it to what is the head now; empty if it does."""
+    """Return the reason why the event of setting a label does not give it to the present head; empty if it does."""
     if pull.head != head:
         return MOVED_SINCE
     return "" if by == given.by else "it was set again by somebody else in the meantime"
@@ -540,7 +540,7 @@ class PullRequestHost(Host):
 
 @contextmanager
 def _explained(number: int) -> Iterator[None]:
-    """What the API answers to who comments, as what to do about it."""
+    """Return the remedy for the API's answer to who comments."""
     try:
         yield
     except RestError as error:

@@ -21,7 +21,7 @@ ATTEMPTS = 4
 WAIT_BUDGET_SECONDS = 240.0
 """The longest that a client waits in all; a limit that lasts longer is an error now rather than a job that hangs."""
 SECONDARY_WAIT_SECONDS = 60.0
-"""What GitHub asks for after a secondary limit that names no time of its own."""
+"""GitHub's wait after a secondary limit that names no time of its own."""
 MAX_PAGES = 1000
 _NEXT = re.compile(r'<([^<>]+)>\s*;[^,<]*\brel="?next"?')
 
@@ -36,7 +36,7 @@ class RestError(PublishError):
         self.status = status
         """None if no answer came."""
         self.executed = executed
-        """Whether the host may have done what was asked all the same."""
+        """True if the host may have done all the same what was asked."""
         self.wait = wait
         """Seconds after which the same request may succeed; None: a retry would not help."""
 
@@ -257,7 +257,7 @@ def _number(text: str | None) -> float | None:
 
 
 def message_of(response: httpx.Response) -> str:
-    """What the host says went wrong, on one short line."""
+    """Return the host's message about an error, on one short line."""
     try:
         body = response.json()
     except (ValueError, RecursionError):

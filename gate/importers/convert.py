@@ -16,7 +16,7 @@ from gate.suites.base import Document, Loss, is_recorded
 
 _CHECKS = ("turns", "scenario", "options", "thresholds", "rubrics")
 _PARTS = (*_CHECKS, "tags", "complexity", "metadata", "state", "app", "cluster")
-"""What a case is made of, but its id and where it was written."""
+"""The fields of a case, but its id and the place where it was written."""
 
 
 class Converted(Struct, frozen=True):
@@ -28,7 +28,7 @@ class Converted(Struct, frozen=True):
     """The file of criteria that it needs, JSON; empty if it brings none."""
     cases: int
     losses: tuple[Loss, ...]
-    """What these files lack of the suite."""
+    """The parts of the suite that these files lack."""
 
 
 def convert(suite: Suite) -> Converted:
@@ -62,7 +62,7 @@ def _differences(case: Case, again: Case) -> list[Loss]:
 
 
 def _by_call(case: Case, again: Case) -> Iterator[str]:
-    """What becomes of expected calls that cannot be written as they are."""
+    """Return the notes on expected calls that cannot be written as they are."""
     for number, (turn, other) in enumerate(zip(case.turns, again.turns, strict=False), start=1):
         if turn.attached:
             kinds = ", ".join(dict.fromkeys(key for part in turn.attached for key in part))

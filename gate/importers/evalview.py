@@ -48,7 +48,7 @@ class OutputModel(_Model):
 
 
 class TurnExpectation(_Model):
-    """What a single turn may expect: output checks hold for the whole conversation, so they stand at the case."""
+    """The expectations of a single turn: output checks hold for the whole conversation, so they stand at the case."""
 
     tools: list[Text] | None = None
     tool_categories: list[Text] | None = None
@@ -146,7 +146,7 @@ class ChecksModel(_Model):
 
 
 class AdapterConfigModel(BaseModel):
-    """How EvalView reaches the agent, of which one key says what is checked."""
+    """EvalView's way to reach the agent, of which one key says what is checked."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
@@ -191,7 +191,7 @@ class EvalViewFile(_Model):
 
     @property
     def context(self) -> dict[str, Any]:
-        """What the session begins with: EvalView fills `input` from the first turn if it is not there."""
+        """The first message of the session: EvalView fills `input` from the first turn if it is not there."""
         first = self.input or (self.turns[0] if self.turns else None)
         return dict(first.context or {}) if first is not None else {}
 
@@ -218,7 +218,7 @@ class ScoringModel(BaseModel):
 
 
 class ProjectModel(BaseModel):
-    """What of a project's settings the gate reads: the weights that hold for all tests without their own."""
+    """The project's settings that the gate reads: the weights that hold for all tests without their own."""
 
     weights: WeightsModel | None = None
     scoring: ScoringModel = ScoringModel()
@@ -277,7 +277,7 @@ SCORE = "overall_score"
 CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "pii"}
 """The criterion that each check stands for."""
 SOURCE_THRESHOLDS = {SCORE: 70.0, CHECKS["hallucination"]: 1.0}
-"""What EvalView holds a test to that states no threshold: its default ``min_score``, and no contradiction."""
+"""EvalView's demands on a test that states no threshold: its default ``min_score``, and no contradiction."""
 _MODELS: dict[str, type[BaseModel]] = {
     "": EvalViewFile,
     "input": InputModel,
@@ -327,7 +327,8 @@ def read(document: Document) -> Contents:
 
 
 def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
-    """What the test is held to: its score, of which the parts only report, and everything else that it states."""
+    """Return the criteria of the test: its score, of which the parts only report, and everything else that it
+    states."""
     weights = file.own_weights or WeightsModel().model_dump()
     parts = {name: weight for name, weight in weights.items() if weight > 0}
     found: dict[str, Any] = {name: {"blocking": False} for name in parts}
@@ -343,7 +344,7 @@ def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
 
 
 def _notes(file: EvalViewFile) -> tuple[str, ...]:
-    """What EvalView would do and the gate does otherwise."""
+    """Return the parts that EvalView would do and the gate does otherwise."""
     variance, notes = file.thresholds.variance, list[str]()
     if "checks" not in file.model_fields_set and not file.checked:
         notes.append(_UNASKED)

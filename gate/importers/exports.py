@@ -23,11 +23,11 @@ from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, nothin
 
 Row = Mapping[str, Any]
 Losses = list[tuple[str, bool]]
-"""What is lost, and whether it is a check."""
+"""The losses, and whether each is a check."""
 
 
 class _Found(Struct):
-    """What a reader finds in a row, while it looks."""
+    """The finds of a reader in a row, while it looks."""
 
     turns: list[Turn]
     id: str = ""
@@ -36,10 +36,10 @@ class _Found(Struct):
     tags: list[str] = []
     recorded: Invocation | None = None
     unanswered: bool = False
-    """Whether the agent was asked, and no answer of it is there."""
+    """True if the agent was asked, and no answer of it is there."""
     losses: Losses = []
     put_away: str = ""
-    """Why the row is no case, if it is none."""
+    """The reason why the row is no case, if it is none."""
 
 
 class ShapeError(Exception):
@@ -71,12 +71,12 @@ def _usual(held: Mapping[str, Any], names: Sequence[str]) -> str | None:
 
 
 def question_of(value: Any, what: str) -> str:
-    """What the user asks, of an input in any shape. Raises `ShapeError`."""
+    """Return the user's request in an input of any shape. Raises `ShapeError`."""
     return _text(value, _QUESTIONS, what)
 
 
 def response_of(value: Any, what: str) -> str:
-    """What is expected, of an output in any shape: also a number, or true. Raises `ShapeError`."""
+    """Return the expectation in an output of any shape: also a number, or true. Raises `ShapeError`."""
     return json.dumps(value) if isinstance(value, bool | int | float) else _text(value, _ANSWERS, what)
 
 
@@ -84,12 +84,13 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 def _expected(value: Any, what: str) -> str | None:
-    """What is expected; None if nothing is, which 0 and false are not."""
+    """Return the expectation; None if there is none, which 0 and false are not."""
     return None if value in _EMPTY else response_of(value, what)
 
 
 def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
-    """What the user says in a list of messages; with ``instructed``, behind the instructions that stand before it."""
+    """Return the user's text in a list of messages; with ``instructed``, behind the instructions that stand before
+    it."""
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
         raise ShapeError(f"{what}: expected a list of messages")
     before, said = list[str](), list[str]()
@@ -305,7 +306,7 @@ _CRITERIA: Mapping[str, Any] = {
     "response_match_score": 0.8,
     "rubric_based_final_response_quality_v1": {"threshold": 1.0},
 }
-"""What rows with assertions bring: ADK's defaults, which hold without any, and that every assertion holds."""
+"""The criteria of rows with assertions: ADK's defaults, which hold without any, and that every assertion holds."""
 
 _WRITTEN, _PEOPLE = "when it was written", "for people"
 _SOURCE, _RECORDED = "where the row comes from", "of the recording"

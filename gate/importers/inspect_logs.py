@@ -108,7 +108,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 
 def _criteria(document: Document, cases: Iterable[Case]) -> dict[str, Any]:
-    """What the log is held to: a scorer of verdicts decides, any other only reports."""
+    """Return the criteria of the log: a scorer of verdicts decides, any other only reports."""
     found: dict[str, Any] = {"contains": {}} if any(case.options for case in cases) else {}
     given = [one for sample in _samples(document) for one in _given(sample)]
     reporting = {one.scorer for one in given if not one.decides}

@@ -26,7 +26,7 @@ RUBRICS, LATENCY, CONTAINS, REGEX = (
 
 
 class _Checks(Struct):
-    """What a case's evaluators come to."""
+    """The criteria of a case's evaluators."""
 
     rubrics: list[Rubric]
     contains: list[str]

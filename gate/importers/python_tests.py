@@ -27,9 +27,9 @@ _MADE = {
     **dict.fromkeys(("deepeval.test_case.ConversationalTestCase", "deepeval.dataset.ConversationalGolden"), "turns"),
 }
 DEEPEVAL = {**_MADE, **{name.replace(".test_case.", "."): key for name, key in _MADE.items()}}
-"""What makes a case of DeepEval, and the argument that it is about."""
+"""The calls that make a case of DeepEval, and the argument that each is about."""
 ANSWERED = frozenset({"actual_output", "tools_called", "retrieval_context", "completion_time", "token_cost"})
-"""What a test of DeepEval takes from the agent."""
+"""The values that a test of DeepEval takes from the agent."""
 ASSERTS = ("deepeval.assert_test", "deepeval.evaluate", "deepeval.evaluate.evaluate")
 CASE, DATASET, FROM_FILE = "Case", "Dataset", "Dataset.from_file"
 EVALS = ("pydantic_evals.", "pydantic_evals.dataset.")
@@ -125,7 +125,7 @@ def _goldens(constants: Constants, losses: list[Loss]) -> list[tuple[int, dict[s
 
 
 def _plain(value: Any) -> Any:
-    """What was made as the mapping that it is written as: ``ToolCall(name="x")`` → ``{"name": "x"}``."""
+    """Return an object as the mapping that it is written as: ``ToolCall(name="x")`` → ``{"name": "x"}``."""
     if isinstance(value, MadeCall):
         return {name: _plain(one) for name, one in value.fields.items()}
     if isinstance(value, list):

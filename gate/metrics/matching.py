@@ -14,22 +14,22 @@ from gate.model import ToolCall
 from gate.security.limits import shorten
 
 MAX_SHOWN_ARGS = 4
-"""How many arguments of a call, or differences between two calls, a reason shows."""
+"""The number of arguments of a call, or differences between two calls, that a reason shows."""
 MAX_SHOWN_CALLS = 8
-"""How many calls of a trajectory a reason shows."""
+"""The number of calls of a trajectory that a reason shows."""
 
 Same = Callable[[ToolCall, ToolCall], bool]
 """(expected, actual) → whether the actual call is the expected one."""
 
 
 class ArgsRule(Options):
-    """How the arguments of a call are compared."""
+    """The comparison of a call's arguments."""
 
     match: Literal["exact", "ignore", "subset", "regex"] = "exact"
     """``exact``: equal as Python compares. ``subset``: what is expected must be there, more may be. ``regex``: expected
     strings are regular expressions that the whole actual string must match. ``ignore``: not compared."""
     tolerance: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """How far numbers may be apart, absolute; for every ``match`` but ``ignore``."""
+    """The tolerance of numbers, absolute; for every ``match`` but ``ignore``."""
 
 
 def _rule(value: Any) -> Any:
@@ -51,7 +51,7 @@ class Matcher:
         self._by_tool = by_tool or {}
 
     def __call__(self, expected: ToolCall, actual: ToolCall) -> bool:
-        """Whether the actual call is the expected one.
+        """True if the actual call is the expected one.
 
         Raises:
             NotMeasurableError: a category that is not defined, or an expected pattern that is not a regular expression.
@@ -73,7 +73,7 @@ class Matcher:
 
 
 def args_match(expected: Any, actual: Any, rule: ArgsRule) -> bool:
-    """Whether arguments agree under a rule. None (absent) equals only None, unless the rule is subset or ignore."""
+    """True if arguments agree under a rule. None (absent) equals only None, unless the rule is subset or ignore."""
     if rule.match == "ignore":
         return True
     if rule.match == "exact" and not rule.tolerance:
@@ -113,7 +113,7 @@ def _is_number(value: Any) -> bool:
 
 
 def all_equal(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> bool:
-    """Whether both have the same calls in the same order, and no others."""
+    """True if both have the same calls in the same order, and no others."""
     return len(expected) == len(actual) and all(same(e, a) for e, a in zip(expected, actual, strict=True))
 
 
@@ -215,7 +215,8 @@ def _key(key: Any) -> str:
 
 
 def nearest_words(wanted: ToolCall, actual: Sequence[ToolCall]) -> str:
-    """How the nearest call of the same tool differs in its arguments; empty if there is none to compare."""
+    """Return the differences of the nearest call of the same tool in its arguments; empty if there is none to
+    compare."""
     if wanted.args is None and wanted.category is None and not wanted.any_args:
         made = any(call.name == wanted.name and call.args is not None for call in actual)
         name = call_words(wanted, args=False)

@@ -56,7 +56,7 @@ MatchTypeOption = Annotated[
 
 
 class TrajectoryOptions(Options):
-    """How trajectories are compared; the defaults are google-adk's."""
+    """Options of how trajectories are compared; the defaults are google-adk's."""
 
     match_type: MatchTypeOption = MatchType.EXACT
     """``EXACT``: these calls and no others, in this order. ``IN_ORDER``: others may come between. ``ANY_ORDER``: in any
@@ -64,7 +64,7 @@ class TrajectoryOptions(Options):
     ignore_args: bool = False
     """Compare names only."""
     args: ShortRule = ArgsRule()
-    """How arguments are compared."""
+    """The comparison of arguments."""
     tools: Mapping[str, ShortRule] = Field(default_factory=dict)
     """Tool name → how the arguments of this tool are compared."""
     credit: Literal["none", "f1", "precision", "recall"] = "none"
@@ -158,12 +158,12 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
 
 
 class SequenceOptions(Options):
-    """How the order of tools is compared."""
+    """The comparison of the order of tools."""
 
     mode: Literal["subsequence", "exact", "unordered"] = "subsequence"
     """``subsequence``: others may stand between. ``exact``: no others. ``unordered``: all of them, in any order."""
     whole_conversation: bool = False
-    """Whether the expected tools of all turns are one sequence, called in any of them."""
+    """True if the expected tools of all turns are one sequence, called in any of them."""
 
 
 class SequenceCorrectness(PerTurn[SequenceOptions]):

@@ -266,6 +266,10 @@ class SuiteResult(Struct, frozen=True):
     commit: str | None = None
     dirty: bool = False
     """True if the work tree differed from that commit: what was measured has changes that are in no commit."""
+    subject: str = ""
+    """First line of the commit's message."""
+    branch: str = ""
+    """Branch that was measured."""
     seed: int = 0
     accepted: str = ""
     """The person who accepted a loss or a gap, and the time; empty if nobody did."""

@@ -22,12 +22,10 @@ from gate.statistics.intervals import beta_quantile
 
 CLOCK_SECONDS = 60.0
 """By which clocks are set back in the ordinary course of things."""
-LEVEL = 0.95
-"""Of the interval that is shown with the pass rate."""
 
 
 class Status(str, Enum):
-    """What the window shows."""
+    """The status of the window."""
 
     HEALTHY = "healthy"
     """Not shown to be below a limit."""
@@ -59,7 +57,7 @@ class Limits(Struct, frozen=True):
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """How many of the newest traces are looked at: ``min_samples``, twice that …, and the window."""
+        """The numbers of newest traces that are looked at: ``min_samples``, twice that …, and the window."""
         found = []
         size = self.min_samples
         while size < self.window:
@@ -82,11 +80,11 @@ class PassShare(Struct, frozen=True):
 
 
 class WindowFinding(Struct, frozen=True):
-    """What a window shows."""
+    """The finding on a window."""
 
     status: Status
     share: PassShare
-    """Of the whole window, at `LEVEL`."""
+    """Of the whole window, at the level of the decision."""
     evidence: PassShare | None = None
     """The part of the window that decided, at the level of the decision; None: none excluded a limit."""
     unmeasured: int = 0
@@ -107,7 +105,7 @@ def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> W
     outcomes = outcomes[-limits.window :]
     measured = [outcome for outcome in outcomes if outcome is not None]
     unmeasured = len(outcomes) - len(measured)
-    share = _share(sum(measured), len(measured), (1 - LEVEL) / 2)
+    share = _share(sum(measured), len(measured), limits.alpha / len(limits.parts))
     too_many = unmeasured > limits.max_unmeasured * len(outcomes)
     if too_many and len(outcomes) >= limits.min_samples:
         why = f"{unmeasured} of {len(outcomes)} traces could not be measured"
@@ -125,7 +123,8 @@ def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> W
 
 
 def after_silence(found: WindowFinding, silent: float, limit: float) -> WindowFinding:
-    """What a window shows once nothing new was measured for ``silent`` seconds: beyond ``limit`` nothing but the worst.
+    """Return the finding on a window once nothing new was measured for ``silent`` seconds: beyond ``limit`` nothing but
+    the worst.
 
     An agent that is down for a week would else keep the exit code of its last ``warning``. If the newest trace was read
     in the future, nobody knows how long that is.

@@ -236,7 +236,12 @@ async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTri
         finally:
             if is_one_version:
                 spent = time.monotonic() - started
-                journal.finish(duration=spent, judge_cost_usd=further.judge_cost_usd, stopped=further.note)
+                journal.finish(
+                    duration=spent,
+                    judge_cost_usd=further.judge_cost_usd,
+                    judges=further.judges,
+                    stopped=further.note,
+                )
             else:  # or a later run would go on from what another version may have answered
                 take_back(own)
     added = read_record(own)

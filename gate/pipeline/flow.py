@@ -49,6 +49,7 @@ from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
 from gate.reports.trials import SuiteTrials
 from gate.system.clock import now
+from gate.system.git import MAX_SUBJECT
 
 
 async def run_gate(
@@ -205,7 +206,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
             run = SuiteRun(session, plan, found.all, journal, runner, base, memory, earlier=draws.verdicts)
             await run.measure()
             await _check_end(session, journal)
-            judge_cost = runner.judge_cost_usd
+            judge_cost, judges = runner.judge_cost_usd, runner.judges
         notes = [
             *_notes(session, plan, journal, earlier_trials, origin),
             *found.notes,
@@ -225,6 +226,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
+            judges=judges,
             stopped=session.run_budget.stopped,
             terms=runner.redactor.redact_json(terms.plain()),
         )
@@ -399,6 +401,9 @@ def planned_header(session: Session, plan: Plan, reference: Reference) -> Header
         scope=plan.scope,
         whole=plan.whole,
         created=now().timestamp(),
+        subject=session.where.subject,
+        branch=session.where.branch,
+        version=session.version[:MAX_SUBJECT],
         definition=of_definition(session.config.agent_kind, session.config.agent.model_dump(mode="json")),
     )
 

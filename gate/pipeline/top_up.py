@@ -68,7 +68,12 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
         finally:
             if is_one_version:
                 terms = _terms(footer.terms, work.note)
-                journal.finish(duration=time.monotonic() - started, judge_cost_usd=work.judge_cost_usd, terms=terms)
+                journal.finish(
+                    duration=time.monotonic() - started,
+                    judge_cost_usd=work.judge_cost_usd,
+                    judges=work.judges,
+                    terms=terms,
+                )
             else:
                 take_back(path)
     if changed:
@@ -118,6 +123,7 @@ class FurtherTrials:
         """``purpose`` follows "24 runs" in the note that they ended early."""
         self._session, self._plan, self._purpose = session, plan, purpose
         self.judge_cost_usd: float | None = None
+        self.judges: Mapping[str, tuple[str, ...]] = {}
         self.note = ""
 
     async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:
@@ -137,7 +143,7 @@ class FurtherTrials:
             except MeasureError as error:  # the verdict stands, and the next run on this branch goes on
                 self.note = str(error)
             finally:
-                self.judge_cost_usd = runner.judge_cost_usd
+                self.judge_cost_usd, self.judges = runner.judge_cost_usd, runner.judges
         if ended := self.note or session.run_budget.stopped or short:
             self.note = f"{done:,} of {count(runs, 'run')} {self._purpose} were made: {ended}"
 

@@ -98,6 +98,12 @@ class TrialRunner:
         costs = [model.spending.cost_usd for model in (self._judge, self._simulator) if model is not None]
         return None if not costs or None in costs else self.run_budget.judge.spent_usd
 
+    @property
+    def judges(self) -> Mapping[str, tuple[str, ...]]:
+        """By criterion that asks the judge, the names by which the models answered."""
+        names = tuple(sorted(self._judge.answered)) if self._judge is not None else ()
+        return {s.criterion.name: names for s in self.plan.scorers if s.needs_judge and names}
+
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
         """Yield scored trials as they finish, in no order; fewer than asked for if a budget ends.
 

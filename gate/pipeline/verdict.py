@@ -250,7 +250,13 @@ def _without_base_trials(record: Record) -> Record:
 
 def _against(record: Record, reference: Reference, demands: Demands, terms: Terms, *, reported: bool) -> SuiteResult:
     header, is_stored = record.header, bool(reference.records) and not reference.beside
-    paired = pair(header.plan, demands.criteria, reference, deselected=_deselected(header, reference, terms))
+    paired = pair(
+        header.plan,
+        demands.criteria,
+        reference,
+        deselected=_deselected(header, reference, terms),
+        judges=record.footer.judges if record.footer is not None else {},
+    )
     fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
     known = Situation(
         cases_of(header, demands.thresholds),
@@ -353,6 +359,8 @@ def _spent(record: Record) -> dict[str, Any]:
         "duration": footer.duration if footer else 0.0,
         "commit": record.header.commit,
         "dirty": record.header.dirty,
+        "subject": record.header.subject,
+        "branch": record.header.branch,
         "started": record.header.created,
     }
 

@@ -89,6 +89,12 @@ class Header(Struct, frozen=True):
     """True if messages and responses were dropped (the form of a stored baseline)."""
     definition: str = ""
     """Fingerprint of the agent's definition, the ``agent`` section: how it is asked and where its answers are read."""
+    subject: str = ""
+    """First line of the commit's message."""
+    branch: str = ""
+    """Branch that was measured."""
+    version: str = ""
+    """The agent's version as `agent.version` tells it; empty if it has none."""
     runs: tuple[Run, ...] = ()
     """The runs that a stored record combines, oldest first; empty: the record holds one run alone, ``run_id``."""
 
@@ -108,6 +114,16 @@ class Footer(Struct, frozen=True):
     """The reason why the run ended before its schedule did (budget, cancelled); empty if it did not."""
     terms: Mapping[str, Any] = field(default_factory=dict)
     """The terms of the run's verdict, as `gate.pipeline.terms.Terms` writes them; empty if the run gave none."""
+    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By criterion, the names by which the models that judged it answered; only where they told one."""
+
+
+def joined_judges(
+    one: Mapping[str, tuple[str, ...]], other: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, tuple[str, ...]]:
+    """Return the names of both, by criterion."""
+    names = sorted({*one, *other})
+    return {name: tuple(sorted({*one.get(name, ()), *other.get(name, ())})) for name in names}
 
 
 class Record(Struct, frozen=True):

@@ -93,6 +93,9 @@ class HeaderLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     whole: Count = 0
     epochs: Count = field(default=0, name="passes")
     definition: str = ""
+    subject: str = ""
+    branch: str = ""
+    version: str = ""
     runs: tuple[RunArray, ...] = ()
     criteria: tuple[CriterionObject, ...]
 
@@ -395,6 +398,7 @@ class ClosingObject(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     judge_cost_usd: Amount | None = None
     stopped: str = ""
     terms: Mapping[str, Any] = field(default_factory=dict)
+    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sha256: str
 
 

@@ -1,4 +1,4 @@
-"""What a result comes to as a list of tests, for the formats of test runners: JUnit and CTRF.
+"""A result as a list of tests, for the formats of test runners: JUnit and CTRF.
 
 One test for each suite's verdict, one per criterion and one per case; criteria and worse cases against further
 references, such as the anchor, stand in a group of their name. A suite whose verdict fails the gate has at least one
@@ -52,7 +52,7 @@ class ReportItem(Struct, frozen=True):
     kind: str = ""
     """The verdict or the case's status, as a machine reads it."""
     message: str = ""
-    """Why it did not pass; empty where it did."""
+    """The reason why it did not pass; empty if it did."""
     details: tuple[str, ...] = ()
     """Lines that belong to the message."""
     output: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ def checks_of(view: View, result: Result) -> list[ReportItem]:
     found = [
         _verdict(view, undecided_fails),
         *(_criterion(suite, row, undecided_fails) for row in view.rows),
-        *(_case(suite, c) for c in suite.cases),
+        *(_case(view, c) for c in suite.cases),
         *(test for one in suite.further for test in _further(suite, one, undecided_fails)),
     ]
     return found if _keeps_from_passing(suite, undecided_fails) else [_beside_a_pass(check, suite) for check in found]
@@ -88,14 +88,15 @@ def unjudged(result: Result) -> ReportItem:
 
 
 def _keeps_from_passing(suite: SuiteResult, undecided_fails: bool) -> bool:
-    """Whether this suite is why the exit code is not 0."""
+    """True if this suite is why the exit code is not 0."""
     if suite.verdict is Verdict.PASS or _is_accepted(suite, suite.verdict):
         return _fails(suite) or suite.standing in _ERRORS
     return _fails(suite) or suite.verdict is not Verdict.INCONCLUSIVE or undecided_fails
 
 
 def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
-    """What fails and does not fail the suite, as a case that never passed: skipped, with all that is to be said."""
+    """Return the failures that do not fail the suite, as a case that never passed: skipped, with all that is to be
+    said."""
     if check.outcome not in (Outcome.FAILED, Outcome.ERROR):
         return check
     why = f"does not block: the suite's verdict is {words.VERDICTS[suite.verdict]}"
@@ -103,7 +104,7 @@ def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
 
 
 def _fails(suite: SuiteResult) -> bool:
-    """Whether something of it fails the gate that nobody accepted."""
+    """True if something of it fails the gate that nobody accepted."""
     found = [suite.standing, *(c.verdict for one in (suite, *suite.further) for c in one.criteria if _blocks(c))]
     return any(verdict in _FAILURES and not _is_accepted(suite, verdict) for verdict in found)
 
@@ -155,7 +156,7 @@ def _further(suite: SuiteResult, one: SuiteResult, undecided_fails: bool) -> Ite
     check = ReportItem("verdict", (group,), output=(view.line, *view.whole_story))
     yield _judged(check, one, one.verdict, view.headline, blocking=True, undecided_fails=undecided_fails)
     yield from (_criterion(one, row, undecided_fails, (group, "criteria")) for row in view.rows)
-    yield from (_case(one, case, (group,)) for case in view.worse)
+    yield from (_case(view, case, (group,)) for case in view.worse)
 
 
 def _criterion(
@@ -185,13 +186,14 @@ def _with_sample(figure: Figure) -> str:
     return f"{figure.text} {figure.rests_on}"
 
 
-def _case(suite: SuiteResult, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:
+def _case(view: View, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:
+    suite, scores = view.suite, ", ".join(view.scores(case))
     kind = replayed.SAME if replayed.is_same(case) else case.status.value
     check = ReportItem(case.id, group, kind=kind, case=case)
     if case.status in _PASSED and case.passed >= case.trials:
-        return replace(check, output=(told,)) if (told := replayed.of_case(case)) else check
+        return replace(check, output=tuple(filter(None, (scores, replayed.of_case(case)))))
     message = "; ".join([f"{words.STATUSES[case.status]}: {words.tally(case)}", *case.reasons[:3]])
-    details = (*case.reasons, *_diff(case))
+    details = (scores, *case.reasons, *_diff(case))
     outcome, more = Outcome.SKIPPED, ""
     match case.status:
         case CaseStatus.BROKEN | CaseStatus.FAILED if not suite.accepted:

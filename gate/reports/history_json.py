@@ -59,7 +59,9 @@ def _run(run: PastRun) -> dict[str, Any]:
         "created": run.created,
         "commit": run.commit,
         "dirty": run.dirty,
+        "subject": run.subject or None,
         "agent": run.agent or None,
+        "version": run.told or None,
         "where": run.where,
         "verdict": run.verdict or None,
         "releases": list(run.releases),
@@ -144,7 +146,8 @@ def _case(case: CaseHistory) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """What JSON can say: no infinity, and no half of a surrogate pair, which names of files may hold."""
+    """Return a value that JSON can hold: no infinity, and no half of a surrogate pair, which names of files may
+    hold."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):

@@ -490,7 +490,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     run_budget = RunBudget(budget, judge_budget(budget))
     async with TrialRunner(config, plan, environment, run_budget) as runner:
         trials = [trial async for trial in runner.score(_renamed(kept, match))]
-        judge_cost = runner.judge_cost_usd
+        judge_cost, judges = runner.judge_cost_usd, runner.judges
     trials = sorted(
         (redacted(t, runner.redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number)
     )
@@ -500,6 +500,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
         judge_cost_usd=judge_cost,
         stopped=run_budget.stopped,
         terms=_rescored_terms(record, plan),
+        judges=judges,
     )
     write_record(output, Record(_rescored_header(record.header, plan, match), tuple(trials), footer))
     left = len(record.trials) - len(kept)

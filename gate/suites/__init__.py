@@ -111,7 +111,7 @@ def case_files(paths: Sequence[Path], root: Path) -> frozenset[Path]:
 
 
 class _Reader(Struct, frozen=True):
-    """How the files of a configuration are read."""
+    """The options for reading the files of a configuration."""
 
     root: Path
     fields: FieldPaths
@@ -234,7 +234,7 @@ _CONVERSATIONS = {"messages", "messages_json", "conversation", "conversations", 
 
 
 def _nearest(data: Any, fields: FieldPaths) -> str:
-    """What a file that no format recognises looks most like."""
+    """Return the format that an unrecognised file resembles most."""
     row = data[0] if isinstance(data, list) and data else data
     keys = [str(key) for key in row] if isinstance(row, Mapping) else []
     held = next((key for key in keys if key.lower() in _CONVERSATIONS), None)

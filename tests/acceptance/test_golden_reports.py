@@ -85,7 +85,12 @@ def world(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def steady(project: Project, text: str) -> str:
     """The report without what differs from run to run: times, and where it was run."""
-    text = text.replace(str(project.root), "/project").replace(__version__, "VERSION")
+    return without_times(text.replace(str(project.root), "/project"))
+
+
+def without_times(text: str) -> str:
+    """The report without times, the version, and a page's code and packed data."""
+    text = text.replace(__version__, "VERSION")
     text = re.sub(r'("(?:duration|latency|started|start|stop)": )[\d.e-]+', r"\g<1>0.0", text)
     text = re.sub(r'("reportId": )"[^"]+"', r'\g<1>"ID"', text)
     text = re.sub(r"^(gate_duration_seconds\S+ ).*", r"\g<1>0", text, flags=re.MULTILINE)

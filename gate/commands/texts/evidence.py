@@ -1,4 +1,4 @@
-"""What `gate attest` and `gate verify` do, in words."""
+"""`gate attest` and `gate verify` in words."""
 
 from __future__ import annotations
 

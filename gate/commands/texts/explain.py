@@ -50,7 +50,7 @@ def explain_record(
     case_id: str | None,
     width: int | None = None,
 ) -> str:
-    """How the verdict on a record comes about; or one case's trials on both sides."""
+    """Return how the verdict on a record comes about; or one case's trials on both sides."""
     record = read_whole(path)
     if baseline is None and config_path.exists():
         config = load_config(config_path)
@@ -171,7 +171,7 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
 
 
 def _demanded(criterion: Criterion, case: Case) -> str:
-    """What a criterion demands of a case, met or not; the case's own limit if it has one."""
+    """Return the demands of a criterion on a case, met or not; the case's own limit if it has one."""
     own = case.thresholds.get(criterion.name)
     if own is None:
         return threshold(criterion)
@@ -209,11 +209,11 @@ def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
 
 
 _FIGURE = re.compile(r"\A(?:\$\d[\d.,]*\d|\d[\d.]* s)(?:, |$)")
-"""What opens the reason of a cost or a time: the value, which stands before it already, in another unit."""
+"""The beginning of the reason of a cost or a time: the value, which stands before it already, in another unit."""
 
 
 def _log_lines(trial: Trial) -> list[str]:
-    """What the agent wrote beside its answers."""
+    """Return the agent's output beside its answers."""
     written = log_lines(trial.log, len(trial.log))
     return ["  the agent wrote:", *(f"    {line}" for line in written)] if written else []
 

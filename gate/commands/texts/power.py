@@ -49,7 +49,7 @@ BAR = 30
 
 
 class Asked(Struct, frozen=True):
-    """What is to be simulated."""
+    """The design to simulate."""
 
     drop: float | None = None
     """The drop, 0–1, for which a design is wanted."""
@@ -61,21 +61,21 @@ class Asked(Struct, frozen=True):
     width: int | None = None
     """Columns of the terminal; None: as wide as it gets."""
     of_record: bool = False
-    """Whether a record is asked alone, which does not say whether its base's agent can be run."""
+    """True if a record is asked alone, which does not say whether its base's agent can be run."""
 
 
 class SuitePower(Struct, frozen=True):
-    """What a suite finds."""
+    """The power of a suite."""
 
     suite: str
     power: Power
     wanted: tuple[Wanted, ...] = ()
     misses: dict[str, float] = {}
-    """How often an unchanged agent misses each threshold, 0 to 1, by criterion."""
+    """The rate at which an unchanged agent misses each threshold, 0 to 1, by criterion."""
 
 
 def power_of_record(path: Path, asked: Asked) -> str:
-    """What this record's suite finds, of its own agent, against stored trials alone."""
+    """Return the power of this record's suite, with its own agent, against stored trials alone."""
     record, asked = read_whole(path), replace(asked, of_record=True)
     return _shown([_answer(record, own_terms(record).settings, asked)], asked)
 
@@ -95,7 +95,7 @@ def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked
 
 
 def _base_can_run(config: Config, record: Record) -> bool:
-    """Whether a run will ask the base's agent, too."""
+    """True if a run will ask the base's agent, too."""
     if config.file.baseline.rerun != "auto":
         return False
     local = config.agent.is_local and bool(record.header.agent and record.header.commit)

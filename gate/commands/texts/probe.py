@@ -29,7 +29,7 @@ QUESTION = (
 
 
 class Probed(Struct):
-    """What the agent answered."""
+    """The agent's answers."""
 
     word: str
     first: list[Trial] = field(default_factory=list)
@@ -80,7 +80,7 @@ def _bare(case: Case) -> Case:
 
 
 def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> list[Checkup]:
-    """What the answers show."""
+    """Return the findings of the answers."""
     if probed.error:
         return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
     turns = [turn for trial in probed.first for turn in trial.invocations]

@@ -1,4 +1,4 @@
-"""What a repository holds that `gate init` can start from. Reads files within bounds; imports and runs nothing.
+"""Finds the parts of a repository that `gate init` can start from. Reads files within bounds; imports and runs nothing.
 
 What is read is anybody's: text that does not parse is passed over, links are not followed.
 """
@@ -53,13 +53,13 @@ class FoundAgent(Struct, frozen=True):
     """File and line."""
     why: str
     agent: Mapping[str, Any]
-    """What stands under ``agent`` in gate.yaml."""
+    """The section ``agent`` in gate.yaml."""
     adapter: str = ""
     """The content of the file that asks it, if it needs one."""
     rank: tuple[int, ...] = (9,)
     """Those with the least are proposed first."""
     fill: tuple[str, ...] = ()
-    """What only somebody who knows it can fill in."""
+    """The parts that only somebody who knows it can fill in."""
     module: Path | None = None
     """The module that it is in, if the gate starts it."""
     start: str = ""
@@ -73,7 +73,7 @@ class FoundSuite(Struct, frozen=True):
     kind: str
     suites: tuple[Suite, ...] = ()
     problem: str = ""
-    """Why they cannot be read as they are."""
+    """The reason why they cannot be read as they are."""
 
 
 class Survey(Struct):
@@ -254,7 +254,7 @@ MADE_BY = (
         adapters.LANGGRAPH,
     ),
 )
-"""What makes an agent → the framework, and how its agents are asked."""
+"""The call that makes an agent → the framework, and the way to ask its agents."""
 
 
 def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str], found: Survey) -> None:
@@ -365,7 +365,7 @@ STARTS = {
     "Starlette": "uvicorn {folder}{module}:{app} --port {port}",
     "Flask": "{path}flask --app {module}:{app} run --port {port}",
 }
-"""How a server of each framework is started; ``folder`` and ``path`` are for modules outside of the root."""
+"""The command that starts a server of each framework; ``folder`` and ``path`` are for modules outside of the root."""
 
 
 def _look_at_routes(found: Survey) -> None:

@@ -32,7 +32,7 @@ _CRITERIA: Mapping[str, Any] = {
     ANSWER_RUBRIC: 1.0,
     GOAL_RUBRIC: 1.0,
 }
-"""What a criterion says that does not stand for itself; the others are brought as they are."""
+"""The note of a criterion that does not speak for itself; the others are brought as they are."""
 
 
 class NotPromptfooError(Exception):
@@ -49,7 +49,7 @@ class ExpectedCalls(Struct):
 
 
 class Checks(Struct):
-    """What the assertions of one test come to."""
+    """The criteria of one test's assertions."""
 
     variables: Mapping[str, Any]
     folder: Folder | None = None
@@ -66,7 +66,7 @@ class Checks(Struct):
     rubrics: list[Rubric] = []
     response: str | None = None
     losses: list[tuple[str, bool]] = []
-    """What is lost, and whether it is a check."""
+    """The losses, and whether each is a check."""
     lost: list[Mapping[str, Any]] = []
     """The assertions that are."""
 
@@ -216,7 +216,7 @@ def _contains_any(*, ignore_case: bool) -> Callable[..., bool]:
 
 
 def _look_for(checks: Checks, texts: Sequence[str] | None, *, ignore_case: bool, inverse: bool) -> bool:
-    """Whether there are texts that must all be there; or none of them, if ``inverse``."""
+    """True if there are texts that must all be there; or none of them, if ``inverse``."""
     if texts is None:
         return False
     if inverse:
@@ -401,7 +401,7 @@ _KINDS: Mapping[str, Callable[[Checks, Any, Mapping[str, Any], bool], bool]] = {
     "trajectory:step-count": _steps,
     "trajectory:goal-success": _rubric("TRAJECTORY_QUALITY", "goal"),
 }
-"""What each type comes to; `javascript`, `python` and every other one is lost."""
+"""The criterion of each type; `javascript`, `python` and every other one is lost."""
 
 _SCRIPTS = {"javascript": "javascript", "fn": "javascript", "eval": "javascript", "python": "python"}
 _LISTS = ("contains-all", "contains-any", "icontains-all", "icontains-any")

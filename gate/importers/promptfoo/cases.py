@@ -41,13 +41,13 @@ class Test(Struct, frozen=True):
 
 
 class Prompt(Struct, frozen=True):
-    """What is said to the agent, with its variables put in."""
+    """The prompt to the agent, with its variables put in."""
 
     text: str
     label: str = ""
     """Its name; empty if there is one prompt."""
     recorded: bool = False
-    """Whether it was said already: then any chat is taken, as it stands."""
+    """True if it was said already: then any chat is taken, as it stands."""
 
 
 class Made(Struct, frozen=True):
@@ -96,7 +96,8 @@ def make(test: Test, prompt: Prompt, folder: Folder | None) -> Made:
 
 
 def _content(case: Case, test: Test, prompt: Prompt) -> dict[str, Any]:
-    """What makes it this case: its test, not the words of the prompt, which are what changes between two versions."""
+    """Return the identity of the case: its test, not the words of the prompt, which are what changes between two
+    versions."""
     (turn,) = case.turns
     calls = [[call.name, call.args, call.any_args] for call in turn.tools or ()]
     expected = [part.text for part in turn.response or ()]
@@ -120,7 +121,7 @@ def _further(raw: Mapping[str, Any], options: Mapping[str, Any]) -> list[tuple[s
 
 
 def _spoken(text: str, *, recorded: bool) -> tuple[str, list[tuple[str, bool]]]:
-    """What the user says in a prompt: all of it, or the last message of a chat. Raises `TemplateError`."""
+    """Return the user's text in a prompt: all of it, or the last message of a chat. Raises `TemplateError`."""
     messages = _messages(text)
     if messages is None:
         if not text:
@@ -183,7 +184,7 @@ def _marked(one: Made, length: int) -> Made:
 
 
 def losses_of(made: Sequence[Made]) -> list[Loss]:
-    """What is lost of the cases, once each."""
+    """Return the losses of the cases, once each."""
     return list(dict.fromkeys(Loss(one.case.id, what, check) for one in made for what, check in one.losses))
 
 

@@ -285,7 +285,7 @@ def _refuse_indented(variables: Mapping[str, Any]) -> None:
 
 
 def _is_json(template: str) -> bool:
-    """Whether the places for variables are inside a JSON text."""
+    """True if the places for variables are inside a JSON text."""
     try:
         return template.lstrip()[:1] in ("[", "{") and isinstance(json.loads(template), list | dict)
     except (ValueError, RecursionError):

@@ -1,4 +1,5 @@
-"""What a promptfoo configuration refers to: files of its repository, bounded in size and number. Runs none of them."""
+"""The files that a promptfoo configuration refers to: in its repository, bounded in size and number. Runs none of
+them."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class Folder:
         self._read: dict[Path, str] = {}
 
     def value(self, reference: str) -> Any:
-        """What a file holds: the value of JSON and YAML, the rows of CSV and JSON Lines, any other's text.
+        """Return the content of a file: the value of JSON and YAML, the rows of CSV and JSON Lines, any other's text.
 
         Raises:
             NotReadError: a program, a spreadsheet or an address.

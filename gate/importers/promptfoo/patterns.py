@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 
 _SPACE = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-r"""What ``\s`` means in JavaScript."""
+r"""The meaning of ``\s`` in JavaScript."""
 _ANY = r"[^\n\r\u2028\u2029]"
 _GROUP = re.compile(r"\((?:\?(?::|=|!|<=|<!|<(?P<name>[A-Za-z_]\w*)>)|(?!\?))")
 _REFERENCE = re.compile(r"\\k<([A-Za-z_]\w*)>")
@@ -34,7 +34,7 @@ def from_javascript(pattern: str) -> str | None:
 
 
 def usable(pattern: str) -> bool:
-    """Whether Python takes the pattern, and an empty answer does not satisfy it."""
+    """True if Python takes the pattern, and an empty answer does not satisfy it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

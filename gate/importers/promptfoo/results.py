@@ -172,7 +172,7 @@ def _trial(document: Document, one: _Read, number: int, traces: Mapping[Place, R
 
 
 def _verdict(row: Row) -> ForeignScore:
-    """Whether promptfoo passed the answer, and if not, which assertions failed it."""
+    """Return whether promptfoo passed the answer, and if not, the assertions that failed it."""
     if row.get("success") is True:
         return ForeignScore(SCORER, 1.0)
     failed = [
@@ -208,7 +208,7 @@ def _output(output: Any) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def _usage(response: Mapping[str, Any]) -> Usage | None:
-    """What the provider says; the row itself counts what nobody reported as 0."""
+    """Return the provider's figures; the row itself counts unreported ones as 0."""
     tokens, cost = response.get("tokenUsage"), response.get("cost")
     held = tokens if isinstance(tokens, Mapping) else {}
     if response.get("cached") is True or (not held and cost is None):

@@ -26,7 +26,6 @@ from gate.model import (
 )
 from gate.reports import labels as words
 from gate.reports import replayed
-from gate.reports.by_tag import where
 from gate.reports.formatting import FINEST, allowed, count, figure, figures, margin, same_cases, sample, seconds
 from gate.reports.html import page
 from gate.reports.html.contents import CaseCollector, CaseContents
@@ -60,7 +59,7 @@ _CASE_TONES = {
     CaseStatus.FAILED: "bad",
     CaseStatus.ERROR: "bad",
     CaseStatus.SUSPECT: "warn",
-    CaseStatus.FLAKY: "warn",
+    CaseStatus.FLAKY: "shaky",
     CaseStatus.NEVER_PASSED: "warn",
     CaseStatus.OK: "good",
 }
@@ -75,9 +74,9 @@ class _Shown(Struct, frozen=True):
 
     values: Mapping[str, Any]
     rows: Mapping[str, Any]
-    """What the table of cases is made of."""
+    """The data of the table of cases."""
     pieces: Mapping[str, Any]
-    """What is in the cases."""
+    """The contents of the cases."""
 
 
 def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
@@ -114,9 +113,11 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
         "sign": _SIGNS[tone],
         "id": suite.suite_id,
         "verdict": view.verdict,
-        "headline": view.headline,
+        "title": view.title,
+        "lead": " ".join(view.lead),
         "next": view.next_step(),
-        "accepted": suite.accepted,
+        "measured": _measured(suite),
+        "fell": _fell(view),
         "tiles": _tiles(view),
         "statuses": _statuses(suite),
         "criteria": [_criterion(row, suite) for row in view.rows[:_MANY]],
@@ -124,11 +125,9 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
         "worse": _cases(view.worse_title, view.worse),
         "failing": _cases(view.failing_title, view.failing),
         "improved": [_improved(case, suite) for case in view.improved[:_MANY]],
-        "where": where(suite),
         "groups": by_tag(suite),
         "distributions": distributions(contents.measured) if contents else [],
         "explain": view.explain,
-        "opening": view.opening,
         "changes": view.changes[:_MANY],
         "story": view.whole_story[:_MANY],
         "differ": view.differences(_MANY),
@@ -139,8 +138,26 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
     return _Shown(values, _rows(view, contents), pieces)
 
 
+def _measured(suite: SuiteResult) -> Mapping[str, str]:
+    """What was measured: branch, subject and commit."""
+    return {
+        "branch": shorten(suite.branch, 60),
+        "subject": shorten(suite.subject, 100),
+        "commit": words.commit_line(suite, 8),
+    }
+
+
+def _fell(view: View) -> Mapping[str, Any]:
+    """Of a criterion that got worse without a case that broke: the cases that fell most, and what one says now."""
+    if view.worse or not view.table.lines:
+        return {"lines": []}
+    case, turns = view.evidence
+    lines = [(line.case.id, page.link("case", line.case.id), line.before, line.now) for line in view.table.lines]
+    return {"lines": lines, "more": view.table.more, "id": case.id if case is not None else "", "turns": turns}
+
+
 def _contents(view: View, trials: SuiteTrials) -> CaseContents:
-    """What is shown of the cases: of those that matter first more, and as long as there is room."""
+    """Return the contents of the cases to show: of those that matter first more, and as long as there is room."""
     first = [*view.worse, *view.failing, *view.improved]
     order = {case.id: case for case in (*first, *view.suite.cases)}.values()
     return CaseCollector(trials, {case.id for case in first}).contents(view.suite.cases, order)
@@ -155,7 +172,7 @@ def _omitted(contents: CaseContents | None) -> str:
 
 
 def _tiles(view: View) -> list[tuple[str, str, str]]:
-    """What it is, the figure, and what it rests on."""
+    """Return the name, the figure, and its basis."""
     suite = view.suite
     rate = next((row for row in suite.criteria if row.criterion.name == PASS_RATE), None)
     tiles = []
@@ -179,7 +196,7 @@ def _tiles(view: View) -> list[tuple[str, str, str]]:
 def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
     """Word, tone, number, and where its part of the bar begins and how wide it is, in percent."""
     known = Counter((words.status(case), _tone(case)) for case in suite.cases)
-    order = {"bad": 0, "warn": 1, "mute": 2, "good": 3}
+    order = {"bad": 0, "warn": 1, "shaky": 2, "mute": 3, "good": 4}
     total, start, found = len(suite.cases) or 1, 0.0, []
     for (word, tone), number in sorted(known.items(), key=lambda one: (order[one[0][1]], one[0][0])):
         width = 100 * number / total
@@ -306,7 +323,7 @@ def _improved(case: CaseResult, suite: SuiteResult) -> Mapping[str, Any]:
 
 
 def _rows(view: View, contents: CaseContents | None) -> Mapping[str, Any]:
-    """What the table of cases is made of: names once, and a list for each case."""
+    """Return the data of the table of cases: names once, and a list for each case."""
     suite = view.suite
     tags = sorted({tag for case in suite.cases for tag in case.tags})
     criteria = [result.criterion.name for result in suite.criteria if result.criterion.name != PASS_RATE]
@@ -326,7 +343,7 @@ def _rows(view: View, contents: CaseContents | None) -> Mapping[str, Any]:
 
 
 class _Known(Struct, frozen=True):
-    """What is known of the cases of a suite."""
+    """The facts on the cases of a suite."""
 
     tags: Mapping[str, int]
     criteria: Mapping[str, int]

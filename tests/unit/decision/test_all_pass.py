@@ -17,7 +17,7 @@ SUITE = cases(6)
 
 
 def together(threshold: float, k: int = 3) -> Criterion:
-    return Criterion("pass_k", "pass_k", Scale.UNIT, threshold=threshold, blocks_regression=False, k=k)
+    return Criterion("pass_k", "pass_k", Scale.SHARE, threshold=threshold, blocks_regression=False, k=k)
 
 
 def estimated(result: SuiteResult) -> Estimate:
