@@ -74,7 +74,7 @@ class BaselineSection(Section):
     verdict is known. ``auto``: 5, further runs of the same agent 5 more each until `baseline.power` is reached, and
     none beyond an exact number of ``trials``; ``off``: none."""
     power: PowerSection = unstated()
-    """What the stored trials are to be enough for, between 5 and 25 of each case; under ``trials: auto``."""
+    """The power that the stored trials are to have, between 5 and 25 of each case; under ``trials: auto``."""
 
     accept_days: Annotated[int, DOWN] = Field(default=90, ge=1, le=MOST_DAYS)
     """Most days that the acceptance of a regression counts; `gate baseline accept --until` says fewer. After that it is
@@ -106,7 +106,7 @@ class BaselineSection(Section):
         return FileOptions.model_validate({"path": self.options["path"]} if "path" in self.options else {}).path
 
     def models(self) -> list[type[StoreOptions]]:
-        """Those that the options of the store may belong to. Raises as `store_models`."""
+        """Return the models that the options of the store may belong to. Raises as `store_models`."""
         return store_models(self.store, self.options)
 
 
@@ -153,7 +153,8 @@ class TrialsSection(Section):
 
 
 def _check_trials(trials: Mapping[str, Any]) -> None:
-    """Of a union an error would tell of the first branch, which is not the one that was meant."""
+    """Check the trials before the union: its error would tell of the first branch, which is not the one that was
+    meant."""
     for key in trials:
         if key not in TrialsSection.model_fields:
             raise ValueError(f"unknown key {key!r} (known: max)")
@@ -220,7 +221,7 @@ class File(Section):
     budget: BudgetSection = unstated()
     """Upper bounds on what a run may spend, checked before each trial."""
     select: Selection | None = None
-    """Which cases are run. Default: all."""
+    """The selection of cases. Default: all."""
     quarantine: list[QuarantineEntry] = []
     """Cases that are known to be broken: shown, but not blocking until a date has passed."""
     executor: Annotated[ExecutorOptions, FREE] = unstated()

@@ -66,7 +66,7 @@ class Sample(Struct, frozen=True):
     fell: tuple[Sequence[int], Sequence[int], Sequence[int]] = ((), (), ())
     """By case of ``kept``, ``before`` and ``new``: how many of the values stand for a failure of the agent."""
     correction: Correction | None = None
-    """Of a calibrated judge's scores: what means and their bounds are corrected by."""
+    """The correction of a calibrated judge's scores: of means and their bounds."""
 
     @property
     def all(self) -> list[Sequence[float]]:
@@ -138,7 +138,7 @@ def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) 
 
 
 def _ends(criterion: Criterion) -> tuple[float, float] | None:
-    """Of a scale that has both; else None."""
+    """Return the ends of a scale that has both; else None."""
     return criterion.scale.range if criterion.scale.is_bounded else None
 
 

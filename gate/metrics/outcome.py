@@ -59,7 +59,7 @@ class PassK(Metric[PassKOptions]):
 
 
 class RecordedOptions(Options):
-    """Which scorer is meant."""
+    """The scorer that is meant."""
 
     scorer: str = ""
     """Its name in the tool that recorded the trials."""

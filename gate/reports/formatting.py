@@ -17,7 +17,7 @@ TYPICAL = "a typical case"
 APART = 0.1
 """The least distance of the logarithms of two relative changes of which one cannot stand for the other: about 10 %."""
 OPPOSED = 0.02
-"""The same where one is a rise and the other a fall."""
+"""The least distance if one is a rise and the other a fall."""
 FINEST = 9
 """Digits beyond the usual ones that a figure has at most; values that are alike to so many are the same but for
 rounding."""
