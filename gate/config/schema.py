@@ -16,6 +16,7 @@ from gate.config.production import MonitorSection
 from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions, SimulatedUserOptions
 from gate.model import Scale
+from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE
 from gate.model.strictness import DOWN, FREE, UP, Tightens, steps
 from gate.scoring.options import ExecutorOptions
 from gate.suites import Selection
@@ -112,17 +113,17 @@ class BaselineSection(Section):
 class GateSection(Section):
     """The decision: error rate, margins, and what an inconclusive answer does."""
 
-    alpha: Annotated[float, UP] = Field(default=0.02, gt=0, lt=0.5)
+    alpha: Annotated[float, UP] = Field(default=ALPHA, gt=0, lt=0.5)
     """Bound on the probability that a job calls an unchanged agent regressed, all its suites together; a release takes
     0.01 if that is smaller."""
     family: Annotated[int, DOWN] = Field(default=1, ge=1, le=1000)
     """The jobs of one matrix, where several measure parts of one decision: they share ``alpha``."""
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
     """The effect of an inconclusive verdict: exit 0 with a loud warning, or exit 1."""
-    max_error_rate: Annotated[float, DOWN] = Field(default=0.1, ge=0, le=1)
+    max_error_rate: Annotated[float, DOWN] = Field(default=MAX_ERROR_RATE, ge=0, le=1)
     """Share of trials that may end in an infrastructure error; above it the verdict is ``error``."""
-    confirm_after: Annotated[Seconds, Field(le=3600)] = 60.0
-    """Time that later failures of the agent are confirmed before they block, in seconds or as ``500ms``, ``2m``."""
+    confirm_after: Annotated[Seconds, Field(le=3600)] = CONFIRM_AFTER
+    """Time after which failures of the agent are confirmed before they block, in seconds or as ``500ms``, ``2m``."""
     pass_rate_margin: Annotated[float | None, Tightens("down", unset=PASS_RATE_MARGIN)] = Field(
         default=None, ge=0, le=1
     )

@@ -17,6 +17,7 @@ from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import FULL, Config, Metric, Partner, Rerun, Round, Row, State
 from gate.decision.repeats import Repeats, repeats
 from gate.model import PROBE, REPEAT, Case, Criterion, Direction, Scale, Score, Side, Trial
+from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE, MOST_EPOCHS, STORED_TRIALS
 from gate.model.finding import Finding
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
@@ -42,8 +43,6 @@ class Incomparable(str, Enum):
     """The criterion is new."""
 
 
-ENOUGH_STORED = 5
-"""Stored trials of each case from which the decision finds a broken one: docs/dev/decisions/0019-enough-baseline.md."""
 MOST_STORED = 25
 """Stored trials of each case beyond which more add little: a change's own few trials are what is uncertain then."""
 NEWEST_STORED = 7
@@ -64,19 +63,19 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """The rules by which a suite is judged. Three fields keep the keys that terms in records were first written
     with."""
 
-    alpha: float = 0.02
+    alpha: float = ALPHA
     """Bound on P(regressed | unchanged agent), over all that the job compares."""
     threshold_alpha: float = 0.005
     """Bound on P(a case misses its own threshold, or a quantile its limit, by chance), over the whole job. The suite's
     thresholds are apart: there the mean decides."""
-    max_epochs: int = field(default=3, name="max_passes")
+    max_epochs: int = field(default=MOST_EPOCHS, name="max_passes")
     exact_epochs: int | None = field(default=None, name="exact_passes")
     """Exactly this many epochs and one look."""
     rerun: Rerun = "never"
     pass_rate_margin: float | None = None
-    max_error_rate: float = 0.1
+    max_error_rate: float = MAX_ERROR_RATE
     """Share of the candidate's trials that may end in infrastructure errors."""
-    confirm_after: float | None = 60.0
+    confirm_after: float | None = CONFIRM_AFTER
     """Seconds until failures of the agent that a block needs are asked for again. None: of recordings, never."""
     on_inconclusive: Literal["warn", "block"] = "warn"
     quarantine: Mapping[str, str] = field(default_factory=dict)
@@ -91,7 +90,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """The suites of one job, which share ``threshold_alpha``."""
     family: AtLeastOne = 1
     """The jobs of one matrix, which share both."""
-    stored_trials: int = ENOUGH_STORED
+    stored_trials: int = STORED_TRIALS
     """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs."""
     goal: Goal | None = None
     """What the trials of several such runs are to add up to; None: no more than one leaves."""
@@ -531,7 +530,7 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
 
 
 def _newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[str, list[int]]:
-    """Where the trials of the newest runs are that measured ENOUGH_STORED of each case, and of as many more as fit into
+    """Where the trials of the newest runs are that measured STORED_TRIALS of each case, and of as many more as fit into
     NEWEST_STORED; empty if those are all runs."""
     if len(runs) < 2:  # most calls: no trial need be looked at
         return {}
@@ -539,7 +538,7 @@ def _newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[
     newest: set[str] = set()
     have = 0
     for run in reversed([run for run in runs if sizes[run]]):
-        if have >= ENOUGH_STORED * len(stored) and have + sizes[run] > NEWEST_STORED * len(stored):
+        if have >= STORED_TRIALS * len(stored) and have + sizes[run] > NEWEST_STORED * len(stored):
             return {c: [at for at, trial in enumerate(trials) if trial.run in newest] for c, trials in stored.items()}
         newest.add(run)
         have += sizes[run]

@@ -17,7 +17,7 @@ from statistics import NormalDist, fmean
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.comparison import ENOUGH_STORED, MOST_STORED, RATE_METRIC, Goal, full_values, passed
+from gate.decision.comparison import MOST_STORED, RATE_METRIC, Goal, full_values, passed
 from gate.decision.consistency import cluster_of
 from gate.decision.engine.clusters import grouped
 from gate.decision.engine.evidence import CASES_SHARE
@@ -25,6 +25,7 @@ from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.decision.engine.state import Config, Metric, Row, State
 from gate.decision.thresholds import chance_of_miss
 from gate.model import Case, Criterion, Scale, Side, Trial
+from gate.model.defaults import ALPHA, STORED_TRIALS
 from gate.statistics.evalues import case_log_e, suite_e
 from gate.statistics.intervals import wilson
 
@@ -62,7 +63,7 @@ class Design(Struct, frozen=True):
     """A suite and how it is decided."""
 
     cases: int
-    stored: int = 5
+    stored: int = STORED_TRIALS
     """Stored trials of each case."""
     config: Config = Config()
     margin: float | None = None
@@ -474,7 +475,7 @@ last. Fitted to simulations: docs/evidence/decision.md."""
 
 def stored_wanted(rates: Rates, goal: Goal, *, alpha: float, epochs: int) -> int:
     """Return how many stored trials a case find the goal's drop as often as it asks, between 5 and 25."""
-    for stored in range(ENOUGH_STORED, MOST_STORED):
+    for stored in range(STORED_TRIALS, MOST_STORED):
         if chance_of_finding(rates, goal.drop, stored, alpha=alpha, epochs=epochs) >= goal.find:
             return stored
     return MOST_STORED
@@ -509,7 +510,7 @@ def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, e
 # --- one broken case ------------------------------------------------------------------------------
 
 
-def provable(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded: bool = False) -> bool:
+def provable(cases: int, baseline_trials: int, alpha: float = ALPHA, *, recorded: bool = False) -> bool:
     """True if the schedule's reruns can prove that a case broke which always passed and now always fails."""
     few = 1 + sum(WAVES)
     long = case_log_e(baseline_trials, baseline_trials, 0, few) >= math.log(LONG_E)
@@ -517,7 +518,7 @@ def provable(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded:
     return needed is not None and needed <= few + (sum(LONG_WAVES) if long else 0)
 
 
-def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded: bool = False) -> int | None:
+def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = ALPHA, *, recorded: bool = False) -> int | None:
     """Consecutive failing trials after which one of ``cases`` cases blocks, if all others pass as before."""
     quiet = case_log_e(baseline_trials, baseline_trials, 1, 1)
 

@@ -26,6 +26,10 @@ class Scorer(Struct, frozen=True):
     criterion: Criterion
     metric: Metric[Any]
     by_case: Mapping[str, Metric[Any]]
+    held_back: str = ""
+    """Why its judge may not block; empty if it may."""
+    note: str = ""
+    """A note for the reader on its judge's calibration."""
 
     @property
     def needs_judge(self) -> bool:
