@@ -57,7 +57,7 @@ class Plan(Struct, frozen=True, dict=True):
     base_criteria: tuple[Criterion, ...] = ()
     """The criteria with what the base commit itself demands, where a change is judged by its base's rules."""
     base_thresholds: Mapping[str, Mapping[str, float]] = {}
-    """Likewise the thresholds of single cases."""
+    """The base commit's thresholds of single cases."""
     selection: Selection | None = None
     """The selection of the others; None without one."""
 
@@ -219,7 +219,7 @@ class StatedCriteria(Struct, frozen=True):
 
 
 def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
-    """Those of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults.
+    """Return the criteria of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults.
 
     Raises:
         ConfigError: they cannot be read as written.

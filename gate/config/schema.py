@@ -105,7 +105,7 @@ class BaselineSection(Section):
         return FileOptions.model_validate({"path": self.options["path"]} if "path" in self.options else {}).path
 
     def models(self) -> list[type[StoreOptions]]:
-        """Those that the options of the store may belong to. Raises as `store_models`."""
+        """Return the models that the options of the store may belong to. Raises as `store_models`."""
         return store_models(self.store, self.options)
 
 
@@ -153,7 +153,8 @@ class TrialsSection(Section):
 
 
 def _check_trials(trials: Mapping[str, Any]) -> None:
-    """Of a union an error would tell of the first branch, which is not the one that was meant."""
+    """Check the trials before the union: its error would tell of the first branch, which is not the one that was
+    meant."""
     for key in trials:
         if key not in TrialsSection.model_fields:
             raise ValueError(f"unknown key {key!r} (known: max)")

@@ -51,7 +51,7 @@ themselves: a week of nights. Docs/decisions/0004."""
 
 
 class Goal(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the stored trials are to be enough for: to find a drop of the pass rate in so many changes."""
+    """The power of the stored trials: to find a drop of the pass rate in so many changes."""
 
     drop: float = 0.2
     """0 to 1."""
@@ -93,7 +93,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     stored_trials: int = STORED_TRIALS
     """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs."""
     goal: Goal | None = None
-    """What the trials of several such runs are to add up to; None: no more than one leaves."""
+    """The power that the trials of several such runs are to add up to; None: no more than one leaves."""
 
     @property
     def own_alpha(self) -> float:
@@ -252,12 +252,12 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def repeats(self) -> Repeats:
-        """Which trials are no draws of their own, but repeat another of their run."""
+        """Return the trials that are no draws of their own, but repeat another of their run."""
         return repeats(self.stored, self.trials, self.passes)
 
     @cached_property
     def coupling(self) -> CoupledTrials:
-        """Which trials share their random part with a stored one, or repeat a draw that counts."""
+        """Return the trials that share their random part with a stored one, or repeat a draw that counts."""
         return coupling((t for t in self.stored if t.measured and t.tag == FULL), self.trials)
 
     @cached_property
@@ -276,7 +276,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return case is not None and bool(passed(trial, case, self.comparable(case.id) or self.criteria))
 
     def counted(self, trials: Iterable[Trial]) -> tuple[Trial, ...]:
-        """Those of the trials that are draws of their own."""
+        """Return the trials that are draws of their own."""
         dropped = self.dropped
         return tuple([trial for trial in trials if id(trial) not in dropped] if dropped else trials)
 
@@ -291,7 +291,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def answers(self) -> tuple[Trial, ...]:
-        """Those of them that have an answer, and so scores."""
+        """Return the trials that have an answer, and so scores."""
         return tuple([t for t in self.judged_trials if t.answered]) if self.errors else self.judged_trials
 
     @cached_property
@@ -530,8 +530,8 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
 
 
 def _newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[str, list[int]]:
-    """Where the trials of the newest runs are that measured STORED_TRIALS of each case, and of as many more as fit into
-    NEWEST_STORED; empty if those are all runs."""
+    """Return the places of the trials of the newest runs that measured STORED_TRIALS of each case, and of as many more
+    as fit into NEWEST_STORED; empty if those are all runs."""
     if len(runs) < 2:  # most calls: no trial need be looked at
         return {}
     sizes = Counter(trial.run for trials in stored.values() for trial in trials)
@@ -558,7 +558,7 @@ def _clusters(comparison: Comparison) -> dict[str, str]:
 def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
     """Scores that are all 0 or 1 are judged as successes, even if the scale allows other values."""
     trials = (*comparison.trials, *comparison.stored)
-    zero_one = criterion.scale is Scale.UNIT and set(full_values(trials, criterion)) <= {0.0, 1.0}
+    zero_one = criterion.scale.is_zero_to_one and set(full_values(trials, criterion)) <= {0.0, 1.0}
     scale = Scale.BINARY if zero_one else criterion.scale
     margin = scale.default_margin if criterion.margin is None else criterion.margin
     blocks = criterion.blocking and criterion.blocks_regression
