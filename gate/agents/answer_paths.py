@@ -190,11 +190,7 @@ class ResponsePaths(ResultPaths):
     """Where the parts are in an answer that may come piece by piece."""
 
     events: EventPaths | None = None
-<<<<<<< HEAD
     """Paths in each event of a streamed answer. Default: the dialects that are known."""
-=======
-    """The places in each event of an answer that comes piece by piece. Default: the dialects that are known."""
->>>>>>> main
 
 
 def part_at(body: Any, path: str, name: str) -> Any:
