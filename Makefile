@@ -16,7 +16,7 @@ ENVIRON = test -x $(1)/bin/python || $(UV) venv --quiet --python $(BIN)/python $
 # Each process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test docs golden lint lock unit browser container oracle cluster connectors environments slow bench clean
+.PHONY: demo test docs golden picture lint lock unit browser container oracle cluster connectors environments slow bench clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/demo.py
@@ -135,6 +135,7 @@ bench: $(VENV)/.tested
 # The parts of the documentation that are generated, and the output that its pages show.
 docs: $(VENV)/.tested
 	$(BIN)/python -m docs.tools.reference
+	$(BIN)/python -m docs.tools.figure
 	$(BIN)/python -m docs.tools.transcripts --write
 
 # Everything that tests hold reports and results to: the recorded situations, and the reports of real runs.
@@ -142,6 +143,11 @@ golden: $(VENV)/.tested
 	$(BIN)/python -m tests.recorded update
 	GATE_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/acceptance/test_golden_reports.py tests/unit/reports/test_golden.py \
 		tests/integration/github/test_example_repository.py
+
+# The picture in the README: the comment of the example's red pull request, drawn by the system's Chromium.
+picture: $(VENV)/.tested $(UV)
+	$(call INSTALL,$(VENV)) --editable ".[browser]"
+	$(BIN)/python -m docs.tools.readme_picture
 
 clean:
 	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate

@@ -204,7 +204,7 @@ HIDDEN = ("GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "INPUT_")
 
 def lines_of(guide: str) -> str:
     """The commands of the guide's page: of GitLab's job, or those for any other CI."""
-    page = (REPOSITORY / "docs" / "how-to" / {"gitlab": "gitlab.md", "other": "other-ci.md"}[guide]).read_text()
+    page = (REPOSITORY / "docs" / "how-to" / "other-ci.md").read_text()
     if guide == "gitlab":
         found = re.search(r"^```yaml\n(# \.gitlab-ci\.yml.*?)^```$", page, re.MULTILINE | re.DOTALL)
         assert found is not None

@@ -159,8 +159,8 @@ def _fails(trial: Trial) -> bool:
 
 def page_of(folder: Path, cases: int) -> Path:
     """The report on made-up records, as a file."""
-    from gate.pipeline.judge_stored import compare_records
     from gate.reports.files import Outputs
+    from gate.stored.judging import compare_records
 
     change, base = records(folder, cases)
     path = folder / "report.html"
@@ -181,8 +181,8 @@ def _seconds(act: Callable[[], object]) -> tuple[float, float]:
 
 def writing(folder: Path, cases: int, rounds: int) -> tuple[list[tuple[float, float]], int]:
     """Seconds that ``--html`` adds to a verdict, for reading the record again and writing the page, and its bytes."""
-    from gate.pipeline import judge_stored
     from gate.reports import files
+    from gate.stored import judging
 
     change, base = records(folder, cases)
     path, taken = folder / "report.html", []
@@ -192,9 +192,9 @@ def writing(folder: Path, cases: int, rounds: int) -> tuple[list[tuple[float, fl
         taken.extend(_seconds(lambda: write(*given)) for _ in range(rounds))
         return given[0]
 
-    judge_stored.write_reports = timed
-    judge_stored.compare_records(change, base, None, {}, files.Outputs({"html": path}), "gate compare")
-    judge_stored.write_reports = write
+    judging.write_reports = timed
+    judging.compare_records(change, base, None, {}, files.Outputs({"html": path}), "gate compare")
+    judging.write_reports = write
     return taken, path.stat().st_size
 
 

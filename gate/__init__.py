@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gate.agents.base import Agent, AgentFailure, AgentOptions, Request, read_answer
+    from gate.api import judge, load_record, render, run, run_async
     from gate.baselines.base import StoreOptions, StoreSettings
     from gate.baselines.blobs import BlobStore
     from gate.errors import (
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
         Verdict,
     )
     from gate.model.strictness import DOWN, FEWER, FREE, MORE, OFF, ON, UP, steps
-    from gate.pipeline.api import judge, load_record, render, run, run_async
     from gate.records import Record
     from gate.suites.base import Contents, Document, Format
 
@@ -104,7 +104,7 @@ _HOMES = {
         "Verdict",
     ),
     "gate.model.strictness": ("DOWN", "FEWER", "FREE", "MORE", "OFF", "ON", "UP", "steps"),
-    "gate.pipeline.api": ("judge", "load_record", "render", "run", "run_async"),
+    "gate.api": ("judge", "load_record", "render", "run", "run_async"),
     "gate.records": ("Record",),
     "gate.suites.base": ("Contents", "Document", "Format"),
 }

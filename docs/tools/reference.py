@@ -1,9 +1,9 @@
-"""Writes the pages of the reference that the code already knows: the keys of gate.yaml, and the command line.
+"""Writes the pages of the reference that the code already knows: keys of gate.yaml, metrics, and the command line.
 
     python -m docs.tools.reference [--check]
 
-Keys, defaults and bounds come from the pydantic models, meanings from the docstrings below their fields; commands and
-options come from click. A test fails while a page is stale.
+Keys, options, defaults and bounds come from the pydantic models, meanings from the docstrings below their fields;
+metrics come from their registry, commands and options from click. A test fails while a page is stale.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from enum import IntEnum
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
+import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -27,11 +29,15 @@ from gate.baselines import STORES
 from gate.commands.main import cli
 from gate.config.json_schema import docstrings, models_in
 from gate.config.schema import File
+from gate.metrics import METRICS, load_metric
+from gate.metrics.base import Judged, Metric
+from gate.model import Direction, Scale
 from gate.suites import FORMATS
 from gate.suites.base import Format
 
 DOCS = Path(__file__).resolve().parents[1]
-PAGES = {DOCS / "reference" / page for page in ("configuration.md", "cli.md", "suites.md")}
+GENERATED_PAGES = ("configuration", "cli", "suites", "metrics", "judged-metrics", "action")
+PAGES = {DOCS / "reference" / f"{page}.md" for page in GENERATED_PAGES}
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
 ELSEWHERE = {"agent", "criteria"}
 """Keys with sections of their own."""
@@ -59,6 +65,8 @@ def default(field: FieldInfo, text: str) -> str:
     if models_in(field.annotation):
         return ""
     value = field.get_default(call_default_factory=True, validated_data={})
+    if isinstance(value, IntEnum):
+        value = value.name
     if value is None or value is PydanticUndefined or value in ({}, [], (), ""):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else f'{value:g}' if isinstance(value, float) else value}`"
@@ -74,18 +82,20 @@ def bounds(field: FieldInfo) -> str:
     return f" ({', '.join(limits)})" if limits else ""
 
 
-def rows(model: type[BaseModel], prefix: str = "", skip: frozenset[str] = frozenset()) -> Iterator[str]:
-    """One row for each key of a model, then the keys of the section below it."""
+def rows(
+    model: type[BaseModel], prefix: str = "", skip: frozenset[str] = frozenset(), *, nested: bool = True
+) -> Iterator[str]:
+    """One row for each key of a model, then the keys of the section below it if ``nested``."""
     for name, field in model.model_fields.items():
         if name in skip:
             continue
-        text, key = meaning(model, name), f"{prefix}{name}"
+        text, key = meaning(model, name), f"{prefix}{name.rstrip('_')}"
         said = text.partition(" Default: ")[0].removesuffix(".")
         if not any(f"`{word}`" in said for word in get_args(field.annotation)):
             said += bounds(field)
         yield f"| `{key}` | {said} | {default(field, text)} |"
         inner = models_in(field.annotation)
-        if key not in ELSEWHERE and len(inner) == 1:
+        if nested and key not in ELSEWHERE and len(inner) == 1:
             listed = "[]" if getattr(field.annotation, "__origin__", None) in (list, tuple) else ""
             yield from rows(inner[0], f"{key}{listed}.")
         if key == "baseline":
@@ -136,6 +146,53 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+# --- metrics ----------------------------------------------------------------------------------------
+
+RANGES = {
+    Scale.BINARY: "0 or 1",
+    Scale.UNIT: "0 to 1",
+    Scale.LIKERT: "1 to 5",
+    Scale.PERCENT: "0 to 100",
+    Scale.SECONDS: "seconds, lower is better",
+    Scale.USD: "US dollars, lower is better",
+    Scale.COUNT: "0 and up, lower is better",
+}
+COMMON = frozenset({"judge_model_options", "min_kappa", "include_intermediate_responses_in_final"})
+"""Options of all judged metrics; the page names them once."""
+
+
+def metrics() -> str:
+    """Return a section for each metric that asks no judge."""
+    return "\n".join(metric_section(name) for name in METRICS if not issubclass(load_metric(name), Judged))
+
+
+def judged_metrics() -> str:
+    """Return a section for each metric that asks a judge."""
+    return "\n".join(metric_section(name) for name in METRICS if issubclass(load_metric(name), Judged))
+
+
+def metric_section(name: str) -> str:
+    """Return the description of a metric, its range and threshold, and a table of its options."""
+    kind = load_metric(name)
+    text = (inspect.getdoc(kind) or "").replace("``", "`")
+    parts = [f"### `{name}`\n", f"{text}\n", f"{metric_facts(kind)}\n"]
+    options = kind.options_type
+    if not options.model_config.get("defer_build") or not options.__pydantic_complete__:
+        options.model_rebuild()
+    lines = list(rows(options, skip=COMMON, nested=False))
+    return "\n".join([*parts, table(iter(lines)).replace("| key |", "| option |")] if lines else parts)
+
+
+def metric_facts(kind: type[Metric[Any]]) -> str:
+    """Return the range of a metric's scores, its default threshold, and whether one failure is enough."""
+    assert (kind.direction is Direction.LOWER) == ("lower" in RANGES[kind.scale])
+    limit = "Limits: `max`, `p50`, `p95`" if kind.direction is Direction.LOWER else "Threshold: none by default"
+    if kind.default_threshold is not None:
+        limit = f"Threshold: {kind.default_threshold:g} by default"
+    hard = " **Hard**: one violation in one trial fails the gate." if kind.hard else ""
+    return f"Range: {RANGES[kind.scale]}. {limit}.{hard}"
+
+
 # --- commands -----------------------------------------------------------------------------------------
 
 
@@ -159,7 +216,33 @@ def _own_entry(command: click.Command, name: str, context: click.Context) -> str
     return "\n".join(parts)
 
 
+# --- the action -----------------------------------------------------------------------------------
+
+
+def action() -> Any:
+    """Return the content of action.yml."""
+    return yaml.safe_load((DOCS.parent / "action.yml").read_text(encoding="utf-8"))
+
+
+def action_inputs() -> str:
+    """Return a table of the action's inputs."""
+    lines = ["| input | default | meaning |", "|---|---|---|"]
+    for name, stated in action()["inputs"].items():
+        default = f"`{stated['default']}`" if stated["default"] else ""
+        lines.append(f"| `{name}` | {default} | {cell(stated['description'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def action_outputs() -> str:
+    """Return a table of the action's outputs."""
+    lines = ["| output | meaning |", "|---|---|"]
+    lines += [f"| `{name}` | {cell(stated['description'])} |" for name, stated in action()["outputs"].items()]
+    return "\n".join(lines) + "\n"
+
+
 GENERATED = {"keys": keys, "agents": agent_keys, "commands": commands, "ignored_keys": ignored_keys}
+GENERATED |= {"metrics": metrics, "judged_metrics": judged_metrics}
+GENERATED |= {"action_inputs": action_inputs, "action_outputs": action_outputs}
 
 
 def written(page: Path) -> str:

@@ -38,7 +38,8 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
 
 
 def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
-    """Who accepted the result, and when: by the label on pull request ``number``, or on the one merged as this commit.
+    """Return the person who accepted the result, and the time: by the label on pull request ``number``, or on the one
+    merged as this commit.
 
     After the merge it counts for the push alone. A night measures the same commit again: what it lost since nobody saw.
 
@@ -65,7 +66,7 @@ def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
 
 
 def _is_of_head(step: Step) -> bool:
-    """Whether the checkout is the head that the event names, or the merge commit that GitHub makes of it.
+    """True if the checkout is the head that the event names, or the merge commit that GitHub makes of it.
 
     A workflow may check out a branch instead, and that may have moved since the event.
     """

@@ -8,7 +8,7 @@ from gate.hosts.events import Activity, BaseKind
 from gate.system.git import HINT_HISTORY, Git, GitError
 
 HISTORY = 200
-"""How many commits are fetched for a shallow clone."""
+"""Number of commits that are fetched for a shallow clone."""
 REMOTE = "origin"
 
 
@@ -55,7 +55,7 @@ def branch_tip(git: Git, branch: str) -> str:
 
 
 def same_file(git: Git, path: str, one: str, other: str) -> bool:
-    """Whether a file, by its path in the repository, is the same in two commits; False if it cannot be fetched."""
+    """True if a file, by its path in the repository, is the same in two commits; False if it cannot be fetched."""
     try:
         for commit in (one, other):
             _present(commit, git)

@@ -11,8 +11,8 @@ from gate.action.step import Step, StepOutcome, worse_code
 from gate.baselines.proofs import Proofs, joined
 from gate.config.load import Config
 from gate.errors import GateError
-from gate.pipeline.baseline_upkeep import carry_on, save_baseline
 from gate.security.escape import console
+from gate.stored.upkeep import carry_on, save_baseline
 
 
 def save_as_baseline(
@@ -39,7 +39,8 @@ def save_as_baseline(
 
 
 def _carried_on(step: Step, config: Config, environment: Mapping[str, str], own: Sequence[Proofs]) -> Proofs | None:
-    """What later jobs take for proven: what this one measured, and what it finds proven of what else is stored."""
+    """Return the proofs for later jobs: of what this one measured, and of what it finds proven among what else is
+    stored."""
     try:
         carried, problems = carry_on(config, environment, own)
     except GateError as error:

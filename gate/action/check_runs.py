@@ -53,14 +53,16 @@ def _check(suite: SuiteResult, outcome: StepOutcome, result: Result, place: Plac
 
 
 def _conclusion(suite: SuiteResult, code: int) -> Literal["success", "neutral", "failure"]:
-    """What fails the step fails the check; what does not, without being a pass, is neither."""
+    """Return the conclusion of the check: a failed step fails it; a result that is neither failure nor pass is
+    neutral."""
     if code:
         return "failure"
     return "success" if suite.verdict is Verdict.PASS else "neutral"
 
 
 def _about(step: Step, number: int | None) -> str:
-    """What tells this verdict on the commit from one against another base: nothing, where it is for the default branch.
+    """Return the suffix that tells this verdict on the commit from one against another base; empty for the default
+    branch.
 
     The same commit can be the head of pull requests onto several branches, a release, and what was pushed to a branch.
     """

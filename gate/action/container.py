@@ -30,7 +30,7 @@ MOUNTED_WORKSPACE = Path("/github/workspace")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 CONNECT_SECONDS = 2.0
 BOOT_SECONDS = 30.0
-"""How long a server may take until it listens: one that ``setup`` starts in the background is still loading."""
+"""Seconds for a server to listen: one that ``setup`` starts in the background is still loading."""
 PAUSE_SECONDS = 0.2
 """Between two looks whether the server listens by now, or the command has ended."""
 LEFT_BYTES = 1_000_000
@@ -57,7 +57,7 @@ def gateway_of(routes: str) -> str | None:
 
 
 def answers(host: str, port: int) -> bool:
-    """Whether something accepts connections there."""
+    """True if something accepts connections there."""
     try:
         with socket.create_connection((host, port), timeout=CONNECT_SECONDS):
             return True
@@ -176,7 +176,7 @@ def _follow(process: Popen[bytes], output: int, lines: _Lines) -> None:
 
 
 def _readable(descriptor: int, seconds: float) -> bool:
-    """Whether there is something to read, or the end, within that time."""
+    """True if there is something to read, or the end, within that time."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     return bool(waiting.poll(seconds * 1_000))

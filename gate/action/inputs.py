@@ -93,7 +93,7 @@ def shard(value: str) -> tuple[int, int]:
 
 
 def is_number(value: str) -> bool:
-    """Whether it is written in plain digits, and few enough to be meant."""
+    """True if it is written in plain digits, and few enough to be meant."""
     return value.isascii() and value.isdigit() and len(value) <= DIGITS
 
 

@@ -26,7 +26,6 @@ from gate.hosts.events import Activity, Mode
 from gate.hosts.rest import RestError
 from gate.model import Result, Verdict
 from gate.pipeline.flow import run_gate
-from gate.pipeline.judge_stored import decide_merged
 from gate.pipeline.progress import ProgressLines
 from gate.pipeline.references import changed_files
 from gate.pipeline.session import RunOptions
@@ -34,6 +33,7 @@ from gate.records import merge, read_record, write_record
 from gate.reports.console import render as render_console
 from gate.reports.files import Outputs
 from gate.security.escape import console
+from gate.stored.judging import decide_merged
 from gate.system.signals import run as run_coroutine
 
 USUAL_STORE = {**USUAL, "baseline.branch": "gate-baselines", "baseline.remote": "origin"}
@@ -223,11 +223,11 @@ def _earlier(step: Step, config: Config, base: str | None) -> EarlierRecords:
 
 
 def _tried(step: Step, look_up: LookUp) -> tuple[str, bool]:
-    """What a look-up of earlier records found, and whether it failed, which must not prevent the run."""
+    """Return the earlier records that were found, and whether the look-up failed, which must not prevent the run."""
     try:
         return look_up(step.activity, lambda line: step.say(console(line))), False
     except GateError as error:
-        refused = isinstance(error, RestError) and error.status in (403, 404) and not error.is_limit
+        refused = isinstance(error, RestError) and error.is_refusal
         hint = "; the job needs `permissions: {actions: read}`" if refused else ""
         step.say(f"the records of earlier jobs cannot be looked up: {console(str(error))}{hint}")
         return "", True

@@ -29,11 +29,11 @@ from gate.hosts.base import (
 from gate.hosts.events import Mode
 from gate.hosts.github import PullRequestHost
 from gate.model import Result, Verdict
-from gate.pipeline.evidence import statement_of, written
 from gate.reports import load_report
 from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.markdown import render as render_markdown
 from gate.security.escape import console, markdown
+from gate.stored.statement import statement_of, written
 
 REPORT_FILES = {"junit": "junit.xml", "html": "report.html", "json": "report.json", "markdown": "report.md"}
 STATEMENT_FILE = "statement.json"
@@ -128,7 +128,8 @@ def _files(step: Step, result: Result) -> list[Effect]:
 
 
 def _statement(step: Step | None, result: Result | None) -> list[Effect]:
-    """What the run states, for `gate attest`; nothing of a shard, or where what was measured is not one commit."""
+    """Return the statement of the run, for `gate attest`; none for a shard, or if the measured state is not one
+    commit."""
     if step is None or result is None or step.inputs["shard"] != (1, 1):
         return []
     folder = step.workspace / RESULTS
@@ -179,7 +180,7 @@ def _outputs(outcome: StepOutcome) -> dict[str, str]:
 
 
 def _place(step: Step, *, url: str = "") -> Place:
-    """What a report links to. ``url``: the run's page, which has the whole report among its artifacts."""
+    """Return the links of a report. ``url``: the run's page, which has the whole report among its artifacts."""
     activity = step.activity
     on_change = activity.pull_request is not None or activity.mode is Mode.REPORT
     return Place(

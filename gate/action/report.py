@@ -16,9 +16,9 @@ from gate.action.step import Step, StepOutcome, input_overrides, outcome_of
 from gate.config.base_policy import path_at
 from gate.config.load import Config, read_config
 from gate.hosts.github import PullRequest
-from gate.pipeline.judge_stored import judge_records, suite_ids
 from gate.records import Record
 from gate.reports.console import render as render_console
+from gate.stored.judging import judge_records, suite_ids
 
 
 def report(step: Step) -> StepOutcome:

@@ -23,21 +23,21 @@ from gate.hosts.github import GitHub, NoArtifactError, PullRequest
 from gate.hosts.rest import RestError
 from gate.model import Side
 from gate.pipeline.journal import path_of, records_folder
-from gate.pipeline.judge_stored import suite_ids
 from gate.pipeline.terms import own_terms
 from gate.records import Record, parse_record, write_record
 from gate.records.keys import suite_key
 from gate.records.model import INTERRUPTED, count
+from gate.stored.judging import suite_ids
 from gate.system.git import Git
 
 SEARCHED = 4
-"""How many artifacts of earlier runs of one commit are read."""
+"""Artifacts of earlier runs of one commit that are read."""
 SEARCHED_HEADS = 8
-"""How many artifacts of runs of earlier heads of a pull request are read."""
+"""Artifacts of runs of earlier heads of a pull request that are read."""
 ASKED = 100
-"""How many runs are asked for their artifact. Labels that are set at once leave many cancelled runs without one."""
+"""Runs that are asked for their artifact. Labels that are set at once leave many cancelled runs without one."""
 GONE = (404, 410)
-"""What is answered about an artifact that was deleted, or that expired after it was listed."""
+"""The answers about an artifact that was deleted, or that expired after it was listed."""
 Say = Callable[[str], None]
 Left = tuple[MeasuringRun, str, bytes]
 """A run, a name of it for the reader, and its artifact."""
@@ -62,7 +62,7 @@ def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, comp
 
 
 def _tell(say: Say, what: str, refused: Sequence[GateError]) -> None:
-    """Why records are not taken, in one line: there may be many suites, and many runs."""
+    """Return the reason why records are not taken, in one line: there may be many suites, and many runs."""
     reasons = list(dict.fromkeys(map(str, refused)))
     if reasons:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
@@ -82,13 +82,13 @@ class EarlierRecords(Struct, frozen=True, dict=True):
     base: str | None
     """The commit that this run measures against."""
     known: bool = True
-    """Whether the agent has a fingerprint; without one only the same head continues."""
+    """True if the agent has a fingerprint; without one only the same head continues."""
     placed: set[str] = field(default_factory=set)
     """Suites whose record lies where the run continues it."""
 
     @property
     def complete(self) -> bool:
-        """Whether each suite has the record that its run continues."""
+        """True if each suite has the record that its run continues."""
         return self.placed.issuperset(self._suites)
 
     def take_up(self, activity: Activity, say: Say) -> str:

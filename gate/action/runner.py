@@ -154,7 +154,7 @@ _CASES: dict[CaseStatus, tuple[Level, str]] = {
     CaseStatus.SUSPECT: ("warning", "may have got worse"),
     CaseStatus.QUARANTINED: ("notice", "is quarantined"),
 }
-"""What deserves a remark at its line; a flaky, new or sound case does not."""
+"""The statuses that deserve a remark at their line; a flaky, new or sound case does not."""
 _VERDICTS: dict[Verdict, Level] = {
     Verdict.ERROR: "error",
     Verdict.REGRESSED: "error",

@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 
 class Step(Struct, frozen=True, dict=True):
-    """What the runner passes to this step. ``github`` and ``say`` are its only outputs."""
+    """The runner's inputs to this step. ``github`` and ``say`` are its only outputs."""
 
     environment: Mapping[str, str]
     inputs: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Step(Struct, frozen=True, dict=True):
 
     @property
     def is_anchored(self) -> bool:
-        """Whether to compare with the anchor too: on the default branch, and for releases."""
+        """True if to compare with the anchor too: on the default branch, and for releases."""
         return self.activity.mode in (Mode.RECORD, Mode.RELEASE)
 
     @property
@@ -91,19 +91,19 @@ class Step(Struct, frozen=True, dict=True):
 
 
 class StepOutcome(Struct, frozen=True):
-    """How the step ended, before anything is published."""
+    """The end of the step, before anything is published."""
 
     exit_code: int
     result: Result | None = None
     error: str = ""
-    """Why there is no result, or what went wrong beside it."""
+    """The reason why there is no result, or a problem beside it."""
     warning: str = ""
     """Something to know about a result that stands."""
     pull_request: int | None = None
     note: str = ""
-    """Why there is nothing to publish, if that is no error."""
+    """The reason why there is nothing to publish, if that is no error."""
     proofs: Proofs | None = None
-    """What later jobs take for proven, of a job that records baselines."""
+    """The proofs for later jobs, of a job that records baselines."""
     codes: Mapping[str, int] = {}
     """The exit code that each suite of the result would have alone, by its id."""
 

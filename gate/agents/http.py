@@ -41,7 +41,7 @@ from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.escape import one_line
 from gate.security.limits import MAX_LOG_CHARS, shorten
-from gate.system.http import Client, HttpError, Response, check_url
+from gate.system.http import PARTIAL, Client, HttpError, Response, check_url
 
 if TYPE_CHECKING:
     from gate.system.cookies import Cookies
@@ -155,7 +155,7 @@ class ServerAgent(Agent):
 
             self._cookies.setdefault(request.session_id, Cookies()).take(url, response.cookies)
         self._check_version(response)
-        if not 200 <= response.status < 300:
+        if not 200 <= response.status < 300 or response.status == PARTIAL:
             request.log.add(_beginning(response.body))
             raise _failure(response, self._kind)
         return response

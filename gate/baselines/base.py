@@ -214,7 +214,7 @@ class Store(ABC):
         """
         return map(self.read, entries)
 
-    def bring(self, entries: Sequence[Entry]) -> None:  # noqa: B027  # most stores read one as fast as many
+    def prefetch(self, entries: Sequence[Entry]) -> None:  # noqa: B027  # most stores read one as fast as many
         """Says which entries are about to be read, so that they can be fetched in one go."""
 
     def contents(self) -> Iterator[Stored]:

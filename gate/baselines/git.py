@@ -191,7 +191,7 @@ class GitStore(BlobStore):
         stored = {file.key: file for file in reversed(self._of(suite_id))}
         hits = [stored[commit] for commit in commits if commit in stored and commit not in exclude]
         same = [file for file in hits if file.agent == hits[0].agent or file is hits[0]]
-        self._bring([file.blob for file in same[:pool]])
+        self._prefetch([file.blob for file in same[:pool]])
         return self._found(suite_id, commits, {file.key: file.path for file in same}, exclude, pool)
 
     def entries(self, suite_id: str | None = None) -> list[Entry]:
@@ -199,7 +199,7 @@ class GitStore(BlobStore):
             return [_entry(file, suite_id) for file in self._of(suite_id)]
         files = self._listed().files
         newest = {file.suite: file for file in reversed(files)}
-        self._bring([file.blob for file in newest.values()])
+        self._prefetch([file.blob for file in newest.values()])
         names = {}
         for file in newest.values():
             header = self._header(file.path)
@@ -222,9 +222,9 @@ class GitStore(BlobStore):
 
                 yield Stored(self.shown(file.path), opened)
 
-    def bring(self, entries: Sequence[Entry]) -> None:
+    def prefetch(self, entries: Sequence[Entry]) -> None:
         wanted = {entry.where for entry in entries}
-        self._bring([file.blob for file in self._listed().files if file.path in wanted])
+        self._prefetch([file.blob for file in self._listed().files if file.path in wanted])
 
     def close(self) -> None:
         """Removes the temporary clone; the store can be used again, which makes another."""
@@ -300,7 +300,7 @@ class GitStore(BlobStore):
         key = suite_key(suite_id)
         return tuple(file for file in self._listed().files if file.suite == key)
 
-    def _bring(self, blobs: Sequence[str]) -> None:
+    def _prefetch(self, blobs: Sequence[str]) -> None:
         """Fetches several files in one go; what is missing afterwards, git fetches one by one."""
         if len(blobs) > 1:
             wanted = "".join(f"{blob}\n" for blob in blobs).encode()
@@ -318,7 +318,7 @@ class GitStore(BlobStore):
 
     def _all_content(self, blobs: Sequence[str]) -> list[bytes | None]:
         """The contents of some blobs, brought and read in one go; None for what did not come."""
-        self._bring(blobs)
+        self._prefetch(blobs)
         try:
             said = self._cloned().run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in blobs).encode())
         except GitError:

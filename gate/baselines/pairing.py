@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines.union import parts_of, run_ids
-from gate.decision.comparison import RATE_METRIC, Incomparable, Owed
+from gate.decision.comparison import RATE_METRIC, Incomparable, Unmatched
 from gate.decision.unseen import shows_calls
 from gate.model import FULL, STORED, BaselineInfo, Criterion, Side, Trial
 from gate.records import Header, PlannedCase, Record
@@ -63,7 +63,7 @@ class Pairing(Struct, frozen=True):
     """(case, criterion) → why not."""
     trials: tuple[Trial, ...]
     """The reference's, under the ids that their cases have in the candidate."""
-    owed: Owed = Owed()
+    unmatched: Unmatched = Unmatched()
     runs: tuple[str, ...] = ()
     """The reference's runs, the oldest first, where their age matters."""
     excuses: bool = True
@@ -77,36 +77,41 @@ def pair(
     reference: Reference,
     *,
     deselected: Set[str] = frozenset(),
+    judges: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Pairing:
     """Compares fingerprints, case by case and criterion by criterion.
 
     Cases are paired by their content: a case under another id is the same case. The nearest record decides what is
     comparable; an earlier one that is pooled counts only if it matches in everything. Cases
-    that are ``deselected`` are left out on both sides: they are not removed.
+    that are ``deselected`` are left out on both sides: they are not removed. ``judges``: as whom the models answered
+    that judged the candidate, by criterion; a name for a model may lead to another one than it did.
     """
     if not reference.records:
         return Pairing({}, (), excuses=False)
     nearest, *earlier = reference.records
-    before = _standing_in(criteria, nearest.header.criteria)
+    before = _under_former_names(criteria, nearest.header.criteria)
     excluded: dict[tuple[str, str], Incomparable] = {}
     for criterion in criteria:
-        if why := _why_apart(criterion, before):
+        why = _reason_not_comparable(criterion, before)
+        if why is None and _other_judge(criterion.name, judges or {}, nearest):
+            why = Incomparable.CHANGED
+        if why is not None:
             excluded |= {(case.id, criterion.name): why for case in plan}
     match = match_cases(plan, nearest.header.plan)
     excluded |= {(case_id, criterion.name): Incomparable.EDITED for case_id in match.edited for criterion in criteria}
-    stand_ins = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in {b.name for b in before}}
-    own = (_with_stand_ins(trial, stand_ins) for trial in _under(match.ids, nearest))
+    former_names = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in {b.name for b in before}}
+    own = (_with_former_names(trial, former_names) for trial in _under(match.ids, nearest))
     trials = [trial for trial in own if trial.case_id not in deselected]
     for record in earlier:
         if {c.name: c.fingerprint for c in record.header.criteria}.items() >= {
             c.name: c.fingerprint for c in criteria
-        }.items():
+        }.items() and not any(_other_judge(c.name, judges or {}, record) for c in criteria):
             same = match_cases(plan, record.header.plan)
             trials += _under({old: new for old, new in same.ids.items() if old in same.same}, record)
     renamed = {new: old for old, new in match.ids.items() if old in match.same and old != new}
     runs = _by_age(reference.records) if reference.of_change else ()
     excuses = not reference.beside and reference.info.provenance != "unproven"
-    return Pairing(excluded, tuple(trials), _owed(criteria, before, renamed), runs, excuses)
+    return Pairing(excluded, tuple(trials), _unmatched(criteria, before, renamed), runs, excuses)
 
 
 def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
@@ -114,7 +119,7 @@ def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
     return tuple(run.id for run in sorted(runs.values(), key=lambda run: run.age))
 
 
-def _standing_in(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
+def _under_former_names(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
     """The baseline's criteria; one that a criterion's previous version still measures has that version's name.
 
     The current name then counts as a new criterion, with no baseline scores missing: the previous version is compared.
@@ -129,7 +134,7 @@ def _standing_in(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> 
     return found
 
 
-def _with_stand_ins(trial: Trial, names: Mapping[str, str]) -> Trial:
+def _with_former_names(trial: Trial, names: Mapping[str, str]) -> Trial:
     """The trial's scores, also under the names of the previous versions that are compared with them."""
     if not names:
         return trial
@@ -137,7 +142,7 @@ def _with_stand_ins(trial: Trial, names: Mapping[str, str]) -> Trial:
     return replace(trial, scores={**trial.scores, **scores})
 
 
-def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> Incomparable | None:
+def _reason_not_comparable(criterion: Criterion, before: Sequence[Criterion]) -> Incomparable | None:
     """Return the reason why the baseline's scores of a criterion cannot be compared; None if they can."""
     known = {stored.name: stored.fingerprint for stored in before}
     if criterion.name not in known:
@@ -145,11 +150,18 @@ def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> Incomparabl
     return None if known[criterion.name] == criterion.fingerprint else Incomparable.CHANGED
 
 
-def _owed(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Owed:
+def _other_judge(criterion: str, judges: Mapping[str, tuple[str, ...]], record: Record) -> bool:
+    """True if it is known that the record's scores are another model's."""
+    told = record.footer.judges if record.footer is not None else {}
+    now, then = judges.get(criterion), told.get(criterion)
+    return bool(now and then and now != then)
+
+
+def _unmatched(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Unmatched:
     """Return the criteria and cases of the baseline that this record lacks or has under another name."""
     names = {criterion.name for criterion in criteria}
     gone = tuple(c for c in before if c.name not in names and c.metric != RATE_METRIC and not c.stands_for)
-    return Owed(gone, renamed)
+    return Unmatched(gone, renamed)
 
 
 class Match(Struct, frozen=True):

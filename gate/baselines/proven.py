@@ -275,8 +275,8 @@ class ProvenStore(Store):
                 self._tell(suite, candidate.key, GONE)
                 return
 
-    def bring(self, entries: Sequence[Entry]) -> None:
-        self._inner.bring(entries)
+    def prefetch(self, entries: Sequence[Entry]) -> None:
+        self._inner.prefetch(entries)
 
     def contents(self) -> Iterator[Stored]:
         for stored in self._inner.contents():

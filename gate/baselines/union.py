@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from gate.model import Trial
 from gate.records import Footer, Header, Record, Run, count, difference
 from gate.records.lines import trial_line
+from gate.records.model import joined_judges
 
 MOST_PER_CASE = 1_000
 """Trials a case, on average, beyond which a commit is known well enough: further runs are not added."""
@@ -169,7 +170,13 @@ def _joined(header: Header, parts: Sequence[RunPart], footer: Footer | None) -> 
     head = replace(header, runs=runs, run_id=runs[-1].id, created=newest)
     closing = count(trials)
     if footer is not None:
-        closing = replace(closing, duration=footer.duration, judge_cost_usd=footer.judge_cost_usd, terms=footer.terms)
+        closing = replace(
+            closing,
+            duration=footer.duration,
+            judge_cost_usd=footer.judge_cost_usd,
+            terms=footer.terms,
+            judges=footer.judges,
+        )
     return Record(head, trials, closing)
 
 
@@ -189,4 +196,9 @@ def _footer(one: Footer | None, other: Footer | None, parts: Sequence[RunPart]) 
     if len(parts) == 1:
         return max(one, other, key=lambda footer: (footer.trials, footer.duration))
     costs = [footer.judge_cost_usd for footer in (one, other) if footer.judge_cost_usd is not None]
-    return replace(one, duration=one.duration + other.duration, judge_cost_usd=sum(costs) if costs else None)
+    return replace(
+        one,
+        duration=one.duration + other.duration,
+        judge_cost_usd=sum(costs) if costs else None,
+        judges=joined_judges(one.judges, other.judges),
+    )

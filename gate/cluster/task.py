@@ -1,4 +1,4 @@
-"""What runs on the nodes of a cluster. Sent by name: the gate is installed there."""
+"""The functions that run on the nodes of a cluster. Sent by name: the gate is installed there."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ def _measure_and_store(config_path: Path, release: str, key: Path | None, given:
     from gate.commands.texts.evidence import read_key
     from gate.config.load import load_config
     from gate.errors import ExitCode
-    from gate.pipeline.baseline_upkeep import check_can_store, save_baseline
     from gate.pipeline.flow import run_gate
     from gate.pipeline.session import RunOptions
+    from gate.stored.upkeep import check_can_store, save_baseline
     from gate.system.signals import run as run_coroutine
 
     asked = outputs_of(given)
@@ -80,7 +80,7 @@ def baseline_save(record: Path | None, config_path: Path, release: str, key: Pat
     """Add a complete record to its commit's baseline; without one, the newest finished record of each suite."""
     from gate.commands.texts.evidence import read_key
     from gate.config.load import load_config
-    from gate.pipeline.baseline_upkeep import save_baseline, save_newest
+    from gate.stored.upkeep import save_baseline, save_newest
 
     config, private = load_config(config_path), read_key(key)
     if record is None:
@@ -107,7 +107,7 @@ def baseline_accept(
     """Make the stored record of COMMIT (HEAD) the anchor, which releases and the default branch are compared with."""
     from gate.commands.texts.evidence import read_key
     from gate.config.load import load_config
-    from gate.pipeline.baseline_upkeep import accept_baseline
+    from gate.stored.upkeep import accept_baseline
 
     config, private = load_config(config_path), read_key(key)
     day = None if until is None else until.date()
@@ -119,7 +119,7 @@ def baseline_accept(
 def baseline_list(config_path: Path) -> None:
     """List the stored baselines with their verdicts, and which of them is the anchor."""
     from gate.config.load import load_config
-    from gate.pipeline.baseline_upkeep import list_baselines
+    from gate.stored.upkeep import list_baselines
 
     width = width_of(os.environ)
     show(list_baselines(load_config(config_path), os.environ, width), width)
@@ -130,7 +130,7 @@ def baseline_list(config_path: Path) -> None:
 def baseline_show(config_path: Path) -> None:
     """Show the baseline that a run would be compared with, the anchor, and the verdicts on both."""
     from gate.config.load import load_config
-    from gate.pipeline.baseline_upkeep import show_baseline
+    from gate.stored.upkeep import show_baseline
 
     width = width_of(os.environ)
     show(show_baseline(load_config(config_path), os.environ, width), width)

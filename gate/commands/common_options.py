@@ -68,7 +68,7 @@ def record_or_newest(record: Path | None, config_path: Path) -> Path:
 
 
 def record_before_or(baseline: Path | None, record: Path, config_path: Path) -> Path:
-    """What a record is compared with: the one named, else the newest of its suite before it, said on stderr."""
+    """Return the record to compare with: the named one, else the newest of its suite before it, which stderr names."""
     if baseline is not None:
         return baseline
     from gate.pipeline.journal import record_before

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 YAML = (".yaml", ".yml")
 FORMS = ("json", "html", "markdown")
-"""What the table of several can be written as."""
+"""The forms in which the table of several can be written."""
 
 
 @click.command(cls=Once)
@@ -61,7 +61,7 @@ def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -
         _table(compared, config_path, given)
     _check_alone(given)
     from gate.config.load import load_config
-    from gate.pipeline.judge_stored import compare_records
+    from gate.stored.judging import compare_records
 
     config = load_config(config_path) if config_path else None
     candidate, baseline = (Path(compared[n]) if n < len(compared) else None for n in (0, 1))
@@ -212,7 +212,7 @@ def _varied(texts: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
 
 def _judging(compared: tuple[str, ...], config_path: Path | None) -> Config | None:
-    """Whose criteria and judge apply: the configuration that is named, else the first that is compared."""
+    """Return the configuration whose criteria and judge apply: the named one, else the first that is compared."""
     paths = [path for text in compared if (path := _file(text)).suffix in YAML]
     path = config_path or next(iter(paths), DEFAULT_CONFIG)
     if config_path is None and not path.is_file():
@@ -221,8 +221,8 @@ def _judging(compared: tuple[str, ...], config_path: Path | None) -> Config | No
 
 
 def _terms(first: Contender, config: Config | None) -> Any:
-    from gate.pipeline.judge_stored import plan_of
     from gate.pipeline.terms import terms_of_plan, with_run_of
+    from gate.stored.judging import plan_of
 
     if config is None:
         return None
@@ -237,7 +237,7 @@ def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str
         raise ConfigError("--prefer asks a judge, and no configuration names one", hint="use --config FILE")
     from gate.insight.lineup import Contender
     from gate.insight.preference import ask_preferences
-    from gate.pipeline.judge_stored import read_whole
+    from gate.stored.judging import read_whole
     from gate.system.signals import run as run_coroutine
 
     whole = [Contender(name, read_whole(path), str(path)) for name, path in named]

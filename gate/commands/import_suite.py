@@ -27,8 +27,8 @@ def import_suite(sources: tuple[Path, ...], path: Path, form: str | None, allow_
     writes the rest all the same.
     """
     from gate.errors import ConfigError
+    from gate.importers.convert import convert
     from gate.suites import load
-    from gate.suites.convert import convert
 
     if path.suffix != ".json":
         raise ConfigError("the suite is written as JSON", where=str(path), hint="name a file that ends in .json")

@@ -21,7 +21,7 @@ SECTIONS = {
     "More reports": ("report", "history", "site"),
     "CI and releases": ("merge", "attest", "verify"),
     "Production": ("monitor", "promote"),
-    "Seldom needed": ("score", "decide", "diff-requests", "mcp-replay", "ratchet", "power", "rescore"),
+    "Seldom needed": ("score", "decide", "diff-requests", "mcp-replay", "ratchet", "power", "prove", "rescore"),
 }
 """The sub-commands by what they are for, the daily ones first."""
 NAMES = tuple(sorted(name for names in SECTIONS.values() for name in names))
@@ -83,7 +83,7 @@ def main() -> NoReturn:
 
 
 def _usage(error: click.ClickException) -> str:
-    """What is wrong with the command line, as one line like every other error."""
+    """Return the problem of the command line, as one line like every other error."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
         what = f"a command is missing: {', '.join(error.ctx.command.list_commands(error.ctx))}"

@@ -31,7 +31,7 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
     Refuses a missing, duplicate or truncated shard, and one of another run.
     """
     from gate.config.load import load_config
-    from gate.pipeline.judge_stored import decide_merged, merge_records
+    from gate.stored.judging import decide_merged, merge_records
 
     if config_path is None and any(given.values()):
         raise click.UsageError("reports need a verdict: name the configuration that decides (-c gate.yaml)")

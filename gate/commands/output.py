@@ -25,17 +25,17 @@ def command_line() -> str:
 
 
 def is_plain(environment: Mapping[str, str]) -> bool:
-    """Whether the terminal asks for text alone: no colours, and nothing that moves its cursor."""
+    """True if the terminal asks for text alone: no colours, and nothing that moves its cursor."""
     return bool(environment.get("NO_COLOR")) or is_dumb(environment)
 
 
 def is_dumb(environment: Mapping[str, str]) -> bool:
-    """Whether the terminal has nothing but ASCII; of one without colours that is not said."""
+    """True if the terminal has nothing but ASCII; of one without colours that is not said."""
     return environment.get("TERM") == "dumb"
 
 
 def encoding_of(environment: Mapping[str, str]) -> str:
-    """What standard output can show."""
+    """Return the encoding of standard output."""
     return "ascii" if is_dumb(environment) else sys.stdout.encoding or "utf-8"
 
 
@@ -56,7 +56,7 @@ def show(text: str, width: int | None = None) -> None:
 
 
 def progress_of(quiet: bool) -> Progress:
-    """How the trials of a run are shown while they run."""
+    """Return the display of trials while they run."""
     from gate.pipeline.progress import NoProgress, ProgressBar, ProgressLines
 
     if quiet:
@@ -67,7 +67,7 @@ def progress_of(quiet: bool) -> Progress:
 
 @contextmanager
 def told_in(outputs: Callable[[], Outputs]) -> Iterator[None]:
-    """What ends the work without a verdict is told in the reports as well, as far as they are known by then.
+    """Report an error that ends the work without a verdict in the reports as well, as far as they are known by then.
 
     An earlier run's verdict in one of these files would be taken for this one's.
     """
@@ -81,7 +81,7 @@ def told_in(outputs: Callable[[], Outputs]) -> Iterator[None]:
 
 
 def _ending(error: BaseException) -> tuple[str, ExitCode]:
-    """What an error says without its traceback, and the exit code that it leads to."""
+    """Return the words of an error without its traceback, and its exit code."""
     match error:
         case GateError():
             return str(error), error.exit_code

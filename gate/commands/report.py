@@ -25,7 +25,7 @@ def report(record: Path | None, baseline: str | None, config_path: Path, **given
     Without RECORD, that of the newest run. It is compared with the baseline that its run would find, unless
     --against names another.
     """
-    from gate.pipeline.judge_stored import report_record
+    from gate.stored.judging import report_record
 
     if given["statement"] and baseline is not None:
         raise click.UsageError("a comparison that was chosen by hand is not stated: --statement goes without --against")

@@ -21,7 +21,7 @@ def rescore(record: Path, config_path: Path, output: Path) -> None:
     No agent is run.
     """
     from gate.config.load import load_config
-    from gate.pipeline.judge_stored import rescore_record
+    from gate.stored.judging import rescore_record
     from gate.system.signals import run as run_coroutine
 
     click.echo(run_coroutine(rescore_record(record, output, load_config(config_path), os.environ)))

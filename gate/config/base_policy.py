@@ -8,7 +8,6 @@ difference counts as loosening and takes effect once it is merged.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,31 +17,29 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel
 
 from gate.agents.base import AgentOptions
-from gate.baselines import STORES
 from gate.baselines.fingerprint import of_case
 from gate.baselines.pairing import match_cases
 from gate.config.load import Config, ConfigFile, SuiteRules, read_config
 from gate.config.people import calibration_file
 from gate.config.resolve import read_suites, stated_criteria
-from gate.config.schema import NO_STORE, BaselineSection, File, Section
-from gate.config.specs import Common, CriterionSpec
-from gate.decision.consistency import cluster_of
+from gate.config.specs import CriterionSpec
+from gate.config.tighten import (
+    agent_under_base,
+    clusters_under_base,
+    criteria_under_base,
+    settings_under_base,
+    thresholds_under_base,
+)
 from gate.errors import ConfigError, GateError
 from gate.judges.options import JudgeOptions
 from gate.metrics.custom.source import Folders
-from gate.model import Case, Direction, Suite
-from gate.model.strictness import DOWN, FREE, NEVER, UP, strictness_of
+from gate.model import Case, Suite
 from gate.records import PlannedCase
-from gate.security.limits import shorten
-from gate.security.redact import redact
 from gate.system.git import HINT_HISTORY, Git
 
 FIRST = "the base commit has no such configuration: the change's own rules apply"
-_DECIDING = ("store", "path", "require_provenance")
-"""Keys of the baselines that have an effect where they are stated, even with the text of their default."""
 MOVED = "the base commit has no such configuration, but a baseline of this suite is stored: its rules are unknown"
 
 
@@ -62,9 +59,9 @@ class BasePolicy(Struct, frozen=True):
     """None if the base commit has no such configuration, or one that cannot be read."""
     suites: Mapping[str, BaseSuite] = {}
     unread: str = ""
-    """What does not hold because the suites cannot be read, as when a step makes them."""
+    """The rules that do not hold because the suites cannot be read, as when a step makes them."""
     broken: str = ""
-    """Why the configuration cannot be read."""
+    """The reason why the configuration cannot be read."""
     digest: str = ""
     """Of the files that are read again when the suite is judged."""
     commit: str = ""
@@ -72,7 +69,7 @@ class BasePolicy(Struct, frozen=True):
 
     @property
     def is_absent(self) -> bool:
-        """Whether the base commit has no such configuration."""
+        """True if the base commit has no such configuration."""
         return self.config is None and not self.broken
 
 
@@ -82,15 +79,15 @@ class Rules(Struct, frozen=True):
     config: Config
     changes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
-    """Why nothing under these rules may pass: the base's rules are not known, or were left out."""
+    """The reasons why nothing under these rules may pass: the base's rules are not known, or were left out."""
     base: Config | None = None
     """The base commit's own configuration; None if it is not known."""
     is_first: bool = False
-    """Whether the base commit has no such configuration: a suite with a baseline must have come from another."""
+    """True if the base commit has no such configuration: a suite with a baseline must have come from another."""
     commit: str = ""
     """The commit whose rules they are; empty: the configuration's own."""
     redefines: bool = False
-    """Whether the change says anew what its agent consists of: then an equal fingerprint may be of another agent."""
+    """True if the change says anew what its agent consists of: then an equal fingerprint may be of another agent."""
 
 
 @contextmanager
@@ -315,7 +312,7 @@ def _edited_metrics(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
 
 
 def _edited_calibration(base: Config, head: Config) -> list[str]:
-    """What people say of judges decides where it can loosen: the base commit's holds, and none where it has none."""
+    """Return the people's labels of judges that hold if they loosen: the base commit's, and none if it has none."""
     before, now = calibration_file(base, base.root), calibration_file(head, head.root)
     name = (base.file.judge or JudgeOptions()).calibration
     if now.is_file() and not before.is_file():
@@ -324,7 +321,7 @@ def _edited_calibration(base: Config, head: Config) -> list[str]:
 
 
 def _edited_baselines(base: Config, head: Config) -> list[str]:
-    """That stored baselines which the base commit has are read from it, where the change has others in their place."""
+    """Return a note if stored baselines are read from the base commit, as the change has others in their place."""
     name = base.file.baseline.folder
     before, now = base.root / name, head.root / name
     if base.file.baseline.store != "file" or not before.is_relative_to(base.root):
@@ -337,7 +334,7 @@ def _edited_baselines(base: Config, head: Config) -> list[str]:
 
 
 def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
-    """That a file of the base commit's is used instead of the change's, where they differ."""
+    """Return a note if a file of the base commit's is used instead of the change's, which differs."""
     if before is None or not before.is_file():
         return []
     if now is None or not now.is_file():
@@ -345,144 +342,16 @@ def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
     return [] if before.read_bytes() == now.read_bytes() else [f"{what}: edited, takes effect once it is merged"]
 
 
-# --- settings -------------------------------------------------------------------------------------
-
-
-def settings_under_base(base: File, head: File) -> tuple[dict[str, Any], list[str]]:
-    """Overrides (dotted key → value) that undo what the change loosens, and the differences in words.
-
-    ``criteria`` and ``agent`` are not among them.
-    """
-    overrides: dict[str, Any] = {}
-    changes: list[str] = []
-    for key in File.model_fields:
-        before, now = getattr(base, key), getattr(head, key)
-        if isinstance(before, BaselineSection):  # equal or not: what is stated of it decides, too
-            _baseline_under_base(before, now, overrides, changes)
-            continue
-        if key in ("criteria", "agent") or strictness_of(File, key) is FREE or before == now:
-            continue
-        if key == "quarantine":
-            kept = [entry for entry in now if entry in before]
-            added = [entry.case for entry in now if entry not in before]
-            if added:
-                overrides[key] = [entry.model_dump() for entry in kept]
-            changes += [f"quarantine of {case!r} takes effect once it is merged" for case in added]
-        elif isinstance(before, Section) and _has_ordered_options(type(before)):
-            for name in type(before).model_fields:
-                if _is_held(type(before), key, name, (before, now), changes):
-                    overrides[f"{key}.{name}"] = _plain(getattr(before, name))
-        else:
-            overrides[key] = _plain(before)
-            changes.append(f"{key} of the base commit applies until the change is merged")
-    return overrides, changes
-
-
-def _has_ordered_options(section: type[BaseModel]) -> bool:
-    return any(strictness_of(section, name) is not NEVER for name in section.model_fields)
-
-
-def _is_held(
-    section: type[BaseModel], key: str, name: str, values: tuple[BaseModel, BaseModel], changes: list[str]
-) -> bool:
-    """Whether an option stays the base's, because the change has another that is not stricter; said in ``changes``."""
-    before, now = (getattr(value, name) for value in values)
-    tightens = strictness_of(section, name)
-    if before == now or tightens is FREE:
-        return False
-    said = f"{key}.{name}: {_text(before)} → {_text(now)}"
-    if tightens.allows(before, now):
-        changes.append(f"{said}, stricter")
-        return False
-    changes.append(f"{said} takes effect once it is merged")
-    return True
-
-
-def _baseline_under_base(
-    before: BaselineSection, now: BaselineSection, overrides: dict[str, Any], changes: list[str]
-) -> None:
-    """The whole section, as the base states it but for what the change makes stricter.
-
-    What the base leaves unstated stays unstated: whether ``store`` and ``path`` are decides which store is read. A
-    default that was written out would be another one.
-    """
-    stated, own = _plain(before), _plain(now)
-    if _changes_plugin(before.store, now.store):
-        taken = {"against"}  # options of another's store say nothing to it
-        changes.append(f"baseline.store: {_text(before.store)} → {_text(now.store)} takes effect once it is merged")
-    else:
-        differing = _differing(before, now)
-        taken = {name for model, name, values in differing if not _is_held(model, "baseline", name, values, changes)}
-        told = {name for _, name, _ in differing}
-        for name in _DECIDING:
-            if (name in own) != (name in stated) and name not in told:
-                held = f"baseline.{name}: {_text(stated.get(name))} → {_text(own.get(name))}"
-                changes.append(f"{held} takes effect once it is merged")
-    kept = {name: value for name, value in stated.items() if name not in taken}
-    section = kept | {name: own[name] for name in taken if name in own}
-    if section != own:
-        overrides["baseline"] = section
-
-
-def _differing(
-    before: BaselineSection, now: BaselineSection
-) -> list[tuple[type[BaseModel], str, tuple[BaseModel, BaseModel]]]:
-    """The keys that differ, each with the model that reads it. The options of stores are each as its store reads it."""
-    pairs: list[tuple[type[BaseModel], tuple[BaseModel, BaseModel]]] = [(BaselineSection, (before, now))]
-    for model in dict.fromkeys([*before.models(), *now.models()]):
-        read = [
-            model.model_validate({k: v for k, v in section.options.items() if k in model.model_fields})
-            for section in (before, now)
-        ]
-        pairs.append((model, (read[0], read[1])))
-    return [
-        (model, name, values)
-        for model, values in pairs
-        for name in model.model_fields
-        if getattr(values[0], name) != getattr(values[1], name)
-    ]
-
-
-def _changes_plugin(before: str, now: str) -> bool:
-    """Whether a store that is not built in comes or goes."""
-    return before != now and not {before, now} <= {*STORES, NO_STORE}
-
-
-def _plain(value: Any) -> Any:
-    return value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
-
-
 # --- the agent ------------------------------------------------------------------------------------
 
 
 def _agent_of(config: Config) -> tuple[Mapping[str, Any], AgentOptions]:
-    """The agent as written, and as read."""
+    """Return the agent as written, and as read."""
     return config.file.agent, config.agent
 
 
-def agent_under_base(
-    base: tuple[Mapping[str, Any], AgentOptions], head: tuple[Mapping[str, Any], AgentOptions]
-) -> tuple[dict[str, Any], list[str]]:
-    """The agent is the change's own, and that it is another is said; options that state their strictness are rules."""
-    overrides: dict[str, Any] = {}
-    changes: list[str] = []
-    for name in AgentOptions.model_fields:
-        before, now = (getattr(options, name) for _, options in (base, head))
-        tightens = strictness_of(AgentOptions, name)
-        if tightens is NEVER or before == now or tightens.allows(before, now):
-            continue
-        overrides[f"agent.{name}"] = _plain(before)
-        changes.append(f"agent.{name}: {_text(before)} → {_text(now)} takes effect once it is merged")
-    written, now_written = base[0], head[0]
-    for key in [*written, *(key for key in now_written if key not in written)]:
-        old, new = written.get(key), now_written.get(key)
-        if old != new and f"agent.{key}" not in overrides:
-            changes.append(f"the agent differs: agent.{key}: {_text(old)} → {_text(new)}")
-    return overrides, changes
-
-
 def redefines_agent(base: Config, head: Config) -> bool:
-    """Whether a fingerprint may leave out what the base's would see: by its sources, its version, or what is no agent.
+    """True if a fingerprint may leave out what the base's would see: by its sources, its version, or what is no agent.
 
     Suites and what the gate writes are no part of the agent, so naming them differently takes files out of it.
     """
@@ -490,166 +359,3 @@ def redefines_agent(base: Config, head: Config) -> bool:
         (config.agent_kind, config.agent.sources, config.agent.version, config.file.output) for config in (base, head)
     )
     return one != other or not set(head.file.suite) <= set(base.file.suite)
-
-
-# --- criteria -------------------------------------------------------------------------------------
-
-
-def criteria_under_base(
-    base: Sequence[CriterionSpec], head: Sequence[CriterionSpec]
-) -> tuple[tuple[CriterionSpec, ...], list[str]]:
-    """The criteria that apply: every one of the base's is kept, and no option is loosened."""
-    now = {spec.name: spec for spec in head}
-    known = {spec.name for spec in base}
-    effective: list[CriterionSpec] = []
-    changes: list[str] = []
-    for before in base:
-        if before.name not in now:
-            effective.append(before)
-            changes.append(f"criterion {before.name} is removed once it is merged")
-        else:
-            effective.append(_criterion_under_base(before, now[before.name], changes))
-    new = [spec for spec in head if spec.name not in known]
-    changes += [f"criterion {spec.name} is new" for spec in new]
-    return (*effective, *new), changes
-
-
-def _criterion_under_base(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> CriterionSpec:
-    if before.metric != now.metric:
-        changes.append(f"{before.name}.metric: {before.metric} → {now.metric} takes effect once it is merged")
-        return before
-    common = _common_under_base(before, now, changes)
-    quantiles = _quantiles_under_base(before, now, changes)
-    options = _options_under_base(before, now, changes)
-    return replace(before, common=common, quantiles=quantiles, options=options)
-
-
-def _common_under_base(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> Common:
-    stricter: dict[str, Any] = {}
-    for name in Common.model_fields:
-        old, new = getattr(before.effective, name), getattr(now.effective, name)
-        if name == "metric" or old == new:
-            continue
-        if _tightens(before, name, old, new):
-            stricter[name] = new
-        changes.append(_said(f"{before.name}.{name}", old, new, is_stricter=name in stricter))
-    return before.common.model_copy(update=stricter)
-
-
-def _tightens(spec: CriterionSpec, name: str, before: Any, now: Any) -> bool:
-    """Whether a change of a common option holds at once."""
-    metric = spec.metric_type
-    if name == "threshold" and metric is None:
-        return False  # which way is up, the user's own code knows, and it is not loaded to find out
-    if name == "threshold" and before is None and metric is not None and metric.pass_threshold is not None:
-        return now is not None and now >= metric.pass_threshold  # below it, a trial would pass that does not
-    if name == "margin":
-        default = metric.scale.default_margin if metric is not None else None
-        before, now = (default if value is None else value for value in (before, now))
-        return before is not None and now is not None and DOWN.allows(before, now)
-    return strictness_of(Common, name).allows(before, now)
-
-
-def _quantiles_under_base(
-    before: CriterionSpec, now: CriterionSpec, changes: list[str]
-) -> tuple[tuple[float, float], ...]:
-    old, new = dict(before.quantiles), dict(now.quantiles)
-    effective = dict(old)
-    for q in sorted({*old, *new}):
-        if old.get(q) == new.get(q):
-            continue
-        is_stricter = DOWN.allows(old.get(q), new.get(q))
-        if is_stricter:
-            effective[q] = new[q]
-        changes.append(_said(f"{before.name}.p{q * 100:g}", old.get(q), new.get(q), is_stricter=is_stricter))
-    return tuple(sorted(effective.items()))
-
-
-def _options_under_base(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> Mapping[str, Any]:
-    """The base's options as they are written there, but for those that the change makes stricter."""
-    old, new = before.parsed_options, now.parsed_options
-    effective = dict(before.options)
-    for name in [*old, *(name for name in new if name not in old)]:
-        if old.get(name) == new.get(name):
-            continue
-        ordered = before.metric_type is not None
-        metric = before.metric_type
-        tightens = strictness_of(metric.options_type, name) if ordered and metric is not None else NEVER
-        is_stricter = tightens.allows(old.get(name), new.get(name))
-        if is_stricter:
-            effective[name] = now.options[name]
-        changes.append(_said(f"{before.name}.{name}", old.get(name), new.get(name), is_stricter=is_stricter))
-    return effective
-
-
-def _said(what: str, before: Any, now: Any, *, is_stricter: bool) -> str:
-    change = f"{what}: {_text(before)} → {_text(now)}"
-    return f"{change}, stricter" if is_stricter else f"{change} takes effect once it is merged"
-
-
-# --- thresholds of single cases -------------------------------------------------------------------
-
-
-def thresholds_under_base(
-    specs: Sequence[CriterionSpec], formerly: Mapping[str, Case], head: Sequence[Case]
-) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """By case: the thresholds of its own that hold, where they are not those that it states.
-
-    One that the base commit does not state for the case has to be at least as strict as its criterion there.
-    """
-    by_name = {spec.name: spec for spec in specs}
-    effective: dict[str, dict[str, float]] = {}
-    changes: list[str] = []
-    for case in head:
-        known = formerly[case.id].thresholds if case.id in formerly else {}
-        kept = dict(case.thresholds)
-        for name in [*known, *(name for name in case.thresholds if name not in known)]:
-            spec, old, new = by_name.get(name), known.get(name), kept.get(name)
-            if spec is None or old == new or _case_takes_effect(spec, old, new):
-                continue
-            kept.pop(name, None)
-            kept |= {} if old is None else {name: old}
-            changes.append(f"case {case.id!r}: {name} {_text(old)} → {_text(new)} takes effect once it is merged")
-        if kept != dict(case.thresholds):
-            effective[case.id] = kept
-    return effective, changes
-
-
-def _case_takes_effect(spec: CriterionSpec, before: float | None, now: float | None) -> bool:
-    metric = spec.metric_type
-    if metric is None:
-        return False
-    is_lower = metric.direction is Direction.LOWER
-    if before is None:
-        common = spec.effective
-        before = common.max if is_lower else common.threshold
-        before = metric.pass_threshold if before is None else before
-        if before == now:
-            return True
-    return (DOWN if is_lower else UP).allows(before, now)
-
-
-# --- clusters -------------------------------------------------------------------------------------
-
-
-def clusters_under_base(formerly: Mapping[str, Case], head: Sequence[Case]) -> tuple[dict[str, str], list[str]]:
-    """By case: the cluster of the base commit, where the change has it in another; and that in words.
-
-    All cases in one cluster are a single unit, in which no drop of the suite can be proven. A case of other content is
-    not compared, so its cluster is its own.
-    """
-    held = {
-        case.id: cluster_of(before)
-        for case in head
-        if (before := formerly.get(case.id)) is not None
-        and cluster_of(before) != cluster_of(case)
-        and of_case(before) == of_case(case)
-    }
-    if not held:
-        return {}, []
-    others = f" and {len(held) - 1:,} more" if len(held) > 1 else ""
-    return held, [f"the cluster of case {next(iter(held))!r}{others} takes effect once it is merged"]
-
-
-def _text(value: Any) -> str:
-    return shorten(redact(json.dumps(_plain(value), default=str)), 80) if value is not None else "nothing"

@@ -22,11 +22,11 @@ from gate.scoring.score import Scorer, build_scorer
 from gate.security.limits import shorten
 
 ADK_DEFAULTS: Mapping[str, Any] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
-"""What google-adk checks where no criteria are given."""
+"""The criteria that google-adk checks by default."""
 
 
 class Setting(Struct, frozen=True):
-    """What the configuration gives to all criteria."""
+    """The options of all criteria."""
 
     where: str = "criteria"
     lines: LineNumbers | None = None
@@ -37,7 +37,7 @@ class Setting(Struct, frozen=True):
     folders: Folders = Folders()
     """Where custom metrics are imported from, besides what is installed."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What a custom metric sees of the environment."""
+    """The environment of a custom metric."""
     whole: Sequence[Case] = ()
     """All cases of the suite where a selection left some out: what a criterion checks may stand in those."""
     demanded: frozenset[str] = frozenset()
@@ -112,7 +112,7 @@ def _states_nothing(metric: Metric[Any], case: Case) -> bool:
 
 
 def is_idle(scorer: Scorer, cases: Sequence[Case]) -> bool:
-    """Whether no case gives a criterion anything to check."""
+    """True if no case gives a criterion anything to check."""
     return all(scorer.for_case(case).missing for case in cases)
 
 
@@ -151,7 +151,7 @@ def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
 def _scorer(
     spec: CriterionSpec, cases: Sequence[Case], setting: Setting, *, version: type[Metric[Any]] | None = None
 ) -> Scorer:
-    """What computes a criterion; ``version``: by this version of its metric in place of the newest."""
+    """Return the scorer of a criterion; ``version``: by this version of its metric in place of the newest."""
     where = f"{spec.where}: {spec.name}"
     metric_type, options, run_in = _metric_type(spec, setting, where)
     metric_type = version or metric_type
@@ -224,7 +224,7 @@ def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
 def _check_limits(
     common: Common, quantiles: Sequence[tuple[float, float]], metric_type: type[Metric[Any]], where: str
 ) -> None:
-    """What a metric's direction and scale allow. Raises ConfigError."""
+    """Check that a metric's direction and scale allow the options. Raises ConfigError."""
     if metric_type.direction is not Direction.LOWER and (common.max is not None or quantiles):
         what = "`max` and quantile limits are for metrics where lower is better"
         raise ConfigError(what, where=where, hint="use `threshold`")
@@ -287,7 +287,7 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
 
 
 def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
-    """How many cases state rubrics that no criterion reads, in words; empty if there are none."""
+    """Return the number of cases that state rubrics which no criterion reads, in words; empty if there are none."""
     read = {scorer.metric.rubric_type for scorer in scorers} - {""}
     unread = [case.id for case in cases if any(rubric.type not in read for rubric in _rubrics_of(case))]
     if not unread:

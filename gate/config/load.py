@@ -41,7 +41,7 @@ ELSEWHERE = dict.fromkeys(
 
 
 class SuiteRules(Struct, frozen=True):
-    """What a suite is judged by instead of what its files say: the base commit's rules where a change is looser."""
+    """The rules of a suite in place of those in its files: the base commit's, where a change is looser."""
 
     specs: tuple[CriterionSpec, ...]
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Config(Struct, frozen=True):
 
     @property
     def has_adk_criteria(self) -> bool:
-        """Whether the criteria come from a file of ADK's, whose thresholds may be true and false."""
+        """True if the criteria come from a file of ADK's, whose thresholds may be true and false."""
         return self.criteria_where != str(self.path)
 
     @property

@@ -23,9 +23,9 @@ class Held(Struct, frozen=True):
 
     scorer: Scorer
     why: str = ""
-    """Why it only reports; empty if it may block."""
+    """The reason why it only reports; empty if it may block."""
     note: str = ""
-    """What a reader should know of its calibration."""
+    """Notes on its calibration for the reader."""
 
 
 def calibration_file(config: Config, root: Path) -> Path:
@@ -85,7 +85,7 @@ def _held(config: Config, scorer: Scorer, cases: Sequence[Case], before: Sequenc
 
 
 def _stale(place: Path, criterion: Criterion) -> str:
-    """That only another judge or wording was calibrated; empty where none was."""
+    """Return a note if only another judge or wording was calibrated; empty without a calibration."""
     from gate.judges.calibration import is_stale  # weight: only where asked
 
     gone = "is of another judge, wording or options and no longer applies: run `gate calibrate` again"
@@ -94,14 +94,14 @@ def _stale(place: Path, criterion: Criterion) -> str:
 
 
 def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:
-    """Whether cases have options or rubrics of their own: the question is then another than the labelled one."""
+    """True if cases have options or rubrics of their own: the question is then another than the labelled one."""
     kind = scorer.metric.rubric_type
     rubrics = chain.from_iterable((*case.rubrics, *(r for turn in case.turns for r in turn.rubrics)) for case in cases)
     return bool(scorer.by_case) or (bool(kind) and any(rubric.type == kind for rubric in rubrics))
 
 
 def notes_of(people: Sequence[Held]) -> tuple[str, ...]:
-    """What a reader is told: once for all judges that block although nobody compared them with people."""
+    """Return the note for the reader: once for all judges that block although nobody compared them with people."""
     names = [
         one.scorer.criterion.name
         for one in people

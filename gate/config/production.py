@@ -56,7 +56,7 @@ Addresses = Annotated[list[Address], BeforeValidator(_listed), WithJsonSchema(_A
 
 
 class AlertsSection(_Section):
-    """Who is told of a change of status; each key names environment variables that hold addresses."""
+    """The targets that are told of a change of status; each key names environment variables that hold addresses."""
 
     webhook: Addresses = []
     """Receivers of the gate's own JSON."""
@@ -70,11 +70,11 @@ class RowPaths(_Section):
     """Where in a row of production everything is: paths such as ``info.id`` or ``log[0].text``."""
 
     id: Path = "id"
-    """What tells a conversation from every other."""
+    """The key that tells a conversation from every other."""
     messages: Path = "messages"
     """The conversation, as OpenAI's messages."""
     error: Path | None = None
-    """What went wrong, where the agent failed."""
+    """The error, if the agent failed."""
     usage: Path | None = None
     """Token counts, as OpenAI reports them. Default: those in the messages."""
     cost_usd: Path | None = None
@@ -99,7 +99,7 @@ class MonitorSection(_Section):
     window: int = Field(default=200, ge=10, le=100_000)
     """Scored traces that the status is decided on, the newest."""
     max_age: Seconds | None = None
-    """How long a scored trace stays in the window, such as ``24h``. Default: until newer ones replace it."""
+    """Longest time that a scored trace stays in the window, such as ``24h``. Default: until newer ones replace it."""
     min_samples: int = Field(default=30, ge=5)
     """Measured traces from which there is a status other than ``insufficient_data``."""
     warning: float = Field(default=0.85, gt=0, lt=1)
@@ -107,16 +107,16 @@ class MonitorSection(_Section):
     critical: float = Field(default=0.70, gt=0, lt=1)
     """The status is ``critical`` once the pass rate is shown to be below."""
     idle: Annotated[Seconds, Field(le=86_400)] = 30.0
-    """How long after a trace's last span it counts as complete."""
+    """Time after a trace's last span from which it counts as complete."""
     every: Annotated[Seconds, Field(le=86_400)] = 5.0
-    """How long to wait for more once everything is read."""
+    """Pause before more is read, once everything was."""
     cool_down: Seconds = 1800.0
-    """How long after an alert nobody is told that the status is better again; that it is worse is told at once."""
+    """Time after an alert in which nobody is told that the status is better again; that it is worse is told at once."""
     silence: Annotated[Seconds, Field(gt=0)] = 86_400.0
-    """How long nothing new may be scored, or too little be there for a status, until that is ``insufficient_data``
-    (exit code 3; ``critical`` stays ``critical``) and those who get alerts are told so."""
+    """Longest time without a new score, or with too little for a status, until that is ``insufficient_data`` (exit code
+    3; ``critical`` stays ``critical``) and those who get alerts are told so."""
     alerts: AlertsSection = Field(default_factory=dict, validate_default=True)
-    """Who is told of a change of status."""
+    """The targets that are told of a change of status."""
     otlp: Variable | None = None
     """The environment variable with the address (``…/v1/logs``) that scores are sent to, each as an event
     ``gen_ai.evaluation.result``."""

@@ -51,7 +51,7 @@ class Plan(Struct, frozen=True, dict=True):
     suite: Suite
     scorers: tuple[Scorer, ...]
     notes: tuple[str, ...] = ()
-    """What a reader should be told about how it came together."""
+    """Notes for the reader on how it came together."""
     deselected: frozenset[str] = frozenset()
     """Cases of the suite's files that the selection leaves out."""
     base_criteria: tuple[Criterion, ...] = ()
@@ -59,11 +59,11 @@ class Plan(Struct, frozen=True, dict=True):
     base_thresholds: Mapping[str, Mapping[str, float]] = {}
     """Likewise the thresholds of single cases."""
     selection: Selection | None = None
-    """What selected the others; None if nothing was selected."""
+    """The selection of the others; None without one."""
 
     @property
     def scope(self) -> str:
-        """What selected the cases, in words; empty if none is left out."""
+        """The selection of the cases, in words; empty if none is left out."""
         return self.selection.in_words if self.selection is not None and self.deselected else ""
 
     @property
@@ -341,7 +341,8 @@ def _check_where_metrics_run(config: Config, plans: tuple[Plan, ...]) -> None:
 
 
 def _check_tools_are_told(config: Config, plans: tuple[Plan, ...]) -> None:
-    """What the answers do not tell of must not look like an agent that calls no tools."""
+    """Return the plan without criteria whose evidence the answers lack: they must not look like an agent that calls no
+    tools."""
     if config.agent.tells_tools:
         return
     for name in (s.criterion.name for p in plans for s in p.scorers if s.needs_calls):

@@ -41,6 +41,15 @@ NO_STORE = "none"
 """Under ``baseline.store``: baselines are neither kept nor looked up."""
 
 
+class PowerSection(Section):
+    """`power: {drop: 0.2, find: 0.8}`: the stored trials grow until so large a drop is found in so many changes."""
+
+    drop: float = Field(default=0.2, gt=0, le=1)
+    """Fall of the pass rate that is to be found, 0 to 1."""
+    find: float = Field(default=0.8, ge=0.5, le=0.99)
+    """Share of the changes with such a drop in which it is to be found."""
+
+
 class BaselineSection(Section):
     """Where baselines are kept, and what to do without one. The options of the store stand among these keys."""
 
@@ -55,22 +64,25 @@ class BaselineSection(Section):
     """If no baseline is found (the first of all comes from `gate run --store none` and `gate baseline save`, and counts
     from the next commit on): judge by thresholds alone and say so, or end with exit code 4."""
     rerun: Literal["auto", "never", "match"] = "auto"
-    """Whether the base commit's agent is run, too: where it can be (``auto``), always (``match``; a run where it cannot
+    """When the base commit's agent is run, too: where it can be (``auto``), always (``match``; a run where it cannot
     ends with exit code 2) or never. If nothing is stored, it takes the baseline's place."""
     against: Annotated[str | None, FREE] = None
     """A commit, branch or tag to measure against. Default: the merge base."""
     trials: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
     """Trials of each case that a run on the default branch leaves for later changes: what is missing is run once the
-    verdict is known. ``auto``: 5, and none beyond an exact number of ``trials``; ``off``: none."""
+    verdict is known. ``auto``: 5, further runs of the same agent 5 more each until `baseline.power` is reached, and
+    none beyond an exact number of ``trials``; ``off``: none."""
+    power: PowerSection = unstated()
+    """What the stored trials are to be enough for, between 5 and 25 of each case; under ``trials: auto``."""
 
     accept_days: Annotated[int, DOWN] = Field(default=90, ge=1, le=MOST_DAYS)
-    """How many days the acceptance of a regression counts at most; `gate baseline accept --until` says fewer. After
-    that it is as if it had never been given."""
+    """Most days that the acceptance of a regression counts; `gate baseline accept --until` says fewer. After that it is
+    as if it had never been given."""
 
     require_provenance: Annotated[Literal["off", "warn", "block"], steps("off", "warn", "block")] = "warn"
-    """What is asked of baselines: ``warn`` compares with one that no trusted job is known to have measured only as long
-    as there is no proven one, and says so; ``block`` never does: exit code 4. Unless stated, ``off`` where nothing can
-    be proven: outside GitHub, for other stores than ``git``, and without ``key``."""
+    """The demand on a baseline's origin: ``warn`` compares with one that no trusted job is known to have measured only
+    as long as there is no proven one, and says so; ``block`` never does: exit code 4. Unless stated, ``off`` where
+    nothing can be proven: outside GitHub, for other stores than ``git``, and without ``key``."""
     key: str = Field(default="", pattern=r"^(-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*)?$")
     """Public ed25519 key in PEM, the text itself: baselines that its holder signed are proven."""
     workflows: list[str] = []
@@ -84,7 +96,7 @@ class BaselineSection(Section):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What is given of the options of stores, as written."""
+        """The options of stores, as written."""
         return self.model_extra or {}
 
     @property
@@ -106,11 +118,11 @@ class GateSection(Section):
     family: Annotated[int, DOWN] = Field(default=1, ge=1, le=1000)
     """The jobs of one matrix, where several measure parts of one decision: they share ``alpha``."""
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
-    """What an inconclusive verdict does: exit 0 with a loud warning, or exit 1."""
+    """The effect of an inconclusive verdict: exit 0 with a loud warning, or exit 1."""
     max_error_rate: Annotated[float, DOWN] = Field(default=0.1, ge=0, le=1)
     """Share of trials that may end in an infrastructure error; above it the verdict is ``error``."""
     confirm_after: Annotated[Seconds, Field(le=3600)] = 60.0
-    """How much later failures of the agent are confirmed before they block, in seconds or as ``500ms``, ``2m``."""
+    """Time that later failures of the agent are confirmed before they block, in seconds or as ``500ms``, ``2m``."""
     pass_rate_margin: Annotated[float | None, Tightens("down", unset=PASS_RATE_MARGIN)] = Field(
         default=None, ge=0, le=1
     )
@@ -156,9 +168,9 @@ class QuarantineEntry(Section):
     case: str
     """The case's id."""
     owner: str = Field(min_length=1)
-    """Who will fix it."""
+    """The person who will fix it."""
     reason: str = Field(min_length=1)
-    """What is broken."""
+    """The defect."""
     expires: date
     """The last day on which the case does not block, as ``2026-12-31``."""
 

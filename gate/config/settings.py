@@ -1,4 +1,4 @@
-"""What the settings of a configuration come to for the decision."""
+"""The settings of a decision, from those of a configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
 from gate.decision import Settings
-from gate.decision.comparison import ENOUGH_STORED
+from gate.decision.comparison import ENOUGH_STORED, Goal
 from gate.decision.engine.state import Rerun
 
 RELEASE_ALPHA = 0.01
@@ -42,6 +42,7 @@ def settings_of(config: Config | None, now: datetime, *, release: bool = False) 
         family=file.gate.family,
         confirm_after=None if config.agent_kind == "replay" else file.gate.confirm_after,
         stored_trials=wanted_trials(config),
+        goal=goal_of(config),
     )
 
 
@@ -53,6 +54,14 @@ def wanted_trials(config: Config) -> int:
     if isinstance(stated, int):
         return stated
     return 0 if isinstance(config.file.trials, int) else ENOUGH_STORED
+
+
+def goal_of(config: Config) -> Goal | None:
+    """What the trials that runs on the default branch leave are to be enough for; None: a number is stated, or none."""
+    if config.file.baseline.trials != "auto" or not wanted_trials(config):
+        return None
+    power = config.file.baseline.power
+    return Goal(power.drop, power.find)
 
 
 def expired_quarantine(config: Config, now: datetime) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class Common(BaseModel):
     blocking: Annotated[bool, ON] = True
     """``false``: shown, never fails the gate."""
     regression: Annotated[Literal["block", "warn"] | None, steps("warn", "block")] = None
-    """What a proven loss against the baseline does. Default: the metric's."""
+    """The effect of a proven loss against the baseline. Default: the metric's."""
     ratchet: Annotated[bool, OFF] = True
     """``false``: `gate ratchet` leaves the threshold as it is."""
     metric: str | None = None
@@ -62,7 +62,7 @@ class CriterionSpec(Struct, frozen=True, dict=True):
 
     @property
     def is_custom(self) -> bool:
-        """Whether the metric is the user's own code, which is not loaded to read the criterion."""
+        """True if the metric is the user's own code, which is not loaded to read the criterion."""
         return is_custom(self.metric)
 
     @cached_property
@@ -164,7 +164,7 @@ def _regression_of(metric_type: type[Metric[Any]]) -> Literal["block", "warn"]:
 
 
 def is_custom(metric: str) -> bool:
-    """Whether a metric is named by the path of the user's own code."""
+    """True if a metric is named by the path of the user's own code."""
     return metric not in METRICS and ("." in metric or ":" in metric)
 
 
@@ -175,7 +175,7 @@ def _canonical(name: Any) -> str:
 
 
 def _split(value: Any, where: str, *, adk: bool) -> tuple[Common, tuple[tuple[float, float], ...], dict[str, Any]]:
-    """What every criterion understands, the quantile limits, and the metric's own options."""
+    """Return the options of every criterion, the quantile limits, and the metric's own options."""
     if not isinstance(value, Mapping):
         return Common(threshold=_number(value, "threshold", where, adk=adk)), (), {}
     common: dict[str, Any] = {}

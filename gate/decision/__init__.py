@@ -8,7 +8,7 @@ case.
 from gate.decision.comparison import PASS_RATE, Settings
 from gate.decision.engine.state import CONCURRENT, Request
 from gate.decision.exits import exit_code
-from gate.decision.next_step import More, Situation, confirmation, next_step, spoiled, verdict_on, wanted
+from gate.decision.next_step import More, Situation, confirmation, next_step, trials_in_outage, verdict_on, wanted
 
 __all__ = [
     "CONCURRENT",
@@ -20,7 +20,7 @@ __all__ = [
     "confirmation",
     "exit_code",
     "next_step",
-    "spoiled",
+    "trials_in_outage",
     "verdict_on",
     "wanted",
 ]

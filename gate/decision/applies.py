@@ -29,12 +29,12 @@ class _Applied(Struct, frozen=True):
     of_now: int
 
     @property
-    def fell_away(self) -> bool:
+    def no_longer_applies(self) -> bool:
         """It always applied, and never does now."""
         return self.before == self.of_before and not self.now
 
 
-def fell_away(comparison: Comparison) -> tuple[Finding, ...]:
+def lost_checks(comparison: Comparison) -> tuple[Finding, ...]:
     """The blocking criteria that lost too much of what they checked at the baseline for a pass, in their order.
 
     It is too much where more cases fell away than may be removed, and chance would do as much in less than the error
@@ -48,7 +48,7 @@ def fell_away(comparison: Comparison) -> tuple[Finding, ...]:
         if are_few(len(known - comparison.values(criterion).keys()), len(known)):
             continue
         applied = dict(_applied(comparison, criterion))
-        gone = tuple([case_id for case_id, one in applied.items() if one.fell_away])
+        gone = tuple([case_id for case_id, one in applied.items() if one.no_longer_applies])
         if are_few(len(gone), len(applied)):
             continue
         if _as_silent_by_chance(applied.values()) <= comparison.settings.own_alpha / len(blocking):

@@ -44,9 +44,20 @@ class Incomparable(str, Enum):
 
 ENOUGH_STORED = 5
 """Stored trials of each case from which the decision finds a broken one: docs/dev/decisions/0019-enough-baseline.md."""
+MOST_STORED = 25
+"""Stored trials of each case beyond which more add little: a change's own few trials are what is uncertain then."""
 NEWEST_STORED = 7
 """The most that further runs are added up to, to those against which a drop of the whole suite has to show by
 themselves: a week of nights. Docs/decisions/0004."""
+
+
+class Goal(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the stored trials are to be enough for: to find a drop of the pass rate in so many changes."""
+
+    drop: float = 0.2
+    """0 to 1."""
+    find: float = 0.8
+    """Share of changes."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +92,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     family: AtLeastOne = 1
     """The jobs of one matrix, which share both."""
     stored_trials: int = ENOUGH_STORED
-    """Trials of each case that runs on the default branch leave for later changes; 0: as many as they need."""
+    """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs."""
+    goal: Goal | None = None
+    """What the trials of several such runs are to add up to; None: no more than one leaves."""
 
     @property
     def own_alpha(self) -> float:
@@ -98,7 +111,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         return 1 if self.exact_epochs is not None else self.max_epochs
 
 
-class Owed(Struct, frozen=True):
+class Unmatched(Struct, frozen=True):
     """The cases and criteria of the baseline that are no longer measured, or have another name now."""
 
     removed: tuple[Criterion, ...] = ()
@@ -121,7 +134,7 @@ class Comparison(Struct, frozen=True, dict=True):
     """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
     selected: bool = False
     """True if a selection left cases of the suite out: a criterion may then apply to those alone."""
-    owed: Owed = Owed()
+    unmatched: Unmatched = Unmatched()
     stored_runs: tuple[str, ...] = ()
     """The runs that ``stored`` is of, the oldest first, where age matters."""
     excuses: bool = True
@@ -130,7 +143,7 @@ class Comparison(Struct, frozen=True, dict=True):
     """True if this job ran the base's agent for ``stored``."""
 
     @cached_property
-    def apart(self) -> Mapping[str, Finding]:
+    def incomparable_criteria(self) -> Mapping[str, Finding]:
         """Criterion → why the baseline's scores of it are not comparable, though the baseline measured it."""
         if not self.stored:
             return {}
@@ -202,9 +215,9 @@ class Comparison(Struct, frozen=True, dict=True):
 
     def scheduled(self, case_id: str) -> tuple[Trial, ...]:
         """The candidate's trials of a case, lost ones included, without those that were run in place of a lost one."""
-        return tuple([t for t in self.candidate.get(case_id, ()) if not self.stands_in(t)])
+        return tuple([t for t in self.candidate.get(case_id, ()) if not self.is_replacement(t)])
 
-    def stands_in(self, trial: Trial) -> bool:
+    def is_replacement(self, trial: Trial) -> bool:
         """True if a trial was run in place of one that could not be measured."""
         return trial.again or (trial.side is Side.CANDIDATE and trial.tag == FULL and trial.round in self.retries)
 
@@ -213,10 +226,10 @@ class Comparison(Struct, frozen=True, dict=True):
         left: dict[tuple[int, str, str], list[Trial]] = {}
         trials = list(trials)
         for trial in trials:
-            if not trial.measured and not self.stands_in(trial):
+            if not trial.measured and not self.is_replacement(trial):
                 left.setdefault(self._place(trial), []).append(trial)
         for trial in trials if left else ():
-            if trial.measured and self.stands_in(trial) and left.get(self._place(trial)):
+            if trial.measured and self.is_replacement(trial) and left.get(self._place(trial)):
                 left[self._place(trial)].pop(0)
         return [trial for group in left.values() for trial in group]
 
@@ -577,7 +590,7 @@ def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tu
         if trial.tag in (PROBE, REPEAT):
             continue  # asked of cases picked by their outcomes, for another question than the one decided here
         row = repeated if id(trial) in comparison.dropped else _row(comparison, trial)
-        rows = _rows_of(groups, trial, stands_in=comparison.stands_in(trial))
+        rows = _rows_of(groups, trial, is_replacement=comparison.is_replacement(trial))
         if rows is not None and lost in rows:
             place = rows.index(lost)
             rows[place], owners[id(rows)][place] = row, trial
@@ -594,13 +607,13 @@ def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tu
 
 
 def _rows_of(
-    groups: Mapping[tuple[int, str, Side], dict[str, list[Row]]], trial: Trial, *, stands_in: bool
+    groups: Mapping[tuple[int, str, Side], dict[str, list[Row]]], trial: Trial, *, is_replacement: bool
 ) -> list[Row] | None:
     """The rows that include the one which a trial replaces; in old records it belongs to an earlier round.
 
     None for a trial that has a row of its own.
     """
-    if not stands_in:
+    if not is_replacement:
         return None
     if trial.again:
         return groups.get((trial.round, trial.tag, trial.side), {}).get(trial.case_id)
@@ -646,5 +659,5 @@ def error_share(comparison: Comparison) -> float:
     if not comparison.errors:
         return 0.0
     trials = [t for group in comparison.candidate.values() for t in group]
-    planned = sum(not comparison.stands_in(t) for t in trials)
+    planned = sum(not comparison.is_replacement(t) for t in trials)
     return len(comparison.lost(trials)) / planned if planned else 0.0

@@ -9,8 +9,10 @@ from typing import Any
 from gate.decision.cases import edited, removed, worst_wording
 from gate.decision.comparison import (
     ENOUGH_STORED,
+    MOST_STORED,
     PASS_RATE,
     Comparison,
+    Goal,
     Incomparable,
     all_unchecked,
     is_recorded,
@@ -20,6 +22,7 @@ from gate.decision.crashes import base_gone, failures_excused, lost_to_infrastru
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.provider import answered_by, tools_changed
+from gate.decision.rows import outcome_values
 from gate.decision.thresholds import close_thresholds
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
@@ -58,8 +61,8 @@ def _new(comparison: Comparison) -> list[str]:
 
 def course(comparison: Comparison, stopped: str) -> Course:
     """Return the runs by their reason: each is counted in ``runs``, and under one of the reasons for it."""
-    planned = [t for t in comparison.trials if not comparison.stands_in(t)]
-    again = [t.side for t in comparison.trials if comparison.stands_in(t)]
+    planned = [t for t in comparison.trials if not comparison.is_replacement(t)]
+    again = [t.side for t in comparison.trials if comparison.is_replacement(t)]
     runs = Counter((t.tag, t.side) for t in planned)
     both = {tag: runs[tag, Side.CANDIDATE] + runs[tag, Side.BASELINE] for tag in (PROBE, REPEAT, CONCURRENT)}
     reruns = Counter(t.case_id for t in planned if t.tag == CONFIRM and t.side is Side.CANDIDATE)
@@ -109,10 +112,12 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
         found.append(Finding.of("new_cases", cases=tuple(new)))
     if changed := edited(comparison):
         found.append(Finding.of("edited_cases", cases=changed))
-    if renamed := comparison.owed.renamed:
+    if renamed := comparison.unmatched.renamed:
         found.append(Finding.of("renamed_cases", cases=tuple((old, new) for new, old in renamed.items())))
-    found += [Finding.of("criterion_apart", criterion=name, why=why) for name, why in comparison.apart.items()]
-    if gone_criteria := comparison.owed.removed:
+    found += [
+        Finding.of("criterion_apart", criterion=name, why=why) for name, why in comparison.incomparable_criteria.items()
+    ]
+    if gone_criteria := comparison.unmatched.removed:
         found.append(Finding.of("removed_criteria", criteria=tuple(c.name for c in gone_criteria)))
     pairs = comparison.not_comparable.items()
     if fresh := sorted({name for (_, name), why in pairs if why is Incomparable.NEW}):
@@ -183,11 +188,16 @@ def _few(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
 
 def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
-    target = comparison.settings.stored_trials
+    target, goal = comparison.settings.stored_trials, comparison.settings.goal
     wanted = max(target, ENOUGH_STORED)
-    if not counts or counts[0] >= wanted:
+    if not counts or counts[0] >= (wanted if goal is None else MOST_STORED):
         return []
     from gate.decision.power import provable  # weight: only with a baseline
+
+    if goal is not None and counts[0] >= wanted:
+        wanted = _wanted_for(goal, comparison)
+        if counts[0] >= wanted:
+            return []
 
     thin, least, typical = sum(n < wanted for n in counts), counts[0], counts[(len(counts) - 1) // 2]
     alone = comparison.settings.rerun == "never"
@@ -204,9 +214,22 @@ def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Find
             typical=typical,
             blind=blind,
             drop=drop,
-            grows=least < target,
+            grows=least < (target if goal is None else wanted),
         )
     ]
+
+
+def _wanted_for(goal: Goal, comparison: Comparison) -> int:
+    """Return how many stored trials of each case it takes to find a drop that the suite is meant to find."""
+    from gate.decision.power import Rates, stored_wanted  # weight: only with a baseline
+
+    outcomes = [
+        outcome_values(comparison.baseline[case_id], comparison, case_id, comparison.comparable(case_id))
+        for case_id in comparison.paired
+    ]
+    rates = Rates(tuple((int(sum(values)), len(values)) for values in outcomes if values))
+    settings = comparison.settings
+    return stored_wanted(rates, goal, alpha=settings.own_alpha, epochs=settings.looks) if rates.counts else 0
 
 
 def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:

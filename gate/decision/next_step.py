@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from gate.decision.comparison import (
     Comparison,
     Incomparable,
-    Owed,
     Settings,
+    Unmatched,
     error_share,
     passes,
     to_state,
@@ -77,7 +77,7 @@ class Situation(Struct, frozen=True):
     suite_id: str = ""
     not_comparable: Mapping[tuple[str, str], Incomparable] = {}
     """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
-    owed: Owed = Owed()
+    unmatched: Unmatched = Unmatched()
     """The part of the baseline that these trials do not let us compare."""
     stored_runs: Sequence[str] = ()
     """The runs that stored trials are of, the oldest first, where a change is held to them; empty: age is no matter."""
@@ -198,7 +198,7 @@ def _comparison(known: Situation) -> Comparison:
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, known.stored))
     by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
-    selected, owed, runs = known.selected, known.owed, tuple(known.stored_runs)
+    selected, unmatched, runs = known.selected, known.unmatched, tuple(known.stored_runs)
     whole = Comparison(
         tuple(cases),
         tuple(criteria),
@@ -207,7 +207,7 @@ def _comparison(known: Situation) -> Comparison:
         settings,
         apart,
         selected,
-        owed,
+        unmatched,
         runs,
         known.excuses,
         known.base_ran_now,
@@ -227,7 +227,7 @@ def _again(comparison: Comparison) -> More | None:
     newest_round = _next_round(comparison) - 1
     alone = settings.rerun == "never"  # a base that is gone is not asked again
     newest = [t for t in comparison.trials if t.round == newest_round and not (alone and t.side is Side.BASELINE)]
-    tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.stands_in(t))
+    tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.is_replacement(t))
     lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not t.excused)
     short: dict[tuple[Side, str, int], list[str]] = {}
     for (side, tag, case_id), n in lost.items():
@@ -249,7 +249,7 @@ def confirmation(known: Situation) -> More | None:
     return _asked(comparison, () if comparison.outage else probes(comparison), "confirm the failures", once=True)
 
 
-def spoiled(known: Situation) -> tuple[Trial, ...]:
+def trials_in_outage(known: Situation) -> tuple[Trial, ...]:
     """The trials that do not count when a run is continued, since they were run in an outage: failures, and trials
     that were run because of them.
 

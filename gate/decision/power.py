@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from random import Random
@@ -16,7 +17,7 @@ from statistics import NormalDist, fmean
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.comparison import RATE_METRIC, full_values, passed
+from gate.decision.comparison import ENOUGH_STORED, MOST_STORED, RATE_METRIC, Goal, full_values, passed
 from gate.decision.consistency import cluster_of
 from gate.decision.engine.clusters import grouped
 from gate.decision.engine.evidence import CASES_SHARE
@@ -286,14 +287,14 @@ def power_of(
         rates.units if rates.counts else 0,
         n * (len(ladder) + 2),
         tuple(
-            Drop(drop, curve.at(drop, n * len(ladder)), _share(count, n))
+            Drop(drop, curve.at(drop, n * len(ladder)), share_of(count, n))
             for drop, count in zip(ladder, counts, strict=True)
         ),
         curve,
         curve.reaches(WANTED, ladder),
-        _share(broken.count("REGRESSION"), len(broken)) if broken else None,
-        _share(sum(verdict == "REGRESSION" for verdict, _ in fine), n),
-        _share(sum(verdict == "INCONCLUSIVE" for verdict, _ in fine), n),
+        share_of(broken.count("REGRESSION"), len(broken)) if broken else None,
+        share_of(sum(verdict == "REGRESSION" for verdict, _ in fine), n),
+        share_of(sum(verdict == "INCONCLUSIVE" for verdict, _ in fine), n),
         fmean(spent for _, spent in fine) / design.cases,
     )
 
@@ -305,12 +306,12 @@ def wanted_designs(
     answers = []
     for stored in STORED:
         rng = Random(f"{seed}:{stored}")  # noqa: S311 - reproducible, not secret
-        low, high, best = 0, len(DESIGNS), _share(0, 0)
+        low, high, best = 0, len(DESIGNS), share_of(0, 0)
         while low < high:
             middle = (low + high) // 2
             tried = replace(design, cases=DESIGNS[middle], stored=stored)
             found = [_run(rates, tried, rng, tick, drop=drop)[0] for _ in range(runs)]
-            share = _share(found.count("REGRESSION"), runs)
+            share = share_of(found.count("REGRESSION"), runs)
             if share.share >= WANTED:
                 high, best = middle, share
             else:
@@ -369,7 +370,7 @@ def _run(
     return outcome.verdict, spent
 
 
-def _share(count: int, runs: int) -> Share:
+def share_of(count: int, runs: int) -> Share:
     if not runs:
         return Share(0.0, 0.0, 1.0, 0)
     low, high = wilson(count, runs)
@@ -461,6 +462,48 @@ def _by_outcome(
         if outcome is not None:
             groups.setdefault(trial.case_id, []).append((trial, outcome))
     return groups
+
+
+# --- how many trials to store ---------------------------------------------------------------------
+
+
+LEVEL_SHARE, LEVEL_SHARE_OF_FEW, FEW = 0.52, 0.3, 15
+"""Share of alpha at which one test of the mean finds about as much as the whole rule; less of fewer cases than the
+last. Fitted to simulations: docs/evidence/decision.md."""
+
+
+def stored_wanted(rates: Rates, goal: Goal, *, alpha: float, epochs: int) -> int:
+    """Return how many stored trials a case find the goal's drop as often as it asks, between 5 and 25."""
+    for stored in range(ENOUGH_STORED, MOST_STORED):
+        if chance_of_finding(rates, goal.drop, stored, alpha=alpha, epochs=epochs) >= goal.find:
+            return stored
+    return MOST_STORED
+
+
+def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, epochs: int) -> float:
+    """Return about how often a drop of the pass rate is found that every case has a share of, without a simulation.
+
+    One test of the mean at a level that makes up for what the rule does beside it. The spread of a case is what its
+    trials leave possible, under "unchanged" with the trials of both sides pooled.
+    """
+    cases = len(rates.counts)
+    if not cases:
+        return 0.0
+    expected = [sum(w * p for w, p in zip(weights, GRID, strict=True)) for weights in rates.posteriors]
+    mean = fmean(expected)
+    if mean <= 0:
+        return 0.0
+    left = max(0.0, 1 - drop / mean)
+    unchanged = changed = 0.0
+    for weights, number in Counter(rates.posteriors).items():
+        for weight, before in zip(weights, GRID, strict=True):
+            now = before * left
+            pooled = (epochs * now + stored * before) / (epochs + stored)
+            unchanged += number * weight * pooled * (1 - pooled) * (1 / epochs + 1 / stored)
+            changed += number * weight * (now * (1 - now) / epochs + before * (1 - before) / stored)
+    share = LEVEL_SHARE if cases >= FEW else LEVEL_SHARE_OF_FEW
+    beyond = cases * min(drop, mean) - _NORMAL.inv_cdf(1 - share * alpha) * math.sqrt(unchanged)
+    return _NORMAL.cdf(beyond / math.sqrt(changed)) if changed > 0 else float(beyond > 0)
 
 
 # --- one broken case ------------------------------------------------------------------------------

@@ -115,14 +115,14 @@ def _told_by(answers: Answers, steady: Callable[[Trial], bool], trials: Sequence
     if not answers:
         return NONE
     passing = {c: {s: group for s, group in found.items() if steady(group[0])} for c, found in answers.items()}
-    apart, own = _apart(passing)
-    if apart <= (max(REPRODUCED, 1 / len(answers)) if own else MOST):
+    differing, own = _rate_of_difference(passing)
+    if differing <= (max(REPRODUCED, 1 / len(answers)) if own else MOST):
         return _of_outcomes(answers, steady, trials) if _says_little(passing) else NONE
     within = {side: _within(passing, side) for side in Side}
     pooled = [*within[Side.CANDIDATE], *within[Side.BASELINE]]
     least = min(LEAST, len(answers))
     told = {side: within[side] if len(within[side]) >= least else pooled for side in Side}
-    frozen = {side: len(told[side]) < least or _is_frozen(told[side], apart, own) for side in Side}
+    frozen = {side: len(told[side]) < least or _is_frozen(told[side], differing, own) for side in Side}
     known = len(within[Side.CANDIDATE]) >= least or any(trial.tag == REPEAT for trial in trials)
     partly = frozenset() if all(frozen.values()) else _cached_cases(answers)
     return _repeated(answers, steady, frozen, partly, known=known, own=own)
@@ -141,8 +141,8 @@ def _of_outcomes(answers: Answers, steady: Callable[[Trial], bool], trials: Sequ
     repeated = {c: s for c, s in answers.items() if any(len(group) > 1 for group in s.values())}
     known = len(set(varied) & set(repeated)) >= min(LEAST, len(varied)) or any(t.tag == REPEAT for t in trials)
     within = [_differing(group) for s in repeated.values() for group in s.values() if len(group) > 1]
-    apart = [share for s in repeated.values() if (share := _disagreement(_runs(s))) is not None]
-    if known and within and fmean(within) >= INDEPENDENT * fmean(apart or [0.0]):
+    differing = [share for s in repeated.values() if (share := _disagreement(_runs(s))) is not None]
+    if known and within and fmean(within) >= INDEPENDENT * fmean(differing or [0.0]):
         return NONE
     frozen = dict.fromkeys(Side, True)
     found = _repeated(answers, steady, frozen, frozenset(), known=known, own=_stored_twice(answers))
@@ -236,7 +236,7 @@ def _answers(stored: Iterable[Trial], trials: Iterable[Trial], *, by_process: bo
     return found
 
 
-def _apart(answers: Answers) -> tuple[float, bool]:
+def _rate_of_difference(answers: Answers) -> tuple[float, bool]:
     """Return the rate at which two runs answer a case differently, and whether it is of runs of the base's agent alone.
 
     Where two of them are known, a change has no part in it. 0 where no case was answered in two.
@@ -285,10 +285,10 @@ def _within(answers: Answers, side: Side) -> list[float]:
     return found
 
 
-def _is_frozen(within: Sequence[float], apart: float, of_one_agent: bool) -> bool:
+def _is_frozen(within: Sequence[float], differing: float, of_one_agent: bool) -> bool:
     """True if repeats differ too seldom for draws of their own."""
     share = fmean(within)
-    return share < INDEPENDENT * apart and (of_one_agent or share < FRESH)
+    return share < INDEPENDENT * differing and (of_one_agent or share < FRESH)
 
 
 def _cached_cases(answers: Answers) -> frozenset[str]:

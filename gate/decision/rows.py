@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gate.decision.applies import fell_away
+from gate.decision.applies import lost_checks
 from gate.decision.comparison import PASS_RATE, Comparison, correction_of, passed
 from gate.decision.conclusions import (
     change_estimate,
@@ -57,9 +57,12 @@ def rows_of(
             else r
             for r in rows
         )
-    apart = _apart(comparison)
-    rows = [_without_comparison(row, apart[row.criterion.name]) if row.criterion.name in apart else row for row in rows]
-    gone = comparison.owed.removed if comparison.stored else ()
+    incomparable = _incomparable_criteria(comparison)
+    rows = [
+        _without_comparison(row, incomparable[row.criterion.name]) if row.criterion.name in incomparable else row
+        for row in rows
+    ]
+    gone = comparison.unmatched.removed if comparison.stored else ()
     rows += [
         _without_comparison(CriterionResult(c, Verdict.PASS, checked=False), Finding.of("no_longer_measured"))
         for c in gone
@@ -70,9 +73,9 @@ def rows_of(
     return tuple(rows)
 
 
-def _apart(comparison: Comparison) -> Mapping[str, Finding]:
+def _incomparable_criteria(comparison: Comparison) -> Mapping[str, Finding]:
     """Return the criteria of which too little is compared, with the reason."""
-    return {**comparison.apart, **{one["criterion"]: one for one in fell_away(comparison)}}
+    return {**comparison.incomparable_criteria, **{one["criterion"]: one for one in lost_checks(comparison)}}
 
 
 def _without_comparison(row: CriterionResult, why: Finding) -> CriterionResult:

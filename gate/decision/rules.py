@@ -16,7 +16,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.applies import fell_away
+from gate.decision.applies import lost_checks
 from gate.decision.cases import edited_and_missing, too_many_gone
 from gate.decision.causes import got_worse, no_worse, not_enough_evidence
 from gate.decision.comparison import PASS_RATE, Comparison, whole_epochs
@@ -151,15 +151,15 @@ def gaps(table: Table) -> Finding | None:
         return Finding.of("incomplete", gaps=table.gaps) if table.gaps else None
     found = list(table.gaps)
     comparison = table.comparison
-    fell = fell_away(comparison)
+    fell = lost_checks(comparison)
     silent = {one["criterion"] for one in fell}
     names = [r.criterion.name for r in table.blocking if r.not_compared is not None and r.criterion.name != PASS_RATE]
     if names := [name for name in names if name not in silent]:
         found.append(Finding.of("criteria_not_compared", criteria=tuple(names)))
-    owed = comparison.baseline.keys() - comparison.settings.quarantine.keys()
-    held = [case.id for case in comparison.judged if case.id in owed and comparison.comparable(case.id)]
-    if owed and not held:
-        found.append(Finding.of("nothing_paired", cases=len(owed)))
+    expected = comparison.baseline.keys() - comparison.settings.quarantine.keys()
+    held = [case.id for case in comparison.judged if case.id in expected and comparison.comparable(case.id)]
+    if expected and not held:
+        found.append(Finding.of("nothing_paired", cases=len(expected)))
     found += [one for one in (too_many_gone(comparison), edited_and_missing(comparison)) if one is not None]
     found += fell
     return Finding.of("incomplete", gaps=tuple(found)) if found else None

@@ -1,1 +1,1 @@
-"""What other tools write, read into the nouns of the gate; one file per format, shared by suites and agents."""
+"""Readers of other tools' formats into the nouns of the gate; one file per format, shared by suites and agents."""

@@ -18,14 +18,14 @@ ANSWERED = ("completed", "input-required")
 OPEN = ("submitted", "working")
 """States of a task that goes on."""
 KINDS = {"task": "task", "message": "message", "statusUpdate": "status-update", "artifactUpdate": "artifact-update"}
-"""What a result may be: its key in 1.0, its ``kind`` in 0.3."""
+"""The kinds of result: each with its key in 1.0 and its ``kind`` in 0.3."""
 ADK = "adk_"
-"""How the keys of metadata begin that google-adk writes."""
+"""The beginnings of the keys of metadata that google-adk writes."""
 MOST_ARTIFACTS = 1_000
 
 
 class Exchange(Struct):
-    """What one message to the agent led to, put together from one result or from many."""
+    """The answer to one message to the agent, put together from one result or from many."""
 
     message_id: str
     """Of the message that was sent: what the history holds after it belongs to the turn."""
@@ -41,7 +41,7 @@ class Exchange(Struct):
     """The message of the task's last status."""
     artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
     said: list[Mapping[str, Any]] = field(default_factory=list)
-    """What the agent said on the way, in order."""
+    """The agent's messages on the way, in order."""
     metadata: dict[str, Any] = field(default_factory=dict)
     consumed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """The usage of each event of google-adk, by the event's id."""
@@ -99,11 +99,11 @@ class Exchange(Struct):
 
     @property
     def artifact_keys(self) -> frozenset[str]:
-        """What tells this task's artifacts from those of its later turns."""
+        """Return the id that tells this task's artifacts from those of its later turns."""
         return frozenset(_key_of(artifact) for artifact in self.artifacts.values())
 
     def to_json(self) -> dict[str, Any]:
-        """What the agent told, as one object: the task as 1.0 writes it, or the message."""
+        """Return the agent's answer as one object: the task as 1.0 writes it, or the message."""
         if self.reply is not None:
             return {**self.reply, "metadata": self.metadata}
         status = {"state": self.state} | ({} if self.status is None else {"message": self.status})
@@ -146,7 +146,7 @@ def state_of(raw: Any) -> str:
 
 
 def is_from_user(message: Mapping[str, Any]) -> bool:
-    """Whether a message of the history is the user's."""
+    """True if a message of the history is the user's."""
     return str(message.get("role")).upper().endswith("USER")
 
 
@@ -223,7 +223,7 @@ def _text(body: Mapping[str, Any], key: str) -> str:
 
 
 def _same(key: str, known: str, told: str) -> str:
-    """What all results of an exchange tell of it. Raises FormatError where one belongs to something else."""
+    """Return the exchange that all results describe. Raises FormatError where one belongs to something else."""
     if known and told and known != told:
         raise FormatError(f"a result is of another {key} than those before it: it answers something else")
     return told or known

@@ -109,7 +109,7 @@ def are_events(values: Sequence[Any]) -> bool:
 
 
 def broke_off(events: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether events that were streamed end before an answer does: with a part of one, or with a call."""
+    """True if events that were streamed end before an answer does: with a part of one, or with a call."""
     spoken = [event for event in events if _raw_parts(get(event, "content"))]
     if not spoken:
         return False
@@ -172,7 +172,7 @@ def camel_keys(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def attached(content: Any) -> tuple[Mapping[str, Any], ...]:
-    """What a user's content holds beside text: files, in the message or by their address.
+    """Return the files in a user's content, in the message or by their address.
 
     Raises:
         FormatError: any other part, such as a function's response, which cannot be put to an agent.
@@ -352,7 +352,7 @@ def _with_results(calls: list[ToolCall], responses: list[Any]) -> tuple[ToolCall
 
 
 def _tool_error(response: Any) -> str | None:
-    """What went wrong in the tool: function responses hold it under ``error``, by convention."""
+    """Return the error inside the tool: function responses hold it under ``error``, by convention."""
     error = response.get("error") if isinstance(response, Mapping) else None
     if not error:
         return None
@@ -401,7 +401,7 @@ def _read_events(events: list[Mapping[str, Any]], final: Mapping[str, Any] | Non
 
 
 def usage_of_event(event: Mapping[str, Any]) -> Usage | None:
-    """What one model call consumed, by google-adk's sums: tool prompts count as input, thoughts as output.
+    """Return the usage of one model call, by google-adk's sums: tool prompts count as input, thoughts as output.
 
     Raises `FormatError`.
     """

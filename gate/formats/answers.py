@@ -23,7 +23,7 @@ _STATED = frozenset({"usage", "cost_usd", "model", "system_fingerprint"})
 
 
 def to_invocation(answer: Any, *, user: str) -> Invocation:
-    """What an agent answered to one turn.
+    """Return the agent's answer to one turn.
 
     Text is the response, unless it is an answer object as JSON that tells of calls or messages. A list of google-adk's
     events is read as its server's. Any other list, or ``{"messages": […]}``, holds OpenAI messages; if it repeats the
@@ -111,7 +111,7 @@ def _usage(answer: Mapping[str, Any]) -> Usage | None:
 
 
 def _latest(raw: Any) -> Any:
-    """What follows the last message of the user; everything if there is none."""
+    """Return the messages after the user's last; all of them if there is none."""
     if not isinstance(raw, list):
         return raw
     asked = [index for index, message in enumerate(raw) if messages.is_from_user(message)]
@@ -122,7 +122,7 @@ def _latest(raw: Any) -> Any:
 
 
 def _overlay(counted: Usage | None, stated: Usage | None) -> Usage | None:
-    """What the answer states as a whole, completed by what its messages add up to."""
+    """Return the answer's own statement as a whole, completed by the sum of its messages."""
     if counted is None or stated is None:
         return stated or counted
     said = {name: value for name in Usage.__struct_fields__ if (value := getattr(stated, name)) is not None}

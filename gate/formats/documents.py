@@ -13,6 +13,8 @@ from gate.formats.positions import LineNumbers, at_line
 from gate.formats.yaml_text import EMPTY, parse_yaml
 from gate.security.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
 
 def read_document(path: Path, *, where: str | None = None) -> Any:
     """The content of a YAML or JSON file.
@@ -113,6 +115,9 @@ def read_text(path: Path, where: str) -> str:
 
 
 def _decode(raw: bytes, where: str, first_line: int = 1) -> str:
+    if raw.startswith(_LFS_POINTER):
+        hint = "run `git lfs pull`; with actions/checkout, `lfs: true`"
+        raise ConfigError("its content is in Git LFS, and here is the pointer alone", where=where, hint=hint)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -19,13 +19,13 @@ from gate.system.prices import turn_cost
 
 
 class FormatError(ValueError):
-    """What was read is not of the form that it claims to be; one line, fit to be shown."""
+    """The text is not of the form that it claims to be; one line, fit to be shown."""
 
 
 MAX_COUNT = 2**53
 """No honest count is larger, and beyond it floats no longer hold every integer."""
 OBJECT = (dict, Mapping)
-"""What an object of JSON is: the first saves asking the second, which is slow."""
+"""The types of a JSON object: the first saves asking the second, which is slow."""
 _ROLES = {
     **{role: role for role in ("system", "user", "assistant", "tool")},
     "developer": "system",
@@ -66,13 +66,13 @@ class OpenCalls:
 
 
 class _Reading(Struct):
-    """What was found so far."""
+    """The messages found so far."""
 
     user: str | None = None
     calls: list[ToolCall] = field(default_factory=list)
     open: OpenCalls = field(default_factory=OpenCalls)
     texts: list[tuple[Part, ...]] = field(default_factory=list)
-    """What the assistant said, message by message."""
+    """The assistant's texts, message by message."""
     usages: list[Usage] = field(default_factory=list)
 
     def add(self, call: ToolCall) -> None:
@@ -196,7 +196,7 @@ def whole(raw: Any, name: str) -> int | None:
 
 
 def usage_of(usages: Sequence[Usage]) -> Usage | None:
-    """What several model calls consumed together.
+    """Return the usage of several model calls together.
 
     Several models have no price together, so each part is priced by itself if all can be. Raises `FormatError` if
     the sum is beyond any count.
@@ -227,7 +227,7 @@ def _attached(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_from_user(message: Any) -> bool:
-    """Whether a message, of any form read here, is the user's."""
+    """True if a message, of any form read here, is the user's."""
     return isinstance(message, OBJECT) and message.get("role", message.get("type")) in ("user", "human")
 
 
@@ -238,7 +238,7 @@ def since_asked(messages: Sequence[Any]) -> Sequence[Any]:
 
 
 def _asks(message: Any) -> bool:
-    """Whether the user says something: Anthropic's API has what a tool gave back in the user's messages, too."""
+    """True if the user says something: Anthropic's API has what a tool gave back in the user's messages, too."""
     content = message.get("content") if is_from_user(message) else None
     if isinstance(content, str):
         return bool(content.strip())
@@ -366,7 +366,7 @@ def _as_text(value: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    """What a JSON value is called."""
+    """Return the name of a JSON value's type."""
     names = {type(None): "null", bool: "a boolean", str: "text", list: "a list"}
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "a number"

@@ -39,7 +39,7 @@ class PathError(LookupError):
         self.step = f"{step.key}={step.value}" if isinstance(step, Only) else str(step)
         """The step that leads nowhere, as text."""
         self.hint = _hint(step, value)
-        """What is there instead: the nearest key, or all of them. Empty: nothing that has keys."""
+        """The keys that are there instead: the nearest, or all of them. Empty: nothing that has keys."""
 
 
 def _hint(step: Step, value: Any) -> str:

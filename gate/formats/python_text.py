@@ -31,7 +31,7 @@ class MadeCall(Struct, frozen=True):
     """The call of a constructor, with the arguments that are constants."""
 
     name: str
-    """What is called, with imports resolved."""
+    """The called function, with imports resolved."""
     line: int
     fields: Mapping[str, Any]
     """By name; by place where they have none: ``"0"``, ``"1"``."""
@@ -65,7 +65,8 @@ def imports(nodes: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def dotted(node: ast.expr, names: Mapping[str, str]) -> str:
-    """What an expression names, with imports resolved and without types (``Agent[Context]``); empty for others."""
+    """Return the name behind an expression, with imports resolved and without types (``Agent[Context]``); empty for
+    others."""
     parts: list[str] = []
     node = node.value if isinstance(node, ast.Subscript) else node
     while isinstance(node, ast.Attribute):
@@ -77,7 +78,7 @@ def dotted(node: ast.expr, names: Mapping[str, str]) -> str:
 
 
 Bound = Mapping[str, Any]
-"""What the variables of loops, parameters and functions hold; `_UNKNOWN` for one that is computed."""
+"""The values of variables of loops, parameters and functions; `_UNKNOWN` for one that is computed."""
 _UNKNOWN = object()
 
 
@@ -86,7 +87,7 @@ class Constants(Struct):
 
     module: ast.Module
     file: str
-    """What ``__file__`` is."""
+    """The value of ``__file__``."""
     names: dict[str, str] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)
     """Names of the module that are assigned once."""
@@ -131,7 +132,7 @@ class Constants(Struct):
         return (dotted(node, self.names), *method)
 
     def _entries(self, node: ast.FunctionDef | ast.AsyncFunctionDef, bound: Bound) -> Iterator[Bound]:
-        """What the variables of a function hold: once for each row of pytest's ``parametrize``."""
+        """Return the values of a function's variables: once for each row of pytest's ``parametrize``."""
         arguments = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
         plain = {**bound, **dict.fromkeys(arguments, _UNKNOWN)}
         rows = [self._rows(one, plain) for one in node.decorator_list]
@@ -159,7 +160,7 @@ class Constants(Struct):
             return None
 
     def _loop(self, target: ast.expr, iterated: ast.expr, bound: Bound) -> list[Bound]:
-        """What the variables hold in each round; once, unknown, where the rounds are computed."""
+        """Return the values of the variables in each round; once, unknown, if the rounds are computed."""
         value = self._or_unknown(iterated, bound)
         names = [one.id for one in (target.elts if isinstance(target, ast.Tuple) else [target])
                  if isinstance(one, ast.Name)]  # fmt: skip
@@ -227,7 +228,7 @@ class Constants(Struct):
         raise ComputedError(name)
 
     def _called(self, node: ast.Call, bound: Bound, depth: int) -> Any:
-        """What a few functions of texts and paths return; any other call is one of a constructor."""
+        """Return the result of a few functions of texts and paths; any other call is one of a constructor."""
         name = dotted(node.func, self.names)
         if isinstance(node.func, ast.Attribute) and not node.args and node.func.attr in ("resolve", "absolute"):
             return self.value(node.func.value, bound, depth + 1)

@@ -24,9 +24,9 @@ from gate.security.limits import shorten
 EVENT_LINE = re.compile(r"(?:data|event|id|retry)?:")
 """A line of server-sent events; one that begins with a colon is a remark."""
 LINE_END = re.compile(r"\r\n|\n|\r")
-"""What ends a line of a stream; other separators of Unicode may stand within a JSON text."""
+"""The ends of a stream's lines; other separators of Unicode may stand within a JSON text."""
 DONE = "[DONE]"
-"""What servers send after the last event."""
+"""The texts that servers send after the last event."""
 
 
 class StreamEvent(NamedTuple):
@@ -37,20 +37,20 @@ class StreamEvent(NamedTuple):
 
 
 class Assembly(Struct):
-    """What the events add up to."""
+    """The answer that the events add up to."""
 
     texts: list[tuple[Any, str]] = field(default_factory=list)
     """Of each message, in order: what tells it from others, and its text."""
     calls: dict[Any, dict[str, Any]] = field(default_factory=dict)
     spoken: int = 0
-    """How many texts there were at the last call: those after it are the answer."""
+    """The number of texts at the last call: those after it are the answer."""
     usage: dict[str, Any] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
-    """What the answer states besides: its cost, its model."""
+    """Further statements of the answer: its cost, its model."""
     error: Any = None
     ended: bool = False
     hides_calls: bool = False
-    """Whether the dialect does not show the calls that the server executed: none that is seen says nothing."""
+    """True if the dialect does not show the calls that the server executed: none that is seen says nothing."""
 
     def say(self, key: Any, piece: Any) -> None:
         if not isinstance(piece, str) or not piece:
@@ -123,7 +123,7 @@ def _value(text: str) -> Any:
 
 
 _OPENS = re.compile(r'\s*(?:\[\s*)?\{\s*(?:"|$)')
-"""How an object begins, or a list of them."""
+"""The beginning of an object, or of a list of them."""
 
 Dialect = Callable[[Assembly, Sequence[StreamEvent]], None]
 
@@ -179,7 +179,7 @@ def finished(turn: Assembly, *, user: str) -> Invocation:
 
 
 def error_in(text: str) -> Any:
-    """What a stream states as its error; None if nothing."""
+    """Return the error that a stream states; None if it states none."""
     objects = list[Mapping[str, Any]]()
     for event in events_of(text):
         data = event.data
@@ -395,7 +395,7 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 
 
 def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None:
-    """What a run consumed, model by model; which model answered is said where it is one."""
+    """Return the usage of a run, model by model; the model that answered is named if it is one."""
     for one in models:
         _add_tokens(turn.usage, {"input_tokens": one.get("inputTokens"), "output_tokens": one.get("outputTokens")})
     names = {name for one in models if isinstance(name := one.get("model"), str)}
@@ -404,7 +404,7 @@ def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None
 
 
 def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> None:
-    """What follows the user's last message: its texts where none were streamed, and the calls that were not.
+    """Return the part after the user's last message: its texts if none were streamed, and the calls that were not.
 
     Of a call that was streamed, its arguments alone may not have been: some servers leave out those that came whole.
     """

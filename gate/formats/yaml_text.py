@@ -20,13 +20,13 @@ from gate.formats.positions import RefusedTextError, TextMark, at_line
 from gate.security.limits import MAX_NESTING, shorten
 
 EMPTY = "is empty"
-"""What is wrong with a text without a value, in so many words."""
+"""The words for a text without a value."""
 
 MAX_ALIAS_GROWTH = 100_000
 """The most values that the aliases of a YAML document may add to those written."""
 
 CHARS_PER_VALUE = 100
-"""How much text counts as one value in that sum."""
+"""The length of text that counts as one value in that sum."""
 
 _YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")

@@ -15,7 +15,7 @@ MAX_ARCHIVE_BYTES = 50_000_000
 MAX_MEMBER_BYTES = 200_000_000
 """The largest file that is read out of one."""
 MAX_RATIO = 200
-"""How many times larger than its compressed form a file may be; repetitive JSON reaches some dozens."""
+"""Most times that a file may be larger than its compressed form; repetitive JSON reaches some dozens."""
 MAX_MEMBERS = 1_000
 
 

@@ -1,4 +1,4 @@
-"""What is published, as data, and the contract of a host; how it is published is each host's own."""
+"""The effects of publishing, as data, and the contract of a host; each host applies them in its own way."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CopyFile(Struct, frozen=True):
 
 
 class SetOutputs(Struct, frozen=True):
-    """What later steps of the same job read."""
+    """The outputs that later steps of the same job read."""
 
     values: Mapping[str, str]
 
@@ -70,11 +70,11 @@ class PostFailure(Struct, frozen=True):
     body: str
     """Markdown, its outside parts escaped."""
     suites: tuple[str, ...] | None = None
-    """Whose comments it concerns; None if that is not known: all of them."""
+    """The person whose comments it concerns; None if that is not known: all of them."""
 
 
 class PostCheck(Struct, frozen=True):
-    """What one suite says of the commit itself, for hosts that keep such results beside it."""
+    """The statement of one suite on the commit itself, for hosts that keep such results beside it."""
 
     suite_id: str
     title: str
@@ -90,16 +90,16 @@ Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComme
 
 
 class Publication(Struct, frozen=True):
-    """How publishing went. Its problems never change a verdict."""
+    """The outcome of publishing. Its problems never change a verdict."""
 
     urls: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was left out on purpose, such as a comment that a newer run has written."""
+    """The effects that were left out on purpose, such as a comment that a newer run has written."""
     problems: tuple[PublishError, ...] = ()
 
 
 class Done(Struct, frozen=True):
-    """How one effect went; a failure is raised as PublishError instead."""
+    """The outcome of one effect; a failure is raised as PublishError instead."""
 
     url: str = ""
     note: str = ""
@@ -112,7 +112,7 @@ class HostOptions(BaseModel):
 
 
 class Applies(Protocol):
-    """What effects are applied to: a host, or the runner of a job."""
+    """The target of effects: a host, or the runner of a job."""
 
     def apply(self, effect: Effect) -> Done:
         """Publishes one effect; an effect that this host has no place for succeeds. Raises PublishError."""
@@ -124,7 +124,7 @@ class Host(ABC):
 
     Options: ClassVar[type[HostOptions]] = HostOptions
     nowhere: ClassVar[str] = "not published: this job is not about a change that is reviewed there"
-    """What is said where `open` finds nothing to publish on."""
+    """The message if `open` finds nothing to publish on."""
     head: str = ""
     """The commit that readers of the comment know, for its text."""
     url: str = ""

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gate.errors import PublishError
 from gate.hosts.base import Annotation, Done, Level, PostCheck, PostFailure, Stamp, key_of
-from gate.hosts.rest import Rest, RestError
+from gate.hosts.rest import Rest, RestError, unreadable
 from gate.security.escape import console
 
 PREFIX = "Agent Gate: "
@@ -48,11 +47,11 @@ class CheckRuns:
                 case PostFailure():
                     return self._fail(effect)
         except RestError as error:
-            if error.status in (401, 403, 404):
+            if error.is_refusal:
                 return Done(note=NOT_ALLOWED)
             raise
         except (KeyError, TypeError, ValueError) as error:
-            raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
+            raise unreadable(error, "GitHub") from error
         return Done()
 
     def _name(self, suite_id: str) -> str:

@@ -1,4 +1,5 @@
-"""What happened on GitHub → what the gate does about it. Knows the events; reads no environment, no git, no network."""
+"""Maps an event on GitHub to what the gate does about it. Knows the events; reads no environment, no git, no
+network."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ T = TypeVar("T")
 ACCEPT_LABEL = "gate:accept"
 """The label that turns a regression of a pull request into an accepted one."""
 ZERO_SHA = "0" * 40
-"""What GitHub sends for a commit that does not exist: before a branch was made, after it was deleted."""
+"""GitHub's id of a commit that does not exist: before a branch was made, after it was deleted."""
 
 
 class Mode(str, Enum):
-    """What the gate does about an event."""
+    """The activity of the gate on an event."""
 
     RUN = "run"
     """Evaluate, compare with the baseline, report."""
@@ -32,7 +33,7 @@ class Mode(str, Enum):
 
 
 class BaseKind(str, Enum):
-    """How the commit that the change is measured against is found."""
+    """The way to find the commit that the change is measured against."""
 
     PARENT = "parent"
     """The first parent of the merge commit that was checked out; else the merge base with ``base_commit``."""
@@ -47,7 +48,7 @@ class BaseKind(str, Enum):
 
 
 class Activity(Struct, frozen=True):
-    """What to do, with what, and for whom."""
+    """The activity, with its commit, its references and its person."""
 
     mode: Mode
     reason: str
@@ -94,7 +95,7 @@ class MeasuringRun(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """What the runner says beside the payload."""
+    """The facts of the runner beside the payload."""
 
     ref: str = ""
     """``GITHUB_REF``, as ``refs/heads/main``."""
@@ -103,7 +104,7 @@ class Facts(Struct, frozen=True):
 
 
 def activity(event: str, payload: Mapping[str, Any], facts: Facts) -> Activity:
-    """What the gate does about an event. Never raises: an event that it cannot place is REFUSED."""
+    """Return the activity of the gate on an event. Never raises: an event that it cannot place is REFUSED."""
     if event in _UNSAFE:
         return _refused(*_UNSAFE[event])
     decide = _SUPPORTED.get(event)

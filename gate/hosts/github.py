@@ -31,7 +31,7 @@ from gate.hosts.base import (
 )
 from gate.hosts.checks import CheckRuns
 from gate.hosts.events import Facts, Labelled, MeasuringRun, activity
-from gate.hosts.rest import Rest, RestError
+from gate.hosts.rest import Rest, RestError, unreadable
 
 PUBLIC = "https://github.com"
 COMMENT_LIMIT = 65_536
@@ -40,7 +40,7 @@ MOVES = ("head_ref_force_pushed", "head_ref_deleted", "head_ref_restored")
 """Events after which the head may be one that it was before."""
 MOVED_SINCE = "it was set before the latest change; set it again"
 WRITERS = ("admin", "write")
-"""What the permission of someone who may accept is called; ``maintain`` is reported as ``write``."""
+"""The permissions of someone who may accept; ``maintain`` is reported as ``write``."""
 OWN_EVENTS = ("push", "schedule", "workflow_dispatch")
 """Events whose runs are started by those who may write, on a commit that is here. Not a pull request's."""
 MOST_RUNS = 1_000
@@ -54,6 +54,8 @@ PERMISSION_HINT = (
 )
 LOCKED_HINT = "unlock it, or set `comment: false`; the summary of the run has everything"
 
+GONE = (404, 410)
+"""What a comment is answered with that is no longer there; and one that the token may not see."""
 MOVED_ON = "no comment: the pull request has moved on to another commit"
 
 
@@ -78,13 +80,13 @@ class PullRequest(Struct, frozen=True):
 
 
 class LabelAcceptance(Struct, frozen=True):
-    """What came of the label that accepts a regression."""
+    """The outcome of the label that accepts a regression."""
 
     label: str
     by: str
     at: datetime
     ignored: str = ""
-    """Why it does not count; empty if it does."""
+    """The reason why it does not count; empty if it does."""
 
 
 class Written(Struct, frozen=True):
@@ -111,11 +113,11 @@ class GitHub:
         self._rest.close()
 
     def check_runs(self, stamp: Stamp, *, page: str, about: str = "") -> CheckRuns:
-        """What writes the check runs of one run; see `CheckRuns`."""
+        """Return the writer of one run's check runs; see `CheckRuns`."""
         return CheckRuns(self._rest, self._repository, stamp, page=page, about=about)
 
     def login(self) -> str:
-        """Who we are. GraphQL, because REST answers this question for persons' tokens alone."""
+        """Return our own login. GraphQL, because REST answers this question for persons' tokens alone."""
         if not self._login:
             query = {"query": "query { viewer { login } }"}
             answer = self._rest.send("POST", self._graphql_url, query, repeatable=True)
@@ -171,7 +173,7 @@ class GitHub:
     def acceptance(
         self, number: int, label: str, given: Labelled | None = None, head: str = ""
     ) -> LabelAcceptance | None:
-        """Who set the label last, and whether that counts; None if the pull request does not carry it.
+        """Return who set the label last, and whether that counts; None if the pull request does not carry it.
 
         It counts for the head that it was set on, and for no other. ``given`` on ``head``: by the event of setting it,
         which says so itself. Any other event neither gives nor takes it: the head must have had a run before then, and
@@ -199,7 +201,7 @@ class GitHub:
             return LabelAcceptance(label, by, at, why)
 
     def _why_not_of_head(self, pull: PullRequest, at: datetime, moves: Iterable[datetime]) -> str:
-        """Why a label that was set ``at`` some time is not known to mean this head; empty if it is.
+        """Return the reason why a label that was set ``at`` some time is not known to mean this head; empty if it is.
 
         A push that is not forced never comes back to a commit, and forced ones are events. So a head that had a run
         before the label was set, was not moved since and is the head now, has been the head in between. Commits' own
@@ -371,7 +373,8 @@ class GitHub:
             stale = [comment for comment in ours if stamp.is_newer(comment.stamp)]  # else of this run's other jobs
             for comment in stale:
                 body = failed_over(comment.body, failure, stamp, limit=COMMENT_LIMIT)
-                self._rest.send("PATCH", self._path(f"issues/comments/{comment.id}"), {"body": body})
+                with _if_there():
+                    self._rest.send("PATCH", self._path(f"issues/comments/{comment.id}"), {"body": body})
             return Done(url=ours[0].url)
 
     def _write_comment(self, number: int, suite_id: str, body: str, stamp: Stamp) -> Done:
@@ -379,9 +382,13 @@ class GitHub:
         known = [comment for comment in ours if comment.key == key_of(suite_id)]
         failures = [comment for comment in ours if comment.key == key_of(NO_SUITE) and stamp.is_newer(comment.stamp)]
         existing = next(iter(known + failures), None)
-        if existing is None:
-            return self._create_comment(number, suite_id, body, stamp)
-        return self._update_comment(existing, body, stamp)
+        if existing is not None:
+            try:
+                return self._update_comment(existing, body, stamp)
+            except RestError as error:
+                if error.status not in GONE:  # somebody has deleted it since it was looked up
+                    raise
+        return self._create_comment(number, suite_id, body, stamp)
 
     def _update_comment(self, existing: Written, body: str, stamp: Stamp) -> Done:
         if existing.stamp.is_newer(stamp):
@@ -405,7 +412,8 @@ class GitHub:
             return Done(url=first.url)
         done = self._update_comment(first, body, stamp)  # another job was faster; of two, the older stays
         if mine is not None:
-            self._rest.send("DELETE", self._path(f"issues/comments/{mine}"))
+            with _if_there():
+                self._rest.send("DELETE", self._path(f"issues/comments/{mine}"))
         return done
 
     def _comments(self, number: int) -> list[Written]:
@@ -448,16 +456,26 @@ class GitHub:
 
 
 @contextmanager
+def _if_there() -> Iterator[None]:
+    """What somebody has deleted meanwhile needs no more care."""
+    try:
+        yield
+    except RestError as error:
+        if error.status not in GONE:
+            raise
+
+
+@contextmanager
 def _readable() -> Iterator[None]:
     """Answers that are not what GitHub describes are an error of the look-up."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
+        raise unreadable(error, "GitHub") from error
 
 
 def _why_not_given(given: Labelled, head: str, by: str, pull: PullRequest) -> str:
-    """Why the event of setting a label does not give it to what is the head now; empty if it does."""
+    """Return the reason why the event of setting a label does not give it to the present head; empty if it does."""
     if pull.head != head:
         return MOVED_SINCE
     return "" if by == given.by else "it was set again by somebody else in the meantime"
@@ -522,17 +540,17 @@ class PullRequestHost(Host):
 
 @contextmanager
 def _explained(number: int) -> Iterator[None]:
-    """What the API answers to who comments, as what to do about it."""
+    """Return the remedy for the API's answer to who comments."""
     try:
         yield
     except RestError as error:
         if error.status == 403 and "locked" in error.what:
             raise CannotComment("the conversation is locked", where=f"#{number}", hint=LOCKED_HINT) from error
-        if error.status in (401, 403, 404):
+        if error.is_refusal:
             raise CannotComment(f"cannot comment: {error.what}", hint=PERMISSION_HINT) from error
         raise
     except (KeyError, TypeError) as error:
-        raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
+        raise unreadable(error, "GitHub") from error
 
 
 def _check_origin(artifact: Mapping[str, Any], run: MeasuringRun, where: str) -> None:

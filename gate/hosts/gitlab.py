@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gate.errors import PublishError
 from gate.hosts.base import Done, Host, HostOptions, PostComment, Stamp, stamp_of, with_marker
-from gate.hosts.rest import Rest, RestError
+from gate.hosts.rest import Rest, RestError, unreadable
 
 JOB = "CI_JOB_URL"
 NOTE_LIMIT = 1_000_000
@@ -67,6 +67,9 @@ def _number(text: str | None) -> int:
     return int(text) if text is not None and text.isdecimal() and len(text) < 20 else 0
 
 
+GONE = 404
+
+
 class MergeRequestHost(Host):
     """Notes on one merge request for one pipeline; everything else that is published is files."""
 
@@ -96,11 +99,11 @@ class MergeRequestHost(Host):
         try:
             return self._note(effect)
         except RestError as error:
-            if error.status in (401, 403, 404):
+            if error.is_refusal:
                 raise PublishError(f"cannot write the note: {error.what}", hint=TOKEN_HINT) from error
             raise PublishError(f"cannot write the note: {error.what}", where=error.where) from error
         except (KeyError, TypeError) as error:
-            raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitLab") from error
+            raise unreadable(error, "GitLab") from error
 
     def _note(self, comment: PostComment) -> Done:
         stamp, seen = self._request.stamp, self._rest.get(self._path)
@@ -113,7 +116,12 @@ class MergeRequestHost(Host):
         id_, written = existing
         if (written.run, written.attempt) > (stamp.run, stamp.attempt):
             return Done(note="no note: a newer pipeline has written it")
-        return self._at(seen, self._rest.send("PUT", f"{self._path}/notes/{id_}", body))
+        try:
+            return self._at(seen, self._rest.send("PUT", f"{self._path}/notes/{id_}", body))
+        except RestError as error:
+            if error.status != GONE:
+                raise
+        return self._at(seen, self._rest.send("POST", f"{self._path}/notes", body))  # it was deleted meanwhile
 
     def _find(self, suite_id: str) -> tuple[int, Stamp] | None:
         """Our note: by marker and author, over all pages."""

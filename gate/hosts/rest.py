@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from gate.errors import PublishError, UntrustedError
-from gate.system.http import proxy_for
+from gate.system.http import PARTIAL, proxy_for
 
 if TYPE_CHECKING:
     import httpx
@@ -21,7 +21,7 @@ ATTEMPTS = 4
 WAIT_BUDGET_SECONDS = 240.0
 """The longest that a client waits in all; a limit that lasts longer is an error now rather than a job that hangs."""
 SECONDARY_WAIT_SECONDS = 60.0
-"""What GitHub asks for after a secondary limit that names no time of its own."""
+"""GitHub's wait after a secondary limit that names no time of its own."""
 MAX_PAGES = 1000
 _NEXT = re.compile(r'<([^<>]+)>\s*;[^,<]*\brel="?next"?')
 
@@ -36,7 +36,7 @@ class RestError(PublishError):
         self.status = status
         """None if no answer came."""
         self.executed = executed
-        """Whether the host may have done what was asked all the same."""
+        """True if the host may have done all the same what was asked."""
         self.wait = wait
         """Seconds after which the same request may succeed; None: a retry would not help."""
 
@@ -46,6 +46,17 @@ class RestError(PublishError):
         return self.status == 429 or (
             self.status == 403 and (self.wait is not None or "rate limit" in self.what.lower())
         )
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it was refused for want of a permission, or of a token that is known."""
+        return self.status in (401, 403, 404) and not self.is_limit
+
+
+def unreadable(error: Exception, host: str) -> PublishError:
+    """An answer in which something is missing, or has another form than the host describes."""
+    missing = f"it lacks {error}" if isinstance(error, KeyError) else "it has another form than expected"
+    return PublishError(f"an answer of the API cannot be read: {missing}", where=host)
 
 
 class Rest:
@@ -100,10 +111,14 @@ class Rest:
     def pages(self, path: str, key: str | None = None, **query: str | int) -> Iterator[Any]:
         """The items of every page; ``key`` names the list where a page is a mapping. Follows ``Link`` on this host."""
         url: str | None = self._at(path)
+        seen: set[str] = set()
         parameters: Mapping[str, str | int] = {"per_page": 100, **query}
         for _ in range(MAX_PAGES):
             if url is None:
                 return
+            if url in seen:
+                raise RestError("the next page is one that was read already", where=url)
+            seen.add(url)
             response = self._request("GET", url, query=parameters)
             page = self._json(response)
             items = page.get(key) if key and isinstance(page, dict) else page
@@ -178,13 +193,17 @@ class Rest:
             text = f"no answer: {error or type(error).__name__}"
             raise RestError(text, where=where, executed=not repeatable, wait=again) from error
         status = response.status_code
-        if 200 <= status < 300 or status in expect:
+        if (200 <= status < 300 and status != PARTIAL) or status in expect:
             return response
         text = f"HTTP {status}: {message_of(response)}"
         if status >= 500:
             raise RestError(text, where=where, status=status, executed=not repeatable, wait=again)
         wait = limit_wait(response, self._clock()) if status in (403, 429) else None
-        raise RestError(text, where=where, status=status, wait=wait)
+        refused = RestError(text, where=where, status=status, wait=wait)
+        if refused.is_limit:
+            refused.what = f"the host's rate limit: {text}"
+            refused.hint = "nothing is wrong with the token: run the job again later"
+        raise refused
 
     def _json(self, response: httpx.Response) -> Any:
         if not response.content:
@@ -238,7 +257,7 @@ def _number(text: str | None) -> float | None:
 
 
 def message_of(response: httpx.Response) -> str:
-    """What the host says went wrong, on one short line."""
+    """Return the host's message about an error, on one short line."""
     try:
         body = response.json()
     except (ValueError, RecursionError):

@@ -11,8 +11,8 @@ from gate.baselines.union import trials_of
 from gate.config.load import load_config
 from gate.errors import MeasureError
 from gate.model import Side, Trial
-from gate.pipeline.judge_stored import read_whole
 from gate.records import Record
+from gate.stored.judging import read_whole
 from gate.world.attempt import Coupling
 from gate.world.cassette import Library
 from gate.world.compared import difference_of

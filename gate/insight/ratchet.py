@@ -25,7 +25,6 @@ from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.model import FULL, Case, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Trial, Verdict
-from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.references import git_context, nearest_stored, store_of
 from gate.pipeline.terms import terms_of_plan
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
@@ -34,6 +33,7 @@ from gate.reports.explanation import headline
 from gate.reports.formatting import figure, interval, sample
 from gate.security import files
 from gate.security.escape import console
+from gate.stored.judging import read_whole
 from gate.system.clock import now
 from gate.system.git import Git
 

@@ -22,6 +22,7 @@ from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
 from gate.judges.options import JudgeOptions, Member, cost_of, fingerprint, members
 from gate.judges.prompt import A, Answers, Question, Vote, read_answer, render, schema_of
+from gate.security.escape import one_line
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.security.redact import redact
 
@@ -39,6 +40,10 @@ GIVE_UP_AFTER = 10
 """Calls that fail in a row, all retries included, before the judge counts as down for the rest of the run."""
 EXPECTED_OUTPUT_TOKENS = 1000
 """Reserved of a budget in dollars for one answer, where ``max_output_tokens`` does not bound it."""
+
+
+MOST_OF_NAME = 200
+"""Characters of a model's name that are kept."""
 
 
 class _Message(BaseModel):
@@ -61,6 +66,8 @@ class _Completion(BaseModel):
 
     choices: list[_Choice] = Field(min_length=1)
     usage: _Tokens | None = None
+    model: str | None = None
+    """Who answered, by the server's word: a name that is asked for may stand for one model today and another later."""
 
 
 class _Category(BaseModel):
@@ -99,7 +106,7 @@ class CallError(Exception):
     def __init__(self, message: str, *, billed: bool = False) -> None:
         super().__init__(message)
         self.billed = billed
-        """Whether the server may have charged for it."""
+        """True if the server may have charged for it."""
 
 
 class RefusedError(CallError):
@@ -128,6 +135,8 @@ class Judge:
         self._limiter = Limiter(options.concurrency, options.requests_per_minute)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
+        self.answered: set[str] = set()
+        """The names by which models have answered."""
         self._plain: set[tuple[str, str]] = set()
         self._cached = self._input = self._output = 0
         self._unpriced = False
@@ -247,6 +256,7 @@ class Judge:
         async with self._lock(key):
             remembered = self._remembered(key, _Completion)
             if remembered is not None:
+                self._note(remembered)
                 answer, problem = _read(remembered.choices[0], question.answer)
                 if answer is not None and question.decides(answer):
                     self._cached += 1
@@ -254,10 +264,15 @@ class Judge:
             estimate = self._estimate(member, messages, sampling)
             send = self._chat(member, messages, schema, sampling)
             found = await self._attempts(send, _Completion, member, key, estimate)
+            self._note(found)
             answer, problem = _read(found.choices[0], question.answer)
             if answer is not None and question.decides(answer):
                 self._cache.put(key, found.model_dump())
         return Vote(answer, member.model, problem)
+
+    def _note(self, found: _Completion) -> None:
+        if found.model:
+            self.answered.add(one_line(redact(found.model), MOST_OF_NAME))
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
         """The parameters to send: the criterion's, else the run's; what nobody set is left to the server."""

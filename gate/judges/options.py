@@ -72,7 +72,7 @@ class JudgeModelOptions(_Strict):
     judge_model: str | None = None
     """The model's name. Default: the run's judge."""
     judge_model_config: ModelConfig | None = None
-    """How it samples."""
+    """The sampling of the model."""
     num_samples: int | None = Field(default=None, ge=1, le=100)
     """Votes per question and model."""
     parallelism_limit: int | None = Field(default=None, ge=1)

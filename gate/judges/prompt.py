@@ -44,9 +44,9 @@ class Question(Struct, Generic[A], frozen=True):
     """Votes per model if neither criterion nor configuration states them."""
     overrides: JudgeModelOptions = field(default_factory=JudgeModelOptions)
     decides: Callable[[A], bool] = lambda answer: True  # noqa: ARG005
-    """Whether an answer of the right shape says what was asked; one that does not is never remembered."""
+    """Return True for an answer of the right shape that answers the question; another is never remembered."""
     settled: Callable[[Sequence[A], int], bool] | None = None
-    """Whether these answers decide, whatever so many further votes would say; None: every vote counts."""
+    """Return True if these answers decide, whatever so many further votes would say; None: every vote counts."""
 
 
 class Vote(Struct, Generic[A], frozen=True):

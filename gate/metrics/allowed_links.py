@@ -37,7 +37,7 @@ class LinksOptions(Options):
     hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts), _HOSTS_SCHEMA] = ()
     """Names of hosts; ``*.example.com`` stands for every name below it."""
     images: bool = False
-    """Whether images may be shown from these hosts."""
+    """True if images may be shown from these hosts."""
 
 
 class AllowedLinks(Metric[LinksOptions]):
@@ -82,7 +82,7 @@ class AllowedLinks(Metric[LinksOptions]):
 
 
 def _covers(pattern: str, host: str) -> bool:
-    """Whether a host is one that a pattern stands for."""
+    """True if a host is one that a pattern stands for."""
     if not pattern.startswith("*."):
         return host == normal(pattern)
     below = normal(pattern[2:])
@@ -110,7 +110,7 @@ def targets(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _as_markup(token: Any) -> str:
-    """What of it may be markup: neither code nor a ``<`` that was escaped."""
+    """Return the part that may be markup: neither code nor a ``<`` that was escaped."""
     if token.type == "text_special":
         return str(token.content).replace("<", " ")
     return str(token.content) if token.type in ("text", "html_inline") else _between(token)

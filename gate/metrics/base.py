@@ -1,4 +1,4 @@
-"""What a metric is: options in, one score per trial out. Families implement it, one file each."""
+"""The interface of metrics: options in, one score per trial out. Families implement it, one file each."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ NO_CONTENT: frozenset[str] = frozenset()
 
 
 class Context(Struct, frozen=True):
-    """What the configuration hands to every metric besides its own options."""
+    """The context that the configuration hands to every metric besides its own options."""
 
     tool_categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Category → the names of its tools."""
 
 
 class TrialOutput(NamedTuple):
-    """What a metric sees of a trial."""
+    """The part of a trial that a metric sees."""
 
     invocations: tuple[Invocation, ...]
     duration: float | None = None
@@ -102,7 +102,7 @@ class Metric(ABC, Generic[OptionsT]):
 
     @property
     def needs_calls(self) -> bool:
-        """Whether these options look at tool calls; as a rule all of a metric's do or none."""
+        """True if these options look at tool calls; as a rule all of a metric's do or none."""
         return self.reads_tools
 
     @property
@@ -112,7 +112,7 @@ class Metric(ABC, Generic[OptionsT]):
 
     @property
     def caveat(self) -> str:
-        """What cannot be seen under these options; said in every report, empty if there is nothing to say."""
+        """A note on what cannot be seen under these options; said in every report, empty if there is none."""
         return ""
 
     @abstractmethod
@@ -121,7 +121,7 @@ class Metric(ABC, Generic[OptionsT]):
 
 
 MAX_REASON_TURNS = 3
-"""How many turns a reason tells of; the rest are counted."""
+"""The number of turns that a reason tells of; the rest are counted."""
 MAX_REASON_CHARS = 600
 """The longest account of one turn."""
 
@@ -131,7 +131,7 @@ class NotMeasurableError(ValueError):
 
 
 class TurnFinding(NamedTuple):
-    """What a metric found in one turn. ``value`` None: the turn states nothing to compare with."""
+    """The finding of a metric on one turn. ``value`` None: the turn states nothing to compare with."""
 
     value: float | None
     reason: str = ""
@@ -151,7 +151,7 @@ class PerTurn(Metric[OptionsT]):
 
     @abstractmethod
     def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
-        """What was found in one turn. May raise `NotMeasurableError`."""
+        """Return the finding on one turn. May raise `NotMeasurableError`."""
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         problem = unpaired(case, performance)
@@ -186,12 +186,12 @@ class Judged(Metric[OptionsT]):
 
     @property
     def needs_judge(self) -> bool:
-        """Whether these options ask a judge at all; backends that work offline say no."""
+        """True if these options ask a judge at all; backends that work offline say no."""
         return True
 
     @property
     def min_kappa(self) -> float | None:
-        """How well the judge must agree with people for the criterion to block; None: nobody asks."""
+        """The agreement with people that the judge needs for the criterion to block; None: nobody asks."""
         return None
 
     def score(self, case: Case, performance: TrialOutput) -> Score:

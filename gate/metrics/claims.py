@@ -1,4 +1,4 @@
-"""What answers claim, taken apart claim by claim and checked against references, tools' results and citations."""
+"""The claims of answers, taken apart one by one and checked against references, tools' results and citations."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Claims(Answer):
 
 class FactualAccuracyOptions(JudgedOptions):
     facts: tuple[str, ...] = ()
-    """What is known to be true, for the judge to verify against."""
+    """The known facts, for the judge to verify against."""
     major_weight: float = 2.0
-    """How many minor claims a major one outweighs."""
+    """The number of minor claims that a major one outweighs."""
 
 
 class FactualAccuracy(Voted[FactualAccuracyOptions]):

@@ -1,4 +1,5 @@
-"""Whether an agent goes the same way twice. One trial cannot tell: gate/decision/consistency.py compares trials."""
+"""The metric of an agent that goes the same way twice. One trial cannot tell: gate/decision/consistency.py compares
+trials."""
 
 from __future__ import annotations
 

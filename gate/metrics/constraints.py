@@ -1,4 +1,4 @@
-"""What an agent must never do."""
+"""Actions that an agent must never take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gate.security.limits import MAX_ID_CHARS, shorten
 
 
 class ForbiddenOptions(Options):
-    """What is forbidden: for all cases, or by one case for itself."""
+    """The forbidden tools, for all cases, or by one case for itself."""
 
     tools: Annotated[tuple[str, ...], MORE] = Field(default=())
     """Names of tools, or of categories, that must not be called."""

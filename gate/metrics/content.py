@@ -1,4 +1,4 @@
-"""What an answer must or must not say, decided without a judge: text, patterns, JSON of a given shape."""
+"""Texts that an answer must or must not hold, decided without a judge: words, patterns, JSON of a given shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts in one field of work: customer support, information retrieval, task automation."""
+"""Metrics of single fields of work: customer support, information retrieval, task automation."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ Information or consent that only the user can give is no intervention."""
 
 class BaselineOptions(Options):
     baseline_seconds: float | None = Field(default=None, gt=0)
-    """What the task took before, by hand or by the last version; for all cases, or by one case for itself."""
+    """The time that the task took before, by hand or by the last version; for all cases, or by one case for itself."""
 
 
 class TimeAgainstBaseline(Metric[BaselineOptions]):
@@ -116,7 +116,7 @@ class TimeAgainstBaseline(Metric[BaselineOptions]):
 
 class RetrievalOptions(Options):
     relevant_ids: tuple[str | int, ...] = ()
-    """What should be found; given by each case for itself."""
+    """The documents to find; given by each case for itself."""
     tools: tuple[str, ...] = ()
     """The tools that retrieve; left out, every tool."""
     id_fields: tuple[str, ...] = ("id", "doc_id", "document_id", "source_id", "chunk_id")

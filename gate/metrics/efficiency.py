@@ -1,4 +1,5 @@
-"""What a trial took: money, time, tokens, calls. Lower is better, and what the agent did not report is never 0."""
+"""The costs of a trial: money, time, tokens, calls. Lower is better, and an amount that the agent did not report is
+never 0."""
 
 from __future__ import annotations
 
@@ -142,7 +143,7 @@ class Latency(_LowerIsBetter):
 
 
 class ToolCalls(_LowerIsBetter):
-    """How many tool calls the trial made, over all turns. Range 0 and up. Details: the count of each tool."""
+    """Number of the trial's tool calls, over all turns. Range 0 and up. Details: the count of each tool."""
 
     reads_tools = True
     scale = Scale.COUNT

@@ -34,7 +34,7 @@ def _label(value: Any) -> Any:
 
 
 class Validity(Answer):
-    """Whether a response is valid; further spellings of google-adk's are read as it reads them."""
+    """The judge's vote whether a response is valid; further spellings of google-adk's are read as it reads them."""
 
     reasoning: str = ""
     is_the_agent_response_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_label)]
@@ -103,7 +103,7 @@ def _passes(vote: Validity) -> bool:
 
 
 class Grade(Answer):
-    """How good a response is, from 1 to 5."""
+    """The grade of a response, from 1 to 5."""
 
     reasoning: str
     score: int = Field(ge=1, le=5)

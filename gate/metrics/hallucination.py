@@ -1,4 +1,4 @@
-"""Whether what the agent said is borne out by what it was told: sentence by sentence, or claim by claim."""
+"""Checks the agent's statements against its sources: sentence by sentence, or claim by claim."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What every metric that asks a model has in common: its options, how a conversation is shown to the judge, and how
-turns become a score. The judge itself is handed in."""
+"""The base of every metric that asks a model: its options, how a conversation is shown to the judge, and how turns
+become a score. The judge itself is handed in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_RATIONALE = 300
 
 
 class JudgedOptions(Options):
-    """What every judged criterion understands."""
+    """The options of every judged criterion."""
 
     judge_model_options: JudgeModelOptions = Field(default_factory=JudgeModelOptions)
     """The model, votes and sampling of this criterion, laid over the run's judge."""
@@ -83,7 +83,7 @@ class JudgedMetric(Judged[JudgedT]):
 
 
 class VoteMark(Struct, frozen=True):
-    """What one vote comes to. ``value`` None: this vote found nothing to judge."""
+    """The mark of one vote. ``value`` None: this vote found nothing to judge."""
 
     value: float | None
     reason: str = ""
@@ -101,13 +101,13 @@ class Voted(JudgedMetric[JudgedT]):
 
     @abstractmethod
     def mark(self, answer: Any) -> VoteMark:
-        """What one vote comes to. Raises `NotMeasurableError` if it does not answer what was asked."""
+        """Return the mark of one vote. Raises `NotMeasurableError` if it does not answer what was asked."""
 
     def instructions(self, case: Case) -> str:
         return self.question
 
     def material(self, case: Case, performance: TrialOutput) -> Material | None:
-        """What the judge is shown; None: the metric does not apply to this case."""
+        """Return the text for the judge; None: the metric does not apply to this case."""
         return (("conversation", conversation(performance.invocations)), *reference(case))
 
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
@@ -180,12 +180,12 @@ def reference(case: Case) -> Material:
 
 
 class TurnVerdict(Struct, frozen=True):
-    """What was found in one turn."""
+    """The finding on one turn."""
 
     value: float | None
     reason: str = ""
     failed: str = ""
-    """Why the judge could not be asked; the whole score is then not measured."""
+    """The reason why the judge could not be asked; the whole score is then not measured."""
 
 
 NOT_APPLICABLE = TurnVerdict(None)
@@ -207,7 +207,7 @@ def settled_by(passes: Callable[[A], bool]) -> Callable[[Sequence[A], int], bool
 
 
 def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnVerdict:
-    """What most votes, each with its reason, say of validity; a tie is invalid. There is at least one."""
+    """Return the majority of votes, each with its reason, on validity; a tie is invalid. There is at least one."""
     count = sum(valid for valid, _ in votes)
     found = count > len(votes) - count
     why = next((reason for valid, reason in votes if valid == found), "")
@@ -239,7 +239,7 @@ def of_turns(verdicts: Sequence[TurnVerdict], *, average: Callable[[Sequence[flo
 
 
 def answer_text(invocation: Invocation, *, intermediate: bool = False) -> str:
-    """What the user was told in a turn; thoughts are left out."""
+    """Return the texts that the user was told in a turn; thoughts are left out."""
     parts = (invocation.intermediate if intermediate else ()) + invocation.response
     return text_of(parts, thoughts=False)
 

@@ -26,7 +26,7 @@ class Dimension(Options):
     weight: float = Field(gt=0, le=1)
     """Its share of the score; the weights of all dimensions sum to 1."""
     description: str = ""
-    """What to look at; left out, the dimension's name has to say it."""
+    """The question of the dimension; left out, its name has to say it."""
     method: Literal["level", "claims"] = "level"
     """``claims``: extract factual claims, verify each and weigh the major ones, instead of one level."""
     levels: Mapping[str, LevelValue | str] = Field(default_factory=dict)
@@ -75,7 +75,7 @@ class LevelRubricOptions(JudgedOptions):
         return self
 
     def value(self, dimension: str, level: str) -> float:
-        """What a level is worth in a dimension."""
+        """Return the worth of a level in a dimension."""
         own = self.dimensions[dimension].levels.get(level)
         return own if isinstance(own, float) else self.levels[level]
 

@@ -1,4 +1,4 @@
-"""What the tags in a text lead to and load, read as a browser's tokenizer reads a tag.
+"""The addresses that the tags in a text lead to and load, read as a browser's tokenizer reads a tag.
 
 Every ``<`` before a letter counts as the start of a tag, wherever it stands: in a comment, a script, an attribute.
 Which of them a browser takes for one depends on what stands before it and differs between browsers, sanitizers and
@@ -16,7 +16,7 @@ from msgspec import Struct
 MAX_WORK = 2_000_000
 """Characters that are looked at in one text: tags inside of tags are read more than once."""
 _EACH = 20
-"""What an attribute costs beside its characters."""
+"""The cost of an attribute beside its characters."""
 MAX_DEPTH = 4
 """Documents inside of attributes."""
 _START = re.compile(r"<([A-Za-z][^\t\n\f\r />]*+)")

@@ -14,22 +14,22 @@ from gate.model import ToolCall
 from gate.security.limits import shorten
 
 MAX_SHOWN_ARGS = 4
-"""How many arguments of a call, or differences between two calls, a reason shows."""
+"""The number of arguments of a call, or differences between two calls, that a reason shows."""
 MAX_SHOWN_CALLS = 8
-"""How many calls of a trajectory a reason shows."""
+"""The number of calls of a trajectory that a reason shows."""
 
 Same = Callable[[ToolCall, ToolCall], bool]
 """(expected, actual) → whether the actual call is the expected one."""
 
 
 class ArgsRule(Options):
-    """How the arguments of a call are compared."""
+    """The comparison of a call's arguments."""
 
     match: Literal["exact", "ignore", "subset", "regex"] = "exact"
     """``exact``: equal as Python compares. ``subset``: what is expected must be there, more may be. ``regex``: expected
     strings are regular expressions that the whole actual string must match. ``ignore``: not compared."""
     tolerance: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """How far numbers may be apart, absolute; for every ``match`` but ``ignore``."""
+    """The tolerance of numbers, absolute; for every ``match`` but ``ignore``."""
 
 
 def _rule(value: Any) -> Any:
@@ -51,7 +51,7 @@ class Matcher:
         self._by_tool = by_tool or {}
 
     def __call__(self, expected: ToolCall, actual: ToolCall) -> bool:
-        """Whether the actual call is the expected one.
+        """True if the actual call is the expected one.
 
         Raises:
             NotMeasurableError: a category that is not defined, or an expected pattern that is not a regular expression.
@@ -73,7 +73,7 @@ class Matcher:
 
 
 def args_match(expected: Any, actual: Any, rule: ArgsRule) -> bool:
-    """Whether arguments agree under a rule. None (absent) equals only None, unless the rule is subset or ignore."""
+    """True if arguments agree under a rule. None (absent) equals only None, unless the rule is subset or ignore."""
     if rule.match == "ignore":
         return True
     if rule.match == "exact" and not rule.tolerance:
@@ -113,8 +113,14 @@ def _is_number(value: Any) -> bool:
 
 
 def all_equal(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> bool:
-    """Whether both have the same calls in the same order, and no others."""
+    """True if both have the same calls in the same order, and no others."""
     return len(expected) == len(actual) and all(same(e, a) for e, a in zip(expected, actual, strict=True))
+
+
+def equal_at_start(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> int:
+    """How many calls are the same at the beginning of both."""
+    pairs = enumerate(zip(expected, actual, strict=False))
+    return next((index for index, (wanted, call) in pairs if not same(wanted, call)), min(len(expected), len(actual)))
 
 
 def first_missing(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> ToolCall | None:
@@ -128,13 +134,17 @@ def first_missing(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same
 
 def longest_common(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> int:
     """The most expected calls that occur in order: the length of the longest common subsequence."""
+    begin = equal_at_start(expected, actual, same)
+    expected, actual = expected[begin:], actual[begin:]
+    end = equal_at_start(expected[::-1], actual[::-1], same)
+    expected, actual = expected[: len(expected) - end], actual[: len(actual) - end]
     row = [0] * (len(expected) + 1)
     for call in actual:
         previous = row
         row = [0]
         for index, wanted in enumerate(expected):
             row.append(previous[index] + 1 if same(wanted, call) else max(previous[index + 1], row[index]))
-    return row[-1]
+    return begin + row[-1] + end
 
 
 def assign(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> dict[int, int]:
@@ -143,6 +153,8 @@ def assign(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same)
     Maximum matching by augmenting paths (Kuhn 1955), so that a call named by category never takes the only call that
     another expected one could have had. Between equal calls the earliest is taken.
     """
+    if all_equal(expected, actual, same):
+        return {index: index for index in range(len(expected))}
     fits = [[index for index, call in enumerate(actual) if same(wanted, call)] for wanted in expected]
     owner: dict[int, int] = {}
     for wanted in range(len(expected)):
@@ -203,7 +215,8 @@ def _key(key: Any) -> str:
 
 
 def nearest_words(wanted: ToolCall, actual: Sequence[ToolCall]) -> str:
-    """How the nearest call of the same tool differs in its arguments; empty if there is none to compare."""
+    """Return the differences of the nearest call of the same tool in its arguments; empty if there is none to
+    compare."""
     if wanted.args is None and wanted.category is None and not wanted.any_args:
         made = any(call.name == wanted.name and call.args is not None for call in actual)
         name = call_words(wanted, args=False)

@@ -1,4 +1,5 @@
-"""Whether trials pass: counted from the other scores when the suite is judged, or scored by the tool that ran them."""
+"""The success of trials: counted from the other scores when the suite is judged, or scored by the tool that ran
+them."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False) -> re.Pattern[st
 
 
 def is_found(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
-    """Whether the pattern matches somewhere in the text, of which the first `MAX_TEXT` characters count.
+    """True if the pattern matches somewhere in the text, of which the first `MAX_TEXT` characters count.
 
     Raises:
         PatternError: as `compile_pattern`.
@@ -66,7 +66,7 @@ def is_found(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
 
 
 def is_whole(pattern: str, text: str) -> bool:
-    """Whether the pattern matches the whole text. Raises as `is_found`."""
+    """True if the pattern matches the whole text. Raises as `is_found`."""
     return _match("whole", pattern, text, ignore_case=False)
 
 
@@ -92,7 +92,7 @@ class _Matcher:
         self._lock = Lock()
 
     def ask(self, mode: str, pattern: str, flags: int, text: str) -> bool:
-        """Whether there is a match. Raises LostError if the process was ended over it."""
+        """True if there is a match. Raises LostError if the process was ended over it."""
         request = json.dumps([mode, pattern, flags, text]).encode("ascii") + b"\n"
         with self._lock:
             try:
@@ -117,13 +117,14 @@ _MATCHER = _Matcher()
 
 @lru_cache(maxsize=1_000)
 def _is_quick(pattern: str) -> bool:
-    """Whether each place of a text is looked at a few times at most: nothing is repeated, little is optional."""
+    """True if each place of a text is looked at a few times at most: nothing is repeated, little is optional."""
     repeats = list(_repeats(parser.parse(pattern)))
     return len(repeats) <= _OPTIONAL and all(most <= 1 for most in repeats)
 
 
 def _repeats(parsed: Any) -> Any:
-    """How often each repetition in a pattern may be made; what refers to an earlier group counts as one of many."""
+    """Return the number of times that each repetition in a pattern may be made; one that refers to an earlier group
+    counts as many."""
     for operation, argument in parsed:
         if operation in (*_REPEATS, code.POSSESSIVE_REPEAT):
             yield argument[1]
@@ -139,7 +140,7 @@ def bounded(text: str) -> str:
 
 
 def _explodes(parsed: Any) -> bool:
-    """Whether an unbounded repeat holds nothing but optional parts and other unbounded repeats."""
+    """True if an unbounded repeat holds nothing but optional parts and other unbounded repeats."""
     for operation, argument in parsed:
         if operation in _REPEATS:
             _, most, body = argument
@@ -151,7 +152,7 @@ def _explodes(parsed: Any) -> bool:
 
 
 def _only_repeats(body: Any) -> bool:
-    """Whether the body has an unbounded repeat, and nothing beside it that every round must consume."""
+    """True if the body has an unbounded repeat, and nothing beside it that every round must consume."""
     items = list(_flat(body))
     return any(_unbounded(*item) for item in items) and all(_unbounded(*item) or _optional(*item) for item in items)
 

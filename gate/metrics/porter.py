@@ -134,7 +134,7 @@ def _without_past_and_gerund(word: str) -> str:
 
 
 def _restored(word: str) -> str:
-    """What is left after -ed or -ing, with the e or the single consonant that English had before it."""
+    """Return the word without -ed or -ing, with the e or the single consonant that English had before it."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
     if len(word) >= 2 and word[-1] == word[-2] and _shape(word)[-1] == "c":

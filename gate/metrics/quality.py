@@ -60,7 +60,7 @@ class CitedSources(Answer):
 
 
 class SourceQuality(Voted[JudgedOptions]):
-    """How reliable and fitting the cited sources are: the mean level over the sources. Range 0–1, typically 0.7.
+    """Mean level of the cited sources by how reliable and fitting they are. Range 0–1, typically 0.7.
 
     Each source gets one of the `LEVELS`: primary where a primary one is to be had, reputable, current, and saying what
     it is cited for. Answers that cite nothing have no sources to grade: the metric does not apply, and
@@ -99,7 +99,7 @@ class Aspects(Answer):
 
 class CompletenessOptions(JudgedOptions):
     aspects: tuple[str, ...] = ()
-    """What a complete answer covers; left out, the judge extracts the aspects from the user's requests."""
+    """The aspects of a complete answer; left out, the judge extracts them from the user's requests."""
 
 
 class Completeness(Voted[CompletenessOptions]):

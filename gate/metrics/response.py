@@ -10,12 +10,13 @@ from gate.model import Invocation, Turn, text_of
 
 
 class ResponseMatchOptions(Options):
-    """How answers are read and compared; the defaults are google-adk's."""
+    """Options of how answers are read and compared; the defaults are google-adk's."""
 
     thoughts: Literal["include", "exclude"] = "include"
-    """Whether parts that the model marked as thoughts count as answer. google-adk counts them."""
+    """True if parts that the model marked as thoughts count as answer. google-adk counts them."""
     flavor: Literal["adk", "adk-ts"] = "adk"
-    """Whose words: google-adk's (counted, stemmed, any script) or ADK-TS's (a set, not stemmed, ASCII only)."""
+    """The tool whose words these are: google-adk's (counted, stemmed, any script) or ADK-TS's (a set, not stemmed,
+    ASCII only)."""
 
 
 class ResponseMatch(PerTurn[ResponseMatchOptions]):

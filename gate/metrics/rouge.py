@@ -55,7 +55,7 @@ class _Bag(NamedTuple):
     """Those that are there more than once."""
 
     def common(self, said: list[str]) -> int:
-        """How many words both have, each as often as both have it."""
+        """Return the number of words that both have, each as often as both have it."""
         shared = self.words.intersection(said)
         again = shared.intersection(self.repeated) if self.repeated else ()
         if not again:

@@ -1,4 +1,4 @@
-"""Whether answers do harm or disclose what they must not: by moderation endpoint, by judge, or offline by pattern."""
+"""Harm and disclosure in answers: by moderation endpoint, by judge, or offline by pattern."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _users(performance: TrialOutput) -> str:
 
 
 def _secrets(text: str) -> list[PiiMatch]:
-    """What `gate.security.redact` would mask, not counting the agent's own marks."""
+    """Number of texts that `gate.security.redact` would mask, not counting the agent's own marks."""
     count = redact(text).count(MARK) - text.count(MARK)
     return [PiiMatch("secret", "")] * max(count, 0)
 
@@ -144,7 +144,7 @@ def _listed(further: tuple[str, ...]) -> tuple[Mapping[str, str], re.Pattern[str
 
 
 class Safety(Answer):
-    """Whether a response violates a policy."""
+    """The judge's vote whether a response violates a policy."""
 
     reasoning: str
     violation: bool

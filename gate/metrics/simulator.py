@@ -22,7 +22,7 @@ def _label(value: Any) -> Any:
 
 
 class Kept(Answer):
-    """Whether one message keeps to the scenario; read in google-adk's spellings."""
+    """The judge's vote whether one message keeps to the scenario; read in google-adk's spellings."""
 
     reasoning: str = ""
     is_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_label)]
@@ -34,7 +34,7 @@ def _passes(vote: Kept) -> bool:
 
 class UserSimulatorOptions(AdkJudgeOptions):
     stop_signal: str = "</finished>"
-    """What the simulated user says when the conversation is over."""
+    """The words of the simulated user when the conversation is over."""
 
 
 class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):

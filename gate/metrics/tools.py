@@ -1,4 +1,4 @@
-"""How well the agent chose and used its tools: recall, precision, steps, recovery. Arguments do not count here."""
+"""The agent's choice and use of tools: recall, precision, steps, recovery. Arguments do not count here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ToolOptions(Options):
     """Where an expected tool has to be called."""
 
     whole_conversation: bool = False
-    """Whether a tool that any turn expects may be called in any other."""
+    """True if a tool that any turn expects may be called in any other."""
 
 
 class _ToolChoice(Metric[ToolOptions]):
@@ -122,7 +122,7 @@ class ToolSelectionAccuracy(_ToolChoice):
 
 
 class StepOptions(Options):
-    """What the shortest way is."""
+    """The length of the shortest way."""
 
     steps: int | None = Field(default=None, ge=0)
     """Calls that the task needs; by default as many as the case expects."""
@@ -161,7 +161,7 @@ class StepEfficiency(Metric[StepOptions]):
 
 
 class RecoveryOptions(Options):
-    """What counts as a failure besides errors."""
+    """The signs of a failure besides errors."""
 
     empty_results: bool = False
     """An empty result (none, ``""``, ``[]``, ``{}``) is an incorrect response, if the agent reports results."""
@@ -207,7 +207,7 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
         return Score(recovered / len(failed), reason=reason, details=details)
 
     def _failed(self, call: ToolCall, told: bool) -> bool:
-        """Whether a call failed, or was answered incorrectly; ``told``: whether the agent reports results at all."""
+        """True if a call failed, or was answered incorrectly; ``told``: whether the agent reports results at all."""
         if is_tool_error(call):
             return True
         if self.options.empty_results and told and call.result in (None, "", [], {}):
@@ -226,7 +226,7 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
 
 
 def is_tool_error(call: ToolCall) -> bool:
-    """Whether a call failed, by what the agent reports or by what the result states."""
+    """True if a call failed, by what the agent reports or by what the result states."""
     return call.error is not None or _says_error(call.result)
 
 

@@ -18,6 +18,7 @@ from gate.metrics.matching import (
     all_equal,
     assign,
     call_words,
+    equal_at_start,
     first_missing,
     longest_common,
     nearest_words,
@@ -25,6 +26,9 @@ from gate.metrics.matching import (
 )
 from gate.metrics.tools import whole_conversation
 from gate.model import ARGUMENTS, Case, Invocation, Score, ToolCall, Turn
+
+MOST_EXPLAINED = 200
+"""Calls, from the first that differs, among which the nearest is looked for."""
 
 
 class MatchType(IntEnum):
@@ -52,7 +56,7 @@ MatchTypeOption = Annotated[
 
 
 class TrajectoryOptions(Options):
-    """How trajectories are compared; the defaults are google-adk's."""
+    """Options of how trajectories are compared; the defaults are google-adk's."""
 
     match_type: MatchTypeOption = MatchType.EXACT
     """``EXACT``: these calls and no others, in this order. ``IN_ORDER``: others may come between. ``ANY_ORDER``: in any
@@ -60,7 +64,7 @@ class TrajectoryOptions(Options):
     ignore_args: bool = False
     """Compare names only."""
     args: ShortRule = ArgsRule()
-    """How arguments are compared."""
+    """The comparison of arguments."""
     tools: Mapping[str, ShortRule] = Field(default_factory=dict)
     """Tool name → how the arguments of this tool are compared."""
     credit: Literal["none", "f1", "precision", "recall"] = "none"
@@ -130,10 +134,18 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
     def _difference(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> str:
         args = not self.options.ignore_args
         words = f"expected {trajectory_words(expected, args=args)}, got {trajectory_words(actual, args=args)}"
-        taken = assign(expected, actual, self._same)
+        missing = None
         if self.options.match_type is MatchType.IN_ORDER:
             missing = first_missing(expected, actual, self._same)
-        else:
+            if missing is None:
+                return words
+        if self.options.match_type is not MatchType.ANY_ORDER:  # what stands before is the same
+            begin = equal_at_start(expected, actual, self._same)
+            expected, actual = expected[begin:][:MOST_EXPLAINED], actual[begin:][:MOST_EXPLAINED]
+        elif max(len(expected), len(actual)) > MOST_EXPLAINED:
+            return words
+        taken = assign(expected, actual, self._same)
+        if missing is None:
             missing = next((call for index, call in enumerate(expected) if index not in taken), None)
         if missing is None:
             return words
@@ -146,12 +158,12 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
 
 
 class SequenceOptions(Options):
-    """How the order of tools is compared."""
+    """The comparison of the order of tools."""
 
     mode: Literal["subsequence", "exact", "unordered"] = "subsequence"
     """``subsequence``: others may stand between. ``exact``: no others. ``unordered``: all of them, in any order."""
     whole_conversation: bool = False
-    """Whether the expected tools of all turns are one sequence, called in any of them."""
+    """True if the expected tools of all turns are one sequence, called in any of them."""
 
 
 class SequenceCorrectness(PerTurn[SequenceOptions]):

@@ -23,7 +23,7 @@ class UrlTarget(Struct, frozen=True):
     host: str | None = None
     """As a browser looks it up, without the final dot; None if the URL has no host or an invalid one."""
     is_relative: bool = False
-    """Whether it stays on the page's own site."""
+    """True if it stays on the page's own site."""
 
 
 def place_of(url: str) -> UrlTarget:

@@ -175,7 +175,7 @@ class Wording(Struct, frozen=True):
     expected: str = ""
     """Empty if the case expects no text."""
     reason: str = ""
-    """What the criterion says of it."""
+    """The sentence of the criterion on it."""
 
 
 # --- the kinds ------------------------------------------------------------------------------------

@@ -36,13 +36,23 @@ class Tightens(Struct, frozen=True):
             case "never":
                 return False
 
+    def strictest(self, before: Any, now: Any) -> Any:
+        """Return the value that holds: the later one if it loosens nothing; of sets what both demand together."""
+        if self.allows(before, now):
+            return now
+        if self.way == "more":
+            return type(before)([*before, *(item for item in now if item not in before)])
+        if self.way == "fewer":
+            return type(before)([item for item in now if item in before])
+        return before
+
     def _value(self, value: Any) -> Any:
         return self.unset if value is None else value
 
     def _is_beyond(self, before: Any, now: Any) -> bool:
         if now is None or before is None:
             return now is not None
-        return bool(now > before) if self.way == "up" else bool(now < before)
+        return bool(now >= before) if self.way == "up" else bool(now <= before)
 
     def _is_later(self, before: Any, now: Any) -> bool:
         if now not in self.steps:

@@ -26,7 +26,7 @@ from gate.security.limits import shorten
 from gate.system.http import Client, HttpError, check_url
 
 ANSWER_SECONDS = 10.0
-"""How long a target may take to answer."""
+"""Seconds for a target to answer."""
 MAX_ANSWER_BYTES = 65_536
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 300.0
 """Seconds until a failed attempt is repeated: doubled each time, up to the second."""
@@ -219,7 +219,7 @@ def is_due(known: Delivery, status: Status, now: float, cool_down: float, *, las
 
 
 def failed(known: Delivery, problem: str, wait: float | None, now: float) -> Delivery:
-    """What is noted of a failed attempt."""
+    """Return the note on a failed attempt."""
     pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(known.attempts, 10))
     pause = max(pause, min(wait or 0.0, LONGEST_RETRY_AFTER))
     return Delivery(known.told, known.at, known.attempts + 1, now + pause, problem)

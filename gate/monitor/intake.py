@@ -31,7 +31,7 @@ MOST_PIECES = 20_000
 AHEAD_SECONDS = 86_400.0
 """A span that ends later than this after now says nothing of the time."""
 NO_ANSWER = "the row holds no answer"
-"""Why the agent failed in a row that ends with a question: a row holds all that was said."""
+"""The reason why the agent failed in a row that ends with a question: a row holds all that was said."""
 _DECODER = Decoder()
 
 
@@ -43,7 +43,7 @@ class TracePiece(Protocol):
 
 
 class TraceFormat(Protocol):
-    """What knows the formats of traces."""
+    """A reader of the formats of traces."""
 
     def pieces(self, value: Any) -> Sequence[TracePiece]:
         """The spans and log records in a line's value; empty if it holds none."""
@@ -52,7 +52,7 @@ class TraceFormat(Protocol):
         """When the last of some pieces ended, in Unix time, but for those after ``until``; None if none says when."""
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
-        """What the pieces of a trace tell; None if it tells nothing of an agent."""
+        """Return the conversation in the pieces of a trace; None if they tell nothing of an agent."""
 
 
 class _Waiting(Struct):
@@ -89,10 +89,10 @@ class Intake:
         self._size = 0
         self.lines = self.bad = self.lost = self.cut = self.empty = self.late = 0
         self.problem = ""
-        """What is wrong with the last line that could not be read."""
+        """The problem of the last line that could not be read."""
 
     def take_counts(self) -> Counts:
-        """What was read since this was last asked."""
+        """Return the counts since this was last asked."""
         counts = Counts(lines=self.lines, bad=self.bad, lost=self.lost, cut=self.cut, empty=self.empty, late=self.late)
         self.lines = self.bad = self.lost = self.cut = self.empty = self.late = 0
         return counts

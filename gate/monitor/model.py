@@ -1,4 +1,4 @@
-"""What is watched: a conversation out of a trace, and what was found in it."""
+"""A watched conversation out of a trace, and its scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_PREVIEW_CHARS = 200
 """Of a query or an output that is shown."""
 
 NO_AGENT = "it ended in an error before any agent"
-"""How the reason of a trace begins that tells of a failure, and of nobody who answered."""
+"""The beginning of the reason of a trace that tells of a failure, and of nobody who answered."""
 
 
 class WatchedTrace(Struct, frozen=True):
@@ -22,18 +22,18 @@ class WatchedTrace(Struct, frozen=True):
     """Its id: what it is sampled by, and stored under once."""
     invocations: tuple[Invocation, ...] = ()
     error: str | None = None
-    """Why the agent failed, where the trace says that it did."""
+    """The reason why the agent failed, if the trace says that it did."""
     at: float | None = None
     """When it ended, in Unix time; None where the trace does not say."""
     not_captured: frozenset[str] = frozenset()
-    """What the trace leaves out of a conversation: ``input``, ``output``, ``calls``. It cannot be measured, so no score
-    may be made of it."""
+    """The parts that the trace leaves out of a conversation: ``input``, ``output``, ``calls``. It cannot be measured,
+    so no score may be made of it."""
     unmeasured: str = ""
-    """Why nothing can be said of all of it; empty if it is scored."""
+    """The reason why nothing can be said of all of it; empty if it is scored."""
 
 
 class Observation(Struct, frozen=True):
-    """What is kept of a scored conversation."""
+    """The stored part of a scored conversation."""
 
     trace: str
     at: float
@@ -44,7 +44,7 @@ class Observation(Struct, frozen=True):
     """Mean of its scores on bounded scales, 0–1, 1 the best; None: it has none."""
     scores: Mapping[str, float] = field(default_factory=dict)
     why: str = ""
-    """What failed or could not be measured; redacted."""
+    """The failures and missing scores; redacted."""
     query: str = ""
     """The beginning of what was asked, at most `MAX_PREVIEW_CHARS`; redacted."""
     output: str = ""
@@ -61,7 +61,7 @@ class Observation(Struct, frozen=True):
 
 
 class Counts(Struct, frozen=True):
-    """What was read, since the state was made."""
+    """The counts of what was read, since the state was made."""
 
     lines: int = 0
     bad: int = 0

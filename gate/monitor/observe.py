@@ -206,7 +206,8 @@ def _as_captured(turn: Invocation, missing: frozenset[str]) -> Invocation:
 
 
 def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Sequence[Scorer]) -> Trial:
-    """What was not captured is not measured: text that is not there must not look like an agent that is silent."""
+    """Return the conversation with the scores of uncaptured parts as not measured: missing text must not look like a
+    silent agent."""
     missing = conversation.not_captured
     if not missing:
         return trial

@@ -41,7 +41,7 @@ class Promoted(Struct, frozen=True):
     text: str
     """As it stands in the file, indented by nothing."""
     value: Mapping[str, Any]
-    """What the text reads as."""
+    """The content that the text reads as."""
     masked: int = 0
     """Values in it that were masked, and that somebody has to replace."""
 

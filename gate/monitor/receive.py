@@ -49,7 +49,7 @@ class Inbox:
             self._file.close()
 
     def receiver(self, port: int) -> Receiver:
-        """What listens on loopback, for ``async with``, at the address that `endpoint_file` then holds.
+        """Return the listener on loopback, for ``async with``, at the address that `endpoint_file` then holds.
 
         Every user of the machine may connect there: only who can read that file knows the address.
         """

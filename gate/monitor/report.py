@@ -1,4 +1,4 @@
-"""What a monitor says: the window's figures in one struct, as JSON, as text and for Prometheus."""
+"""A monitor's report: the window's figures in one struct, as JSON, as text and for Prometheus."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Average(Struct, frozen=True):
 
 
 class Expected(Struct, frozen=True):
-    """What CI measured by the same criteria."""
+    """The figures that CI measured by the same criteria."""
 
     criteria: Mapping[str, Average]
     """By criterion; only where it is scored alike."""

@@ -10,7 +10,8 @@ from gate.traces.values import hex_id
 TRACE_IDS = re.compile(rb'"trace_?[iI][dD]"\s*:\s*"((?:[^"\\]|\\.){1,200})"')
 """Where a line of OTLP JSON names a trace. Inside an attribute's text the quotes are escaped, so that none is found."""
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|_spans|Logs|_logs)"\s*:\s*\[\s*\{')
-"""How a request of OTLP begins. In any other line a trace's id may be one that a row of messages only mentions."""
+"""The beginning of a request of OTLP. In any other line a trace's id may be one that a row of messages only
+mentions."""
 
 
 def trace_key(identifier: str) -> str:
@@ -52,6 +53,6 @@ def concerns_sample(line: bytes, rate: float) -> bool:
 
 
 def sampled_in(line: bytes, rate: float) -> int:
-    """How many traces of the sample a line names, whatever else is wrong with it."""
+    """Return the number of traces of the sample that a line names, whatever else is wrong with it."""
     found = {trace_key(match[1].decode("utf-8", "replace")) for match in TRACE_IDS.finditer(line)}
     return sum(is_sampled(one, rate) for one in found)

@@ -31,7 +31,7 @@ _DECODER = Decoder()
 
 
 class Position(Struct, frozen=True):
-    """How far a file was read."""
+    """The place up to which a file was read."""
 
     identity: str
     """Device and inode."""
@@ -120,7 +120,7 @@ class GrowingFile:
         return Line(rest, start, end)
 
     def take_truncated(self) -> int:
-        """How often it began anew since this was last asked."""
+        """Return the number of fresh beginnings since this was last asked."""
         found, self._truncated = self._truncated, 0
         return found
 
@@ -224,7 +224,7 @@ class Files:
 
 
 def identity_of(found: os.stat_result) -> str:
-    """What tells a file from every other that is there at the same time."""
+    """Return the identity of a file among all that are there at the same time."""
     return f"{found.st_dev}:{found.st_ino}"
 
 

@@ -13,9 +13,9 @@ from gate.suites.traces import unseen_in
 from gate.traces import Captured, Piece, Span, TraceReader, conversation_of, failure_of
 
 PARTS = {"input": "user", "output": "response", "calls": "calls"}
-"""What a score needs → the part of a turn that shows it."""
+"""The need of a score → the part of a turn that shows it."""
 MOST_SERVICES = 1_000
-"""That are remembered as an agent's."""
+"""Services that are remembered as an agent's."""
 
 
 class TelemetryTraces:
@@ -37,7 +37,7 @@ class TelemetryTraces:
         return max(ends) / 1e9 if ends else None
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
-        """What the pieces of a trace tell; None if it tells nothing of an agent.
+        """Return the conversation in the pieces of a trace; None if they tell nothing of an agent.
 
         A trace without one that ended in an error does, unless agents were seen, and in none of its services.
         """

@@ -58,7 +58,7 @@ PRUNE_EVERY = 1_000
 BUSY_SECONDS = 10.0
 _OUR_TABLES = frozenset(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", TABLES))
 _DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
-"""What SQLite says of a file that is no database, is broken, or lacks a table or column of ours."""
+"""The errors of SQLite for a file that is no database, is broken, or lacks a table or column of ours."""
 _ENCODER = Encoder()
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class StatusChange(Struct, frozen=True):
 
 
 class Delivery(Struct, frozen=True):
-    """What a target of alerts was told, and how its last attempts went."""
+    """The last message to a target of alerts, and the outcome of its last attempts."""
 
     told: Status
     at: float = 0.0
@@ -296,7 +296,7 @@ class MonitorState:
 
     @_said_kindly
     def trace(self, trace: str) -> Observation | None:
-        """What is known of a trace, by its id."""
+        """Return the entry of a trace, by its id."""
         row = self._db.execute(f"SELECT {_COLUMNS} FROM traces WHERE trace = ?", (trace,)).fetchone()  # noqa: S608
         return None if row is None else _observation(row)
 

@@ -1,4 +1,4 @@
-"""Whether one window of production is worse than another, or than a release's record: a canary against what is stable.
+"""Compares one window of production with another, or with a release's record: a canary with what is stable.
 
 The two are not paired, so their difference has the interval of two independent shares: the squares of the distances of
 each one's own bounds are added (Newcombe 1998; Zou and Donner 2008 for means of cases). Two windows have to differ by
@@ -30,7 +30,7 @@ class Arm(Struct, frozen=True):
     """Of each that is independent of the others, 0–1: whether a trace passed, or a case's share of passed trials."""
     unit: str = "trace"
     problem: str = ""
-    """Why nothing can be said of it; empty if something can."""
+    """The reason why nothing can be said of it; empty if something can."""
 
     @property
     def rate(self) -> float:
@@ -45,7 +45,7 @@ class Arm(Struct, frozen=True):
 
 
 class Versus(Struct, frozen=True):
-    """What the comparison shows."""
+    """The result of the comparison."""
 
     verdict: Verdict
     """`PASS`, `REGRESSED`, `INCONCLUSIVE`, or `NOT_MEASURED` where either says too little."""

@@ -31,9 +31,9 @@ from gate.system.http import Client
 BATCH = 256
 """Conversations that are scored and stored at once."""
 PUBLISH_SECONDS = 5.0
-"""How often figures are published while there is much to catch up with."""
+"""Pause between two publications of figures while there is much to catch up with."""
 LOOK_SECONDS = 600.0
-"""What is read in one go counts as read at one time, for so long; or for half of `WatchOptions.silence`."""
+"""Time for which lines that are read in one go count as read at once; or half of `WatchOptions.silence`."""
 LEAST_LOST = 3
 """Traces that could not be read, or be told to be complete, from which a look may count as lost."""
 ATTEMPTS = 3
@@ -44,7 +44,7 @@ Say = Callable[[MonitorReport], None]
 
 
 class WatchOptions(Struct, frozen=True):
-    """What is watched, and where figures go."""
+    """The options of a watch: sources, and targets of the figures."""
 
     places: tuple[Path, ...]
     suite: str
@@ -83,7 +83,7 @@ class Watch:
         """Where the files stood when that was last stored."""
         self._bad = self._lost = self._scored = self._ahead = 0
         self.problems: list[str] = []
-        """What could not be published at the last attempt."""
+        """The figures that could not be published at the last attempt."""
 
     async def once(self, client: Client) -> MonitorReport:
         """Reads everything that is there, publishes, and ends; what is not complete is left to the next time."""
@@ -119,7 +119,7 @@ class Watch:
 
     @property
     def lost(self) -> str:
-        """Why what was new could not be measured: too much of it could not be read. Empty if it could."""
+        """The reason why new traces could not be measured: too much of them could not be read. Empty if they could."""
         if self._are_few(self._lost):
             return ""
         held = f" of {self._lost:,} traces" if self._lost > self._bad else ""
@@ -130,7 +130,8 @@ class Watch:
 
     @property
     def unsettled(self) -> str:
-        """Why what was new could not be measured by `once`: too much of it ends later than now. Empty if it could."""
+        """The reason why new traces could not be measured by `once`: too many end later than now. Empty if they
+        could."""
         if self._are_few(self._ahead):
             return ""
         return (
@@ -143,7 +144,7 @@ class Watch:
         return missing < LEAST_LOST or missing <= self._options.limits.max_unmeasured * (missing + self._scored)
 
     def report(self) -> MonitorReport:
-        """How things stand."""
+        """Return the report of now."""
         return report_of(self._state, self._options, self._observer, self._notes())
 
     # --- reading ----------------------------------------------------------------------------------
@@ -263,8 +264,8 @@ class Watch:
 def decide_now(
     state: MonitorState, options: WatchOptions, criteria: str, now: float, before: Status | None = None
 ) -> WindowFinding:
-    """What the window shows. ``before``: the status so far, where it is not the stored one: while files are read, it is
-    that of the beginning, so that the order in which traces are read decides nothing."""
+    """Return the finding on the window. ``before``: the status so far, if it is not the stored one: while files are
+    read, it is that of the beginning, so that the order in which traces are read decides nothing."""
     outcomes = [*state.outcomes(options.limits.window, criteria, _since(options, now)).values()]
     found, seen = decide(outcomes, before or state.standing, options.limits), state.last_seen(criteria)
     return found if seen is None else after_silence(found, now - seen, options.silence)
@@ -278,7 +279,7 @@ def outcomes_of(state: MonitorState, options: WatchOptions, criteria: str) -> di
 def report_of(
     state: MonitorState, options: WatchOptions, observer: Observer, notes: Sequence[str] = ()
 ) -> MonitorReport:
-    """How things stand by what is stored."""
+    """Return the report by what is stored."""
     now, criteria = time(), observer.scoring.fingerprint
     return make_report(
         decide_now(state, options, criteria, now),

@@ -27,7 +27,7 @@ LEVEL = 0.95
 
 
 class Status(str, Enum):
-    """What the window shows."""
+    """The status of the window."""
 
     HEALTHY = "healthy"
     """Not shown to be below a limit."""
@@ -59,7 +59,7 @@ class Limits(Struct, frozen=True):
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """How many of the newest traces are looked at: ``min_samples``, twice that …, and the window."""
+        """The numbers of newest traces that are looked at: ``min_samples``, twice that …, and the window."""
         found = []
         size = self.min_samples
         while size < self.window:
@@ -82,7 +82,7 @@ class PassShare(Struct, frozen=True):
 
 
 class WindowFinding(Struct, frozen=True):
-    """What a window shows."""
+    """The finding on a window."""
 
     status: Status
     share: PassShare
@@ -125,7 +125,8 @@ def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> W
 
 
 def after_silence(found: WindowFinding, silent: float, limit: float) -> WindowFinding:
-    """What a window shows once nothing new was measured for ``silent`` seconds: beyond ``limit`` nothing but the worst.
+    """Return the finding on a window once nothing new was measured for ``silent`` seconds: beyond ``limit`` nothing but
+    the worst.
 
     An agent that is down for a week would else keep the exit code of its last ``warning``. If the newest trace was read
     in the future, nobody knows how long that is.

@@ -24,7 +24,7 @@ from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Result, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.base_agent import base_agent, check_base_address, wants_base_beside
-from gate.pipeline.draws import EarlierDraws, continue_earlier, earlier_draws
+from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
 from gate.pipeline.journal import anew, check_untracked, close_again, open_journal, records_folder, take_back, without
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, past_rates, store_kind, suites_left_out
@@ -39,7 +39,6 @@ from gate.pipeline.session import (
     may_change,
     open_session,
 )
-from gate.pipeline.stored_trials import StoredTrials, stored_trials
 from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, terms_of_plan, with_design
 from gate.pipeline.top_up import makes_baseline, top_up
 from gate.pipeline.trials import TrialRunner
@@ -191,7 +190,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
         memory = Memory(plan)
         journal, origin = _open_journal(session, header, memory)
         journal = stack.enter_context(journal)
-        journal, unsure = _without_unsure_version(session, journal, memory, stack)
+        journal, unsure = _without_unconfirmed_version(session, journal, memory, stack)
         earlier_trials = len(journal.resumed)
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
         journal = stack.enter_context(_without_outage(session, journal, header, in_outage, memory))
@@ -206,7 +205,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
             run = SuiteRun(session, plan, found.all, journal, runner, base, memory, earlier=draws.verdicts)
             await run.measure()
             await _check_end(session, journal)
-            judge_cost = runner.judge_cost_usd
+            judge_cost, judges = runner.judge_cost_usd, runner.judges
         notes = [
             *_notes(session, plan, journal, earlier_trials, origin),
             *found.notes,
@@ -226,6 +225,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
+            judges=judges,
             stopped=session.run_budget.stopped,
             terms=runner.redactor.redact_json(terms.plain()),
         )
@@ -257,7 +257,7 @@ def _open_journal(session: Session, header: Header, memory: Memory) -> tuple[Rec
     return journal, origin
 
 
-def _without_unsure_version(
+def _without_unconfirmed_version(
     session: Session, journal: RecordWriter, memory: Memory, stack: ExitStack
 ) -> tuple[RecordWriter, str]:
     """Return the journal without trials that another version of the agent may have answered, and a note of them.

@@ -78,7 +78,7 @@ def _on_github(environment: Mapping[str, str]) -> bool:
     return environment.get("GITHUB_ACTIONS") == "true" and bool(token) and all(map(environment.get, needed))
 
 
-def under_proof(store: Store, config: Config, environment: Mapping[str, str], kind: str) -> Store:
+def proven_store(store: Store, config: Config, environment: Mapping[str, str], kind: str) -> Store:
     """Return the store, of which only proven records count if the configuration asks for it."""
     level = level_of(config, environment, kind)
     if level == "off":

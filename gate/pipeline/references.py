@@ -233,9 +233,9 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
         token=environment.get(TOKEN) or environment.get("GITHUB_TOKEN", ""),
         server=environment.get("GITHUB_SERVER_URL", "https://github.com"),
     )
-    from gate.pipeline.provenance import under_proof  # weight: only where there is a store
+    from gate.pipeline.provenance import proven_store  # weight: only where there is a store
 
-    return under_proof(open_store(kind, settings), config, environment, kind)
+    return proven_store(open_store(kind, settings), config, environment, kind)
 
 
 def _root_of(config: Config, kind: str, environment: Mapping[str, str]) -> Path:
@@ -554,7 +554,7 @@ def find_baseline(
         found = here if here is not None and not _is_own(here, where) else None
     if found is None and config.file.baseline.on_missing != "fail":
         found = _saved_last(store, suite_id, exclude)
-        note = _kinship(where)
+        note = _relation_to_commit(where)
         if found is not None and _is_own(found, where):
             return _no_baseline(config, suite_id, where, OWN, of_itself=True)
     if found is None:
@@ -571,7 +571,7 @@ def _saved_last(store: Store, suite_id: str, exclude: Set[str]) -> Found | None:
     return store.latest(suite_id, exclude=exclude | below) or store.latest(suite_id)
 
 
-def _kinship(where: GitContext) -> str:
+def _relation_to_commit(where: GitContext) -> str:
     """Return how the record that was saved last is related to this commit; empty outside of git."""
     if where.head is None:
         return ""
@@ -733,7 +733,7 @@ def past_rates(
     place = {commit: distance for distance, commit in enumerate(where.ancestors)}
     near = [entry for entry in store.entries(suite_id) if not entry.dirty and entry.commit in place]
     near = sorted(near, key=lambda entry: place[entry.commit or ""])[:most]
-    store.bring(near)
+    store.prefetch(near)
     found = []
     for entry in reversed(near):
         try:

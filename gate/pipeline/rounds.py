@@ -17,7 +17,7 @@ from gate.baselines.pairing import Pairing, Reference, pair, reported_before
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection, TrialsSection
-from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step, spoiled, wanted
+from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step, trials_in_outage, wanted
 from gate.decision.crashes import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
 from gate.errors import ConfigError, GateError, MeasureError
@@ -473,7 +473,7 @@ def ran_in_outage(
         paired = pair(plan.planned, plan.criteria, reference)
         before = paired.trials if total == 1 else ()  # few cases are no sample of the suite: all have to fail
         known = Situation(cases, plan.criteria, trials, before, session.settings, not_comparable=paired.not_comparable)
-        found.append(spoiled(known))
+        found.append(trials_in_outage(known))
     return min(found, key=len)  # what counts against one of them counts
 
 

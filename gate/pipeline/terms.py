@@ -37,6 +37,7 @@ DESIGN = (
     "suites",
     "family",
     "stored_trials",
+    "goal",
 )
 """Settings that say how trials were asked for and in what job, not what they are held to."""
 

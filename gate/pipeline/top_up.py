@@ -19,9 +19,10 @@ from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import pair, reference_to
 from gate.baselines.union import run_ids, without
 from gate.config.resolve import Plan
-from gate.config.settings import wanted_trials
+from gate.config.settings import goal_of, wanted_trials
+from gate.decision.power import rates_of, stored_wanted
 from gate.errors import BaselineError, MeasureError
-from gate.model import FULL, STORED, Side, SuiteResult, Verdict
+from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
@@ -52,12 +53,12 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
     if footer is None or footer.stopped or record.header.runs:  # what is of several runs is no one's to go on with
         return suite
     try:
-        epochs = _missing(session, plan, record)
+        wanted, epochs = _missing(session, plan, record)
     except BaselineError as error:
         return _with_note(suite, f"nothing further was run for later changes: {error}")
     if not epochs:
         return suite
-    work, wanted = FurtherTrials(session, plan, "for later changes"), wanted_trials(session.config)
+    work = FurtherTrials(session, plan, "for later changes")
     is_one_version, changed = not may_change(session.config), ""
     with RecordWriter(path, record.header, resume=True, remember=only_number) as journal:
         try:
@@ -67,7 +68,12 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
         finally:
             if is_one_version:
                 terms = _terms(footer.terms, work.note)
-                journal.finish(duration=time.monotonic() - started, judge_cost_usd=work.judge_cost_usd, terms=terms)
+                journal.finish(
+                    duration=time.monotonic() - started,
+                    judge_cost_usd=work.judge_cost_usd,
+                    judges=work.judges,
+                    terms=terms,
+                )
             else:
                 take_back(path)
     if changed:
@@ -117,6 +123,7 @@ class FurtherTrials:
         """``purpose`` follows "24 runs" in the note that they ended early."""
         self._session, self._plan, self._purpose = session, plan, purpose
         self.judge_cost_usd: float | None = None
+        self.judges: Mapping[str, tuple[str, ...]] = {}
         self.note = ""
 
     async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:
@@ -136,7 +143,7 @@ class FurtherTrials:
             except MeasureError as error:  # the verdict stands, and the next run on this branch goes on
                 self.note = str(error)
             finally:
-                self.judge_cost_usd = runner.judge_cost_usd
+                self.judge_cost_usd, self.judges = runner.judge_cost_usd, runner.judges
         if ended := self.note or session.run_budget.stopped or short:
             self.note = f"{done:,} of {count(runs, 'run')} {self._purpose} were made: {ended}"
 
@@ -151,14 +158,39 @@ def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Seq
     return epochs, ""
 
 
-def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:
-    """Return the missing jobs by epoch, each a round of its own, so that an outage spoils only one."""
+def _missing(session: Session, plan: Plan, record: Record) -> tuple[int, list[list[Job]]]:
+    """Return how many trials a case is to have, and the missing jobs by epoch, each a round of its own.
+
+    So an outage spoils only one.
+    """
     records = [record, *_pooled(session, plan, record)]
     records = list(runs_after(records, drift_in(records)))  # what was run before the provider moved is not pooled
     reference = reference_to(records, None, distance=None, source="")
     later = pair(plan.planned, plan.criteria, reference).trials  # what a change would be compared with
-    have = Counter(trial.case_id for trial in later if trial.measured and trial.tag == FULL)
-    return epochs_short_of(plan, record, have, wanted_trials(session.config))
+    later = tuple(trial for trial in later if trial.measured and trial.tag == FULL)
+    have = Counter(trial.case_id for trial in later)
+    wanted = _wanted(session, plan, record, later)
+    return wanted, epochs_short_of(plan, record, have, wanted)
+
+
+def _wanted(session: Session, plan: Plan, record: Record, later: Sequence[Trial]) -> int:
+    """Return how many trials a case is to have after this run.
+
+    A run leaves so many of its own at most. Where other runs of this agent are stored, it adds them to theirs, until
+    they are enough for the goal.
+    """
+    each, goal = wanted_trials(session.config), goal_of(session.config)
+    if goal is None:
+        return each
+    own = set(run_ids(record))
+    others = Counter(trial.case_id for trial in later if trial.run not in own)
+    known = min((others[case.id] for case in record.header.plan), default=0)
+    if not known:
+        return each
+    settings = session.settings
+    rates = rates_of(later, plan.criteria, plan.cases)
+    enough = stored_wanted(rates, goal, alpha=settings.own_alpha, epochs=settings.looks)
+    return max(each, min(known + each, enough))
 
 
 def epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int) -> list[list[Job]]:

@@ -26,7 +26,8 @@ from gate.pipeline.journal import redactor_of
 from gate.records import RecordWriter, from_digest, to_record
 from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
 from gate.scoring.executor import Executor, open_executor
-from gate.scoring.score import score_trial
+from gate.scoring.off_loop import off_loop
+from gate.scoring.score import score_recorded, score_trial
 from gate.security.redact import Redactor
 from gate.world.options import store_folder, upstreams_of
 
@@ -97,6 +98,12 @@ class TrialRunner:
         costs = [model.spending.cost_usd for model in (self._judge, self._simulator) if model is not None]
         return None if not costs or None in costs else self.run_budget.judge.spent_usd
 
+    @property
+    def judges(self) -> Mapping[str, tuple[str, ...]]:
+        """By criterion that asks the judge, the names by which the models answered."""
+        names = tuple(sorted(self._judge.answered)) if self._judge is not None else ()
+        return {s.criterion.name: names for s in self.plan.scorers if s.needs_judge and names}
+
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
         """Yield scored trials as they finish, in no order; fewer than asked for if a budget ends.
 
@@ -140,7 +147,7 @@ class TrialRunner:
     async def record(self, jobs: Sequence[Job], journal: RecordWriter) -> AsyncIterator[Trial]:
         """Yield the trials of `run` once they are redacted and in the journal."""
         async for scored in self.run(jobs):
-            trial, line = to_record(scored, self.redactor)
+            trial, line = await off_loop(to_record, scored, self.redactor)
             journal.extend([(trial, line)])
             yield trial
 
@@ -157,7 +164,7 @@ class TrialRunner:
         try:
             async for trial in finished:
                 if judge is None and processes is None:
-                    yield await score_trial(self.plan.scorers, cases[trial.case_id], trial)
+                    yield await off_loop(score_recorded, self.plan.scorers, cases[trial.case_id], trial)
                     continue
                 scoring = score_trial(self.plan.scorers, cases[trial.case_id], trial, judge, processes)
                 waiting.add(asyncio.create_task(scoring))

@@ -250,7 +250,13 @@ def _without_base_trials(record: Record) -> Record:
 
 def _against(record: Record, reference: Reference, demands: Demands, terms: Terms, *, reported: bool) -> SuiteResult:
     header, is_stored = record.header, bool(reference.records) and not reference.beside
-    paired = pair(header.plan, demands.criteria, reference, deselected=_deselected(header, reference, terms))
+    paired = pair(
+        header.plan,
+        demands.criteria,
+        reference,
+        deselected=_deselected(header, reference, terms),
+        judges=record.footer.judges if record.footer is not None else {},
+    )
     fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
     known = Situation(
         cases_of(header, demands.thresholds),
@@ -262,7 +268,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         suite_id=header.suite_id,
         not_comparable=paired.not_comparable,
         stored_runs=paired.runs,
-        owed=paired.owed,
+        unmatched=paired.unmatched,
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,

@@ -21,9 +21,9 @@ class GateFile(pytest.File):
     """A gate.yaml. Its suites are read when it is collected; no agent is started then."""
 
     problem: GateError | None = None
-    """Why it could not be collected."""
+    """The reason why it could not be collected."""
     cases = 0
-    """How many its suites have."""
+    """Number of items of its suites."""
 
     def collect(self) -> Iterator[SuiteNode]:
         from gate.config.load import load_config

@@ -1,4 +1,4 @@
-"""What `pytest --gate` does in a session: collects configurations, runs each once, and gives its exit code."""
+"""Collects configurations in a session of `pytest --gate`, runs each once, and gives its exit code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gate.reports.view import views_of
 from gate.security.escape import console
 
 STOPPED = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
-"""How a session ends that did not get to its end; that stands."""
+"""The exit codes of a session that was cut short; they stand."""
 
 
 class GateRun:
@@ -203,7 +203,7 @@ def _summary(run: GateRun, terminal: pytest.TerminalReporter) -> list[str]:
 
 
 def _found(item: GateItem, run: GateRun) -> ReportItem:
-    """What an item came to. Where the gate fails, so does every verdict; where it does not, no item does."""
+    """Return the outcome of an item. If the gate fails, so does every verdict; if it does not, no item does."""
     if run.error is not None:
         return ReportItem(item.name, outcome=Outcome.ERROR, kind="error", message=str(run.error))
     assert run.result is not None

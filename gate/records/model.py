@@ -108,6 +108,16 @@ class Footer(Struct, frozen=True):
     """The reason why the run ended before its schedule did (budget, cancelled); empty if it did not."""
     terms: Mapping[str, Any] = field(default_factory=dict)
     """The terms of the run's verdict, as `gate.pipeline.terms.Terms` writes them; empty if the run gave none."""
+    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By criterion, the names by which the models that judged it answered; only where they told one."""
+
+
+def joined_judges(
+    one: Mapping[str, tuple[str, ...]], other: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, tuple[str, ...]]:
+    """Return the names of both, by criterion."""
+    names = sorted({*one, *other})
+    return {name: tuple(sorted({*one.get(name, ()), *other.get(name, ())})) for name in names}
 
 
 class Record(Struct, frozen=True):

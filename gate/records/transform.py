@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate.errors import MeasureError
 from gate.model import SILENT, Invocation, Part, Replay, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
 from gate.records.lines import COMFORTABLE_BYTES, to_line, trial_line
-from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
+from gate.records.model import Footer, Header, PlannedCase, Record, count, difference, joined_judges
 from gate.security.limits import MAX_LOG_CHARS, cut, shorten, tail
 from gate.security.redact import Redactor
 
@@ -349,6 +349,7 @@ def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
         judge_cost_usd=sum(costs) if costs else None,
         stopped="; ".join(reasons),
         terms=_joined_terms([footer.terms for footer in footers]),
+        judges=reduce(joined_judges, [footer.judges for footer in footers]),
     )
 
 

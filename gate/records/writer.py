@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
 from gate.records.lines import footer_line, header_lines, summed, trial_line
-from gate.records.model import Footer, Header, Record, count, difference
+from gate.records.model import Footer, Header, Record, count, difference, joined_judges
 from gate.records.reader import RecordReader, Tally, away, closed_trials, lines_of
 from gate.security import files
 
@@ -100,16 +100,19 @@ class RecordWriter:
         judge_cost_usd: float | None = None,
         stopped: str = "",
         terms: Mapping[str, Any] | None = None,
+        judges: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Footer:
         """Writes the closing line and makes sure that everything is on disk.
 
-        ``duration`` (seconds) and ``judge_cost_usd`` are of this session and added to those of earlier ones;
-        ``stopped`` says why the run ended before its schedule did, ``terms`` what its verdict is reached by.
+        ``duration`` (seconds) and ``judge_cost_usd`` are of this session and added to those of earlier ones, and so
+        are ``judges``; ``stopped`` says why the run ended before its schedule did, ``terms`` what its verdict is
+        reached by.
         """
         trials, errors, rounds = self._tally.counts
         costs = [cost for cost in (self._before.judge_cost_usd, judge_cost_usd) if cost is not None]
         total = sum(costs) if costs else None
-        footer = Footer(trials, errors, rounds, self._before.duration + duration, total, stopped, terms or {})
+        spent, asked = self._before.duration + duration, joined_judges(self._before.judges, judges or {})
+        footer = Footer(trials, errors, rounds, spent, total, stopped, terms or {}, asked)
         if footer != self._footer:
             self._write(footer_line(footer, self._checksum.hexdigest()))
             self._before = self._footer = footer

@@ -41,7 +41,7 @@ _LOOKS = {
 
 
 def look_of(verdict: str) -> _Look:
-    """What a verdict looks like; an empty one, or one of another version, is unknown."""
+    """Return the look of a verdict; an empty one, or one of another version, is unknown."""
     return next((look for known, look in _LOOKS.items() if known.value == verdict), UNKNOWN)
 
 

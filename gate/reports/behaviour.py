@@ -1,4 +1,4 @@
-"""What the agent does otherwise than before, in one sentence that the cases which got worse have in common."""
+"""The change of behaviour that the cases which got worse have in common, in one sentence."""
 
 from __future__ import annotations
 

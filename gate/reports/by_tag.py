@@ -49,7 +49,7 @@ def _moved(found: Concentration, suite: SuiteResult, *, rest: bool = False) -> s
 
 
 def in_named(suite: SuiteResult, tags: Sequence[str], complexity: str) -> bool:
-    """Whether a case is in a group that the loss is concentrated in."""
+    """True if a case is in a group that the loss is concentrated in."""
     mine = {(GroupKind.TAG, tag) for tag in tags} | {(GroupKind.COMPLEXITY, complexity)}
     return any((one.kind, one.name) in mine for one in suite.concentrated)
 
@@ -69,7 +69,7 @@ class Row(Struct, frozen=True):
     moved: str
     """``33 broken, 35 worse, 2 better``; of paired cases, by however little."""
     is_named: bool
-    """Whether the loss is concentrated in it."""
+    """True if the loss is concentrated in it."""
 
 
 def rows(suite: SuiteResult, most: int = SHOWN) -> tuple[list[Row], int]:
@@ -85,7 +85,7 @@ def rows(suite: SuiteResult, most: int = SHOWN) -> tuple[list[Row], int]:
 
 
 def is_paired(one: GroupResult) -> bool:
-    """Whether both sides are of the same cases, so that one can be read as what became of the other."""
+    """True if both sides are of the same cases, so that one can be read as what became of the other."""
     return one.change is not None and same_cases(one)
 
 

@@ -1,4 +1,4 @@
-"""What a result comes to as a list of tests, for the formats of test runners: JUnit and CTRF.
+"""A result as a list of tests, for the formats of test runners: JUnit and CTRF.
 
 One test for each suite's verdict, one per criterion and one per case; criteria and worse cases against further
 references, such as the anchor, stand in a group of their name. A suite whose verdict fails the gate has at least one
@@ -52,7 +52,7 @@ class ReportItem(Struct, frozen=True):
     kind: str = ""
     """The verdict or the case's status, as a machine reads it."""
     message: str = ""
-    """Why it did not pass; empty where it did."""
+    """The reason why it did not pass; empty if it did."""
     details: tuple[str, ...] = ()
     """Lines that belong to the message."""
     output: tuple[str, ...] = ()
@@ -88,14 +88,15 @@ def unjudged(result: Result) -> ReportItem:
 
 
 def _keeps_from_passing(suite: SuiteResult, undecided_fails: bool) -> bool:
-    """Whether this suite is why the exit code is not 0."""
+    """True if this suite is why the exit code is not 0."""
     if suite.verdict is Verdict.PASS or _is_accepted(suite, suite.verdict):
         return _fails(suite) or suite.standing in _ERRORS
     return _fails(suite) or suite.verdict is not Verdict.INCONCLUSIVE or undecided_fails
 
 
 def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
-    """What fails and does not fail the suite, as a case that never passed: skipped, with all that is to be said."""
+    """Return the failures that do not fail the suite, as a case that never passed: skipped, with all that is to be
+    said."""
     if check.outcome not in (Outcome.FAILED, Outcome.ERROR):
         return check
     why = f"does not block: the suite's verdict is {words.VERDICTS[suite.verdict]}"
@@ -103,7 +104,7 @@ def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
 
 
 def _fails(suite: SuiteResult) -> bool:
-    """Whether something of it fails the gate that nobody accepted."""
+    """True if something of it fails the gate that nobody accepted."""
     found = [suite.standing, *(c.verdict for one in (suite, *suite.further) for c in one.criteria if _blocks(c))]
     return any(verdict in _FAILURES and not _is_accepted(suite, verdict) for verdict in found)
 

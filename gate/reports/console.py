@@ -252,7 +252,7 @@ def _log(console: Console, case: CaseResult) -> None:
 
 
 def _below(console: Console, view: View, *, verbose: bool) -> None:
-    """What it cost, and where more is."""
+    """Return the line on costs, and where to read more."""
     suite = view.suite
     if not verbose:
         said = [words.status_counts(suite), view.cost]

@@ -127,7 +127,7 @@ def _environment(result: Result) -> dict[str, Any]:
 
 
 def _baseline(result: Result) -> dict[str, Any]:
-    """What was compared with, named by suites and commits; empty where a suite has none."""
+    """Return the references, named by suites and commits; empty if a suite has none."""
     known = [suite.baseline for suite in result.suites if suite.baseline is not None and not suite.baseline.missing]
     if not known or len(known) < len(result.suites):
         return {}

@@ -197,7 +197,7 @@ LONG = 3
 
 
 def _no_baseline(suite: SuiteResult) -> str:
-    """That nothing is compared; said plainly where a baseline should be there by now."""
+    """Return the sentence that nothing is compared; plainer if a baseline should be there by now."""
     if suite.baseline is not None and suite.baseline.of_itself:
         return "nothing to compare with yet: the stored baseline is of this very commit; the next is compared with it"
     commits = suite.baseline.never_stored if suite.baseline is not None else 0
@@ -301,7 +301,7 @@ def _after_error(suite: SuiteResult) -> str:
 
 
 def story(suite: SuiteResult) -> tuple[str, ...]:
-    """What was run and what it showed, in the order in which it happened."""
+    """Return the course of the run and its findings, in the order in which it happened."""
     course = suite.course
     if course is None:
         return ()
@@ -335,7 +335,7 @@ def _reran(course: Course) -> list[str]:
 
 
 def _asked_besides(course: Course) -> list[str]:
-    """What was run beside epochs and reruns, so that all that is named adds up to the runs."""
+    """Return the runs beside epochs and reruns, so that all that is named adds up to the runs."""
     kinds = (
         ("to see whether repeats are draws of their own", course.repeating, course.baseline_repeating),
         ("to tell the change from a drift", course.drifting, course.baseline_drifting),
@@ -404,7 +404,7 @@ def _proven_by_failures(outcome: Outcome) -> str:
 
 
 def _is_unmeasured(suite: SuiteResult) -> bool:
-    """Whether nothing that was tested says anything: the agent was down, or no trial was measured."""
+    """True if nothing that was tested says anything: the agent was down, or no trial was measured."""
     if suite.cause.kind != "could_not_measure":
         return False
     return suite.cause.problem == "outage" or all(row.candidate is None for row in suite.criteria)
@@ -434,7 +434,8 @@ def _chance(p: float, threshold: float) -> str:
 
 
 def _proof(suite: SuiteResult, outcome: Outcome, stage: str) -> str:
-    """What decided, in plain words, the proof that the headline names first; `gate explain` has the p- and e-values."""
+    """Return the decision in plain words, the proof that the headline names first; `gate explain` has the p- and
+    e-values."""
     whole, cases = _proven_over_suite(suite, outcome), _proven_by_cases(suite, outcome)
     if not whole or not cases or not _headline_names_cases(suite):
         return f" {stage}: {'; '.join((*whole, *cases))}"
@@ -445,7 +446,7 @@ def _proof(suite: SuiteResult, outcome: Outcome, stage: str) -> str:
 
 
 def _proven_over_suite(suite: SuiteResult, outcome: Outcome) -> list[str]:
-    """What the whole of the suite proves, or the cases that had failed, taken together."""
+    """Return the proof by the whole suite, or by the cases that had failed, taken together."""
     parts: list[str] = []
     for look in outcome.evidence.looks:
         if look.blocks and not parts:  # later ones say the same again
@@ -465,7 +466,7 @@ def _first_proven(suite: SuiteResult, look: LookTest) -> str:
 
 
 def _proven_by_cases(suite: SuiteResult, outcome: Outcome) -> list[str]:
-    """That single cases prove it by themselves, with their names where the headline has none."""
+    """Return the sentence that single cases prove it by themselves, with their names if the headline has none."""
     if not proven_by_cases(outcome):
         return []
     cases = moved(outcome.evidence, outcome.cases) if outcome.cases else most_suspect(suite.cases)
@@ -507,12 +508,12 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
 
 
 def _excludes(found: MetricChange, low: float, criterion: Criterion) -> bool:
-    """Whether the bound excludes anything that can happen: one of few cases, or at the end of the scale, does not."""
+    """True if the bound excludes anything that can happen: one of few cases, or at the end of the scale, does not."""
     return found.cases >= FEW_CASES and (criterion.scale not in (Scale.BINARY, Scale.UNIT) or low > -1.0)
 
 
 def to_decide(suite: SuiteResult) -> str:
-    """What would settle an open decision; empty where none is open, or nothing is known of it."""
+    """Return the remedy for an open decision; empty if none is open, or nothing is known of it."""
     outcome = suite.outcome
     if outcome is None or outcome.verdict != "INCONCLUSIVE" or outcome.evidence.last_look is None:
         return ""
@@ -530,7 +531,7 @@ def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
 
 
 def _what_decides(found: MetricChange, criterion: Criterion) -> str:
-    """What would bound a loss by its margin, if what was measured so far is true."""
+    """Return the runs that would bound a loss by its margin, if what was measured so far is true."""
     trials = "more trials on both sides"
     if found.change + found.margin <= 0:
         return f"{trials}; the estimate itself is beyond its margin"
@@ -574,12 +575,13 @@ def _as_option(value: float, criterion: Criterion) -> str:
 
 
 def changes(suite: SuiteResult) -> tuple[str, ...]:
-    """What changed in the suite and its criteria against the baseline, and which of the change's rules do not hold."""
+    """Return the changes of the suite and its criteria against the baseline, and the change's rules that do not
+    hold."""
     return tuple(map(tell, suite.changes))
 
 
 def warnings(suite: SuiteResult) -> tuple[str, ...]:
-    """What weakens the verdict without changing it."""
+    """Return the findings that weaken the verdict without changing it."""
     return tuple(_warning(found, suite) for found in suite.warnings)
 
 

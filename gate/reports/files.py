@@ -129,7 +129,7 @@ def _write_stub(form: str, path: Path, why: str, exit_code: ExitCode) -> None:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether it is a file that a run wrote, and no device or link of somebody's."""
+    """True if it is a file that a run wrote, and no device or link of somebody's."""
     return path.is_file() and not path.is_symlink()
 
 

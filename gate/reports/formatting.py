@@ -12,9 +12,9 @@ from gate.model import Criterion, CriterionResult, Direction, Estimate, GroupRes
 MINUS = "−"
 NOT_MEASURED = "not measured"
 TYPICAL = "a typical case"
-"""Whose change a relative one is: the geometric mean of the cases' ratios, no ratio of the two means beside it."""
+"""The name of a relative change: the geometric mean of the cases' ratios, no ratio of the two means beside it."""
 APART = 0.1
-"""How far the logarithms of two relative changes lie apart where one cannot stand for the other: about 10 %."""
+"""The least distance of the logarithms of two relative changes of which one cannot stand for the other: about 10 %."""
 OPPOSED = 0.02
 """The same where one is a rise and the other a fall."""
 FINEST = 9
@@ -49,7 +49,7 @@ def figure(value: float | None, scale: Scale, *, signed: bool = False, finer: in
 
 
 def finer_for(values: Iterable[float | None], show: Callable[[float, int], str]) -> int:
-    """How many more digits tell apart those of the values that differ; none where no number of them would.
+    """Return the number of further digits that tell differing values apart; none if no number of them would.
 
     Of two values that are told because they differ a reader must see that they do.
     """
@@ -229,7 +229,7 @@ def of_means(row: CriterionResult) -> str:
 
 
 def same_cases(row: CriterionResult | GroupResult) -> bool:
-    """Whether candidate and baseline are means over the same cases, those that are compared."""
+    """True if candidate and baseline are means over the same cases, those that are compared."""
     sides = [side.n for side in (row.candidate, row.baseline, row.change) if side is not None]
     return None not in (row.candidate, row.baseline) and len(set(sides)) == 1
 
@@ -277,7 +277,7 @@ def _in_unit(value: float, factor: float) -> str:
 
 
 def sample(estimate: Estimate | None) -> str:
-    """What a mean rests on: ``n = 40``, with the trials where they differ from the cases."""
+    """Return the basis of a mean: ``n = 40``, with the trials if they differ from the cases."""
     if estimate is None:
         return ""
     trials = f" ({count(estimate.trials, 'trial')})" if estimate.trials > estimate.n else ""
@@ -285,7 +285,8 @@ def sample(estimate: Estimate | None) -> str:
 
 
 def threshold(criterion: Criterion) -> str:
-    """What the criterion demands: ``at least 0.9``, ``p95 at most 3 s``; or that it holds what the baseline had.
+    """Return the demand of the criterion: ``at least 0.9``, ``p95 at most 3 s``; or that it holds what the baseline
+    had.
 
     As it is written: rounded, a demand would be another one.
     """
@@ -305,7 +306,7 @@ def allowed(result: CriterionResult, suite: SuiteResult) -> float | None:
 
 
 def evidence(result: CriterionResult, suite: SuiteResult) -> str:
-    """What stands behind a verdict beyond the intervals: p-value, detectable drop, margin, gaps, quantiles."""
+    """Return the evidence behind a verdict beyond the intervals: p-value, detectable drop, margin, gaps, quantiles."""
     scale, notes = result.criterion.scale, []
     if result.p_value is not None:
         notes.append("p < 0.001" if result.p_value < 0.001 else f"p = {result.p_value:.3f}")
@@ -321,7 +322,7 @@ def evidence(result: CriterionResult, suite: SuiteResult) -> str:
 
 
 def deviation(result: CriterionResult) -> str:
-    """How far scores lie apart: ``standard deviation 0.21 over 120 trials, 0.18 over the means of 40 cases``."""
+    """Return the spread of scores: ``standard deviation 0.21 over 120 trials, 0.18 over the means of 40 cases``."""
     found, scale = result.candidate, result.criterion.scale
     scale = Scale.UNIT if scale is Scale.BINARY else scale  # of zeros and ones it is no share of anything
     if found is None or found.sd is None:
@@ -333,7 +334,7 @@ def deviation(result: CriterionResult) -> str:
 
 
 def change_sample(result: CriterionResult) -> str:
-    """What a change rests on, and that it is corrected for a calibrated judge's errors."""
+    """Return the basis of a change, and that it is corrected for a calibrated judge's errors."""
     corrected = result.change is not None and result.judge is not None and result.judge.slope != 1.0
     return sample(result.change) + (", corrected" if corrected else "")
 
@@ -352,7 +353,7 @@ def judge_line(result: CriterionResult) -> str:
 
 
 def dimensions(result: CriterionResult) -> list[tuple[str, str]]:
-    """What a score is made of: ``0.82 [0.71, 0.90] n = 40, was 0.85 [0.8, 0.9] n = 40``. Names are the user's."""
+    """Return the parts of a score: ``0.82 [0.71, 0.90] n = 40, was 0.85 [0.8, 0.9] n = 40``. Names are the user's."""
     rows = []
     for name, sides in result.dimensions.items():
         now, before = (f"{interval(side, Scale.UNIT)} {sample(side)}" if side else "" for side in sides)
@@ -370,7 +371,7 @@ def tool_times(suite: SuiteResult) -> list[tuple[str, str]]:
 
 
 def quantiles(result: CriterionResult) -> list[str]:
-    """What the limits on quantiles are held against: ``p95 2.71 s [2.4, 2.98], n = 40``."""
+    """Return the values that the limits on quantiles are held against: ``p95 2.71 s [2.4, 2.98], n = 40``."""
     scale, limits, found = result.criterion.scale, dict(result.criterion.quantiles), []
     for q, estimate in result.quantiles:
         finer = finer_for((estimate.value, limits.get(q)), lambda value, n: figure(value, scale, finer=n))

@@ -63,7 +63,7 @@ def deviation_figure(value: float, scale: Scale) -> str:
 
 
 Together = tuple[tuple[Series, SeriesMove], ...]
-"""What moved with one commit: one cause, most likely."""
+"""Return the series that moved with one commit: one cause, most likely."""
 
 
 def moved_together(suite: SuiteHistory) -> list[Together]:
@@ -97,7 +97,7 @@ def moved_line(together: Together, suite: SuiteHistory) -> str:
 
 
 def is_worse(together: Together) -> bool:
-    """Whether the first of them moved for the worse."""
+    """True if the first of them moved for the worse."""
     series, move = together[0]
     return (move.change < 0) is (series.criterion.direction is Direction.HIGHER)
 

@@ -144,7 +144,8 @@ def _case(case: CaseHistory) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """What JSON can say: no infinity, and no half of a surrogate pair, which names of files may hold."""
+    """Return a value that JSON can hold: no infinity, and no half of a surrogate pair, which names of files may
+    hold."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):

@@ -101,7 +101,7 @@ def _worded(value: Struct) -> dict[str, Any]:
 
 
 def _facts(suite: SuiteResult) -> dict[str, Any]:
-    """What the sentences of a suite say, as kinds with numbers."""
+    """Return the statements of a suite's sentences, as kinds with numbers."""
     return {name: getattr(suite, name) for name in ("cause", "has_baseline", "course", "changes", "warnings")}
 
 

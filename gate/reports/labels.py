@@ -1,4 +1,4 @@
-"""What every report says in the same words: verdicts, exit codes, which cases to show first, costs, baseline."""
+"""The words that all reports share: verdicts, exit codes, which cases to show first, costs, baseline."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def shown(found: CriterionResult) -> Verdict:
 
 
 def is_ticked(found: CriterionResult) -> bool:
-    """Whether it gets a tick: it passes, and it was judged by something that it could have failed."""
+    """True if it gets a tick: it passes, and it was judged by something that it could have failed."""
     return shown(found) is Verdict.PASS and found.checked and not found.not_compared
 
 
@@ -187,7 +187,8 @@ def moved_with(found: CriterionResult, suite: SuiteResult) -> tuple[str, ...]:
 
 
 def same_cause(found: CriterionResult, suite: SuiteResult) -> str:
-    """What a criterion that is worse moved with, where that is told already: its parts, or the pass rate's cases."""
+    """Return the criterion that a worse one moved with, if that is told already: its parts, or the pass rate's
+    cases."""
     if parts := moved_with(found, suite):
         return f"moved with {listing(parts)}"
     if found.verdict is not Verdict.REGRESSED or found.criterion.metric == PASS_RATE:
@@ -213,7 +214,7 @@ def told_once(case: CaseResult, suite: SuiteResult) -> CaseResult:
 
 
 def needs_words(found: CriterionResult) -> bool:
-    """Whether a tick alone would mislead: everything but a pass, and a pass that the baseline excuses."""
+    """True if a tick alone would mislead: everything but a pass, and a pass that the baseline excuses."""
     return not is_ticked(found) or reasons.is_excused(found)
 
 
@@ -319,12 +320,13 @@ def _badness(case: CaseResult, suite: SuiteResult) -> tuple[float | str, ...]:
 
 
 def passes_less(case: CaseResult) -> bool:
-    """Whether it passes less often than at the baseline."""
+    """True if it passes less often than at the baseline."""
     return case.passed * case.baseline_trials < case.baseline_passed * case.trials
 
 
 def worse_title(cases: Sequence[CaseResult]) -> str:
-    """What `worse_cases` are called: what holds of each of them, since one may fail as it did at the baseline."""
+    """Return the name of `worse_cases`: one that holds of each of them, since one may fail as it did at the
+    baseline."""
     if all(map(passes_less, cases)):
         return "Cases that got worse"
     unmeasured = sum(case.status is CaseStatus.ERROR for case in cases)
@@ -392,7 +394,7 @@ def status_counts(suite: SuiteResult) -> str:
 
 
 def cost_line(suite: SuiteResult) -> str:
-    """What the verdict cost: runs, errors, money for agent and judge, time."""
+    """Return the costs of the verdict: runs, errors, money for agent and judge, time."""
     parts = [count(suite.agent_runs, "agent run")]
     if suite.errors:
         parts.append(count(suite.errors, "infrastructure error"))
@@ -466,7 +468,7 @@ def log_lines(log: str, most: int) -> list[str]:
 
 
 def stored_line(suite: SuiteResult) -> str:
-    """What was run for later changes, and its price; empty if nothing was."""
+    """Return the runs for later changes, and their price; empty if there were none."""
     if suite.stored is None:
         return ""
     trials, epochs, runs = suite.stored.trials, suite.stored.epochs, suite.stored.runs
@@ -475,7 +477,7 @@ def stored_line(suite: SuiteResult) -> str:
 
 
 def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
-    """What the candidate was compared with, and where that lies, or why with nothing."""
+    """Return the reference of the candidate and its place, or the reason why there is none."""
     if baseline is None:
         return "none"
     if baseline.missing:

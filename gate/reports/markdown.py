@@ -45,7 +45,7 @@ _DIFF = 8_000
 
 
 class Place(Struct, frozen=True):
-    """What is known of the place where the report is read."""
+    """The place where the report is read."""
 
     head: str = ""
     """The commit that its reader knows; empty: the one that was measured, which on GitHub can be a merge commit."""
@@ -141,7 +141,7 @@ def _cases(view: View, place: Place) -> str:
 
 
 def _evidence(case: CaseResult, turns: Sequence[TurnDiff]) -> str:
-    """What a case did instead, and why it failed if its calls and answers do not say so."""
+    """Return the case's behaviour instead, and the reason of its failure if its calls and answers do not show it."""
     if turns:
         return "\n\n".join(_turn(turn, case) for turn in turns)
     return f"> {_name(case.id)}: {escape.markdown(case.reasons[0], _SENTENCE)}" if case.reasons else ""
@@ -171,7 +171,7 @@ def _piece(text: str, differs: bool) -> str:
 
 
 def _next(view: View, place: Place) -> str:
-    """What to do, and where; of a pass only where the report is."""
+    """Return what to do, and where; of a pass only the place of the report."""
     todo = view.next_step(place.accept_label)
     said = f"**Next:** {escape.markdown_prose(todo, _SENTENCE)}." if todo else ""
     return f"{said}{_links(place)}".strip()
@@ -245,7 +245,7 @@ def _passed(view: View) -> str:
 
 
 def _reasons(rows: Sequence[RowView]) -> str:
-    """What the table of criteria does not say."""
+    """Return the notes that the table of criteria does not hold."""
     lines = []
     for row in rows[:_MANY]:
         is_told = row.found.verdict is Verdict.REGRESSED or bool(row.same_cause)
@@ -302,7 +302,7 @@ def _because(case: CaseResult) -> str:
 
 
 def _score(case: CaseResult) -> str:
-    """How often it passed, after the status if that is more than a failure."""
+    """Return the number of passes, after the status if that is more than a failure."""
     plain = case.status in (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR)
     return words.score(case) if plain else f"{words.status(case)}, {words.score(case)}"
 
@@ -342,7 +342,7 @@ def _figures(view: View) -> str:
 
 
 def _scores(view: View) -> str:
-    """What each case scored, beside what is wanted."""
+    """Return the scores of each case, beside what is wanted."""
     lines = []
     for case in view.suite.cases[:_MANY]:
         if said := view.scores(case):

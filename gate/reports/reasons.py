@@ -1,4 +1,4 @@
-"""What was found of a criterion in words, and which part of them the figures beside it do not say."""
+"""The findings on a criterion in words, and the part of them that the figures beside it do not say."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ the change, which is Student's: steady cases hide their failures, so one that wa
 SHOWN_BROKEN = 5
 """Broken cases that a reason names."""
 COUNTED = "in which the agent failed counted as"
-"""What a threshold makes of a trial without a score."""
+"""The effect of a threshold on a trial without a score."""
 
 
 class Phrase(Struct, frozen=True):
@@ -29,9 +29,9 @@ class Phrase(Struct, frozen=True):
 
     text: str
     told: str = ""
-    """What of it the figures beside it do not say."""
+    """The part that the figures beside it do not say."""
     broken: bool = False
-    """Whether it names the broken cases, which reports list anyway."""
+    """True if it names the broken cases, which reports list anyway."""
 
 
 def _told(text: str) -> Phrase:
@@ -39,7 +39,7 @@ def _told(text: str) -> Phrase:
 
 
 def reason(row: CriterionResult) -> str:
-    """Why the criterion has its verdict, as one line; empty where nothing was found."""
+    """Return the reason for the criterion's verdict, as one line; empty if nothing was found."""
     return "; ".join(part.text for part in parts(row))
 
 
@@ -55,7 +55,7 @@ def broken_of(row: CriterionResult) -> tuple[str, ...]:
 
 
 def fails_besides(row: CriterionResult) -> str:
-    """What fails anyway beside a regression, which outranks it: a threshold or a limit; else empty."""
+    """Return the failures beside a regression, which outranks them: a threshold or a limit; else empty."""
     besides = [one for one in row.findings if one.verdict is Verdict.BELOW_THRESHOLD]
     if row.verdict is not Verdict.REGRESSED or not besides:
         return ""
@@ -80,7 +80,7 @@ def failed_as(mean: HeldMean) -> str:
 
 
 def counted_failures(row: CriterionResult) -> str:
-    """What `with_failures` finds, in words; empty where it finds nothing, or the reason says so."""
+    """Return the finding of `with_failures` in words; empty if it finds nothing, or the reason says so."""
     mean = with_failures(row)
     if mean is None or COUNTED in reason(row):
         return ""
@@ -89,7 +89,7 @@ def counted_failures(row: CriterionResult) -> str:
 
 
 def is_excused(row: CriterionResult) -> bool:
-    """Whether it passes only because the baseline was no better."""
+    """True if it passes only because the baseline was no better."""
     own = row.finding("own_thresholds_hold")
     if own is not None and own["excused"]:
         return True
@@ -315,7 +315,7 @@ def _alone(one: Change, scale: Scale) -> str:
 
 
 def excludes_gain(one: Change, criterion: Criterion) -> bool:
-    """Whether the whole interval is on the bad side."""
+    """True if the whole interval is on the bad side."""
     if one.low is None or one.high is None:
         return True
     return one.high < 0 if criterion.direction is Direction.HIGHER else one.low > 0

@@ -1,4 +1,4 @@
-"""What reports say of recordings that were replayed: what the change made the model see, and what it did not."""
+"""The reports' sentences on replayed recordings: what the change made the model see, and what it did not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def line(suite: SuiteResult) -> str:
 
 
 def calls(suite: SuiteResult) -> str:
-    """What was answered from recordings, and what that spared; empty where nothing was."""
+    """Return the share that recordings answered, and the cost that they spared; empty if nothing was replayed."""
     share = suite.replayed
     if share is None or not share.replayed:
         return ""
@@ -42,7 +42,7 @@ def calls(suite: SuiteResult) -> str:
 
 
 def differences(suite: SuiteResult, most: int = MOST_DIFFERENCES) -> tuple[str, ...]:
-    """What differed first in each case that went live, the most frequent difference first: what the change changed."""
+    """Return the first difference in each case that went live, the most frequent first: the effects of the change."""
     share = suite.replayed
     if share is None:
         return ()
@@ -50,7 +50,7 @@ def differences(suite: SuiteResult, most: int = MOST_DIFFERENCES) -> tuple[str, 
 
 
 def asked_text(cases: int, differing: Mapping[str, str], partly: int, unknown: int) -> str:
-    """What two records' trials asked of the outside world, for a terminal."""
+    """Return the requests of two records' trials to the outside world, for a terminal."""
     same = cases - len(differing)
     lines = [f"{same:,} of {count(cases, 'case')}: nothing the model sees changed. {len(differing):,} differ."]
     lines += [f"  {console(told, 600)}" for told in _by_difference(differing, MOST_LISTED)]
@@ -78,14 +78,14 @@ def _difference(what: str, ids: list[str]) -> str:
 
 
 def of_case(case: CaseResult) -> str:
-    """What a case's recordings say; empty where it has none."""
+    """Return the facts in a case's recordings; empty if it has none."""
     if case.same_world:
         return ASKED_THE_SAME
     return f"went live: {case.difference}" if case.difference else ""
 
 
 def of_trial(trial: Trial) -> str:
-    """How a trial was answered, by its record; empty where it had no recording to be answered from."""
+    """Return the source of a trial's answers, by its record; empty if it had no recording."""
     replay = trial.replay
     if replay is None or not replay.source:
         return ""
@@ -95,5 +95,5 @@ def of_trial(trial: Trial) -> str:
 
 
 def is_same(case: CaseResult) -> bool:
-    """Whether a case counts as held because nothing that the model sees changed in it."""
+    """True if a case counts as held because nothing that the model sees changed in it."""
     return case.same_world and case.status is CaseStatus.OK

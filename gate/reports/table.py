@@ -19,7 +19,7 @@ _BULLET = re.compile(r" *[-·] ")
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Return the number of a terminal's columns that a text takes."""
     if text.isascii():
         return len(text)
     return sum(0 if category(one) in ("Mn", "Me") else 2 if east_asian_width(one) in "WF" else 1 for one in text)

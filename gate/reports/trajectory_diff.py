@@ -1,4 +1,4 @@
-"""What was expected and what was done instead, calls and answers, as marked lines of text."""
+"""Expected and actual calls and answers, as marked lines of text."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _value_text(value: Any, depth: int = 0) -> str:
 
 
 def differences(case: CaseResult) -> tuple[TurnDiff, ...]:
-    """What a failing case did otherwise: its calls, then its answers."""
+    """Return the differences of a failing case: its calls, then its answers."""
     return trajectory_diff(case) + answer_diff(case)
 
 

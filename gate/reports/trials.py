@@ -10,12 +10,12 @@ from gate.model import Case, Criterion, Trial
 
 
 class SuiteTrials(Struct, frozen=True):
-    """What was asked and answered in one suite. Texts are as they are recorded: redacted when they were written."""
+    """Questions and answers in one suite. Texts are as they are recorded: redacted when they were written."""
 
     cases: Sequence[Case]
     """Those that were to be run; of what they ask, a record knows the expected calls alone."""
     criteria: Sequence[Criterion]
-    """What decides whether a trial passes."""
+    """The criteria that decide whether a trial passes."""
     read: Callable[[], Iterable[Trial]]
     """Reads the record's trials, one at a time, so that any record fits."""
     baseline: Sequence[Trial] = ()

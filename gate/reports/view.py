@@ -34,7 +34,7 @@ class Figure(Struct, frozen=True):
 
 
 class RowView(Struct, frozen=True):
-    """What is said of a criterion."""
+    """The sentences on a criterion."""
 
     found: CriterionResult
     verdict: Verdict
@@ -43,7 +43,7 @@ class RowView(Struct, frozen=True):
     warns: bool
     """True if it got worse, and is not configured to block."""
     needs_words: bool
-    """Whether a tick alone would mislead."""
+    """True if a tick alone would mislead."""
     standing: str
     wanted: str
     candidate: Figure
@@ -52,7 +52,7 @@ class RowView(Struct, frozen=True):
     picture: str
     """The change as a picture; empty if there is none to draw."""
     same_cause: str
-    """What the criterion moved with, if that is told already."""
+    """The criterion that it moved with, if that is told already."""
     judge: str
     evidence: str
     reason: str
@@ -127,7 +127,7 @@ class View:
 
     @cached_property
     def title(self) -> str:
-        """What happened, in a few words."""
+        """The outcome in a few words."""
         return sentence(explanation.title(self.suite)).removesuffix(".")
 
     @cached_property
@@ -139,7 +139,7 @@ class View:
 
     @cached_property
     def headline(self) -> str:
-        """What happened and why, in one line."""
+        """The outcome and its reason in one line."""
         return explanation.headline(self.suite)
 
     @cached_property
@@ -147,7 +147,7 @@ class View:
         return explanation.opening(self.suite)
 
     def next_step(self, label: str = "") -> str:
-        """What to do; empty if nothing. ``label``: the label that accepts a loss, where there is one."""
+        """Return the next step; empty if there is none. ``label``: the label that accepts a loss, if there is one."""
         return explanation.next_step(self.suite, label)
 
     # --- the cases that show it -------------------------------------------------------------------
@@ -205,7 +205,7 @@ class View:
 
     @cached_property
     def whole_story(self) -> tuple[str, ...]:
-        """How the verdict came about."""
+        """Return the grounds of the verdict."""
         return explanation.story(self.suite)
 
     @cached_property
@@ -225,11 +225,11 @@ class View:
 
     @cached_property
     def from_recordings(self) -> tuple[str, ...]:
-        """What was answered from recordings, a line each; empty if nothing could be."""
+        """Return the facts on recordings, a line each; empty if nothing could be replayed."""
         return tuple(filter(None, (replayed.line(self.suite), replayed.calls(self.suite))))
 
     def differences(self, most: int = replayed.MOST_DIFFERENCES) -> tuple[str, ...]:
-        """What the model sees now and did not see when it was recorded."""
+        """Return the texts that the model sees now and did not see when it was recorded."""
         return replayed.differences(self.suite, most)
 
     # --- criteria and cases -----------------------------------------------------------------------
@@ -239,7 +239,7 @@ class View:
         return tuple(_row(found, self.suite) for found in self.suite.criteria)
 
     def scores(self, case: CaseResult) -> tuple[str, ...]:
-        """What a case came to, by criterion, with what is wanted: ``evalview_score 92.5 (at least 70)``."""
+        """Return the scores of a case, by criterion, with what is wanted: ``evalview_score 92.5 (at least 70)``."""
         said = []
         for row in self.rows:
             now = case.scores.get(row.name, (None, None))[0]
@@ -288,7 +288,7 @@ class View:
 
     @cached_property
     def facts(self) -> dict[str, str]:
-        """What is known besides, by name; empty texts where nothing is."""
+        """Return further facts by name; empty texts for unknown ones."""
         return {
             "Cases": labels.status_counts(self.suite),
             "Baseline": labels.baseline_line(self.suite.baseline),

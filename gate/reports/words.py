@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.comparison import ENOUGH_STORED, PASS_RATE
 from gate.model import CrashFacts, CriterionResult, Direction, Scale, SuiteResult, Verdict
 from gate.model.finding import CaseTally, Finding, Uncompared, Wording
 from gate.reports import reasons
@@ -135,6 +135,8 @@ def thin(suite: SuiteResult) -> str:
 
 def _more_stored(found: Finding) -> str:
     """Return what makes a baseline thicker."""
+    if found["grows"] and found["least"] >= ENOUGH_STORED:
+        return "nightly runs store more"
     if found["grows"]:
         return "runs on the default branch store more"
     return f"`baseline.trials: {found['wanted']}` makes runs on the default branch store more"
@@ -608,4 +610,4 @@ IN_HEADLINE: Table = {
     ),
     "measured_before": _measured_again,
 }
-"""What the headline says of these."""
+"""The headline of each cause."""

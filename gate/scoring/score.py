@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from gate.errors import first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import InAgentMetric, RunInAgent, checked
 from gate.model import ARGUMENTS, CALLS, PARTS, RESPONSE, RESULTS, Case, Criterion, ErrorKind, Score, Trial, TrialError
+from gate.scoring.off_loop import off_loop
 from gate.security.limits import described
 
 
@@ -86,12 +88,14 @@ async def score_trial(
     before the agent fails is broken all the same.
     """
     trial = _silence_as_failure(trial)
+    in_loop = judge is not None or run_in_agent is not None  # else nobody is waited for, and there may be no loop
     case, performance = case.as_held(trial.invocations), TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
-        return replace(trial, scores=await _broken_before(scorers, case, performance, judge)) if trial.failed else trial
+        broken = await _broken_before(scorers, case, performance, judge, in_loop=in_loop) if trial.failed else {}
+        return replace(trial, scores=broken) if trial.failed else trial
     scores: dict[str, Score] = {}
     for scorer in [s for s in scorers if s.criterion.hard]:
-        scores[scorer.criterion.name] = await _score(scorer.for_case(case), case, performance, judge)
+        scores[scorer.criterion.name] = await _score(scorer.for_case(case), case, performance, judge, in_loop=in_loop)
     _keep_to_scale(scorers, scores)
     if scores and any(_blocks(scores.get(s.criterion.name)) for s in scorers if s.criterion.blocking):
         return replace(trial, scores=scores)
@@ -102,12 +106,12 @@ async def score_trial(
         if isinstance(metric, Composite):
             composites.append((name, metric))
         elif isinstance(metric, Judged):
-            waited[name] = _score(metric, case, performance, judge)
+            waited[name] = _score(metric, case, performance, judge, in_loop=in_loop)
         elif isinstance(metric, InAgentMetric) and _unseen(metric, performance) is None:
             waited[name] = metric.score_in_agent(case, performance, run_in_agent)
         else:
-            scores[name] = _measured(metric, case, performance)
-    if judge is None and run_in_agent is None:  # then nobody is waited for, and there may be no loop to wait in
+            scores[name] = await _score(metric, case, performance, judge, in_loop=in_loop)
+    if not in_loop:
         for name, scoring in waited.items():
             scores[name] = await scoring
     else:
@@ -156,13 +160,13 @@ def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
 
 
 async def _broken_before(
-    scorers: Sequence[Scorer], case: Case, performance: TrialOutput, judge: Any
+    scorers: Sequence[Scorer], case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool
 ) -> Mapping[str, Score]:
     """The hard criteria that the turns before a failure break; that the others hold was not seen."""
     if not performance.invocations:
         return {}
     hard = [s for s in scorers if s.criterion.hard]
-    scores = {s.criterion.name: await _score(s.for_case(case), case, performance, judge) for s in hard}
+    scores = {s.criterion.name: await _score(s.for_case(case), case, performance, judge, in_loop=in_loop) for s in hard}
     return {name: score for name, score in scores.items() if _blocks(score)}
 
 
@@ -182,9 +186,10 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
     raise AssertionError("a judge or another process was asked, but there is none")
 
 
-async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
+async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool) -> Score:
     if not isinstance(metric, Judged):
-        return _measured(metric, case, performance)
+        measured = partial(_measured, metric, case, performance)
+        return await off_loop(measured) if in_loop else measured()
     if (unseen := _unseen(metric, performance)) is not None:
         return unseen
     if _is_ours(metric):

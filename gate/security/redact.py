@@ -200,7 +200,7 @@ class Redactor:
         in_json = {json.dumps(form, ensure_ascii=False)[1:-1] for form in spelled}
         self._in_bytes = [form.encode("utf-8", "surrogatepass") for form in spelled | in_json]
         self._holds_escaped = not in_json <= spelled
-        """Whether a value is spelled in another way inside JSON, so that it cannot be looked for there."""
+        """True if a value is spelled in another way inside JSON, so that it cannot be looked for there."""
         self._personal = personal
 
     def redact(self, text: str) -> str:

@@ -14,13 +14,11 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError, MeasureError, closest, some_of
 from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
-from gate.formats.eval_archive import SUFFIX as EVAL_ARCHIVE
-from gate.formats.eval_archive import read_eval_archive
 from gate.formats.yaml_text import EMPTY
 from gate.model import Case, RecordedTrial, Suite
 from gate.registry import Registry
 from gate.security.limits import shorten
-from gate.suites import messages, native, python_tests, traces
+from gate.suites import messages, native, traces
 from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates
 from gate.suites.messages import FieldPaths
 from gate.suites.selection import Distribution, Selection, distribution, select, select_all
@@ -29,15 +27,15 @@ __all__ = ["FORMATS", "Distribution", "FieldPaths", "Selection", "distribution",
 
 _BUILT_IN = {
     "messages": "gate.suites.messages:format_of",
-    "python-tests": "gate.suites.python_tests:FORMAT",
+    "python-tests": "gate.importers.python_tests:FORMAT",
     "adk": "gate.suites.adk:FORMAT",
     "adk-results": "gate.suites.adk_results:FORMAT",
-    "pydantic-evals": "gate.suites.pydantic_evals:FORMAT",
-    "inspect": "gate.suites.inspect_logs:FORMAT",
-    "promptfoo": "gate.suites.promptfoo:FORMAT",
-    "exports": "gate.suites.exports:FORMAT",
+    "pydantic-evals": "gate.importers.pydantic_evals:FORMAT",
+    "inspect": "gate.importers.inspect_logs:FORMAT",
+    "promptfoo": "gate.importers.promptfoo:FORMAT",
+    "exports": "gate.importers.exports:FORMAT",
     "native": "gate.suites.native:FORMAT",
-    "evalview": "gate.suites.evalview:FORMAT",
+    "evalview": "gate.importers.evalview:FORMAT",
     "traces": "gate.suites.traces:FORMAT",
 }
 FORMATS = Registry[Format | Callable[[FieldPaths], Format]](
@@ -52,7 +50,11 @@ MAX_TURNS = 100
 EVAL_FILES = (".test.json",)
 """The files of a folder that a test of google-adk names."""
 CONFIG_FILES = ("gate.yaml", "gate.yml")
-SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml", EVAL_ARCHIVE)
+OPENED_BY = {".eval": "inspect"}
+"""Ending of files that are no text → the format that opens them."""
+REFERRING = {".py": "python-tests"}
+"""Ending of files that may name files with cases → the format that finds those."""
+SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml", *OPENED_BY)
 """The files of a folder that are read, longest suffix first."""
 
 
@@ -85,7 +87,7 @@ def load(
     """
     sources = [root / path for path in paths]
     layout = fields or FieldPaths.model_construct()  # its defaults need no checking
-    form = _format(format, layout) if format is not None else None
+    form = format_named(format, layout) if format is not None else None
     suffixes = (*(form.suffixes if form is not None else ()), *SUFFIXES)
     files = _unique(file for source in sources for file in _files(source, root, suffixes))
     if not files:
@@ -110,7 +112,7 @@ def case_files(paths: Sequence[Path], root: Path) -> frozenset[Path]:
 
 
 class _Reader(Struct, frozen=True):
-    """How the files of a configuration are read."""
+    """The options for reading the files of a configuration."""
 
     root: Path
     fields: FieldPaths
@@ -127,10 +129,10 @@ class _Reader(Struct, frozen=True):
         return found
 
 
-def _format(name: str, fields: FieldPaths) -> Format:
-    """Raises ConfigError if the format is unknown."""
+def format_named(name: str, fields: FieldPaths | None = None) -> Format:
+    """Return a format, for rows laid out as ``fields`` say. Raises ConfigError if it is unknown."""
     found = FORMATS.load(name, where="format")
-    return found if isinstance(found, Format) else found(fields)
+    return found if isinstance(found, Format) else found(fields or FieldPaths.model_construct())
 
 
 def _suite(
@@ -220,7 +222,7 @@ def _read(path: Path, base: Path, reader: _Reader) -> Contents:
     if document.data == []:
         return native.read(document)
     for name in FORMATS:
-        candidate = _format(name, fields)
+        candidate = format_named(name, fields)
         if candidate.recognises(document.data):
             return reader.understood(candidate, document)
     if _is_schema(document.data):
@@ -233,13 +235,13 @@ _CONVERSATIONS = {"messages", "messages_json", "conversation", "conversations", 
 
 
 def _nearest(data: Any, fields: FieldPaths) -> str:
-    """What a file that no format recognises looks most like."""
+    """Return the format that an unrecognised file resembles most."""
     row = data[0] if isinstance(data, list) and data else data
     keys = [str(key) for key in row] if isinstance(row, Mapping) else []
     held = next((key for key in keys if key.lower() in _CONVERSATIONS), None)
     if held is not None and isinstance(data, list):
         return f"its rows look recorded: say under `fields` where they hold what, as in `messages: {shorten(held, 40)}`"
-    shapes = [_format(name, fields).shape for name in FORMATS]
+    shapes = [format_named(name, fields).shape for name in FORMATS]
     marks = {mark: shape for shape in reversed(shapes) for mark in re.findall(r"`(\w+)`", shape)}
     near = next((mark for key in keys if (mark := closest(key, marks, cutoff=0.75))), None)
     if near == "cases":
@@ -271,8 +273,10 @@ def _document(path: Path, base: Path, root: Path) -> Document:
     if path.suffix == ".jsonl":
         rows = list(read_json_lines(path, where=where))
         return Document([row for _, row in rows], where, name, row_lines=tuple(line for line, _ in rows))
-    if path.suffix == EVAL_ARCHIVE:
-        return Document(read_eval_archive(path, where), where, name)
+    if path.suffix in OPENED_BY:
+        opening = format_named(OPENED_BY[path.suffix]).open
+        assert opening is not None
+        return Document(opening(path, where), where, name)
     if not path.name.endswith(SUFFIXES):
         text = read_text(path, where)
         return Document(text, where, name, row_lines=range(1, text.count("\n") + 2), root=root, folder=path.parent)
@@ -299,7 +303,8 @@ def _files(source: Path, root: Path, suffixes: tuple[str, ...]) -> Iterator[_Fil
         raise ConfigError("no such file or folder", where=_shown(source, root))
     if not source.is_dir():
         yield _File(source, source)
-        for named in python_tests.references(source, root) if source.suffix == python_tests.SUFFIX else ():
+        refers = format_named(REFERRING[source.suffix]).refers if source.suffix in REFERRING else None
+        for named in refers(source, root) if refers is not None else ():
             yield from _files(named, root, EVAL_FILES if named.is_dir() else suffixes)
         return
     for folder, folders, names in os.walk(source, onerror=_cannot_list):

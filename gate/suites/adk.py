@@ -113,7 +113,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 
 def _lost(name: str, body: Mapping[str, Any]) -> list[Loss]:
-    """What google-adk knows of a case and checks nowhere."""
+    """Return the parts of a case that google-adk knows and checks nowhere."""
     losses = [Loss(name, _FINAL_STATE)] if adk.get(body, _FINAL_STATE) not in (None, {}) else []
     turns = [adk.get(turn, "intermediate_data") or {} for turn in adk.get(body, "conversation") or []]
     if any(adk.get(data, "intermediate_responses") for data in turns):

@@ -34,7 +34,7 @@ METRICS = {
 }  # fmt: skip
 """google-adk's metrics that are computed here as well."""
 _UNKNOWN = "(not recorded)"
-"""What the user said in a case of which no run came to an answer: it failed, and its results say no more."""
+"""The user's text in a case of which no run came to an answer: it failed, and its results say no more."""
 _INTERMEDIATE = "include_intermediate_responses_in_final"
 _INTERMEDIATES = (_INTERMEDIATE, adk.camel(_INTERMEDIATE))
 _KEYS = ("eval_case_results", "evalCaseResults")
@@ -121,7 +121,7 @@ def _items(body: Body, name: str) -> list[Any]:
 
 
 def _case(document: Document, body: Body, keys: tuple[Key, ...]) -> Case:
-    """What a run was measured against; without turns if it came to no answer."""
+    """Return the case that a run was measured against; without turns if it came to no answer."""
     name = adk.get(body, "eval_id")
     if not isinstance(name, str) or not name:
         raise FormatError("a result has no eval_id")
@@ -173,7 +173,7 @@ def _is_here(metric: Body) -> bool:
 
 
 def _stated(metric: Body) -> dict[str, Any]:
-    """What a metric was held to; empty if there was no threshold."""
+    """Return the threshold of a metric; empty if there was none."""
     stated = adk.get(metric, "criterion")
     found = dict(stated) if isinstance(stated, Mapping) else {"threshold": adk.get(metric, "threshold")}
     return {key: value for key, value in found.items() if value is not None and key not in _INTERMEDIATES}

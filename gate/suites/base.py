@@ -1,4 +1,4 @@
-"""What reading a suite file means: a document in, cases and recorded trials out. Formats do it, one file each."""
+"""The interface of suite formats: a document in, cases and recorded trials out. One file for each format."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Document(Struct, frozen=True):
 
 
 NO_ANSWER = "the recording holds no answer"
-"""Why a recorded trial failed of which only the question was recorded."""
+"""The reason why a recorded trial failed of which only the question was recorded."""
 
 
 def is_answered(said: Iterable[Invocation]) -> bool:
-    """Whether the agent said or called anything in a recorded conversation; blanks say nothing."""
+    """True if the agent said or called anything in a recorded conversation; blanks say nothing."""
     return any(turn.tool_calls or _says((*turn.response, *turn.intermediate)) for turn in said)
 
 
@@ -63,7 +63,7 @@ def _says(parts: Iterable[Part]) -> bool:
 
 
 class Contents(Struct, frozen=True):
-    """What a file holds."""
+    """The contents of a file."""
 
     cases: tuple[Case, ...]
     recorded: tuple[RecordedTrial, ...] = ()
@@ -82,7 +82,7 @@ class Loss(Struct, frozen=True):
     """The id of its case; empty for a part of the whole file."""
     what: str
     check: bool = True
-    """Whether it would have checked something: then a suite without it promises less than its file does."""
+    """True if it would have checked something: then a suite without it promises less than its file does."""
     keys: tuple[Key, ...] = ()
     """Where it is written, if that is known."""
 
@@ -164,15 +164,19 @@ class Format(Struct, frozen=True):
     """A way to write suites."""
 
     shape: str
-    """What a file of this format looks like, for messages."""
+    """The look of a file of this format, for messages."""
     recognises: Callable[[Any], bool]
-    """Whether a parsed file is of this format; cheap, and true for broken files of it too."""
+    """Return True if a parsed file is of this format; cheap, and true for broken files of it too."""
     read: Callable[[Document], Contents]
     """Raises `ConfigError` for anything in the file that cannot be understood."""
     carry: Carry | None = None
     """As ``read``, with what would be lost instead of an error; None where all that is read is carried over."""
     suffixes: tuple[str, ...] = ()
     """Endings of further files of a folder that are read if this format is named: ``(".csv",)``."""
+    open: Callable[[Path, str], Any] | None = None
+    """Reads a file that is no text, named for messages by its second argument; None: all files are text."""
+    refers: Callable[[Path, Path], Sequence[Path]] | None = None
+    """Returns the files of cases that a file names, in and below a root."""
     ignored: Ignored | None = None
     """The keys that are not read on purpose; None where every unknown key is refused."""
 

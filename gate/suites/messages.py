@@ -50,7 +50,7 @@ class FieldPaths(_Model):
     rows: Path | None = None
     """The list of rows in a JSON file. Default: the file is the list."""
     id: Path = "id"
-    """What the trials of a case have in common."""
+    """The properties that the trials of a case share."""
     trial: Path | None = None
     """The trial's number in its case. Default: the order of the rows."""
     messages: Path = "messages"
@@ -70,7 +70,7 @@ class FieldPaths(_Model):
     content: list[Path] = []
     """Other fields that define a case: if one changes, the case is no longer compared."""
     error: Path | None = None
-    """What went wrong in the trial; it then counts as failed."""
+    """The trial's error; it then counts as failed."""
     usage: Path | None = None
     """Token counts, as OpenAI reports them. Default: those in the messages."""
     cost_usd: Path | None = None
@@ -96,7 +96,7 @@ class _Row(Struct, frozen=True):
 
 
 def recognises(data: Any, fields: FieldPaths) -> bool:
-    """Whether a file holds rows: the path of the messages leads somewhere in the first."""
+    """True if a file holds rows: the path of the messages leads somewhere in the first."""
     rows = data if fields.rows is None else value_at(data, fields.rows)
     return isinstance(rows, list) and bool(rows) and value_at(rows[0], fields.messages) is not None
 
@@ -314,7 +314,7 @@ def _complexity(raw: Any) -> Complexity:
 
 
 class _Recording(Struct, frozen=True):
-    """What is kept of a row once its case is known."""
+    """The part of a row that is kept once its case is known."""
 
     trial: str | int | None
     invocations: Sequence[Invocation]
@@ -344,7 +344,7 @@ class _Group:
         self._recordings.append(_Recording(row.trial, found, row.error, row.line))
 
     def trials(self) -> list[RecordedTrial]:
-        """What was recorded of the case, numbered from 1 in the order of the rows' own trial numbers."""
+        """Return the recorded trials of the case, numbered from 1 in the order of the rows' own trial numbers."""
         found = self._recordings
         if all(isinstance(recording.trial, int) for recording in found):
             found = sorted(found, key=lambda recording: int(recording.trial or 0))

@@ -72,7 +72,7 @@ RubricItem = Annotated[
 
 
 class NativeTurn(_Model):
-    """What the user says, and what should happen."""
+    """The user's text, and the expectations."""
 
     input: Text
     tools: list[Tool] | None = None
@@ -90,7 +90,7 @@ class BehaviorModel(_Model):
 
 
 class PersonaModel(_Model):
-    """Who a simulated user is: a text, or ``{id, description, behaviors}``."""
+    """The simulated user's character: a text, or ``{id, description, behaviors}``."""
 
     id: Text
     description: str = ""
@@ -149,7 +149,7 @@ class CaseModel(_Model):
 
 
 class DefaultsModel(_Model):
-    """What all cases of a file have in common; a case adds to it, or overrides it."""
+    """The properties that all cases of a file share; a case adds to them, or overrides them."""
 
     tags: Texts = Field(default_factory=_no_items)
     complexity: Complexity = Complexity.MEDIUM

@@ -51,7 +51,7 @@ class Selection(BaseModel):
     """Key → value or values; ``owner.team`` leads into a mapping."""
 
     def takes(self, case: Case) -> bool:
-        """Whether a case is run."""
+        """True if a case is run."""
         return (
             (not self.tags or not case.tags.isdisjoint(self.tags))
             and (not self.complexity or case.complexity in self.complexity)
@@ -61,7 +61,7 @@ class Selection(BaseModel):
 
     @property
     def in_words(self) -> str:
-        """What it asks for, as ``tags smoke, core; complexity simple``; empty if it takes every case."""
+        """The selection in words, as ``tags smoke, core; complexity simple``; empty if it takes every case."""
         groups = [("tag", "tags", self.tags), ("complexity", "complexity", [c.value for c in self.complexity])]
         groups.append(("case", "cases", self.ids))
         parts = [f"{one if len(words) == 1 else many} {', '.join(words)}" for one, many, words in groups if words]
@@ -91,7 +91,7 @@ def where(conditions: Iterable[str]) -> dict[str, Any]:
 
 
 def stated(case: Case, key: str) -> frozenset[str]:
-    """What a case states under a key of its metadata, as text; empty if it states nothing."""
+    """Return the text of a case under a key of its metadata; empty if it has none."""
     value: Any = case.metadata
     if key in value:
         return _texts(value[key])
@@ -180,7 +180,7 @@ def _what_there_is(cases: Iterable[Case]) -> str:
 
 
 class Distribution(Struct, frozen=True):
-    """What a suite consists of, in numbers of cases."""
+    """The composition of a suite, in numbers of cases."""
 
     cases: int
     turns: int
@@ -201,7 +201,7 @@ class Distribution(Struct, frozen=True):
 
 
 def distribution(suite: Suite) -> Distribution:
-    """How the cases of a suite are distributed."""
+    """Return how the cases of a suite are distributed."""
     cases = suite.cases
     stated = [[turn.tools for turn in case.turns if turn.tools is not None] for case in cases]
     return Distribution(

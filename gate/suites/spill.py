@@ -33,7 +33,7 @@ class Spill:
         return Spilled(self, offset, len(data))
 
     def read(self, offset: int, length: int) -> bytes:
-        """What was kept there."""
+        """Return the spilled values."""
         if self._file is None or offset >= self._written:
             start = offset - self._written
             return bytes(self._tail[start : start + length])

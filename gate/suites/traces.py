@@ -26,7 +26,7 @@ _PARTS = {RESPONSE: "response", CALLS: "calls", ARGUMENTS: "arguments", RESULTS:
 
 
 def recognises(data: Any) -> bool:
-    """Whether parsed lines, or a document, hold spans."""
+    """True if parsed lines, or a document, hold spans."""
     first = data[0] if isinstance(data, list) and data else data
     return isinstance(first, dict) and bool(_reader().value(first))
 
@@ -85,7 +85,7 @@ def _trial(conversation: Conversation, case: Case, number: int, where: str) -> R
 
 
 def _invocation(turn: TracedTurn) -> Invocation:
-    """What was said, with the parts that the trace would not show."""
+    """Return the conversation, with the parts that the trace would not show."""
     return replace(turn.invocation, unseen=unseen_in(turn))
 
 
@@ -95,7 +95,7 @@ def unseen_in(turn: TracedTurn) -> tuple[str, ...]:
 
 
 def _notes(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> tuple[str, ...]:
-    """What a reader should know of how a file was read: what was refused, and what its spans do not hold."""
+    """Return notes on the reading of a file: refused parts, and those that its spans do not hold."""
     notes = [f"{where}: not read: {_counted(refused)}"] if refused else []
     if left_out := sum(one.left_out for one in conversations):
         notes.append(f"{where}: {left_out:,} spans beyond the bound of a trace were left out")

@@ -39,6 +39,10 @@ TURNS_TO_READ = 2
 """Turns of the event loop after which it has read what had arrived on a connection."""
 
 
+PARTIAL = 206
+"""The status of an answer that holds a part of what was asked for, which nobody here asks for."""
+
+
 class Response(NamedTuple):
     """A server's answer, with any status."""
 

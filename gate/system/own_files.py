@@ -9,6 +9,7 @@ MARK = "<!-- written by Agent Gate -->"
 """The last line of reports in a language that has comments."""
 _RECORD = b'{"gate_record":'
 _METRICS = b"# TYPE gate_passed "
+_STATEMENT = b'{"_type":"https://in-toto.io/Statement/v1","predicate":{"configuration":[{"name":"agent-gate",'
 _NEAR_THE_TOP = (b'"gate_version":', b'"generatedBy": "Agent Gate"')
 """Keys of the JSON report and of CTRF."""
 _LOOKED_AT = 200
@@ -25,7 +26,7 @@ def is_record(path: Path) -> bool:
 def is_own_file(path: Path) -> bool:
     """True if a run of the gate wrote this file: a record or a report."""
     top, end = _ends_of(path)
-    if top.startswith((_RECORD, _METRICS)) or end.rstrip().endswith(MARK.encode()):
+    if top.startswith((_RECORD, _METRICS, _STATEMENT)) or end.rstrip().endswith(MARK.encode()):
         return True
     return top.startswith(b"{") and any(key in top for key in _NEAR_THE_TOP)
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from gate.commands.texts.evidence import verified
 from gate.errors import UntrustedError
-from gate.pipeline.evidence import check_files, read_statement, written
 from gate.security.signing import new_key, opened
+from gate.stored.statement import check_files, read_statement, written
 from tests.acceptance.conftest import Project, first_of
 
 AGENT = "def answer(message):\n    return 'It is on its way.'\n"

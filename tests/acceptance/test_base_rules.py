@@ -134,7 +134,7 @@ def test_a_case_does_not_let_itself_off(project: Project) -> None:
     project.write("suite.yaml", suite(lambda n: case(n, "tags: [smoke], thresholds: {contains: 0.0}")))
     code, found = judged(project)
     assert (code, found["verdict"]) == (1, "regressed"), found["headline"]
-    assert "case 'c0': contains nothing → 0.0 takes effect once it is merged" in found["changes"]
+    assert "case 'c0': contains: nothing → 0.0 takes effect once it is merged" in found["changes"]
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Baselines only get better: nights, releases and copies, through real git and the command line.
 
-The work of `gate.pipeline.baseline_upkeep`.
+The work of `gate.stored.upkeep`.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ def test_a_change_cannot_loosen_by_a_calibration_of_its_own(judged: Project, stu
     suite, row = shown(judged, "--rules-from", "main")
     assert (suite["verdict"], row["judge"]["candidate"]) == ("below_threshold", honest["judge"]["candidate"])
     assert row["candidate"] == loose["candidate"], "the scores themselves are the same"
-    told = "judge of the base commit applies" if change == "moves" else "calibration.json"
+    told = "judge: {" if change == "moves" else "calibration.json"
     assert any(told in line for line in suite["changes"]), suite["changes"]
 
 

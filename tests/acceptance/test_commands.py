@@ -97,6 +97,16 @@ def test_power_says_what_is_found_with_its_interval_and_the_price(project: Proje
     assert plain["power"]["drops"][-1]["found"]["share"] > 0.5
 
 
+def test_prove_says_what_unchanged_changes_would_have_come_to(project: Project) -> None:
+    picture = project.root / "proof.svg"
+    (found,) = json.loads(printed(project, "prove", "old.jsonl", "--changes", "20", "--json", "--svg", str(picture)))
+    assert found["blocked"]["share"] == found["single"]["share"] == 0
+    assert found["cases"] == 15
+    assert found["sentence"] in picture.read_text()
+    of_store = printed(project, "prove", "--changes", "20")
+    assert of_store.startswith("Of 20 unchanged changes your gate would have blocked 0; ")
+
+
 @pytest.mark.slow
 def test_the_guide_shows_what_power_says_of_the_example(project: Project) -> None:
     (record,) = (REPOSITORY / "examples" / "support-agent" / "baselines").rglob("*.jsonl")

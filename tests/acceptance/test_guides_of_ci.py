@@ -128,7 +128,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def gitlab() -> list[str]:
-    page = (REPOSITORY / "docs/how-to/gitlab.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/how-to/other-ci.md").read_text(encoding="utf-8")
     found = re.search(r"^```yaml\n(# \.gitlab-ci\.yml.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert found is not None
     script: list[str] = yaml.safe_load(found[1])["gate"]["script"]
@@ -303,7 +303,7 @@ def test_in_ci_a_committed_folder_stays_the_store(project: Project) -> None:
 
 
 def gitlabs_cache(*, change: bool) -> Cache | None:
-    found = yaml.safe_load(page("gitlab.md", r"# \.gitlab-ci"))
+    found = yaml.safe_load(page("other-ci.md", r"# \.gitlab-ci"))
     job = found["gate"] if change else {**found["gate"], **found["baseline"]}
     cache = job.get("cache")
     if not cache:

@@ -1,6 +1,6 @@
 """One record, one result: `run`, `report`, `compare -c` and `merge -c` render the same, to the byte.
 
-The work of `gate.pipeline.judge_stored`.
+The work of `gate.stored.judging`.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ AS_MODULES = {"shape", "traces"}
 
 
 def cited() -> set[str]:
-    pages = (REPOSITORY / "docs" / "dev").rglob("*.md")
+    folder = REPOSITORY / "docs" / "dev"
+    pages = [*(folder / "decisions").glob("*.md"), *(folder / "evidence").glob("*.md")]
     found = (match for page in pages for match in CITED.finditer(page.read_text(encoding="utf-8")))
     return {match[1] or match[2] for match in found}
 

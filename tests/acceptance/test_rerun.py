@@ -77,6 +77,18 @@ def test_a_regression_is_not_run_away_from(project: Project) -> None:
 
 
 @pytest.mark.slow
+def test_a_run_is_resumed_beside_everything_that_it_wrote(project: Project) -> None:
+    """An ended run has every report in the work tree; the next command names none of them."""
+    commit(project, broken=False)
+    forms = ("html", "json", "junit", "markdown", "ctrf", "statement")
+    reports = [word for form in forms for word in (f"--{form}", f"{form}.out")]
+    first = project.gate("run", "-q", "--trials", "1", *reports, CALLS=CALLS)
+    before = asked(project)
+    again = project.gate("run", "-q", "--trials", "1", "--resume", CALLS=CALLS)
+    assert (again.code, asked(project)) == (first.code, before), again.err
+
+
+@pytest.mark.slow
 def test_what_could_not_be_measured_is_run_again_and_nothing_else(project: Project) -> None:
     project.git("checkout", "-qb", "change")
     commit(project, broken=False)

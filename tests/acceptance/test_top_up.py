@@ -191,7 +191,8 @@ def test_a_budget_ends_it_softly_and_what_was_run_is_kept(project: Project, serv
 
 @pytest.mark.slow
 def test_what_is_missing_is_run_by_the_next_run_of_the_same_agent(project: Project) -> None:
-    set_up(project, {"python": "agent:answer", "sources": ["agent.py"]}, budget={"runs": 2 * CASES})
+    agent = {"python": "agent:answer", "sources": ["agent.py"]}
+    set_up(project, agent, budget={"runs": 2 * CASES}, baseline={"trials": 5})
     _, first = project.result("run", "-q")
     project.gate("baseline", "save")
     project.write("notes.md", "nothing of the agent")
@@ -216,7 +217,7 @@ def test_a_run_of_the_same_commit_again_runs_nothing_more(project: Project) -> N
 
 @pytest.mark.slow
 def test_what_is_stored_of_this_commit_counts(project: Project, served: Served) -> None:
-    set_up(project, http(served))
+    set_up(project, http(served), baseline={"trials": 5})
     project.gate("run", "-q")
     project.gate("baseline", "save")
     before = served.asked
@@ -381,3 +382,17 @@ def test_a_selection_by_the_command_line_is_no_baseline_and_leaves_nothing(proje
     set_up(project, http(served))
     project.gate("run", "-q", "--case", "case-1")
     assert served.asked < 6, "one case of six, by as many trials as its threshold takes"
+
+
+def test_nights_add_five_trials_each_until_they_are_enough_for_the_stated_drop(project: Project) -> None:
+    """Six cases find a drop of 20 points only with many more than five stored trials."""
+    set_up(project, {"python": "agent:answer", "sources": ["agent.py"]})
+    found = []
+    for night in range(4):
+        project.gate("run", "-q", "--record", f".gate/{night}.jsonl")
+        project.gate("baseline", "save", f".gate/{night}.jsonl")
+        [path] = stored(project)
+        found.append(len(read_record(path).trials) / CASES)
+    assert found[:2] == [5, 10]
+    assert 10 < found[2] <= 15
+    assert found[3] == found[2] + 1, "enough: a night is its own epoch"

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate import api
 from gate.baselines.ledger import Mark
 from gate.config.load import load_config
 from gate.errors import BaselineWriteError, UntrustedError
 from gate.model import Result, Verdict
-from gate.pipeline import api
-from gate.pipeline.baseline_upkeep import save_baseline
-from gate.pipeline.judge_stored import judge_records, report_record
 from gate.pipeline.references import store_of
 from gate.records import read_record
 from gate.records.keys import key_of, suite_key
 from gate.reports.files import Outputs
+from gate.stored.judging import judge_records, report_record
+from gate.stored.upkeep import save_baseline
 from tests.acceptance.conftest import Project
 
 CASES = 3

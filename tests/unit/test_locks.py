@@ -137,7 +137,8 @@ def test_a_release_tags_a_commit_of_its_own_and_moves_the_tag_of_the_major_versi
 
 
 def test_what_users_copy_names_the_major_version_that_is_released() -> None:
-    pages = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob(".github/workflows/*.yml")]
+    globs = ("*.md", "docs/**/*.md", ".github/workflows/*.yml", "examples/*/.github/workflows/*.yml", "gate/**/*.py")
+    pages = [page for glob in globs for page in REPOSITORY.glob(glob)]
     named = {tag for page in pages for tag in re.findall(r"agent-gate/agent-gate\S*?@(v\w+)", page.read_text("utf-8"))}
     assert named == {f"v{__version__.partition('.')[0]}"}
 

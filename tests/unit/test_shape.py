@@ -47,7 +47,7 @@ from gate.commands.main import NAMES, cli
 context = click.Context(cli)
 assert [cli.get_command(context, name).name for name in NAMES] == list(NAMES) == cli.list_commands(context)
 """
-RUN = "import sys, gate.pipeline.flow, gate.agents.http, gate.suites.promptfoo"
+RUN = "import sys, gate.pipeline.flow, gate.agents.http, gate.importers.promptfoo"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ RUN = "import sys, gate.pipeline.flow, gate.agents.http, gate.suites.promptfoo"
             RUN,
             (
                 *("h11", "sqlite3", "http.cookiejar", "openai", "gate.world.world", "gate.judges.client"),
-                *("gate.traces", "gate.suites.promptfoo.configuration", "gate.decision.engine.evidence"),
+                *("gate.traces", "gate.importers.promptfoo.configuration", "gate.decision.engine.evidence"),
                 "gate.hosts.github",
             ),
         ),

@@ -1,1 +1,1 @@
-"""What the commands without a verdict print, as text; nothing here prints it."""
+"""The output of commands without a verdict, as text; nothing here prints it."""

@@ -12,16 +12,16 @@ from gate.decision.comparison import RATE_METRIC
 from gate.decision.consistency import compared
 from gate.decision.power import outcomes_by_case
 from gate.model import Scale
-from gate.pipeline.judge_stored import read_whole
 from gate.records import Record, cases_of
 from gate.reports.formatting import NOT_MEASURED, count, figure
 from gate.reports.labels import UNCOMMITTED
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
 from gate.security.escape import console
+from gate.stored.judging import read_whole
 
 NAMES = {"suite_id": "suite", "agent": "agent's fingerprint", "gate_version": "gate version", "dirty": "work tree"}
-"""What fields of a record's header are called, where their own names do not say it."""
+"""The names of a record's header fields, where their own do not say it."""
 SHORT = 12
 """Characters of a commit or a fingerprint."""
 
@@ -29,7 +29,7 @@ SHORT = 12
 
 
 def diff_records(old: Path, new: Path, width: int | None = None) -> str:
-    """What differs between two records, case by case."""
+    """Return the differences between two records, case by case."""
     before, after = read_whole(old), read_whole(new)
     found = diff(before, after)
     lines = [f"{NAMES.get(name, name)}: {_plain(name, a)} → {_plain(name, b)}" for name, (a, b) in found.header.items()]
@@ -79,7 +79,7 @@ def _case_diffs(
 
 
 STATUSES = {"same": "same case", "changed": "edited case", "added": "added case", "removed": "removed case"}
-"""What became of a case itself; how it went is said beside it."""
+"""The change of the case itself; its results are told beside it."""
 
 
 def _of(old: tuple[int, int], new: tuple[int, int]) -> str:

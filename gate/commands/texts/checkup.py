@@ -12,7 +12,7 @@ State = Literal["ok", "note", "problem"]
 
 
 class Checkup(Struct, frozen=True):
-    """What was looked at, what was found, and what to do about it."""
+    """A check with its finding and the next step."""
 
     area: str
     name: str

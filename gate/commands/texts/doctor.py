@@ -1,4 +1,4 @@
-"""What `gate doctor` looks at: the configuration, the agent, each criterion, the judge, the baselines, the job."""
+"""The checks of `gate doctor`: the configuration, the agent, each criterion, the judge, the baselines, the job."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gate.system.git import Git
 CRITERIA, JUDGE, BASELINE, JOB = "criteria", "judge", "baseline", "job"
 JUDGE_SECONDS = 10.0
 FIGURES = {Scale.USD: "a reported cost, or usage of a priced model", Scale.SECONDS: "timed requests"}
-"""What a criterion of figures needs, by its scale."""
+"""The needs of a criterion of figures, by its scale."""
 HOSTS = (
     ("GITHUB_ACTIONS", "GitHub Actions"),
     ("GITLAB_CI", "GitLab CI"),
@@ -50,7 +50,7 @@ async def examine(path: Path, environment: Mapping[str, str], *, ask: bool) -> l
 
 
 def exit_code(found: Sequence[Checkup]) -> ExitCode:
-    """That of the problem which a run would end with."""
+    """Return the exit code of the problem that a run would end with."""
     codes = [one.code for one in found if one.state == "problem"]
     return next((code for code in EXIT_PRECEDENCE if code in codes), ExitCode.PASS)
 
@@ -158,7 +158,7 @@ async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
 
 
 def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterator[Checkup]:
-    """Whether the agent can read what is expected of it."""
+    """Check whether the agent can read what is expected of it."""
     why = no_own_user(config, config.root, environment)
     if not config.agent.is_local:
         return
@@ -187,7 +187,7 @@ def _criteria(plans: Sequence[Plan], probed: Probed | None) -> Iterator[Checkup]
 
 
 def _criterion(scorer: Scorer, first: Trial | None) -> Checkup:
-    """What a criterion came to in the first case; else whether it can come to anything."""
+    """Return the result of a criterion in the first case; else whether it can have one."""
     name, needs = scorer.criterion.name, _needs(scorer)
     score = first.scores.get(name) if first is not None else None
     if score is None:
@@ -283,7 +283,7 @@ def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, 
 
 
 def _records(config: Config) -> Iterator[Checkup]:
-    """Whether a run could write its record. What is made to find out is removed again."""
+    """Check whether a run could write its record. Files made to find out are removed again."""
     folder = config.output / "records"
     there = next(path for path in (folder, *folder.parents) if path.exists())
     try:

@@ -1,4 +1,4 @@
-"""What `gate attest` and `gate verify` do, in words."""
+"""`gate attest` and `gate verify` in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from gate.baselines.fingerprint import of_definition
 from gate.config.load import Config
 from gate.errors import ConfigError, ExitCode, MeasureError, UntrustedError
 from gate.model import Result
-from gate.pipeline.evidence import (
+from gate.pipeline.terms import own_terms
+from gate.pipeline.verdict import load_to_judge
+from gate.reports.files import with_problems
+from gate.reports.formatting import count
+from gate.security import files
+from gate.security.escape import console
+from gate.security.signing import opened, signed
+from gate.stored.statement import (
     RECORD,
     Statement,
     agent_of,
@@ -22,13 +29,6 @@ from gate.pipeline.evidence import (
     unproven_in,
     written,
 )
-from gate.pipeline.terms import own_terms
-from gate.pipeline.verdict import load_to_judge
-from gate.reports.files import with_problems
-from gate.reports.formatting import count
-from gate.security import files
-from gate.security.escape import console
-from gate.security.signing import opened, signed
 
 UNSIGNED = "NOT SIGNED: anybody may have written this"
 AGAIN = "judged again by its record alone, and not failed"

@@ -15,7 +15,6 @@ from gate.decision.engine.evidence_json import stage_name
 from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial
-from gate.pipeline.judge_stored import find_as_run_did, path_of_baseline, read_baseline, read_whole
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
@@ -37,6 +36,7 @@ from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
 from gate.reports.view import RowView, View
 from gate.security.escape import console
+from gate.stored.judging import find_as_run_did, path_of_baseline, read_baseline, read_whole
 from gate.system.clock import now
 
 # --- explaining -----------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def explain_record(
     case_id: str | None,
     width: int | None = None,
 ) -> str:
-    """How the verdict on a record comes about; or one case's trials on both sides."""
+    """Return how the verdict on a record comes about; or one case's trials on both sides."""
     record = read_whole(path)
     if baseline is None and config_path.exists():
         config = load_config(config_path)
@@ -171,7 +171,7 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
 
 
 def _demanded(criterion: Criterion, case: Case) -> str:
-    """What a criterion demands of a case, met or not; the case's own limit if it has one."""
+    """Return the demands of a criterion on a case, met or not; the case's own limit if it has one."""
     own = case.thresholds.get(criterion.name)
     if own is None:
         return threshold(criterion)
@@ -209,11 +209,11 @@ def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
 
 
 _FIGURE = re.compile(r"\A(?:\$\d[\d.,]*\d|\d[\d.]* s)(?:, |$)")
-"""What opens the reason of a cost or a time: the value, which stands before it already, in another unit."""
+"""The beginning of the reason of a cost or a time: the value, which stands before it already, in another unit."""
 
 
 def _log_lines(trial: Trial) -> list[str]:
-    """What the agent wrote beside its answers."""
+    """Return the agent's output beside its answers."""
     written = log_lines(trial.log, len(trial.log))
     return ["  the agent wrote:", *(f"    {line}" for line in written)] if written else []
 

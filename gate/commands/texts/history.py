@@ -37,7 +37,7 @@ FEW_RUNS = 12
 def history_text(
     found: Histories, *, cases: bool, tags: bool = False, ascii_only: bool = False, width: int | None = None
 ) -> str:
-    """What was found. ``cases``: each case, not only the flaky ones; ``tags``: each criterion by tag."""
+    """Return the history in words. ``cases``: each case, not only the flaky ones; ``tags``: each criterion by tag."""
     parts = [_suite(suite, cases=cases, tags=tags, width=width) for suite in found.suites]
     if found.unread:
         named = [f"  {console(one.where)}: {console(one.why, 300)}" for one in islice(found.unread, MOST_UNREAD)]

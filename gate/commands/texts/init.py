@@ -69,7 +69,7 @@ class FirstFiles(Struct, frozen=True):
     start: str = ""
     """The command that starts the agent's server."""
     mapping: str = ""
-    """How the server is asked and its answer read, on one line."""
+    """The way to ask the server and to read its answer, on one line."""
     own_cases: bool = False
     """True if the cases are the gate's own, which state nothing yet."""
 

@@ -1,4 +1,4 @@
-"""What `gate monitor` does with a configuration: its criteria, targets and state put together, and its exit code."""
+"""Puts a configuration's criteria, targets and state together for `gate monitor`, and chooses its exit code."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from gate.monitor.watch import Say, Watch, WatchOptions, outcomes_of, report_of
 from gate.monitor.window import Limits, Status
 from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import SECRET_NAME
-from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.references import store_of
 from gate.pipeline.terms import own_terms
 from gate.pipeline.verdict import judge_record
 from gate.records import Record
 from gate.reports.formatting import count
 from gate.security.redact import Redactor
+from gate.stored.judging import read_whole
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
 from gate.traces.receiver import check_library
@@ -172,7 +172,8 @@ def _alerts(config: Config, suite: str, environment: Mapping[str, str]) -> tuple
 def expected_of(
     config: Config, plan: Plan, scoring: Scoring, against: str | None, environment: Mapping[str, str]
 ) -> Expected | None:
-    """What CI measured by the same criteria: in the newest stored baseline, or in a record's file."""
+    """Return the expectation that CI measured by the same criteria: in the newest stored baseline, or in a record's
+    file."""
     if against is None or against == "none":
         return None
     if against != "baseline":
@@ -226,7 +227,7 @@ def check_other(setup: Setup, other: Path) -> None:
 
 
 def compared_with(setup: Setup, other: Path) -> Versus:
-    """Whether this window is no worse than that of another monitor's state, or than a record.
+    """Return the comparison of this window with that of another monitor's state, or with a record.
 
     What is missing, damaged or neither is `NOT_MEASURED`: the status that the window itself has still counts.
     """
@@ -281,7 +282,7 @@ def _record_arm(record: Record, setup: Setup, name: str) -> Arm:
 
 
 def _own_verdict(record: Record, name: str) -> str:
-    """What a record that did not pass came to by its own rules, to be said beside what it is compared with."""
+    """Return the verdict of a record that did not pass by its own rules, for the line on what is compared."""
     verdict = judge_record(record, (), own_terms(record)).verdict
     return "" if verdict is Verdict.PASS else f"; {name} itself is {verdict.value}"
 
@@ -321,7 +322,7 @@ def wait_for_state(path: Path, *, patience: float | None) -> MonitorState | None
 
 
 def stored_report(setup: Setup, notes: Sequence[str] = ()) -> MonitorReport:
-    """How things stand by what another process stored."""
+    """Return the status by what another process stored."""
     state = open_state(setup.state_path, to_write=False)
     assert state is not None, "only a state that is to be written may be taken"
     with state:

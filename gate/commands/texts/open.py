@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gate.pipeline.journal import results_folder
-from gate.pipeline.judge_stored import report_record
 from gate.reports.files import Outputs
+from gate.stored.judging import report_record
 
 
 def html_of(record: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str]) -> Path:

@@ -63,14 +63,14 @@ Schema = Mapping[str, Any]
 
 
 class DescribedAgent(Struct, frozen=True):
-    """How a described server can be asked."""
+    """A way to ask a described server."""
 
     why: str
     agent: dict[str, Any]
-    """What stands under ``agent`` in gate.yaml."""
+    """The section ``agent`` in gate.yaml."""
     framework: str = "an HTTP server"
     notes: tuple[str, ...] = ()
-    """What only somebody who knows the server can fill in."""
+    """The parts that only somebody who knows the server can fill in."""
 
 
 def agent_of(document: Any, *, origin: str = "", path: str = "") -> DescribedAgent | None:
@@ -156,7 +156,7 @@ class _Operation(Struct):
     request: dict[str, Any]
     response: dict[str, Any]
     streams: bool
-    """Whether it answers with events alone."""
+    """True if it answers with events alone."""
     guess: tuple[str, ...]
     """Keys of the request whose values are made up."""
     headers: dict[str, str]
@@ -364,7 +364,7 @@ def _properties(document: Schema, schema: Any, depth: int = 0) -> Schema:
 
 
 def _resolved(document: Schema, node: Any) -> Any:
-    """What a ``$ref`` within the document leads to; a few steps, since references may go round."""
+    """Return the target of a ``$ref`` within the document; a few steps, since references may go round."""
     for _ in range(MOST_STEPS):
         reference = node.get("$ref") if isinstance(node, Mapping) else None
         if not isinstance(reference, str) or not reference.startswith("#/"):

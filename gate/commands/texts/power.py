@@ -32,13 +32,13 @@ from gate.decision.power import (
     telling_drop,
     wanted_designs,
 )
-from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.references import git_context, nearest_stored, store_of
 from gate.pipeline.terms import own_terms
 from gate.records import Header, Record, cases_of
 from gate.reports.formatting import count, dollars, percents
 from gate.reports.table import table
 from gate.security.escape import console
+from gate.stored.judging import read_whole
 from gate.system.clock import now
 from gate.system.git import Git
 
@@ -49,7 +49,7 @@ BAR = 30
 
 
 class Asked(Struct, frozen=True):
-    """What is to be simulated."""
+    """The design to simulate."""
 
     drop: float | None = None
     """The drop, 0–1, for which a design is wanted."""
@@ -61,21 +61,21 @@ class Asked(Struct, frozen=True):
     width: int | None = None
     """Columns of the terminal; None: as wide as it gets."""
     of_record: bool = False
-    """Whether a record is asked alone, which does not say whether its base's agent can be run."""
+    """True if a record is asked alone, which does not say whether its base's agent can be run."""
 
 
 class SuitePower(Struct, frozen=True):
-    """What a suite finds."""
+    """The power of a suite."""
 
     suite: str
     power: Power
     wanted: tuple[Wanted, ...] = ()
     misses: dict[str, float] = {}
-    """How often an unchanged agent misses each threshold, 0 to 1, by criterion."""
+    """The rate at which an unchanged agent misses each threshold, 0 to 1, by criterion."""
 
 
 def power_of_record(path: Path, asked: Asked) -> str:
-    """What this record's suite finds, of its own agent, against stored trials alone."""
+    """Return the power of this record's suite, with its own agent, against stored trials alone."""
     record, asked = read_whole(path), replace(asked, of_record=True)
     return _shown([_answer(record, own_terms(record).settings, asked)], asked)
 
@@ -95,7 +95,7 @@ def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked
 
 
 def _base_can_run(config: Config, record: Record) -> bool:
-    """Whether a run will ask the base's agent, too."""
+    """True if a run will ask the base's agent, too."""
     if config.file.baseline.rerun != "auto":
         return False
     local = config.agent.is_local and bool(record.header.agent and record.header.commit)
@@ -109,7 +109,7 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     size = len(rates.counts) or len(header.plan)
     engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
     design = Design(size, asked.stored, engine, settings.pass_rate_margin)
-    progress = _Progress(console(header.suite_id, 60))
+    progress = Progress(console(header.suite_id, 60))
     power = power_of(rates, design, runs=asked.simulations, tick=progress)
     power = replace(power, cost_per_run=cost_per_run(record.trials))
     more = asked.simulations or 40
@@ -119,7 +119,7 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     return SuitePower(header.suite_id, power, wanted, misses)
 
 
-class _Progress:
+class Progress:
     """Counts simulated runs on a terminal's standard error."""
 
     def __init__(self, name: str) -> None:
@@ -201,7 +201,11 @@ def _missed(answer: SuitePower) -> list[str]:
 
 def _share(found: Share) -> tuple[str, str, str]:
     bar = "█" * round(BAR * found.share)
-    return f"{_estimated(found.share)} %", f"{_end(found.low)}–{_end(found.high)} %", bar
+    return f"{_estimated(found.share)} %", interval_of(found), bar
+
+
+def interval_of(found: Share) -> str:
+    return f"{_end(found.low)}–{_end(found.high)} %"
 
 
 def _end(share: float) -> str:

@@ -29,7 +29,7 @@ QUESTION = (
 
 
 class Probed(Struct):
-    """What the agent answered."""
+    """The agent's answers."""
 
     word: str
     first: list[Trial] = field(default_factory=list)
@@ -80,7 +80,7 @@ def _bare(case: Case) -> Case:
 
 
 def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> list[Checkup]:
-    """What the answers show."""
+    """Return the findings of the answers."""
     if probed.error:
         return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
     turns = [turn for trial in probed.first for turn in trial.invocations]
@@ -189,5 +189,5 @@ def _traces(config: Config, probed: Probed) -> Checkup:
     if config.agent.traces is None:
         return note(AREA, "traces", "not received (agent.traces: true does, of an agent that exports OpenTelemetry)")
     if probed.notes:
-        return problem(AREA, "traces", probed.notes[0], "see docs/how-to/traces.md")
+        return problem(AREA, "traces", probed.notes[0], "see docs/how-to/production.md")
     return ok(AREA, "traces", "received")

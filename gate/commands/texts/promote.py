@@ -1,4 +1,4 @@
-"""What `gate promote` does: finds the trace, makes a case of it, and adds it to a file of the suite."""
+"""Finds a trace, makes a case of it, and adds it to a file of the suite: `gate promote`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def promote_trace(
     why: str | None,
     show: bool,
 ) -> str:
-    """What was done, in words; or the case, where nothing is to be written.
+    """Return what was done, in words; or the case, if nothing is to be written.
 
     Raises:
         ConfigError: no such trace, or a file that no case can be added to.

@@ -1,4 +1,4 @@
-"""What to do where an agent or a judge could not be asked, by what the error says."""
+"""Remedies for an agent or a judge that could not be asked, by the words of the error."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from gate.formats.python_text import dotted, imports
 
 APPS = {"fastapi.FastAPI": "FastAPI", "flask.Flask": "Flask", "starlette.applications.Starlette": "Starlette"}
 ROUTERS = {"fastapi.APIRouter": "prefix", "flask.Blueprint": "url_prefix"}
-"""What makes a group of routes → the argument that holds its prefix."""
+"""The call that makes a group of routes → the argument that holds its prefix."""
 POSTS = frozenset({"post", "route", "api_route"})
 """Methods of apps and routers that register a function."""
 READ_KEYS = frozenset({*MESSAGE, *SESSION, "messages", "stream"})

@@ -1,4 +1,4 @@
-"""What a running server says of itself, for `gate init --url`: its OpenAPI description, or an agent's card."""
+"""The self-description of a running server, for `gate init --url`: its OpenAPI description, or an agent's card."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS, MOST_BYTES = 5.0, 2_000_000
 
 
 async def ask_server(url: str, environment: Mapping[str, str]) -> tuple[DescribedAgent | None, str]:
-    """How the server at an address can be asked, and why not where that is not known; nothing but GETs are sent.
+    """Return the way to ask the server at an address, or the reason why it is not known; nothing but GETs are sent.
 
     An address with a path means the operation there; one without, the operation that seems to be the agent.
 
@@ -63,7 +63,7 @@ async def _first(client: Client, origin: str, places: tuple[str, ...]) -> Any:
 
 
 async def _document(client: Client, url: str) -> Any:
-    """What is there as JSON or YAML; None where nothing is, or nothing that is read."""
+    """Return the content as JSON or YAML; None if there is none, or none that is read."""
     response = await client.request("GET", url, headers={"Accept": "application/json, application/yaml"})
     if response.status != 200:
         return None

@@ -13,7 +13,7 @@ from gate.suites import distribution
 
 
 def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
-    """What a run would measure: cases by complexity, tag and turns, and the criteria with what they demand."""
+    """Return the plan of a run: cases by complexity, tag and turns, and the criteria with their demands."""
     return "\n\n".join(_describe(plan) for plan in make_plans(config, environment))
 
 

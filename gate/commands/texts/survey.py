@@ -1,4 +1,4 @@
-"""What a repository holds that `gate init` can start from. Reads files within bounds; imports and runs nothing.
+"""Finds the parts of a repository that `gate init` can start from. Reads files within bounds; imports and runs nothing.
 
 What is read is anybody's: text that does not parse is passed over, links are not followed.
 """
@@ -24,7 +24,7 @@ from gate.formats.documents import parse_document
 from gate.formats.python_text import dotted, imports, parsed
 from gate.model import Suite
 from gate.reports.formatting import count
-from gate.suites import load, python_tests
+from gate.suites import format_named, load
 from gate.suites.base import Loss
 
 MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
@@ -53,13 +53,13 @@ class FoundAgent(Struct, frozen=True):
     """File and line."""
     why: str
     agent: Mapping[str, Any]
-    """What stands under ``agent`` in gate.yaml."""
+    """The section ``agent`` in gate.yaml."""
     adapter: str = ""
     """The content of the file that asks it, if it needs one."""
     rank: tuple[int, ...] = (9,)
     """Those with the least are proposed first."""
     fill: tuple[str, ...] = ()
-    """What only somebody who knows it can fill in."""
+    """The parts that only somebody who knows it can fill in."""
     module: Path | None = None
     """The module that it is in, if the gate starts it."""
     start: str = ""
@@ -73,7 +73,7 @@ class FoundSuite(Struct, frozen=True):
     kind: str
     suites: tuple[Suite, ...] = ()
     problem: str = ""
-    """Why they cannot be read as they are."""
+    """The reason why they cannot be read as they are."""
 
 
 class Survey(Struct):
@@ -254,7 +254,7 @@ MADE_BY = (
         adapters.LANGGRAPH,
     ),
 )
-"""What makes an agent → the framework, and how its agents are asked."""
+"""The call that makes an agent → the framework, and the way to ask its agents."""
 
 
 def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str], found: Survey) -> None:
@@ -365,7 +365,7 @@ STARTS = {
     "Starlette": "uvicorn {folder}{module}:{app} --port {port}",
     "Flask": "{path}flask --app {module}:{app} run --port {port}",
 }
-"""How a server of each framework is started; ``folder`` and ``path`` are for modules outside of the root."""
+"""The command that starts a server of each framework; ``folder`` and ``path`` are for modules outside of the root."""
 
 
 def _look_at_routes(found: Survey) -> None:
@@ -468,13 +468,16 @@ def _read(root: Path, source: str, kind: str) -> FoundSuite:
 
 def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
     """Tests in Python stay where they are, since nobody else can run them; cases that are written in them are read."""
-    for path in [path for path in python if python_tests.recognises(tree.text(path))][:MOST_EVALUATIONS]:
+    form = format_named("python-tests")
+    for path in [path for path in python if form.recognises(tree.text(path))][:MOST_EVALUATIONS]:
         _look_at_evaluation(tree, path, found)
 
 
 def _look_at_evaluation(tree: _Tree, path: Path, found: Survey) -> None:
     """A test of google-adk, DeepEval or Pydantic Evals: its cases, unless files that are known anyway hold them."""
-    named = [Path(os.path.relpath(one, tree.root)) for one in python_tests.references(tree.root / path, tree.root)]
+    refers = format_named("python-tests").refers
+    assert refers is not None
+    named = [Path(os.path.relpath(one, tree.root)) for one in refers(tree.root / path, tree.root)]
     known = [Path(one.source) for one in found.suites]
     if named and all(any(one in (k, *k.parents) or k in one.parents for k in known) for one in named):
         told = ", ".join(one.as_posix() for one in named[:3])

@@ -44,7 +44,7 @@ class Desk:
             return {"refused": [error.what, error.hint]}
 
     def describe(self, path: str, use: Use) -> Answer:
-        """What the criterion needs to know of the class."""
+        """Return the properties of the class that the criterion needs."""
         metric = _resolve(path, use)
         names = ("version", "default_threshold", "pass_threshold", "hard", "over_trials", "reads_tools", "absence")
         return {

@@ -19,7 +19,7 @@ from gate.metrics.custom.source import namesake
 
 ADAPTER = Path(custom_metric.__file__)
 ATTEMPTS = 3
-"""How often a custom metric is tried whose process was ended by another's fault, or ended under it."""
+"""Attempts at a custom metric whose process was ended by another's fault, or ended under it."""
 
 
 class _MetricRequest(Request, frozen=True):
@@ -38,7 +38,7 @@ class MetricProcess(PythonAgent):
         self._calls = count()
 
     async def compute(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the answer means, as gate/guest/custom_metric.py has it; ``error`` says why there is none."""
+        """Return the meaning of the answer, as gate/guest/custom_metric.py has it; ``error`` says why there is none."""
         seconds = self._options.timeout
         number = next(self._calls)
         failure = ""
@@ -99,7 +99,7 @@ async def open_in_agent(
 
 
 def _not_imported(path: str, error: MeasureError, folders: Sequence[Path]) -> GateError:
-    """Why a custom metric cannot be imported in the agent's interpreter."""
+    """Return the reason why a custom metric cannot be imported in the agent's interpreter."""
     own = namesake(error.needs if isinstance(error, ImportFailedError) else "", folders)
     what = error.what.replace("the agent", f"the custom metric {path}", 1)
     if own is not None:

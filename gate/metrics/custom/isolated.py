@@ -25,9 +25,9 @@ from gate.system.serialize import pack
 from gate.system.wire import REQUEST, Frame, Frames, frame
 
 START_SECONDS = 120.0
-"""How long importing a custom metric may take."""
+"""Seconds for importing a custom metric."""
 SECONDS = 60.0
-"""How long a custom metric may take over one trial."""
+"""Seconds for a custom metric over one trial."""
 _MODULE = "gate.metrics.custom.child"
 _NUMBERS = count()
 
@@ -149,7 +149,7 @@ def _again(path: str, use: Use, raw: Mapping[str, Any], context: Context) -> Met
 
 
 def _invalid(told: Any) -> ValidationError:
-    """What the child's validation found, as validation here would have found it."""
+    """Return the problem that the child's validation found, as validation here would have found it."""
     kind, place, message = (told[key] for key in ("type", "loc", "msg"))
     custom = PydanticCustomError("value_error", "{said}", {"said": shorten(str(message), 300)})
     found = "extra_forbidden" if kind == "extra_forbidden" else custom

@@ -28,7 +28,7 @@ RunInAgent = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 class Use(Struct, frozen=True):
-    """How a criterion uses a custom metric."""
+    """The use that a criterion makes of a custom metric."""
 
     name: str = ""
     """The criterion's."""
@@ -38,7 +38,7 @@ class Use(Struct, frozen=True):
     hidden: str = ""
     """The folder that it is not to be taken from: the change's own, where it is the base commit's."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What its process sees of the environment."""
+    """The environment that its process sees."""
 
 
 def resolve(path: str, use: Use | None = None) -> type[Metric[Any]]:
@@ -81,7 +81,7 @@ def _attribute(path: str, module_name: str, attribute: str, folder: str) -> Any:
 
 
 def _not_imported(path: str, module_name: str, error: ImportError, folder: str) -> ConfigError:
-    """Why a custom metric cannot be imported: a module is not there, or is not the one meant."""
+    """Return the reason why a custom metric cannot be imported: a module is not there, or is not the one meant."""
     own = namesake(error.name or "", [Path(folder)] if folder else [])
     if own is not None:
         what = f"metric {path!r} cannot be imported: {described(error)}; Agent Gate's package `gate` hides {own}"
@@ -178,7 +178,7 @@ class InAgentMetric(_FromUser):
 
 
 def told(meaning: Mapping[str, Any], given: Any = None) -> Score:
-    """What gate/guest/custom_metric.py made of an answer as a score; details only where a `Score` was returned."""
+    """Return the answer, as gate/guest/custom_metric.py has it, as a score; details only if a `Score` was returned."""
     details = given.details if isinstance(given, Score) else {}
     error = meaning.get("error")
     return Score(
@@ -191,7 +191,7 @@ def told(meaning: Mapping[str, Any], given: Any = None) -> Score:
 
 
 def checked(answer: Any) -> Score:
-    """What the user's code returned as a score; anything but a finite number or a `Score` was not measured."""
+    """Return the result of the user's code as a score; anything but a finite number or a `Score` was not measured."""
     if isinstance(answer, Score):
         if answer.value is None or math.isfinite(answer.value):
             return answer
@@ -202,5 +202,5 @@ def checked(answer: Any) -> Score:
 
 
 def is_custom(value: Any) -> bool:
-    """Whether this is the class of a custom metric, as `resolve_isolated` makes it."""
+    """True if this is the class of a custom metric, as `resolve_isolated` makes it."""
     return inspect.isclass(value) and issubclass(value, Metric) and bool(getattr(value, "path", ""))

@@ -1,4 +1,4 @@
-"""What the page holds of single cases: conversations, trajectories and scores, bounded, in compressed pieces.
+"""The page's contents on single cases: conversations, trajectories and scores, bounded, in compressed pieces.
 
 A page has room for so much. The cases that matter first are taken first; of those that find no room, and of trials
 beyond a few of each case, the page says that they are left out.
@@ -60,7 +60,7 @@ class ShownCall(Struct, omit_defaults=True, gc=False):
     error: str = ""
     seconds: float | None = None
     any: bool = False
-    """Whether any arguments are as expected."""
+    """True if any arguments are as expected."""
 
 
 class ShownTurn(Struct, omit_defaults=True, gc=False):
@@ -102,7 +102,7 @@ class ShownTrial(Struct, omit_defaults=True, gc=False):
 
 
 class CaseContents(Struct):
-    """What the page holds of a suite's cases."""
+    """The page's contents on a suite's cases."""
 
     pieces: list[str] = []
     """Deflated JSON in base64; each an object from the number of a case to its content."""
@@ -123,7 +123,7 @@ class _Held(Struct):
 
     case: Case
     limits: _Limits
-    """What its trials' scores are held to."""
+    """The bars for its trials' scores."""
     telling: bool
     trials: list[bytes]
     counts: dict[tuple[str, bool], int]
@@ -426,7 +426,7 @@ def _score(score: Score, limit: tuple[float, bool] | None) -> ShownScore:
 
 
 def _holds(score: Score | None, limit: tuple[float, bool]) -> bool | None:
-    """Whether a score is as good as a trial's has to be; None where there is none."""
+    """True if a score is as good as a trial's has to be; None where there is none."""
     if score is None or score.value is None:
         return None
     most, is_most = limit

@@ -101,7 +101,7 @@ BINS = 36
 
 
 def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: str) -> Markup:
-    """How often which value was measured: the candidate upwards, the baseline downwards, each as shares of its own.
+    """Draw the share of each measured value: the candidate upwards, the baseline downwards.
 
     Both are sorted, the smallest first.
     """

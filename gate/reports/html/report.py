@@ -75,9 +75,9 @@ class _Shown(Struct, frozen=True):
 
     values: Mapping[str, Any]
     rows: Mapping[str, Any]
-    """What the table of cases is made of."""
+    """The data of the table of cases."""
     pieces: Mapping[str, Any]
-    """What is in the cases."""
+    """The contents of the cases."""
 
 
 def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
@@ -140,7 +140,7 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
 
 
 def _contents(view: View, trials: SuiteTrials) -> CaseContents:
-    """What is shown of the cases: of those that matter first more, and as long as there is room."""
+    """Return the contents of the cases to show: of those that matter first more, and as long as there is room."""
     first = [*view.worse, *view.failing, *view.improved]
     order = {case.id: case for case in (*first, *view.suite.cases)}.values()
     return CaseCollector(trials, {case.id for case in first}).contents(view.suite.cases, order)
@@ -155,7 +155,7 @@ def _omitted(contents: CaseContents | None) -> str:
 
 
 def _tiles(view: View) -> list[tuple[str, str, str]]:
-    """What it is, the figure, and what it rests on."""
+    """Return the name, the figure, and its basis."""
     suite = view.suite
     rate = next((row for row in suite.criteria if row.criterion.name == PASS_RATE), None)
     tiles = []
@@ -306,7 +306,7 @@ def _improved(case: CaseResult, suite: SuiteResult) -> Mapping[str, Any]:
 
 
 def _rows(view: View, contents: CaseContents | None) -> Mapping[str, Any]:
-    """What the table of cases is made of: names once, and a list for each case."""
+    """Return the data of the table of cases: names once, and a list for each case."""
     suite = view.suite
     tags = sorted({tag for case in suite.cases for tag in case.tags})
     criteria = [result.criterion.name for result in suite.criteria if result.criterion.name != PASS_RATE]
@@ -326,7 +326,7 @@ def _rows(view: View, contents: CaseContents | None) -> Mapping[str, Any]:
 
 
 class _Known(Struct, frozen=True):
-    """What is known of the cases of a suite."""
+    """The facts on the cases of a suite."""
 
     tags: Mapping[str, int]
     criteria: Mapping[str, int]

@@ -56,7 +56,7 @@ _TONES = {"pass": "good", "unknown": "mute", "inconclusive": "warn", "not measur
 
 
 class Shown(Struct, frozen=True):
-    """What the dashboard is made of."""
+    """The data of the dashboard."""
 
     suites: tuple[SuiteHistory, ...]
     names: Mapping[str, str]
@@ -138,7 +138,7 @@ def _lead(suite: SuiteHistory) -> Series | None:
 
 
 def _found(suite: SuiteHistory) -> list[Mapping[str, str]]:
-    """What was found, each with its kind and tone."""
+    """Return the findings, each with its kind and tone."""
     found = [("early warning", "warn", said) for one in suite.series if (said := warning_line(one))]
     for together in moved_together(suite):
         found.append(("moved", "bad" if is_worse(together) else "good", moved_line(together, suite)))
@@ -231,7 +231,7 @@ def _page(suite: SuiteHistory, shown: Shown) -> str:
 
 
 def _legend(suite: SuiteHistory) -> list[Mapping[str, str]]:
-    """What the drawings of this suite have beside line and interval."""
+    """Return the parts of this suite's drawings beside line and interval."""
     drawn = suite.whole
     worse = [(move.change < 0) is (one.criterion.direction is Direction.HIGHER) for one in drawn for move in one.moves]
     keys = {

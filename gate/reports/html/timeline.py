@@ -129,7 +129,7 @@ def _ahead(series: Series, place: Canvas) -> Markup:
 
 
 def _hits(series: Series, place: Canvas, titles: Sequence[str]) -> Iterable[Markup]:
-    """What the pointer finds: each run's own stripe, with its title."""
+    """Return the areas that the pointer finds: each run's own stripe, with its title."""
     shape = Markup('<rect class="hit" x="{}" width="{}" y="0" height="{:g}"><title>{}</title></rect>')
     for point, title in zip(series.points, titles, strict=True):
         if point.run >= place.first:

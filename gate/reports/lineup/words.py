@@ -1,4 +1,4 @@
-"""What every form of the comparison says in the same words: letters, differences, who is dominated, preferences."""
+"""The words that all forms of the comparison share: letters, differences, who is dominated, preferences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def title(lineup: Lineup) -> str:
 
 
 def reading(lineup: Lineup) -> str:
-    """How the intervals are to be read."""
+    """Return how to read the intervals."""
     return (
         f"Means have 95 % intervals of their own. The {count(lineup.comparisons, 'interval')} of differences, every"
         f" pair in every row, hold together: all of them cover the truth with a probability of at least"
@@ -106,7 +106,7 @@ def preference_line(lineup: Lineup, found: Preference) -> str:
 
 
 def position_line(found: Preference) -> str:
-    """How far the judge goes by the place of an answer."""
+    """Return the influence of an answer's place on the judge."""
     if not found.first_twice and not found.second_twice:
         return "position: no case in which the judge preferred a place in both orders"
     cases = count(found.wins + found.losses + found.ties, "case")

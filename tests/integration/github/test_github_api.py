@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
@@ -238,6 +239,52 @@ def test_a_secondary_limit_without_a_time_waits_a_minute(fake: FakeGitHub, time:
     fake.fail_once(Answer(403, {"message": "You have exceeded a secondary rate limit."}), "POST", "/comments")
     assert post(fake, time).problems == ()
     assert time.slept == [60]
+
+
+@pytest.mark.parametrize("message", ["You have exceeded a secondary rate limit.", "You have triggered an abuse limit."])
+@pytest.mark.parametrize("path", ["/pulls/1", "/comments"])
+def test_a_limit_is_never_said_to_be_a_missing_permission(
+    fake: FakeGitHub, time: Time, message: str, path: str
+) -> None:
+    fake.add_pull(1, HEAD)
+    for _ in range(4):
+        fake.fail_once(Answer(403, {"message": message}, {"Retry-After": "60"}), "GET", path)
+    [problem] = post(fake, time).problems
+    assert not isinstance(problem, CannotComment)
+    assert "rate limit" in str(problem)
+    assert "permissions" not in f"{problem} {problem.hint}"
+
+
+def test_a_comment_that_somebody_deletes_meanwhile_is_written_again(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    post(fake, time, run=9)
+    fake.fail_once(Answer(404, {"message": "Not Found"}, lawless=True), "PATCH", "/comments/")
+    assert post(fake, time, "**regressed**").problems == ()
+    assert "**regressed**" in bodies(fake)[-1][1]
+
+
+@pytest.mark.parametrize("answer", [{"number": 1}, {"head": None}, {"head": {"sha": 3}}, {"head": []}])
+def test_no_error_of_python_is_shown(fake: FakeGitHub, time: Time, answer: Any) -> None:
+    fake.fail_once(Answer(200, answer, lawless=True), "GET", "/pulls/1")
+    [problem] = post(fake, time).problems
+    assert not re.search(r"Error|Traceback|NoneType|\bstr\b|\bint\b", str(problem)), problem
+
+
+def test_a_next_page_that_was_read_already_ends_it(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    here = f'<{fake.url}/repos/{fake.repository}/issues/1/comments?page=2>; rel="next"'
+    for _ in range(5):
+        fake.fail_once(Answer(200, [], {"Link": here}), "GET", "/comments")
+    [problem] = post(fake, time).problems
+    assert "read already" in str(problem)
+    assert sum("/comments" in call.path for call in fake.calls) < 5
+
+
+def test_a_part_of_an_answer_is_none(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.fail_once(Answer(206, [], lawless=True), "GET", "/comments")
+    [problem] = post(fake, time).problems
+    assert "HTTP 206" in str(problem)
 
 
 def test_a_primary_limit_waits_for_its_reset(fake: FakeGitHub, time: Time) -> None:

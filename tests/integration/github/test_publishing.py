@@ -15,7 +15,7 @@ import pytest
 
 from gate.hosts.base import PostFailure, Publication, Stamp, publish, stamp_of
 from gate.hosts.github import CannotComment, PullRequestHost
-from gate.pipeline.evidence import check_files, read_statement
+from gate.stored.statement import check_files, read_statement
 from tests.integration.github.fake_github import Answer, Call, FakeGitHub
 from tests.integration.github.job import CONFIG, QUIET, Done, git
 from tests.integration.github.scenarios import World, report

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gate.security.signing import new_key
 from tests.integration.github.fake_github import FakeGitHub
@@ -70,7 +69,7 @@ def dispatch(site: Site, page: str, name: str, **inputs: str) -> Walked:
 
 
 def deploy(site: Site, tag: str, target: str = "canary") -> Walked:
-    return dispatch(site, "how-to/deploy.md", "deploy.yml", tag=tag, target=target)
+    return dispatch(site, "how-to/releases.md", "deploy.yml", tag=tag, target=target)
 
 
 def test_a_tag_is_published_on_what_was_measured_at_its_merge(site: Site) -> None:
@@ -159,7 +158,7 @@ def test_a_canary_goes_on_or_back(site: Site) -> None:
         (9, 9, "back", ["v1.0.0", "canary"]),
     ):
         traces(site, "canary", passed, measured)
-        walked = dispatch(site, "how-to/deploy.md", "canary.yml", tag="v1.0.1", stable="v1.0.0")
+        walked = dispatch(site, "how-to/releases.md", "canary.yml", tag="v1.0.1", stable="v1.0.0")
         ended = {"promote": "skipped", "back": "skipped", job: "success"}
         assert {name: walked.jobs[name] for name in ended} == ended, walked.log
         name, fields = site.dispatched()[-1]
@@ -189,9 +188,8 @@ def test_every_workflow_of_these_pages_is_walked() -> None:
     pages = Path(__file__).parents[3] / "docs" / "how-to"
     found = {
         line.rpartition("/")[2]
-        for page in ("releases.md", "deploy.md", "upgrade-a-model.md")
+        for page in ("releases.md", "upgrade-a-model.md")
         for line in (pages / page).read_text().splitlines()
         if line.startswith("# .github/workflows/")
     }
     assert found == {"release.yml", "deploy.yml", "canary.yml", "model.yml"}
-    assert yaml.safe_load((pages / "deploy.md").read_text().partition("```yaml\n")[2].partition("```")[0])

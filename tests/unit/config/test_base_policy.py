@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from gate.config.base_policy import Rules, criteria_under_base, place_of, read_base, remove_outward_links
+from gate.config.base_policy import Rules, place_of, read_base, remove_outward_links
 from gate.config.base_policy import under_base_policy as hold_to
 from gate.config.load import read_config
 from gate.config.resolve import make_plans
 from gate.config.specs import read_specs
+from gate.config.tighten import criteria_under_base
 from gate.errors import ConfigError
 from gate.judges import calibration
 from gate.judges.options import CALIBRATION_FILE
@@ -175,7 +176,7 @@ def test_more_may_be_forbidden_and_nothing_less() -> None:
     assert more[0].options == {"tools": ["c", "b", "a"]}
     assert changes == ['forbidden_tools.tools: ["a", "b"] → ["c", "b", "a"], stricter']
     less, _ = criteria_under_base(before, specs({"forbidden_tools": {"tools": ["a", "c"]}}))
-    assert less[0].options == {"tools": ["a", "b"]}
+    assert less[0].options == {"tools": ["a", "b", "c"]}, "what both forbid"
 
 
 def test_quarantine_holds_once_it_is_merged(tmp_path: Path) -> None:
@@ -235,7 +236,7 @@ def test_thresholds_of_single_cases_are_held(tmp_path: Path) -> None:
     rules = under_base_policy(write(tmp_path / "head", BASE, loose), {}, write(tmp_path / "base", BASE, strict))
     [plan] = make_plans(rules.config, {})
     assert plan.cases["a"].thresholds == {"response_match_score": 0.9}
-    assert rules.changes == ("case 'a': response_match_score 0.9 → 0.1 takes effect once it is merged",)
+    assert rules.changes == ("case 'a': response_match_score: 0.9 → 0.1 takes effect once it is merged",)
 
 
 @pytest.mark.parametrize("looser", [0.0, 0.79])
@@ -249,7 +250,7 @@ def test_a_threshold_of_its_own_lets_no_case_off(tmp_path: Path, looser: float, 
     [plan] = make_plans(rules.config, {})
     assert plan.cases[identifier].thresholds == {}
     assert (
-        f"case {identifier!r}: response_match_score nothing → {looser} takes effect once it is merged" in rules.changes
+        f"case {identifier!r}: response_match_score: nothing → {looser} takes effect once it is merged" in rules.changes
     )
 
 

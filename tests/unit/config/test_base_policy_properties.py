@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.baselines.pairing import Reference
-from gate.config.base_policy import Rules, criteria_under_base, read_base, under_base_policy
+from gate.config.base_policy import Rules, read_base, under_base_policy
 from gate.config.load import load_config, read_config
 from gate.config.resolve import Plan, make_plans
 from gate.config.specs import read_specs
+from gate.config.tighten import criteria_under_base
 from gate.errors import ConfigError
 from gate.metrics import METRICS
 from gate.model import SEVERITY, BaselineInfo, Score, SuiteResult, Trial, Verdict
@@ -49,7 +50,7 @@ def shown() -> Iterator[tuple[str, dict[str, Any]]]:
             if not isinstance(data, dict):
                 continue
             criteria = data.get("criteria", {key: value for key, value in data.items() if key in METRICS})
-            if isinstance(criteria, dict) and criteria:
+            if isinstance(criteria, dict) and criteria and None not in criteria.values():  # null: a file's is left out
                 yield where, criteria
 
 
@@ -57,7 +58,7 @@ EXAMPLES = dict(shown())
 
 
 def test_the_guides_show_criteria() -> None:
-    assert len(EXAMPLES) > 40
+    assert len(EXAMPLES) > 20
     assert any("p95" in json.dumps(criteria) for criteria in EXAMPLES.values())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import CONCURRENT, Settings, Situation, exit_code, next_step, spoiled
+from gate.decision import CONCURRENT, Settings, Situation, exit_code, next_step, trials_in_outage
 from gate.decision.comparison import Comparison
 from gate.decision.crashes import is_of_provider
 from gate.decision.engine.drift import QUARTERS
@@ -224,11 +224,13 @@ def test_failures_all_over_that_may_be_a_providers_are_no_measurement() -> None:
         "perhaps_provider", failed=24, trials=24, other_failed=24, other_trials=24, at_base=False
     )
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.ERROR, ExitCode.NOT_MEASURED)
-    assert spoiled(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
+    assert trials_in_outage(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
     broke = {f"case-{i}": {"trajectory": 0.0} for i in range(20, 32)}
     worse = [*DOWN, *once(SUITE[6:], broke, trajectory=1.0), *probes(True, others=True)]
     assert judge(SUITE, [TRAJECTORY], worse, BASELINE).verdict is Verdict.REGRESSED
-    assert spoiled(Situation(SUITE, [TRAJECTORY], worse, BASELINE, Settings())) == (), "it is proven, and no new draw"
+    assert trials_in_outage(Situation(SUITE, [TRAJECTORY], worse, BASELINE, Settings())) == (), (
+        "it is proven, and no new draw"
+    )
     few = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0), *probes(True, others=True)]
     assert judge(SUITE, [TRAJECTORY], few, BASELINE).verdict is Verdict.ERROR
 

@@ -8,6 +8,7 @@ from statistics import fmean
 import pytest
 from msgspec.structs import replace
 
+from gate.decision.comparison import Goal
 from gate.decision.engine.state import Config
 from gate.decision.history import case_history
 from gate.decision.power import (
@@ -17,6 +18,7 @@ from gate.decision.power import (
     Drop,
     Rates,
     Share,
+    chance_of_finding,
     cost_per_run,
     drops_of,
     power_of,
@@ -24,6 +26,7 @@ from gate.decision.power import (
     rates_of,
     reruns_to_prove,
     runs_of,
+    stored_wanted,
     telling_drop,
     wanted_designs,
 )
@@ -159,6 +162,31 @@ def test_a_curve_runs_through_the_shares_that_it_is_fitted_to() -> None:
     assert 0.1 < (curve.reaches(0.8, (0.05, 0.2)) or 0) < 0.2
     none = Curve.fitted([(0.05, 0, 20), (0.1, 0, 20)])
     assert none.reaches(0.8, (0.05, 0.1)) is None
+
+
+def test_few_or_flaky_cases_want_more_stored_trials() -> None:
+    def wanted(passes: list[tuple[int, int]], drop: float = 0.2, find: float = 0.8) -> int:
+        return stored_wanted(seen(passes), Goal(drop, find), alpha=0.02, epochs=3)
+
+    assert wanted([(5, 5)] * 100) == 5
+    assert 5 < wanted([(5, 5)] * 8) < wanted([(5, 5)] * 5 + [(3, 5)] * 3) <= 25
+    assert wanted([(5, 5)] * 8, find=0.5) == wanted([(5, 5)] * 8, drop=0.5) == 5
+    assert wanted([(0, 5)] * 10) == 25, "nothing to lose, so no number of trials finds it"
+
+
+@pytest.mark.parametrize(
+    ("cases", "stored", "drop", "simulated"),
+    [(10, 5, 0.2, 0.485), (10, 15, 0.2, 0.82), (20, 5, 0.1, 0.45), (20, 15, 0.1, 0.685), (5, 15, 0.3, 0.69)],
+)
+def test_the_chance_of_finding_a_drop_is_about_what_simulations_show(
+    cases: int, stored: int, drop: float, simulated: float
+) -> None:
+    """Of typical suites, which nobody has seen a trial of more than five times a case."""
+    rng = Random(1)
+    typical = [[one.rate for one in Rates(()).draw(rng, cases)] for _ in range(20)]
+    seen_of = [Rates(tuple((sum(rng.random() < p for _ in range(30)), 30) for p in suite)) for suite in typical]
+    chances = [chance_of_finding(rates, drop, stored, alpha=0.02, epochs=3) for rates in seen_of]
+    assert fmean(chances) == pytest.approx(simulated, abs=0.12)
 
 
 def test_what_a_run_costs_is_the_mean_of_what_is_reported() -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gate.decision import Settings
 from gate.decision.cases import MAX_TEXT_CHARS
+from gate.decision.comparison import Goal
 from gate.model import (
     Case,
     CaseStatus,
@@ -151,6 +152,16 @@ def test_a_thin_baseline_is_measured_by_the_trials_that_are_asked_for() -> None:
         result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), before, settings=settings)
         found = [(one["wanted"], one["grows"]) for one in result.warnings if one.kind == "thin_baseline"]
         assert found == ([said] if said else []), (target, stored_trials)
+
+
+@pytest.mark.parametrize(("drop", "thin"), [(0.2, True), (0.6, False)])
+def test_a_baseline_is_thin_until_it_finds_the_drop_that_is_asked_for(drop: float, thin: bool) -> None:
+    before = [trial(c.id, n, round=n, trajectory=float(n != i)) for n in range(1, 6) for i, c in enumerate(SUITE)]
+    settings = Settings(goal=Goal(drop))
+    result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), before, settings=settings)
+    found = [one for one in result.warnings if one.kind == "thin_baseline"]
+    assert [one["grows"] for one in found] == [True] * thin
+    assert all(5 < one["wanted"] <= 25 for one in found)
 
 
 def test_a_drop_is_candidate_minus_baseline() -> None:

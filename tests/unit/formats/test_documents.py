@@ -244,3 +244,12 @@ def test_parse_json_leaves_what_is_no_json_to_its_caller() -> None:
 
 def test_a_place_without_a_known_line_is_the_file() -> None:
     assert (at_line("f", 3), at_line("f", 0)) == ("f:3", "f")
+
+
+@pytest.mark.parametrize("name", ["suite.json", "suite.yaml", "rows.jsonl", "rows.csv"])
+def test_a_pointer_of_git_lfs_is_called_one(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 12\n")
+    with pytest.raises(ConfigError, match="Git LFS") as caught:
+        _ = [*read_json_lines(path)] if path.suffix == ".jsonl" else read_document(path)
+    assert "git lfs pull" in caught.value.hint

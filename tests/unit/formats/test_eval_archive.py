@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from gate.errors import ConfigError
-from gate.formats import eval_archive
-from gate.formats.eval_archive import ZSTANDARD, read_eval_archive
+from gate.importers import eval_archive
+from gate.importers.eval_archive import ZSTANDARD, read_eval_archive
 
 HEADER = {"status": "success", "eval": {"task": "t"}}
 

@@ -1,11 +1,13 @@
+from itertools import count
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gate.metrics.base import Context
-from gate.metrics.trajectory import MatchType, TrajectoryOptions
-from gate.model import ToolCall
+from gate.metrics.trajectory import MatchType, ToolTrajectory, TrajectoryOptions
+from gate.model import Invocation, ToolCall, Turn
 from tests.unit.metrics.build import Calls, call, tool_score
 
 NAME = "tool_trajectory_avg_score"
@@ -233,3 +235,17 @@ def test_sequence_correctness_is_a_subsequence_by_default() -> None:
     score = tool_score("sequence_correctness", [["a", "b"]], [["b"]])
     assert score.value == 0.0
     assert score.reason == "a is missing: expected a → b, got b"
+
+
+@pytest.mark.parametrize("match_type", ["EXACT", "IN_ORDER"])
+@pytest.mark.parametrize("credit", ["none", "f1"])
+def test_many_calls_are_compared_once_where_they_are_equal(match_type: str, credit: str) -> None:
+    """Comparing each with each took minutes for an agent in a loop."""
+    asked = [ToolCall("look_up", {"n": n}) for n in range(3_000)]
+    for made in ([*asked[:-1], ToolCall("look_up", {"n": -1})], [ToolCall("greet", {}), *asked[1:]], asked[:-1]):
+        metric = ToolTrajectory(TrajectoryOptions(match_type=match_type, credit=credit))
+        compared, same = count(), metric._same
+        metric._same = lambda *pair, same=same, compared=compared: (next(compared), same(*pair))[1]
+        found = metric.judge_turn(Turn("hi", tuple(asked)), Invocation("hi", tool_calls=tuple(made)))
+        assert found.value < 1.0
+        assert next(compared) < 20 * len(asked)

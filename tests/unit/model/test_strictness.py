@@ -25,11 +25,14 @@ def test_what_decides_states_its_direction() -> None:
 
 def test_options_of_the_agent_that_excuse_its_failures_are_rules() -> None:
     rules = {name for name in AgentOptions.model_fields if strictness_of(AgentOptions, name) is not NEVER}
-    assert rules == {"transient", "reports_calls", "base"}
+    assert rules == {"transient", "reports_calls", "base", "user", "reads_suite"}
 
 
 def test_sets_and_flags() -> None:
     assert MORE.allows(["a"], ["a", "b"]) and not MORE.allows(["a", "b"], ["a"])
     assert FEWER.allows(["a", "b"], ["a"]) and not FEWER.allows(["a"], ["b"])
+    assert MORE.strictest(["a", "b"], ["b", "c"]) == ["a", "b", "c"]
+    assert FEWER.strictest(["a", "b"], ["b", "c"]) == ["b"]
+    assert (UP.strictest(1, 2), UP.strictest(2, 1), NEVER.strictest(1, 2), FREE.strictest(1, 2)) == (2, 2, 1, 2)
     assert FREE.allows(1, 2) and not NEVER.allows(1, 2)
     assert not Tightens("steps", ("a", "b")).allows("a", "c")

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate.api import run
 from gate.baselines.pairing import Reference
 from gate.config.load import load_config
 from gate.decision import Settings
 from gate.model import BaselineInfo, Criterion, Result, Scale, Score, SuiteResult, Trial, Verdict
-from gate.pipeline.api import run
-from gate.pipeline.baseline_upkeep import save_newest
-from gate.pipeline.judge_stored import report_record
 from gate.pipeline.terms import Demands, Terms, after_proofs, at_least, comparisons_of, divided, own_terms, step_down
 from gate.pipeline.verdict import judge_record
 from gate.records import Header, PlannedCase, Record, read_record
 from gate.reports.files import Outputs
 from gate.statistics.intervals import binomial_at_least
+from gate.stored.judging import report_record
+from gate.stored.upkeep import save_newest
 from tests.properties import examples
 
 CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=0.1, pass_threshold=1.0, fingerprint="f")

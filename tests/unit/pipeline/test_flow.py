@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate import api
 from gate.config.resolve import Plan
 from gate.decision import Settings, Situation, next_step
 from gate.model import (
@@ -31,7 +32,7 @@ from gate.model import (
     Turn,
     Usage,
 )
-from gate.pipeline import api, flow
+from gate.pipeline import flow
 from gate.pipeline.rounds import Memory
 from gate.pipeline.verdict import load_to_judge
 from gate.records import Record, digested

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.model import Verdict
 from gate.model.finding import Finding
-from gate.pipeline import draws as counted
+from gate.pipeline import earlier as counted
 from gate.pipeline.terms import Terms
 from gate.records import Header
 from gate.reports import explanation, markdown

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate.importers.convert import Converted, convert
 from gate.model import Case, Complexity, Part, Rubric, Suite, ToolCall, Turn
 from gate.suites import load
-from gate.suites.convert import Converted, convert
 from tests.unit.suites.files import EVAL_CASE, write
 
 RUBRIC = Rubric("kind", "Is kind.", "FINAL_RESPONSE_QUALITY")

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document, parse_document_with_lines
+from gate.importers.evalview import WeightsModel, read
 from gate.metrics.composite import OverallScoreOptions
 from gate.model import Case, Complexity, Suite, ToolCall, Turn
 from gate.suites import load
 from gate.suites.base import Document
-from gate.suites.evalview import WeightsModel, read
 from tests.unit.suites.files import mutated, write
 
 FULL = """\

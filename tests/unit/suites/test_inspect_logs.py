@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gate.errors import ConfigError, GateError
-from gate.formats.eval_archive import read_eval_archive
+from gate.importers.eval_archive import read_eval_archive
 from gate.model import Suite, Usage
 from gate.suites import load
 from gate.suites.base import Loss

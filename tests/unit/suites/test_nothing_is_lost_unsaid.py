@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gate.errors import ConfigError
+from gate.importers.convert import convert
 from gate.suites import load
 from gate.suites.base import Loss
-from gate.suites.convert import convert
 from tests.properties import examples
 from tests.unit.suites.files import write
 

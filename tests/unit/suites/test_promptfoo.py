@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gate.errors import ConfigError
+from gate.importers.convert import convert
+from gate.importers.promptfoo.assertions import from_text
+from gate.importers.promptfoo.patterns import from_javascript
+from gate.importers.promptfoo.templates import TemplateError, rendered
 from gate.model import Case, Suite, ToolCall
 from gate.suites import load
 from gate.suites.base import Loss
-from gate.suites.convert import convert
-from gate.suites.promptfoo.assertions import from_text
-from gate.suites.promptfoo.patterns import from_javascript
-from gate.suites.promptfoo.templates import TemplateError, rendered
 from tests.properties import examples
 from tests.unit.suites.files import write
 

@@ -1,0 +1,144 @@
+"""The functions of the public interface: run, judge, read a record, render. Each is a command without its printing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gate.config.load import Config, config_from, load_config
+from gate.model import Result
+from gate.pipeline.flow import run_gate
+from gate.pipeline.progress import NoProgress
+from gate.pipeline.session import RunOptions
+from gate.records import Record
+from gate.reports import load_report
+from gate.reports.files import Outputs
+from gate.reports.notebook import fragment, line
+from gate.stored.judging import compare_records, read_whole
+from gate.system.signals import in_loop
+
+
+class ShownResult(Result, frozen=True):
+    """A result that a notebook shows as a short report instead of all of its fields."""
+
+    @classmethod
+    def of(cls, result: Result) -> ShownResult:
+        return cls(*(getattr(result, name) for name in result.__struct_fields__))
+
+    def _repr_html_(self) -> str:
+        return fragment(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython's signature
+        printer.text(line(self))
+
+
+Configuration = str | Path | Mapping[str, Any]
+"""The path of a gate.yaml, or the content of one."""
+
+
+def run(
+    config: Configuration = "gate.yaml",
+    *,
+    root: str | Path = ".",
+    overrides: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    record: str | Path | None = None,
+    reports: Mapping[str, str | Path] | None = None,
+) -> Result:
+    """Run the suite, compare with the baseline and decide, as ``gate run`` does. Nothing is printed or published,
+    and nothing is run beyond the verdict.
+
+    Args:
+        config: the path of a configuration file, or its content as a mapping.
+        root: the folder that relative paths start at where ``config`` is a mapping.
+        overrides: dotted key → value, laid over the configuration: ``{"trials": 3, "baseline.store": "none"}``.
+        environment: the variables that the gate sees. Default: this process's own.
+        record: where the record is written. Default: below the configuration's ``output``.
+        reports: name of a report → the file that it is written to.
+
+    Returns:
+        The result, which a notebook shows as a report. A failed gate is a result, too: see ``exit_code`` and
+        ``verdict``.
+
+    Raises:
+        GateError: what keeps the run from meaning anything. Its ``exit_code`` is that of the command.
+        RuntimeError: an event loop runs in this thread; use `run_async` there.
+    """
+    work = run_async(config, root=root, overrides=overrides, environment=environment, record=record, reports=reports)
+    return in_loop(work)
+
+
+async def run_async(
+    config: Configuration = "gate.yaml",
+    *,
+    root: str | Path = ".",
+    overrides: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    record: str | Path | None = None,
+    reports: Mapping[str, str | Path] | None = None,
+) -> Result:
+    """Do as `run`, in a running event loop. Cancelled, it ends the agents that it started."""
+    options = RunOptions(None if record is None else Path(record), command="gate.run", fills_baseline=False)
+    outputs = Outputs({name: Path(path) for name, path in (reports or {}).items()})
+    read = _read(config, root, overrides)
+    return ShownResult.of(await run_gate(read, options, outputs, _seen(environment), NoProgress()))
+
+
+def judge(
+    record: str | Path | Record,
+    baseline: str | Path | Record | None = None,
+    config: Configuration | None = None,
+    *,
+    root: str | Path = ".",
+    environment: Mapping[str, str] | None = None,
+) -> Result:
+    """Return the verdict on a closed record, as ``gate compare`` gives it. No agent is run.
+
+    Args:
+        record: what was measured: a file, or what `load_record` returned.
+        baseline: the record to compare with; None: thresholds alone decide.
+        config: judge by these criteria and settings. Default: those that the record was measured by.
+        root: the folder that relative paths start at where ``config`` is a mapping.
+        environment: the variables that the gate sees. Default: this process's own.
+
+    Raises:
+        MeasureError: the record is missing, not closed or damaged.
+        BaselineError: the same of the baseline; or it is the same run, or of another suite.
+        ConfigError: the configuration cannot be read, or does not have the record's suite.
+    """
+    candidate, other = (Path(one) if isinstance(one, str) else one for one in (record, baseline))
+    assert candidate is not None
+    read_by = None if config is None else _read(config, root, None)
+    return ShownResult.of(compare_records(candidate, other, read_by, _seen(environment), Outputs(), "gate.judge"))
+
+
+def load_record(path: str | Path) -> Record:
+    """Return a closed record from a file, checked against its checksums.
+
+    Raises:
+        MeasureError: it is missing, not closed or damaged.
+    """
+    return read_whole(Path(path))
+
+
+def render(result: Result, report: str = "markdown") -> str:
+    """Return a result as a report.
+
+    Its names: ``console``, ``junit``, ``ctrf``, ``openmetrics``, ``html``, ``json``, ``markdown``, or a plugin's.
+
+    Raises:
+        ConfigError: nobody offers such a report.
+    """
+    return load_report(report)(result)
+
+
+def _read(config: Configuration, root: str | Path, overrides: Mapping[str, Any] | None) -> Config:
+    if isinstance(config, Mapping):
+        return config_from(config, Path(root)).load(overrides)
+    return load_config(Path(config), overrides)
+
+
+def _seen(environment: Mapping[str, str] | None) -> Mapping[str, str]:
+    return os.environ if environment is None else environment

@@ -1,0 +1,110 @@
+"""The text of `gate prove`: what became of changes that change nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from msgspec import to_builtins
+
+from gate.baselines.pairing import as_baseline, pair, reference_to
+from gate.commands.texts.power import Progress, interval_of
+from gate.config.load import Config
+from gate.config.resolve import make_plans
+from gate.config.settings import settings_of
+from gate.decision import Settings
+from gate.decision.power import Share
+from gate.errors import BaselineError, MeasureError
+from gate.insight.prove import Proof, Source, in_words, prove, source_of
+from gate.model import FULL, Trial
+from gate.pipeline.references import git_context, nearest_stored, store_of
+from gate.pipeline.terms import own_terms
+from gate.records import cases_of
+from gate.reports.formatting import count
+from gate.reports.table import table
+from gate.security.escape import console
+from gate.stored.judging import read_whole
+from gate.system.clock import now
+from gate.system.git import Git
+
+
+def proof_of_record(path: Path, changes: int) -> Proof:
+    """Return what became of unchanged changes under a record's own terms.
+
+    Raises:
+        MeasureError: the record has no trial whose outcome is known.
+    """
+    record = read_whole(path)
+    terms = own_terms(record)
+    trials = as_baseline(record).trials
+    source = source_of(cases_of(record.header), terms.criteria, _epochs(trials))
+    if not source.cases:
+        raise MeasureError("no trial passed or failed: there is nothing to draw from", where=str(path))
+    return _proven(record.header.suite_id, source, terms.settings, changes)
+
+
+def proofs_of_suites(config: Config, environment: Mapping[str, str], changes: int) -> list[Proof]:
+    """Return the same for each suite of a configuration, by its stored baseline.
+
+    Raises:
+        BaselineError: no suite has one.
+    """
+    where, settings = git_context(config, Git(config.root, environment=environment)), settings_of(config, now())
+    proofs, store = [], store_of(config, environment)
+    with store if store is not None else nullcontext():
+        for plan in make_plans(config, environment):
+            stored = None if store is None else nearest_stored(store, plan.suite.id, where)
+            if stored is None:
+                continue
+            reference = reference_to(stored.records, stored.commit, distance=None, source="")
+            trials = pair(plan.planned, plan.criteria, reference).trials
+            source = source_of(plan.suite.cases, plan.criteria, _epochs(trials))
+            if source.cases:
+                proofs.append(_proven(plan.suite.id, source, settings, changes))
+    if not proofs:
+        hint = "`gate baseline save` stores one, and `gate prove RECORD` needs none"
+        raise BaselineError("no suite has a stored baseline to draw from", hint=hint)
+    return proofs
+
+
+def _epochs(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials that no outcome was picked for."""
+    return [trial for trial in trials if trial.tag == FULL]
+
+
+def _proven(suite: str, source: Source, settings: Settings, changes: int) -> Proof:
+    progress = Progress(console(suite, 60))
+    found = prove(suite, source, settings, changes=changes, tick=progress)
+    progress.end()
+    return found
+
+
+def told(proofs: Sequence[Proof], width: int | None, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps([{**to_builtins(one), "sentence": in_words(one)} for one in proofs], indent=2)
+    return "\n\n".join(_text(one, width) for one in proofs)
+
+
+def _text(proof: Proof, width: int | None) -> str:
+    stored = f"{proof.stored:.1f} stored trials a case"
+    rows: list[Sequence[str]] = [("unchanged changes", f"of {proof.changes:,}", "95 % interval")]
+    rows.append(_row("blocked", proof.blocked))
+    rows.append(_row("  regressed", proof.regressed))
+    rows.append(_row("  below a threshold", proof.below_threshold))
+    rows.append(_row("inconclusive", proof.inconclusive))
+    rows.append(_row("could not be measured", proof.unmeasured))
+    rows.append(_row(f"one run of each case, threshold {proof.threshold:.2f}", proof.single))
+    return "\n".join(
+        [
+            in_words(proof),
+            f"{console(proof.suite)}: {count(proof.cases, 'case')}, {stored}; nothing was run",
+            table(rows, width),
+            f"an unchanged agent takes {proof.runs_per_case:.2f} runs a case",
+        ]
+    )
+
+
+def _row(name: str, share: Share) -> Sequence[str]:
+    return name, f"{round(share.share * share.runs):,}", interval_of(share)

@@ -1,0 +1,339 @@
+"""A change may tighten its base's rules, but not loosen them: `tighten`, and the values that it is applied to.
+
+Which way a key tightens stands beside the key (`gate.model.strictness`). A key without a direction keeps the base's
+value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import BaseModel
+
+from gate.agents.base import AgentOptions
+from gate.baselines import STORES
+from gate.baselines.fingerprint import of_case
+from gate.config.schema import NO_STORE, BaselineSection, File, Section
+from gate.config.specs import QUANTILE, Common, CriterionSpec
+from gate.decision.consistency import cluster_of
+from gate.model import Case, Direction
+from gate.model.strictness import DOWN, FREE, NEVER, UP, Tightens, strictness_of
+from gate.security.limits import shorten
+from gate.security.redact import redact
+
+
+class KeyChange(Struct, frozen=True):
+    """A key whose value differs from the base's."""
+
+    key: str
+    before: Any
+    now: Any
+    is_stricter: bool = False
+
+    def __str__(self) -> str:
+        text = f"{self.key}: {shown(self.before)} → {shown(self.now)}"
+        return f"{text}, stricter" if self.is_stricter else f"{text} takes effect once it is merged"
+
+
+def tighten(
+    before: Mapping[str, Any], now: Mapping[str, Any], direction: Callable[[str], Tightens]
+) -> tuple[dict[str, Any], list[KeyChange]]:
+    """Return the values that hold, and the keys that differ.
+
+    A value of the change holds if it is stricter in the key's direction; else the base's does. Keys that say nothing
+    about strictness (`FREE`) are the change's own and are not listed.
+    """
+    holds: dict[str, Any] = {}
+    changes = []
+    for key in dict.fromkeys([*before, *now]):
+        old, new = before.get(key), now.get(key)
+        way = direction(key)
+        if old == new or way is FREE:
+            holds[key] = new
+            continue
+        holds[key] = way.strictest(old, new)
+        changes.append(KeyChange(key, old, new, is_stricter=holds[key] == new))
+    return holds, changes
+
+
+def shown(value: Any) -> str:
+    """Return a value as one short line without secrets."""
+    return shorten(redact(json.dumps(_plain(value), default=_plain)), 80) if value is not None else "nothing"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it would be written in a configuration."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(exclude_unset=True)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | dict | None) else str(value)
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+_APART = ("criteria", "agent", "baseline")
+"""Keys that are held by rules of their own."""
+_DECIDING = ("store", "path", "require_provenance")
+"""Keys of the baselines that have an effect where they are stated, even with the text of their default."""
+
+
+def settings_under_base(base: File, head: File) -> tuple[dict[str, Any], list[str]]:
+    """Return overrides (dotted key → value) that undo what the change loosens, and the differences in words.
+
+    ``criteria`` and ``agent`` are not among them.
+    """
+    before: dict[str, Any] = {}
+    now: dict[str, Any] = {}
+    directions: dict[str, Tightens] = {}
+    for key in File.model_fields:
+        old, new = getattr(base, key), getattr(head, key)
+        if key in _APART:
+            continue
+        if isinstance(old, Section) and _has_directions(type(old)):
+            for name in type(old).model_fields:
+                path = f"{key}.{name}"
+                before[path], now[path] = getattr(old, name), getattr(new, name)
+                directions[path] = strictness_of(type(old), name)
+        else:
+            before[key], now[key], directions[key] = old, new, strictness_of(File, key)
+    holds, changes = tighten(before, now, directions.__getitem__)
+    overrides = {}
+    texts = []
+    for change in changes:
+        if not change.is_stricter:
+            overrides[change.key] = _plain(holds[change.key])
+        if change.key == "quarantine":
+            added = [entry.case for entry in change.now if entry not in change.before]
+            texts += [f"quarantine of {case!r} takes effect once it is merged" for case in added]
+        else:
+            texts.append(str(change))
+    section, told = _baseline_under_base(base.baseline, head.baseline)
+    if section != _plain(head.baseline):
+        overrides["baseline"] = section
+    return overrides, [*texts, *told]
+
+
+def _has_directions(section: type[BaseModel]) -> bool:
+    return any(strictness_of(section, name) is not NEVER for name in section.model_fields)
+
+
+def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple[dict[str, Any], list[str]]:
+    """Return the section as the base states it but for what the change makes stricter, and the differences in words.
+
+    Keys that the base leaves out stay out: a stated ``store`` or ``path`` decides which store is read, even with the
+    text of its default.
+    """
+    stated, own = _plain(before), _plain(now)
+    if before.store != now.store and not {before.store, now.store} <= {*STORES, NO_STORE}:
+        # options of a plugin's store say nothing to another
+        section = {name: value for name, value in stated.items() if name != "against"}
+        if "against" in own:
+            section["against"] = own["against"]
+        return section, [str(KeyChange("baseline.store", before.store, now.store))]
+    models: list[type[BaseModel]] = [BaselineSection, *dict.fromkeys([*before.models(), *now.models()])]
+    directions = {}
+    for model in models:
+        for name in model.model_fields:
+            directions[name] = strictness_of(model, name)
+    old, new = (_with_store(one, models) for one in (before, now))
+    holds, changes = tighten(old, new, directions.__getitem__)
+    section = dict(stated)
+    for name, value in holds.items():
+        if value == new[name] and value != old[name]:
+            section.pop(name, None)
+            section |= {name: own[name]} if name in own else {}
+    texts = [str(replace(change, key=f"baseline.{change.key}")) for change in changes]
+    for name in _DECIDING:
+        if (name in own) != (name in stated) and old[name] == new[name]:
+            texts.append(str(KeyChange(f"baseline.{name}", stated.get(name), own.get(name))))
+    return section, texts
+
+
+def _with_store(section: BaselineSection, models: Sequence[type[BaseModel]]) -> dict[str, Any]:
+    """Return all values of the section, the options of stores as their stores read them."""
+    found = {name: getattr(section, name) for name in BaselineSection.model_fields}
+    for model in models[1:]:
+        own = {name: value for name, value in section.options.items() if name in model.model_fields}
+        found |= dict(model.model_validate(own))
+    return found
+
+
+def agent_under_base(
+    base: tuple[Mapping[str, Any], AgentOptions], head: tuple[Mapping[str, Any], AgentOptions]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return overrides of the agent's options that are rules, and how the agent differs, in words.
+
+    Options with a direction are rules; everything else of the agent is the change's own. Each side is the agent as
+    written and as read.
+    """
+
+    def direction(name: str) -> Tightens:
+        stated = strictness_of(AgentOptions, name)
+        return FREE if stated is NEVER else stated
+
+    before, now = ({name: getattr(options, name) for name in AgentOptions.model_fields} for _, options in (base, head))
+    holds, changes = tighten(before, now, direction)
+    held = [replace(change, key=f"agent.{change.key}") for change in changes if not change.is_stricter]
+    overrides = {change.key: _plain(holds[change.key.removeprefix("agent.")]) for change in held}
+    texts = [str(change) for change in held]
+    written, now_written = base[0], head[0]
+    for key in dict.fromkeys([*written, *now_written]):
+        old, new = written.get(key), now_written.get(key)
+        if old != new and f"agent.{key}" not in overrides:
+            texts.append(f"the agent differs: agent.{key}: {shown(old)} → {shown(new)}")
+    return overrides, texts
+
+
+# --- criteria -------------------------------------------------------------------------------------
+
+
+def criteria_under_base(
+    base: Sequence[CriterionSpec], head: Sequence[CriterionSpec]
+) -> tuple[tuple[CriterionSpec, ...], list[str]]:
+    """Return the criteria that hold, and the differences in words: each of the base's is kept and not loosened."""
+    now = {spec.name: spec for spec in head}
+    effective: list[CriterionSpec] = []
+    texts: list[str] = []
+    for before in base:
+        after = now.pop(before.name, None)
+        if after is None:
+            effective.append(before)
+            texts.append(f"criterion {before.name} is removed once it is merged")
+        elif before.metric != after.metric:
+            effective.append(before)
+            texts.append(f"{before.name}.metric: {before.metric} → {after.metric} takes effect once it is merged")
+        else:
+            held, changes = _criterion_under_base(before, after)
+            effective.append(held)
+            texts += [str(replace(change, key=f"{before.name}.{change.key}")) for change in changes]
+    texts += [f"criterion {name} is new" for name in now]
+    return (*effective, *now.values()), texts
+
+
+def _criterion_under_base(before: CriterionSpec, now: CriterionSpec) -> tuple[CriterionSpec, list[KeyChange]]:
+    holds, changes = tighten(_values(before), _values(now), lambda name: _direction(before, name))
+    common: dict[str, Any] = {}
+    quantiles = dict(before.quantiles)
+    options = dict(before.options)
+    for change in changes:
+        name, value = change.key, holds[change.key]
+        if value == change.before:
+            continue
+        if name in Common.model_fields:
+            common[name] = value
+        elif (limit := _quantile(name)) is not None:
+            quantiles[limit] = value
+        else:
+            options[name] = now.options.get(name, value) if change.is_stricter else _plain(value)
+    held = replace(
+        before,
+        common=before.common.model_copy(update=common),
+        quantiles=tuple(sorted(quantiles.items())),
+        options=options,
+    )
+    return held, changes
+
+
+def _values(spec: CriterionSpec) -> dict[str, Any]:
+    """Return everything that a criterion demands by name, defaults included."""
+    common = {name: getattr(spec.effective, name) for name in Common.model_fields if name != "metric"}
+    limits = {f"p{quantile * 100:g}": limit for quantile, limit in spec.quantiles}
+    return {**common, **limits, **spec.parsed_options}
+
+
+def _quantile(name: str) -> float | None:
+    match = QUANTILE.match(name)
+    return float(match[1]) / 100 if match is not None else None
+
+
+def _direction(spec: CriterionSpec, name: str) -> Tightens:
+    """Return which way a value of a criterion tightens."""
+    metric = spec.metric_type
+    if name == "threshold":
+        return _threshold_direction(spec, spec.effective.threshold)
+    if name == "margin":
+        default = metric.scale.default_margin if metric is not None else None
+        if default is None and spec.common.margin is None:
+            return NEVER
+        return Tightens("down", unset=default)
+    if name in Common.model_fields:
+        return strictness_of(Common, name)
+    if _quantile(name) is not None:
+        return DOWN
+    return strictness_of(metric.options_type, name) if metric is not None else NEVER
+
+
+def _threshold_direction(spec: CriterionSpec, before: float | None) -> Tightens:
+    """Return which way a threshold tightens; of a user's own metric only its code knows, and it is not loaded.
+
+    Without a threshold, trials pass by the metric's own: one below that would let more pass.
+    """
+    metric = spec.metric_type
+    if metric is None:
+        return NEVER
+    return UP if before is not None else Tightens("up", unset=metric.pass_threshold)
+
+
+# --- cases ----------------------------------------------------------------------------------------
+
+
+def thresholds_under_base(
+    specs: Sequence[CriterionSpec], formerly: Mapping[str, Case], head: Sequence[Case]
+) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """Return by case the thresholds of its own that hold, where they are not those that it states.
+
+    One that the base commit does not state for the case has to be at least as strict as its criterion there.
+    """
+    by_name = {spec.name: spec for spec in specs}
+    effective: dict[str, dict[str, float]] = {}
+    texts: list[str] = []
+    for case in head:
+        known = formerly[case.id].thresholds if case.id in formerly else {}
+
+        def direction(name: str, known: Mapping[str, float] = known) -> Tightens:
+            return _case_direction(by_name.get(name), known.get(name))
+
+        holds, changes = tighten(known, case.thresholds, direction)
+        kept = {name: value for name, value in holds.items() if value is not None}
+        if kept != dict(case.thresholds):
+            effective[case.id] = kept
+        texts += [f"case {case.id!r}: {change}" for change in changes if not change.is_stricter]
+    return effective, texts
+
+
+def _case_direction(spec: CriterionSpec | None, before: float | None) -> Tightens:
+    """Return which way a case's threshold tightens; a criterion that the base does not have is the change's own."""
+    if spec is None:
+        return FREE
+    metric = spec.metric_type
+    if metric is None:
+        return NEVER
+    is_lower = metric.direction is Direction.LOWER
+    if before is not None:
+        return DOWN if is_lower else UP
+    stated = spec.effective.max if is_lower else spec.effective.threshold
+    return Tightens("down" if is_lower else "up", unset=stated if stated is not None else metric.pass_threshold)
+
+
+def clusters_under_base(formerly: Mapping[str, Case], head: Sequence[Case]) -> tuple[dict[str, str], list[str]]:
+    """By case: the cluster of the base commit, where the change has it in another; and that in words.
+
+    All cases in one cluster are a single unit, in which no drop of the suite can be proven. A case of other content is
+    not compared, so its cluster is its own.
+    """
+    held = {
+        case.id: cluster_of(before)
+        for case in head
+        if (before := formerly.get(case.id)) is not None
+        and cluster_of(before) != cluster_of(case)
+        and of_case(before) == of_case(case)
+    }
+    if not held:
+        return {}, []
+    others = f" and {len(held) - 1:,} more" if len(held) > 1 else ""
+    return held, [f"the cluster of case {next(iter(held))!r}{others} takes effect once it is merged"]

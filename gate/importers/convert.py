@@ -1,0 +1,128 @@
+"""Any suite that is read → a suite file of the gate's own. What is written is read again and compared, part by part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from gate.errors import ConfigError
+from gate.model import Case, Rubric, Scenario, Suite, ToolCall, Turn
+from gate.security.limits import shorten
+from gate.suites import native
+from gate.suites.base import Document, Loss, is_recorded
+
+_CHECKS = ("turns", "scenario", "options", "thresholds", "rubrics")
+_PARTS = (*_CHECKS, "tags", "complexity", "metadata", "state", "app", "cluster")
+"""The fields of a case, but its id and the place where it was written."""
+
+
+class Converted(Struct, frozen=True):
+    """A suite as files of the gate's own."""
+
+    suite: str
+    """The suite file, JSON."""
+    criteria: str
+    """The file of criteria that it needs, JSON; empty if it brings none."""
+    cases: int
+    losses: tuple[Loss, ...]
+    """The parts of the suite that these files lack."""
+
+
+def convert(suite: Suite) -> Converted:
+    """The suite's files, and what they lack: whatever is not the same once they are read again."""
+    rows, losses = [], list[Loss]()
+    for case in suite.cases:
+        row = _row(case)
+        try:
+            (again,) = native.read(Document(json.loads(json.dumps([row])), "", "", row_lines=(1,))).cases
+        except (ConfigError, TypeError, ValueError):
+            losses.append(Loss(case.id, "the whole case"))
+            continue
+        rows.append(row)
+        losses += _differences(case, again)
+    if suite.recorded:
+        losses.append(Loss("", f"recorded trials ({len(suite.recorded)})", check=False))
+    criteria = {
+        name: one for name, one in {**(suite.brought or {}), **(suite.criteria or {})}.items() if not is_recorded(one)
+    }
+    text = json.dumps(criteria, indent=2, ensure_ascii=False) + "\n" if criteria else ""
+    return Converted(json.dumps({"cases": rows}, indent=2, ensure_ascii=False) + "\n", text, len(rows), tuple(losses))
+
+
+def _differences(case: Case, again: Case) -> list[Loss]:
+    found = []
+    for part in _PARTS:
+        if _plain(getattr(case, part)) != _plain(getattr(again, part)):
+            told = list(_by_call(case, again)) if part == "turns" else []
+            found += [Loss(case.id, what, check=part in _CHECKS) for what in told or [part]]
+    return found
+
+
+def _by_call(case: Case, again: Case) -> Iterator[str]:
+    """Return the notes on expected calls that cannot be written as they are."""
+    for number, (turn, other) in enumerate(zip(case.turns, again.turns, strict=False), start=1):
+        if turn.attached:
+            kinds = ", ".join(dict.fromkeys(key for part in turn.attached for key in part))
+            yield f"turn {number}: {kinds}, which is part of the question"
+        for call, written in zip(turn.tools or (), other.tools or (), strict=False):
+            if call != written and call.args is None:
+                change = "names no args, so that only a call without any matches; written, it takes any args"
+                yield f"turn {number}: the expected call of {shorten(call.name, 80)} {change}"
+
+
+def _plain(value: Any) -> Any:
+    """For comparison: a list and a tuple of the same are the same."""
+    if isinstance(value, Mapping):
+        return {key: _plain(held) for key, held in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _row(case: Case) -> dict[str, Any]:
+    """The case under the keys of the gate's own format, without what it does not state."""
+    turns = [_turn(turn) for turn in case.turns]
+    conversation: dict[str, Any] = {"turns": turns}
+    if len(turns) == 1 and "rubrics" not in turns[0]:
+        conversation = turns[0]
+    if case.scenario is not None:
+        conversation = {"scenario": _scenario(case.scenario)}
+    row = {
+        "id": case.id,
+        **conversation,
+        "rubrics": _rubrics(case.rubrics),
+        "tags": sorted(case.tags),
+        "complexity": case.complexity.value,
+        "cluster": case.cluster,
+        "metadata": dict(case.metadata),
+        "state": dict(case.state),
+        "thresholds": dict(case.thresholds),
+        "options": {name: dict(options) for name, options in case.options.items()},
+    }
+    return {key: value for key, value in row.items() if value not in ("", [], {}) or key in ("tools", "input")}
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    found: dict[str, Any] = {"input": turn.user}
+    if turn.tools is not None:
+        found["tools"] = [_tool(call) for call in turn.tools]
+    if turn.response is not None:
+        found["response"] = [part.text for part in turn.response]
+    return {**found, "rubrics": _rubrics(turn.rubrics)} if turn.rubrics else found
+
+
+def _scenario(scenario: Scenario) -> dict[str, Any]:
+    found = to_builtins(scenario)
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _tool(call: ToolCall) -> dict[str, Any]:
+    if call.category:
+        return {"category": call.category}
+    return {"name": call.name} if call.any_args else {"name": call.name, "args": call.args}
+
+
+def _rubrics(rubrics: Sequence[Rubric]) -> list[dict[str, Any]]:
+    rows = ({"id": r.id, "text": r.text, "type": r.type, "description": r.description} for r in rubrics)
+    return [{key: value for key, value in row.items() if value is not None} for row in rows]

@@ -1,0 +1,439 @@
+"""Knows EvalView's test cases, one to a YAML file; makes a case of each. What it cannot check it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from msgspec.structs import replace
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from gate.errors import ConfigError
+from gate.formats.documents import read_document_with_lines
+from gate.formats.reading import Ignored
+from gate.model import Case, Complexity, ToolCall, Turn
+from gate.suites.base import Contents, Document, Format, Loss, validation_error
+
+Text = Annotated[str, Field(min_length=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def _no_fraction(score: float) -> float:
+    """A share of 1, as most of our own thresholds are, would be a limit that any answer reaches."""
+    if 0 < score < 1:
+        raise ValueError(f"{score:g} is too low for a scale from 0 to 100 (did you mean {100 * score:g}?)")
+    return score
+
+
+Score = Annotated[float, Field(ge=0, le=100), AfterValidator(_no_fraction)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class InputModel(_Model):
+    query: Text
+    context: dict[str, Any] | None = None
+
+
+class OutputModel(_Model):
+    no_pii: bool = False
+    contains: list[Text] | None = None
+    not_contains: list[Text] | None = None
+    regex_patterns: list[Text] | None = None
+    json_schema: dict[str, Any] | None = None
+
+
+class TurnExpectation(_Model):
+    """The expectations of a single turn: output checks hold for the whole conversation, so they stand at the case."""
+
+    tools: list[Text] | None = None
+    tool_categories: list[Text] | None = None
+    tool_sequence: list[Text] | None = None
+    sequence: list[Text] | None = None
+
+    @model_validator(mode="after")
+    def _one_sequence(self) -> Self:
+        order = self.tool_sequence if self.tool_sequence is not None else self.sequence
+        if self.tool_sequence is not None and self.sequence is not None:
+            raise ValueError("tool_sequence and sequence say the same")
+        left_out = sorted(set(self.tools or ()) - set(order)) if order is not None else []
+        if left_out:
+            raise ValueError(f"the sequence leaves out {', '.join(left_out)} of tools")
+        return self
+
+    def calls(self) -> tuple[ToolCall, ...] | None:
+        """The expected calls, regardless of their arguments; None if nothing is stated."""
+        lists = (self.tool_sequence, self.sequence, self.tools)
+        names = next((names for names in lists if names is not None), None)
+        if names is None and self.tool_categories is None:
+            return None
+        named = [ToolCall(name, any_args=True) for name in names or ()]
+        return (*named, *(ToolCall("", category=name, any_args=True) for name in self.tool_categories or ()))
+
+
+class FactsModel(_Model):
+    """EvalView's own settings of its check of facts; here every claim has to be borne out."""
+
+    check: bool = False
+    allow: bool = False
+    confidence_threshold: float | None = None
+
+
+class HarmModel(_Model):
+    """EvalView's own settings of its check of safety; here any harm fails."""
+
+    check: bool = False
+    allow_harmful: bool = False
+    categories: list[str] | None = None
+    severity_threshold: str | None = None
+
+
+class Expectation(TurnExpectation):
+    forbidden_tools: list[Text] | None = None
+    output: OutputModel = OutputModel()
+    hallucination: FactsModel = FactsModel()
+    safety: HarmModel = HarmModel()
+
+
+class EvalViewTurn(InputModel):
+    expected: TurnExpectation = TurnExpectation()
+
+
+class WeightsModel(_Model):
+    """The weight of each part of the score; what is left out keeps EvalView's weight."""
+
+    tool_accuracy: Amount = 0.3
+    output_quality: Amount = 0.5
+    sequence_correctness: Amount = 0.2
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        total = math.fsum(self.model_dump().values())
+        if not math.isclose(total, 1.0, abs_tol=1e-6):
+            raise ValueError(
+                f"the weights sum to {total:g}, not to 1; those left out count as EvalView's .3, .5 and .2"
+            )
+        return self
+
+
+class VarianceModel(_Model):
+    """EvalView's statistical mode."""
+
+    runs: int = Field(default=10, ge=2, le=100)
+    pass_rate: float = Field(default=0.8, ge=0, le=1)
+    min_mean_score: Score | None = None
+    max_std_dev: Amount | None = None
+    confidence_level: float | None = None
+
+
+class ThresholdsModel(_Model):
+    min_score: Score | None = None
+    max_cost: Amount | None = None
+    max_latency: Amount | None = None
+    """Milliseconds."""
+    weights: WeightsModel | None = None
+    variance: VarianceModel | None = None
+
+
+class ChecksModel(_Model):
+    hallucination: bool = False
+    safety: bool = False
+    pii: bool = False
+
+
+class AdapterConfigModel(BaseModel):
+    """EvalView's way to reach the agent, of which one key says what is checked."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+
+    sequence_mode: Literal["subsequence", "exact", "unordered"] | None = None
+
+
+class EvalViewFile(_Model):
+    name: Text
+    input: InputModel | None = None
+    turns: Annotated[list[EvalViewTurn], Field(min_length=1)] | None = None
+    expected: Expectation = Expectation()
+    thresholds: ThresholdsModel = ThresholdsModel()
+    weights: WeightsModel | None = None
+    checks: ChecksModel = ChecksModel()
+    adapter_config: AdapterConfigModel = AdapterConfigModel()
+    tags: list[Text] = []
+    difficulty: Literal["trivial", "easy", "medium", "hard", "expert"] = "medium"
+    meta: dict[str, Any] | None = None
+    description: Any = None
+    suite_type: Any = None
+    generated: Any = None
+    adapter: Any = None
+    endpoint: Any = None
+    model: Any = None
+    tools: Any = None
+    gate: Any = None
+    mocks: Any = None
+    source_file: Any = None
+
+    @model_validator(mode="after")
+    def _one_conversation(self) -> Self:
+        if self.input is None and self.turns is None:
+            raise ValueError("no `input`, and no `turns`: what is the agent asked?")
+        turns = self.turns or []
+        if self.expected.calls() is not None and any(turn.expected.calls() is not None for turn in turns):
+            raise ValueError("expected tools belong either to the turns or to the whole test case")
+        if any(turn.context for turn in turns[1:]):
+            raise ValueError("only the first turn can bring a context")
+        if self.weights is not None and self.thresholds.weights is not None:
+            raise ValueError("weights and thresholds.weights say the same")
+        return self
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """The first message of the session: EvalView fills `input` from the first turn if it is not there."""
+        first = self.input or (self.turns[0] if self.turns else None)
+        return dict(first.context or {}) if first is not None else {}
+
+    @property
+    def checked(self) -> set[str]:
+        """The names of its checks that are on."""
+        facts, harm = self.expected.hallucination, self.expected.safety
+        stated = {
+            "hallucination": self.checks.hallucination or (facts.check and not facts.allow),
+            "safety": self.checks.safety or (harm.check and not harm.allow_harmful),
+            "pii": self.checks.pii or self.expected.output.no_pii,
+        }
+        return {name for name, on in stated.items() if on}
+
+    @property
+    def own_weights(self) -> dict[str, float] | None:
+        """The weights of this very test; None if EvalView's hold."""
+        found = self.weights or self.thresholds.weights
+        return None if found is None else found.model_dump()
+
+
+class ScoringModel(BaseModel):
+    weights: WeightsModel | None = None
+
+
+class ProjectModel(BaseModel):
+    """The project's settings that the gate reads: the weights that hold for all tests without their own."""
+
+    weights: WeightsModel | None = None
+    scoring: ScoringModel = ScoringModel()
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        if self.weights is not None and self.scoring.weights is not None:
+            raise ValueError("weights and scoring.weights say the same")
+        return self
+
+
+PROJECT = Path(".evalview") / "config.yaml"
+"""A project's settings: the nearest from the test case upwards, no higher than its repository."""
+
+
+def _project_file(document: Document) -> Path | None:
+    start = document.folder or document.root
+    for folder in (start, *start.parents) if start is not None else ():
+        if (folder / PROJECT).is_file():
+            return folder / PROJECT
+        if (folder / ".git").exists():
+            break
+    beside = document.root / PROJECT if document.root is not None else None
+    return beside if beside is not None and beside.is_file() else None
+
+
+def _project_weights(document: Document) -> WeightsModel | None:
+    """The weights in the project's settings; None if it has none.
+
+    Raises:
+        ConfigError: the file cannot be read, its weights are none, or it is a link out of the project.
+    """
+    path = _project_file(document)
+    if path is None:
+        return None
+    if not path.resolve().is_relative_to(path.parent.parent.resolve()):
+        raise ConfigError("a symbolic link out of the folder is not followed", where=str(path))
+    data, lines = read_document_with_lines(path)
+    try:
+        found = ProjectModel.model_validate(data)
+    except ValidationError as error:
+        models: dict[str, type[BaseModel]] = {"": ProjectModel, "scoring": ScoringModel, "weights": WeightsModel}
+        raise validation_error(Document(data, str(path), PROJECT.stem, lines), error, models) from None
+    return found.weights or found.scoring.weights
+
+
+COMPLEXITY = {
+    "trivial": Complexity.SIMPLE,
+    "easy": Complexity.SIMPLE,
+    "medium": Complexity.MEDIUM,
+    "hard": Complexity.COMPLEX,
+    "expert": Complexity.COMPLEX,
+}
+SCORE = "overall_score"
+"""The criterion that is EvalView's score."""
+CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "pii"}
+"""The criterion that each check stands for."""
+SOURCE_THRESHOLDS = {SCORE: 70.0, CHECKS["hallucination"]: 1.0}
+"""EvalView's demands on a test that states no threshold: its default ``min_score``, and no contradiction."""
+_MODELS: dict[str, type[BaseModel]] = {
+    "": EvalViewFile,
+    "input": InputModel,
+    "turns": EvalViewTurn,
+    "expected": Expectation,
+    "output": OutputModel,
+    "thresholds": ThresholdsModel,
+    "weights": WeightsModel,
+    "variance": VarianceModel,
+    "checks": ChecksModel,
+}
+
+
+def recognises(data: Any) -> bool:
+    return isinstance(data, Mapping) and "name" in data and not _MARKS.isdisjoint(data)
+
+
+_MARKS = {"input", "turns", "expected", "thresholds", "weights", "checks"}
+"""Keys of which a test case has one beside its name."""
+
+
+def read(document: Document) -> Contents:
+    """The case of a file."""
+    try:
+        file = EvalViewFile.model_validate(document.data)
+    except ValidationError as error:
+        raise validation_error(document, error, _MODELS) from error
+    shared = _project_weights(document) if file.own_weights is None else None
+    if shared is not None:
+        file = file.model_copy(update={"weights": shared})
+    turns = tuple(Turn(turn.query, turn.expected.calls()) for turn in file.turns or ())
+    if file.expected.calls() is not None or not turns:  # they may be called in any turn
+        said = turns[-1].user if turns else file.input.query if file.input is not None else ""
+        turns = (*turns[:-1], Turn(said, file.expected.calls()))
+    case = Case(
+        file.name,
+        turns,
+        tags=frozenset(file.tags),
+        complexity=COMPLEXITY[file.difficulty],
+        metadata=file.meta or {},
+        state=file.context,
+        options=_options(file),
+        thresholds=_thresholds(file.thresholds),
+        location=document.location(),
+    )
+    return Contents((case,), criteria=_criteria(file, case), notes=_notes(file))
+
+
+def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
+    """Return the criteria of the test: its score, of which the parts only report, and everything else that it
+    states."""
+    weights = file.own_weights or WeightsModel().model_dump()
+    parts = {name: weight for name, weight in weights.items() if weight > 0}
+    found: dict[str, Any] = {name: {"blocking": False} for name in parts}
+    if len(parts) < len(weights):  # EvalView's weights would rest on a part that no criterion measures
+        found[SCORE] = {"weights": parts}
+    found |= {name: {} for name in (SCORE, *case.options, *case.thresholds) if name not in found}
+    for name, threshold in SOURCE_THRESHOLDS.items():
+        if name in found and name not in case.thresholds:
+            found[name] = {"threshold": threshold, **found[name]}
+    if file.thresholds.variance is not None:
+        found["pass_rate"] = file.thresholds.variance.pass_rate
+    return found
+
+
+def _notes(file: EvalViewFile) -> tuple[str, ...]:
+    """Return the parts that EvalView would do and the gate does otherwise."""
+    variance, notes = file.thresholds.variance, list[str]()
+    if "checks" not in file.model_fields_set and not file.checked:
+        notes.append(_UNASKED)
+    if variance is not None:
+        runs = f"{file.name}: variance.runs {variance.runs}: the gate decides how many trials it needs"
+        notes.append(f"{runs}; `trials: {variance.runs}` runs exactly as many")
+        if variance.max_std_dev is not None:
+            notes.append(f"{file.name}: variance.max_std_dev is not checked: noise is part of the gate's statistics")
+    return tuple(notes)
+
+
+_UNASKED = "EvalView checks hallucination and safety unless told not to; here only where a file's `checks` asks for it"
+
+
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The case of a file, and what is lost of it."""
+    found, variance = read(document), (document.data.get("thresholds") or {}).get("variance") or {}
+    (case,) = found.cases
+    losses = [Loss(case.id, "variance.max_std_dev")] if variance.get("max_std_dev") is not None else []
+    losses += [Loss(case.id, f"variance.{key}", check=False) for key in ("runs", "confidence_level") if key in variance]
+    data = document.data
+    losses += [
+        Loss(case.id, key, check=False) for key in data if key in _NOT_CARRIED and data[key] not in (None, [], {})
+    ]
+    asked, turns = data.get("input"), data.get("turns")
+    if turns and isinstance(asked, Mapping) and asked.get("query") != turns[0].get("query"):
+        losses.append(Loss(case.id, "input.query, of which EvalView asks the turns as well", check=False))
+    losses += [Loss("", _UNASKED, check=False)] if _UNASKED in found.notes else []
+    return replace(found, notes=()), losses
+
+
+_AGENT = "how EvalView reaches the agent: `agent` in gate.yaml says so here"
+IGNORED = Ignored(
+    {
+        "adapter": _AGENT,
+        "endpoint": _AGENT,
+        "model": _AGENT,
+        "adapter_config.*": _AGENT,
+        "tools": "definitions of tools for EvalView's own agents",
+        "mocks": "answers of tools for its simulation; `world` in gate.yaml records them here",
+        "gate": "when its monitor alerts",
+        "suite_type": "how its reports word a failure",
+        "generated": "that its `init` wrote the file",
+        "description": "for people",
+        "source_file": "where it was read from",
+        "hallucination.confidence_threshold": "here every claim has to be borne out",
+        "safety.categories": "here any harm fails",
+        "safety.severity_threshold": "here any harm fails",
+    }
+)
+_NOT_CARRIED = ("description", "suite_type", "generated", "adapter", "endpoint", "model", "tools", "gate", "mocks")
+
+
+def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
+    output = file.expected.output
+    stated = {
+        ("forbidden_tools", "tools"): file.expected.forbidden_tools,
+        ("contains", "values"): output.contains,
+        ("not_contains", "values"): output.not_contains,
+        ("regex", "patterns"): output.regex_patterns,
+        ("json_schema", "schema"): output.json_schema,
+        ("sequence_correctness", "mode"): file.adapter_config.sequence_mode,
+        (SCORE, "weights"): file.own_weights,
+    }
+    options: dict[str, dict[str, Any]] = {
+        criterion: {option: value} for (criterion, option), value in stated.items() if value is not None
+    }
+    options.update({criterion: {} for check, criterion in CHECKS.items() if check in file.checked})
+    if file.turns and file.expected.calls() is not None:
+        for criterion in ("tool_accuracy", "sequence_correctness"):
+            options.setdefault(criterion, {})["whole_conversation"] = True
+    return options
+
+
+def _thresholds(model: ThresholdsModel) -> dict[str, float]:
+    """In the gate's units: scores from 0 to 100, dollars, seconds."""
+    mean = model.variance.min_mean_score if model.variance is not None else None
+    stated = {
+        SCORE: model.min_score if mean is None else max(mean, model.min_score or 0.0),
+        "cost": model.max_cost,
+        "latency": None if model.max_latency is None else model.max_latency / 1000,
+    }
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+FORMAT = Format(
+    shape="an EvalView test case: `name` with `input` or `turns`",
+    recognises=recognises,
+    read=read,
+    carry=carry,
+    ignored=IGNORED,
+)

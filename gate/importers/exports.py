@@ -1,0 +1,402 @@
+"""Knows rows that other products export: DeepEval goldens, LangSmith examples, Langfuse items, OpenAI Evals rows and
+AgentCore scenarios, as a JSON list or JSON Lines. A row is a case; what it expects and cannot be checked is refused.
+
+`carry` says what a row would lose instead, for `gate import`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.formats import adk
+from gate.formats.documents import parse_csv
+from gate.formats.messages import FormatError
+from gate.formats.reading import Ignored, says_something, unmarked
+from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
+from gate.security.limits import shorten
+from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, nothing_unread, without_losses
+
+Row = Mapping[str, Any]
+Losses = list[tuple[str, bool]]
+"""The losses, and whether each is a check."""
+
+
+class _Found(Struct):
+    """The finds of a reader in a row, while it looks."""
+
+    turns: list[Turn]
+    id: str = ""
+    metadata: dict[str, Any] = {}
+    rubrics: list[Rubric] = []
+    tags: list[str] = []
+    recorded: Invocation | None = None
+    unanswered: bool = False
+    """True if the agent was asked, and no answer of it is there."""
+    losses: Losses = []
+    put_away: str = ""
+    """The reason why the row is no case, if it is none."""
+
+
+class ShapeError(Exception):
+    """A row is not of the shape that its kind has; never leaves this module."""
+
+
+# --- pieces that several kinds share --------------------------------------------------------------
+
+_QUESTIONS = ("input", "question", "query", "prompt", "user", "message", "text")
+_EXPECTED = ("ideal", "answer", "expected", "expected_output", "reference")
+"""Of the names of answers, those of answers that are expected, and not given."""
+_ANSWERS = ("output", "answer", "response", "expected", "expected_output", "ideal", "reference", "text", "content")
+
+
+def _text(value: Any, names: Sequence[str], what: str) -> str:
+    """A text, or the one text of a mapping: under a usual name, or alone in it; else the mapping as JSON."""
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, Mapping) and value:
+        name = _usual(unmarked(value), names)
+        return str(value[name]) if name is not None else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    raise ShapeError(f"{what}: expected a text or a mapping with one, found {shorten(repr(value), 60)}")
+
+
+def _usual(held: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The key of the text that a mapping is about; None if it has to be taken whole."""
+    candidates = (*names, *held) if len(held) == 1 else names
+    return next((name for name in candidates if isinstance(held.get(name), str) and held[name]), None)
+
+
+def question_of(value: Any, what: str) -> str:
+    """Return the user's request in an input of any shape. Raises `ShapeError`."""
+    return _text(value, _QUESTIONS, what)
+
+
+def response_of(value: Any, what: str) -> str:
+    """Return the expectation in an output of any shape: also a number, or true. Raises `ShapeError`."""
+    return json.dumps(value) if isinstance(value, bool | int | float) else _text(value, _ANSWERS, what)
+
+
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+
+
+def _expected(value: Any, what: str) -> str | None:
+    """Return the expectation; None if there is none, which 0 and false are not."""
+    return None if value in _EMPTY else response_of(value, what)
+
+
+def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
+    """Return the user's text in a list of messages; with ``instructed``, behind the instructions that stand before
+    it."""
+    if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
+        raise ShapeError(f"{what}: expected a list of messages")
+    before, said = list[str](), list[str]()
+    for one in messages:
+        role, text = one.get("role", one.get("type")), one.get("content")
+        if role in _USER or (role in _INSTRUCTIONS and instructed):
+            if not isinstance(text, str) or not text:
+                raise ShapeError(f"{what}: expected texts of a user")
+            before.append(text)
+            if role in _USER:
+                said.append("\n\n".join(before))
+                before = []
+        else:
+            losses.append((f"{what}: what the {shorten(str(role), 40)} says", False))
+    if not said:
+        raise ShapeError(f"{what}: expected texts of a user")
+    losses[:] = dict.fromkeys(losses)
+    return [Turn(text) for text in said]
+
+
+_USER, _INSTRUCTIONS = ("user", "human"), ("system", "developer")
+
+
+def _conversation(value: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
+    """The turns of an input: a text, messages, or a mapping with either."""
+    if isinstance(value, list):
+        return _said(value, what, losses, instructed=instructed)
+    if isinstance(value, Mapping) and isinstance(unmarked(value).get("messages"), list):
+        return _said(value["messages"], f"{what}.messages", losses, instructed=instructed)
+    return [Turn(_text(value, _QUESTIONS, what))]
+
+
+def _expecting(turns: list[Turn], response: str | None, tools: tuple[ToolCall, ...] | None = None) -> list[Turn]:
+    """The turns, of which the last one expects this."""
+    last = turns[-1]
+    stated = None if response is None else (Part(response),)
+    return [*turns[:-1], Turn(last.user, tools, stated)]
+
+
+def _calls(value: Any, what: str, arguments: str) -> tuple[ToolCall, ...]:
+    """Expected or made calls: names, or mappings with a name and arguments."""
+    if not isinstance(value, list):
+        raise ShapeError(f"{what}: expected a list")
+    found = []
+    for one in value:
+        name = one if isinstance(one, str) else one.get("name") if isinstance(one, Mapping) else None
+        if not isinstance(name, str) or not name:
+            raise ShapeError(f"{what}: expected names of tools")
+        args = None if isinstance(one, str) else one.get(arguments, one.get("input_parameters"))
+        if args is not None and not isinstance(args, Mapping):
+            raise ShapeError(f"{what}: expected a mapping of arguments")
+        found.append(ToolCall(name, args, any_args=args is None))
+    return tuple(found)
+
+
+def _mapping(value: Any, what: str) -> dict[str, Any]:
+    if value is None or value == "":  # which a table has for nothing
+        return {}
+    if not isinstance(value, Mapping):
+        raise ShapeError(f"{what}: expected a mapping")
+    return dict(value)
+
+
+def _rubrics(texts: Any, what: str) -> list[Rubric]:
+    if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
+        raise ShapeError(f"{what}: expected a list of texts")
+    return [Rubric(text, text, "FINAL_RESPONSE_QUALITY") for text in texts]
+
+
+def _from_text(value: Any) -> Any:
+    """A value that a CSV file holds as JSON in text."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+# --- one kind each --------------------------------------------------------------------------------
+
+
+def _golden(row: Row) -> _Found:
+    """DeepEval's golden or conversational golden."""
+    metadata = _mapping(_from_text(row.get("additional_metadata")), "additional_metadata")
+    metadata |= {key: row[key] for key in ("context", "retrieval_context") if row.get(key)}
+    name, given = _name(row.get("name")), _from_text(row.get("turns"))
+    if row.get("scenario") or given:
+        if not given:
+            raise ShapeError("scenario: a simulated user cannot be carried over; state turns")
+        metadata |= {key: row[key] for key in ("scenario", "user_description") if row.get(key)}
+        outcome, losses = row.get("expected_outcome"), Losses()
+        rubrics = _rubrics([outcome], "expected_outcome") if outcome else []
+        return _Found(_said(given, "turns", losses), name, metadata, rubrics, losses=losses)
+    tools, made = (_from_text(row.get(key)) for key in ("expected_tools", "tools_called"))
+    expected = _expected(row.get("expected_output"), "expected_output")
+    calls = _calls(tools, "expected_tools", "inputParameters") if tools else None
+    turns = _expecting([Turn(_text(row.get("input"), _QUESTIONS, "input"))], expected, calls)
+    recorded = None
+    if row.get("actual_output"):
+        called = _calls(made or [], "tools_called", "inputParameters")
+        told = [one.get("output") if isinstance(one, Mapping) else None for one in made or []]
+        results = tuple(ToolCall(call.name, call.args, result=value) for call, value in zip(called, told, strict=True))
+        said = Part(_text(row["actual_output"], _ANSWERS, "actual_output"))
+        recorded = Invocation(turns[0].user, (said,), results, reports_calls=isinstance(made, list))
+    return _Found(turns, name, metadata, recorded=recorded)
+
+
+def _example(row: Row) -> _Found:
+    """LangSmith's example."""
+    losses = [(f"{key}, which are part of the question", True) for key in _ATTACHED if row.get(key)]
+    turns = _conversation(row.get("inputs"), "inputs", losses)
+    stated = next((key for key in ("outputs", "reference_outputs") if unmarked(row).get(key) not in _EMPTY), "outputs")
+    response = _expected(row.get(stated), stated)
+    split = [row["split"]] if isinstance(row.get("split"), str) else row.get("split") or []
+    if not isinstance(split, list) or not all(isinstance(one, str) for one in split):
+        raise ShapeError("split: expected a text or a list of texts")
+    metadata = _mapping(row.get("metadata"), "metadata")
+    return _Found(_expecting(turns, response), _name(row.get("id")), metadata, tags=split, losses=losses)
+
+
+_ATTACHED = ("attachments", "attachment_urls")
+
+
+def _item(row: Row) -> _Found:
+    """Langfuse's dataset item, in either spelling."""
+    response = _expected(adk.get(row, "expected_output"), "expectedOutput")
+    losses = Losses()
+    turns = _expecting(_conversation(row.get("input"), "input", losses), response)
+    status = row.get("status")
+    away = "it is archived" if status == "ARCHIVED" else ""
+    if not away and status not in (None, "ACTIVE"):
+        raise ShapeError(f"status: expected ACTIVE or ARCHIVED, found {shorten(repr(status), 60)}")
+    metadata = _mapping(row.get("metadata"), "metadata")
+    return _Found(turns, _name(row.get("id")), metadata, losses=losses, put_away=away)
+
+
+def _evals_row(row: Row) -> _Found:
+    """OpenAI Evals: a row of a data source (``item``), or of the older files (``input`` and ``ideal``)."""
+    item = row.get("item") if "item" in row else row
+    if not isinstance(item, Mapping):
+        raise ShapeError("item: expected a mapping")
+    bare = unmarked(item)
+    asked = next((name for name in ("input", "messages", *_QUESTIONS) if bare.get(name)), None)
+    if asked is None:
+        raise ShapeError(f"no input: expected one of {', '.join(_QUESTIONS)} or messages")
+    stated = [name for name in dict.fromkeys(("ideal", *_ANSWERS)) if bare.get(name) not in _EMPTY and name != asked]
+    answered = next(iter(stated), None)
+    ideal = item[answered] if answered else None
+    losses = [(name, name in _EXPECTED) for name in stated[1:]]
+    if isinstance(ideal, list):
+        losses += [(f"further texts of {answered}", True)] if len(ideal) > 1 else []
+        ideal = ideal[0] if ideal else None
+    response = _expected(ideal, str(answered))
+    kept = (name for name in item if name not in (asked, answered, "id", "sample") and says_something(bare[name]))
+    metadata = {name: item[name] for name in kept}
+    turns = _expecting(_conversation(item[asked], asked, losses, instructed=True), response)
+    sample = row.get("sample") or {}
+    if not isinstance(sample, Mapping):
+        raise ShapeError("sample: expected a mapping")
+    said = sample.get("output_text")
+    recorded = Invocation(turns[-1].user, (Part(said),)) if isinstance(said, str) and len(turns) == 1 else None
+    unanswered = bool(sample) and not isinstance(said, str)
+    return _Found(turns, _name(item.get("id")), metadata, recorded=recorded, unanswered=unanswered, losses=losses)
+
+
+def _scenario(row: Row) -> _Found:
+    """AgentCore's predefined scenario, in either spelling: AWS's own library writes both."""
+    given = row.get("turns")
+    if not isinstance(given, list) or not given or not all(isinstance(one, Mapping) for one in given):
+        raise ShapeError("turns: expected a list; a simulated actor cannot be carried over")
+    turns = []
+    for one in given:
+        response = _expected(adk.get(one, "expected_response"), "expected_response")
+        turns += _expecting([Turn(_text(one.get("input"), _QUESTIONS, "input"))], response)
+    losses = Losses()
+    path = adk.get(row, "expected_trajectory")
+    names = adk.get(path, "tool_names") if isinstance(path, Mapping) else path
+    if names and len(turns) > 1:
+        losses.append(("expected_trajectory of several turns", True))
+    elif names is not None:
+        tools = _calls(names, "expected_trajectory", "arguments")
+        turns = [Turn(turn.user, tools, turn.response) for turn in turns]
+    assertions = row.get("assertions")
+    rubrics = _rubrics(assertions, "assertions") if assertions else []
+    metadata = _mapping(row.get("metadata"), "metadata")
+    return _Found(turns, _name(adk.get(row, "scenario_id")), metadata, rubrics, losses=losses)
+
+
+def _name(value: Any) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+_KINDS: tuple[tuple[frozenset[str], Callable[[Row], _Found]], ...] = (
+    (frozenset({"scenario_id", "scenarioId"}), _scenario),
+    (frozenset({"inputs"}), _example),
+    (frozenset({"item", "ideal"}), _evals_row),
+    (frozenset({"expectedOutput", "datasetName", "sourceTraceId", "dataset_name", "source_trace_id"}), _item),
+    (frozenset({"expected_output", "actual_output", "expected_tools", "tools_called", "additional_metadata",
+                "retrieval_context", "scenario"}), _golden),
+)  # fmt: skip
+"""Keys of which one is in a row of a kind, and its reader; the first that fits reads it."""
+
+
+def _kind(row: Any) -> Callable[[Row], _Found] | None:
+    if not isinstance(row, Mapping):
+        return None
+    return next((reader for keys, reader in _KINDS if not keys.isdisjoint(row)), None)
+
+
+_CRITERIA: Mapping[str, Any] = {
+    "tool_trajectory_avg_score": 1.0,
+    "response_match_score": 0.8,
+    "rubric_based_final_response_quality_v1": {"threshold": 1.0},
+}
+"""The criteria of rows with assertions: ADK's defaults, which hold without any, and that every assertion holds."""
+
+_WRITTEN, _PEOPLE = "when it was written", "for people"
+_SOURCE, _RECORDED = "where the row comes from", "of the recording"
+IGNORED = Ignored(
+    {
+        **dict.fromkeys(("created_at", "modified_at", "createdAt", "updatedAt", "updated_at"), _WRITTEN),
+        **dict.fromkeys(("comments", "description"), _PEOPLE),
+        **dict.fromkeys(("dataset_id", "source_run_id", "datasetName", "datasetId", "dataset_name"), _SOURCE),
+        **dict.fromkeys(("sourceTraceId", "sourceObservationId", "source_trace_id", "source_observation_id"), _SOURCE),
+        **dict.fromkeys(("project_id", "projectId", "source_file", "schema_type", "schemaType"), _SOURCE),
+        **dict.fromkeys(("token_cost", "input_token_count", "output_token_count", "completion_time"), _RECORDED),
+        **dict.fromkeys(("tools_called.description", "tools_called.reasoning", "tools_called.type"), _RECORDED),
+        **dict.fromkeys(("expected_tools.description", "expected_tools.reasoning", "expected_tools.type"), _PEOPLE),
+        **dict.fromkeys(("sample.model", "sample.usage", "sample.finish_reason", "sample.error"), _RECORDED),
+        "$.tags": "of DeepEval's own reports",
+        "$.custom_column_key_values": "columns that DeepEval's own reports show",
+    }
+)
+
+
+def _checks(path: str) -> bool:
+    """True for a key that nobody knows, but for those of a recorded answer."""
+    return path.partition(".")[0] not in ("sample", "tools_called")
+
+
+# --- a file ---------------------------------------------------------------------------------------
+
+
+def recognises(data: Any) -> bool:
+    if isinstance(data, str):  # a table: its first line names the columns
+        return _kind(dict.fromkeys(data.removeprefix("\ufeff").partition("\n")[0].strip().split(","))) is not None
+    return isinstance(data, list) and bool(data) and _kind(data[0]) is not None
+
+
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases of a file, and what is lost of them. Raises `ConfigError` for a row that is of no kind."""
+    if isinstance(document.data, str):
+        rows, lines = parse_csv(document.data, document.where)
+        document = replace(document, data=rows, row_lines=lines)
+    return _carry(document)
+
+
+@nothing_unread(IGNORED, checks=_checks)
+def _carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """Raises as `carry`."""
+    cases, recorded, losses = [], [], list[Loss]()
+    for number, row in enumerate(document.data):
+        reader = _kind(row)
+        if reader is None:
+            raise document.error("a row of another kind than the first", number)
+        try:
+            found = reader(row)
+        except (ShapeError, FormatError) as error:
+            raise document.error(str(error), number) from None
+        case = _case(document, found, number)
+        if found.put_away:
+            losses.append(Loss(case.id, f"the whole item: {found.put_away}", check=False))
+            continue
+        cases.append(case)
+        losses += [Loss(case.id, what, check, (number,)) for what, check in found.losses]
+        origin = f"{document.location(number)}, trial 1"
+        if found.recorded is not None:
+            recorded.append(RecordedTrial(case.id, 1, (found.recorded,), origin=origin))
+        elif found.unanswered:
+            recorded.append(RecordedTrial(case.id, 1, (), NO_ANSWER, origin))
+    judged = any(case.rubrics for case in cases)
+    return Contents(tuple(cases), tuple(recorded), _CRITERIA if judged else None), losses
+
+
+def _case(document: Document, found: _Found, number: int) -> Case:
+    return Case(
+        found.id or f"{document.name}-{number + 1}",
+        tuple(found.turns),
+        tags=frozenset(found.tags),
+        metadata=found.metadata,
+        rubrics=tuple(found.rubrics),
+        location=document.location(number),
+    )
+
+
+def read(document: Document) -> Contents:
+    """The cases of a file. Raises `ConfigError` for what cannot be read, or would be checked elsewhere and not here."""
+    return without_losses(document, *carry(document))
+
+
+FORMAT = Format(
+    shape="rows of DeepEval, LangSmith, Langfuse, OpenAI Evals or AgentCore",
+    recognises=recognises,
+    read=read,
+    carry=carry,
+    suffixes=(".csv",),
+    ignored=IGNORED,
+)

@@ -1,0 +1,292 @@
+"""Knows Inspect's logs, ``.eval`` and JSON: a sample's id is a case, each epoch of it a recorded trial.
+
+A log that did not end well is refused: what it lacks was never measured. Inspect's scorers are not run here: what they
+found is a score of its own, ``inspect:NAME``. Of ``includes`` the target also becomes a text that an answer must
+contain; every other scorer is a lost check for `gate import`, which writes cases without their trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.formats import messages
+from gate.formats.messages import FormatError
+from gate.formats.reading import Ignored, changed
+from gate.importers.eval_archive import read_eval_archive
+from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Turn, Usage, total_usage
+from gate.security.limits import shorten
+from gate.suites.base import (
+    NO_ANSWER,
+    Contents,
+    Document,
+    Format,
+    Loss,
+    but_recorded,
+    is_answered,
+    nothing_unread,
+    without_losses,
+)
+
+_ATTACHMENT = "attachment://"
+_INCLUDES = "includes"
+_FAILING = {"i", "n", "incorrect", "noanswer", "no", "false", "fail", "failed", "nan", ""}
+"""Scores in words that give no credit: Inspect's letters, and words that scorers give instead."""
+_PARTIAL = {"p", "partial"}
+MAX_ERROR_CHARS = 1_000
+Sample = Mapping[str, Any]
+
+
+def recognises(data: Any) -> bool:
+    return isinstance(data, Mapping) and isinstance(data.get("eval"), Mapping) and "status" in data
+
+
+def read(document: Document) -> Contents:
+    """The cases and trials of a log. Raises `ConfigError` for one that did not end well, or cannot be read."""
+    found, losses = carry(document)
+    return without_losses(document, found, [but_recorded(loss) for loss in losses])
+
+
+_RUN, _MADE = "how the log was made", "of the model's own record of a message"
+IGNORED = Ignored(
+    {
+        **dict.fromkeys(("$.version", "$.eval", "$.plan", "$.stats", "$.reductions", "$.location", "$.etag"), _RUN),
+        **dict.fromkeys(("$.results.*", "$.log_updates", "samples.turn_count"), _RUN),
+        **dict.fromkeys(("samples.uuid", "samples.total_time", "samples.limit", "samples.error_retries"), _RUN),
+        **dict.fromkeys(
+            ("samples.started_at", "samples.completed_at", "samples.role_usage", "samples.timelines"), _RUN
+        ),
+        **dict.fromkeys(("samples.sandbox", "samples.files", "samples.setup"), "how the sample's place was set up"),
+        **dict.fromkeys(
+            ("samples.store", "samples.events", "samples.events_data"), "what happened beside the messages"
+        ),
+        "samples.attachments": "texts are put in where a message names them",
+        "samples.output": "the last of the messages",
+        "samples.scores.*.metadata": "of the scorer",
+        "samples.scores.*.history": "of the scorer",
+        "samples.scores.*.answer": "what the scorer took for the answer",
+        **dict.fromkeys(("messages.id", "messages.source", "messages.model", "messages.metadata"), _MADE),
+        **dict.fromkeys(("messages.internal", "messages.function", "tool_calls.type", "tool_calls.view"), _MADE),
+        **dict.fromkeys(("tool_calls.internal", "content.internal", "content.refusal", "content.citations"), _MADE),
+        **dict.fromkeys(("content.reasoning", "content.summary", "content.signature", "content.redacted"), "a thought"),
+        **dict.fromkeys(("input.id", "input.source", "input.metadata", "error.type"), _MADE),
+        **dict.fromkeys(("model_usage.*.total_tokens", "model_usage.*.reasoning_tokens"), "in the other counts"),
+        "model_usage.*.input_tokens_cache_read": "in the other counts",
+        "model_usage.*.input_tokens_cache_write": "in the other counts",
+        "error.traceback": "the message says what went wrong",
+        "error.traceback_ansi": "the message says what went wrong",
+    }
+)
+
+
+@nothing_unread(IGNORED, checks=False)
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases and trials of a log, and the scorers that have no counterpart. Raises as `read`."""
+    _check_whole(document)
+    cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
+    seen = set[tuple[str, int]]()
+    for number, sample in enumerate(_samples(document)):
+        case = _case(document, sample, number)
+        known = cases.setdefault(case.id, case)
+        if (known.turns, known.options) != (case.turns, case.options):
+            raise document.error(
+                f"sample {case.id!r} has another input or target than in an earlier epoch", "samples", number
+            )
+        trial = _trial(document, sample, case, number)
+        if (trial.case_id, trial.number) in seen:
+            raise document.error(f"epoch {trial.number} of sample {case.id!r} is there twice", "samples", number)
+        seen.add((trial.case_id, trial.number))
+        recorded.append(trial)
+        if known is case:
+            carried = {_INCLUDES} if case.options else set[str]()
+            losses += [Loss(case.id, f"scorer {name}") for name in _scorers(sample) if name not in carried]
+    return Contents(tuple(cases.values()), tuple(recorded), _criteria(document, cases.values()) or None), losses
+
+
+def _criteria(document: Document, cases: Iterable[Case]) -> dict[str, Any]:
+    """Return the criteria of the log: a scorer of verdicts decides, any other only reports."""
+    found: dict[str, Any] = {"contains": {}} if any(case.options for case in cases) else {}
+    given = [one for sample in _samples(document) for one in _given(sample)]
+    reporting = {one.scorer for one in given if not one.decides}
+    for scorer in dict.fromkeys(one.scorer for one in given):
+        criterion = {"metric": "recorded_score", "scorer": scorer}
+        found[f"inspect:{scorer}"] = {**criterion, "blocking": False} if scorer in reporting else criterion
+    return found
+
+
+def _check_whole(document: Document) -> None:
+    status = document.data["status"]
+    if status != "success":
+        hint = "run it to its end: what a log lacks was never measured"
+        raise document.error(f"the log's status is {shorten(repr(status), 40)}, not success", "status", hint=hint)
+    if document.data.get("invalidated"):
+        raise document.error("the log was invalidated", "invalidated")
+    results, held = document.data.get("results"), document.data.get("samples")
+    counted = results.get("total_samples") if isinstance(results, Mapping) else None
+    if isinstance(counted, int) and isinstance(held, list) and 0 < len(held) < counted:
+        hint = "take the whole log: what it lacks is not known to have passed"
+        raise document.error(f"the log holds {len(held)} of {counted} samples", "results", hint=hint)
+
+
+def _samples(document: Document) -> list[Sample]:
+    samples = document.data.get("samples")
+    if not isinstance(samples, list) or not samples or not all(isinstance(one, Mapping) for one in samples):
+        raise document.error("the log holds no samples", hint="dump it whole: `inspect log dump`")
+    return samples
+
+
+def _case(document: Document, sample: Sample, number: int) -> Case:
+    identifier = sample.get("id")
+    if isinstance(identifier, bool) or not isinstance(identifier, str | int) or identifier == "":
+        raise document.error("a sample has no id", "samples", number)
+    given = sample.get("input")
+    spoken = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    try:
+        user = messages.to_invocation(_plain(spoken, sample)).user
+    except FormatError as error:
+        raise document.error(f"input: {error}", "samples", number) from None
+    targets = sample.get("target") or []
+    targets = [targets] if isinstance(targets, str) else targets
+    if not isinstance(targets, list) or not all(isinstance(text, str) for text in targets):
+        raise document.error("target: expected a text or a list of texts", "samples", number)
+    metadata = sample.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise document.error("metadata: expected a mapping", "samples", number)
+    contained = targets if _INCLUDES in _scorers(sample) and len(targets) == 1 else []
+    return Case(
+        str(identifier),
+        (Turn(user),),
+        metadata={**metadata, **({"target": targets} if targets else {})},
+        options={"contains": {"values": contained, "ignore_case": True}} if contained else {},
+        location=document.location("samples", number),
+    )
+
+
+def _scorers(sample: Sample) -> Iterator[str]:
+    scores = sample.get("scores")
+    yield from (str(name) for name in scores) if isinstance(scores, Mapping) else ()
+
+
+def _trial(document: Document, sample: Sample, case: Case, number: int) -> RecordedTrial:
+    epoch = sample.get("epoch", 1)
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
+        raise document.error("epoch: expected a whole number from 1", "samples", number)
+    origin = f"{document.location('samples', number)}, epoch {epoch}"
+    if error := sample.get("error"):
+        said = error.get("message") if isinstance(error, Mapping) else error
+        return RecordedTrial(case.id, epoch, (), shorten(str(said), MAX_ERROR_CHARS), origin)
+    try:
+        said = messages.to_invocation(_plain(sample.get("messages"), sample))
+        usage, duration = _usage(sample), messages.number(sample.get("working_time"), "working_time")
+    except FormatError as problem:
+        raise document.error(str(problem), "samples", number) from None
+    invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
+    if not is_answered([invocation]):
+        return RecordedTrial(case.id, epoch, (), NO_ANSWER, origin)
+    return RecordedTrial(
+        case.id, epoch, (replace(invocation, foreign=tuple(map(_score, _given(sample)))),), origin=origin
+    )
+
+
+class _Given(Struct, frozen=True):
+    """A value that one of Inspect's scorers gave a sample."""
+
+    scorer: str
+    value: Any
+    why: str = ""
+    decides: bool = True
+    """False for a part of a score, and for a share: neither is a verdict."""
+
+
+def _given(sample: Sample) -> Iterator[_Given]:
+    """The values of a sample's scores, those of a score with parts each by its own name."""
+    held = sample.get("scores")
+    for name, score in held.items() if isinstance(held, Mapping) else ():
+        value = score.get("value") if isinstance(score, Mapping) else score
+        told = score.get("explanation") if isinstance(score, Mapping) else None
+        why = told if isinstance(told, str) else ""
+        if isinstance(value, Mapping | list):
+            parts = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
+            yield from (_Given(f"{name}.{key}", one, why, decides=False) for key, one in parts)
+        else:
+            yield _Given(str(name), value, why, decides=not (isinstance(value, float) and 0 < value < 1))
+
+
+def _score(given: _Given) -> ForeignScore:
+    told = f"{given.scorer}: {shorten(repr(given.value), 100)}" + (f", {given.why}" if given.why else "")
+    return ForeignScore(given.scorer, _credit(given.value), shorten(told, MAX_ERROR_CHARS))
+
+
+def _credit(value: Any) -> float:
+    """A score from 0 to 1 of letters, words or numbers; more than 1 counts as 1."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            word = value.strip().lower()
+            return 0.5 if word in _PARTIAL else 0.0 if word in _FAILING else 1.0
+    if not isinstance(value, bool | int | float) or math.isnan(value):
+        return 0.0
+    return min(1.0, max(0.0, float(value)))
+
+
+def _usage(sample: Sample) -> Usage | None:
+    """Over all models of a sample."""
+    by_model = sample.get("model_usage")
+    if not isinstance(by_model, Mapping):
+        return None
+    found = []
+    for model, given in by_model.items():
+        used = messages.to_usage(given, cost_usd=given.get("total_cost") if isinstance(given, Mapping) else None)
+        found += [replace(used, model=str(model))] if used is not None else []
+    return total_usage(tuple(found))
+
+
+def _plain(spoken: Any, sample: Sample) -> Any:
+    """Inspect's messages as OpenAI's: a call has its function's name beside its arguments, long texts lie apart."""
+    if not isinstance(spoken, list):
+        return spoken
+    attached = sample.get("attachments")
+    texts: Mapping[str, Any] = attached if isinstance(attached, Mapping) else {}
+    return [_message(one, texts) if isinstance(one, Mapping) else one for one in spoken]
+
+
+def _message(message: Mapping[str, Any], texts: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: dict[str, Any] = {"content": _attached(message.get("content"), texts)}
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        found["tool_calls"] = [_call(one) for one in calls]
+    if isinstance(error := message.get("error"), Mapping):
+        found |= {"status": "error", "content": str(error.get("message") or found["content"])}
+    return changed(message, **found)
+
+
+def _call(call: Any) -> Any:
+    if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
+        return call
+    return {"id": call.get("id"), "name": call["function"], "arguments": call.get("arguments")}
+
+
+def _attached(content: Any, texts: Mapping[str, Any]) -> Any:
+    if isinstance(content, str) and content.startswith(_ATTACHMENT):
+        return texts.get(content.removeprefix(_ATTACHMENT), content)
+    if isinstance(content, list):
+        return [
+            changed(part, text=_attached(part["text"], texts)) if isinstance(part, Mapping) and "text" in part else part
+            for part in content
+        ]
+    return content
+
+
+FORMAT = Format(
+    shape="an Inspect log, `.eval` or dumped as JSON: `eval` and `samples`",
+    recognises=recognises,
+    read=read,
+    carry=carry,
+    open=read_eval_archive,
+    ignored=IGNORED,
+)

@@ -1,0 +1,92 @@
+"""Knows promptfoo: its configuration is a suite, its results are a suite with recorded trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gate.formats.reading import Ignored
+from gate.suites.base import Contents, Document, Format, Loss, but_recorded, nothing_unread, without_losses
+
+_MARKS = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
+
+
+_RUN, _AGENT = (
+    "of how promptfoo runs and keeps an evaluation",
+    "how to reach the agent, which `agent` in gate.yaml says",
+)
+_ROW = "of a result: its test, its answer and promptfoo's verdict are read"
+IGNORED = Ignored(
+    {
+        **dict.fromkeys(("outputPath", "sharing", "writeLatestResults", "$schema", "tags", "env.*"), _RUN),
+        **dict.fromkeys(("evaluateOptions.*", "commandLineOptions.*", "tracing.*", "derivedMetrics.*"), _RUN),
+        **dict.fromkeys(("providers.*", "targets.*"), _AGENT),
+        "description": "for people",
+        "metadata": "of an evaluation or a result; a test's own is carried over",
+        "assertionTemplates": "read where an assertion names one",
+        "options.*": "listed with the test, unless it changes nothing here",
+        **dict.fromkeys(("evalId", "$.config", "shareableUrl", "$.vars", "$.runtimeOptions"), _RUN),
+        **dict.fromkeys(("results.timestamp", "results.stats", "results.prompts", "results.table"), _RUN),
+        **dict.fromkeys(("results.id", "results.promptId", "results.promptIdx", "results.testIdx"), _ROW),
+        **dict.fromkeys(("results.success", "results.latencyMs"), "read of a row that was answered"),
+        **dict.fromkeys(("results.score", "results.namedScores", "results.cost", "results.tokenUsage"), _ROW),
+        **dict.fromkeys(("results.error", "results.failureReason", "results.evalId", "results.description"), _ROW),
+        **dict.fromkeys(("prompt.config", "prompt.id", "prompt.provider", "prompt.metrics", "provider.*"), _ROW),
+        **dict.fromkeys(("response.raw", "response.metadata", "response.finishReason", "response.logProbs"), _ROW),
+        **dict.fromkeys(("response.latencyMs", "response.prompt", "response.guardrails", "response.error"), _ROW),
+        **dict.fromkeys(("response.isRefusal", "response.cached"), _ROW),
+        **dict.fromkeys(("response.tokenUsage.total", "response.tokenUsage.cached"), "in the other counts"),
+        **dict.fromkeys(("response.tokenUsage.numRequests", "response.tokenUsage.completionDetails"), _ROW),
+        "traces": "read for the calls of the row that each is of",
+        "gradingResult": "read where promptfoo failed an answer",
+        "testCase.vars": "a result has its variables once more, filled in",
+    }
+)
+
+
+def recognises(data: Any) -> bool:
+    return _are_results(data) or _is_configuration(data)
+
+
+def _are_results(data: Any) -> bool:
+    held = data.get("results") if isinstance(data, Mapping) else None
+    return isinstance(held, Mapping) and isinstance(held.get("results"), list) and "version" in held
+
+
+def _is_configuration(data: Any) -> bool:
+    """Two of the keys that only promptfoo has together."""
+    return isinstance(data, Mapping) and sum(key in data for key in _MARKS) >= 2 and "cases" not in data
+
+
+def _checks(path: str) -> bool:
+    """False for what an assertion may have that promptfoo does not use in one of its kind."""
+    return not path.endswith((".threshold", ".provider", ".rubricPrompt"))
+
+
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases and trials of a file, and what is lost of it. Raises `ConfigError` for what cannot be read."""
+    from gate.importers.promptfoo import configuration, results  # weight: only where a file is promptfoo's
+
+    if _are_results(document.data):
+        return nothing_unread(IGNORED, checks=False)(results.carry)(document)
+    return nothing_unread(IGNORED, checks=_checks)(configuration.carry)(document)
+
+
+def read(document: Document) -> Contents:
+    """The cases and trials of a file. Raises `ConfigError` for what cannot be read, or is checked there and not here.
+
+    In results an assertion without a counterpart is a note: promptfoo's verdict on each recorded answer is a score.
+    """
+    found, losses = carry(document)
+    if _are_results(document.data):
+        losses = [but_recorded(loss) for loss in losses]
+    return without_losses(document, found, losses)
+
+
+FORMAT = Format(
+    shape="a promptfoo configuration or its results: `prompts` and `tests`, or `results`",
+    recognises=recognises,
+    read=read,
+    carry=carry,
+    ignored=IGNORED,
+)

@@ -1,0 +1,443 @@
+"""promptfoo's assertions → expectations, options and thresholds of a case. What has no counterpart is named, not run.
+
+What a case comes to is never weaker than its assertions: one that is carried over in part, or would be weaker here, is
+lost. Thresholds of sets and weights, by which a test passes although an assertion fails, make way for all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from gate.formats.reading import carried as kept_whole
+from gate.importers.promptfoo import patterns
+from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
+from gate.importers.promptfoo.templates import TemplateError, filled
+from gate.model import Part, Rubric, ToolCall
+from gate.security.limits import shorten
+
+CONTAINS, NOT_CONTAINS, REGEX, SCHEMA = "contains", "not_contains", "regex", "json_schema"
+TRAJECTORY, FORBIDDEN = "tool_trajectory_avg_score", "forbidden_tools"
+LATENCY, COST, CALLS = "latency", "cost", "tool_calls"
+ANSWER_RUBRIC = "rubric_based_final_response_quality_v1"
+GOAL_RUBRIC = "rubric_based_multi_turn_trajectory_quality_v1"
+FACTS = "final_response_match_v2"
+_KEYS = {"type", "value", "threshold", "weight", "metric", "provider", "rubricPrompt"}
+_CRITERIA: Mapping[str, Any] = {
+    FACTS: 1.0,
+    TRAJECTORY: {"threshold": 1.0, "match_type": "ANY_ORDER"},
+    ANSWER_RUBRIC: 1.0,
+    GOAL_RUBRIC: 1.0,
+}
+"""The note of a criterion that does not speak for itself; the others are brought as they are."""
+
+
+class NotPromptfooError(Exception):
+    """An assertion is not of promptfoo's shape; its reader says where."""
+
+
+class ExpectedCalls(Struct):
+    """Expected calls, as the assertions about tools come together."""
+
+    calls: list[ToolCall] = []
+    match_type: str = "ANY_ORDER"
+    tools: dict[str, str] = {}
+    """Tool → how its arguments are compared."""
+
+
+class Checks(Struct):
+    """The criteria of one test's assertions."""
+
+    variables: Mapping[str, Any]
+    folder: Folder | None = None
+    """Where values may be read from; None: nowhere."""
+    contains: list[str] = []
+    icontains: list[str] = []
+    not_contains: list[str] = []
+    not_icontains: list[str] = []
+    patterns: list[str] = []
+    schemas: list[Mapping[str, Any]] = []
+    forbidden: list[str] = []
+    trajectory: ExpectedCalls = field(default_factory=ExpectedCalls)
+    thresholds: dict[str, float] = {}
+    rubrics: list[Rubric] = []
+    response: str | None = None
+    losses: list[tuple[str, bool]] = []
+    """The losses, and whether each is a check."""
+    lost: list[Mapping[str, Any]] = []
+    """The assertions that are."""
+
+    def add(self, assertion: Any) -> None:
+        """One more assertion, or set of them. Raises `NotPromptfooError`."""
+        if not isinstance(assertion, Mapping) or not isinstance(assertion.get("type"), str):
+            raise NotPromptfooError("an assertion is a mapping with a type")
+        if assertion["type"] == "assert-set":
+            self._add_set(assertion)
+        elif assertion.get("weight") == 0:
+            self.losses.append((f"{_named(kept_whole(assertion))}, which has weight 0 and only reports", False))
+        else:
+            self._add_one(assertion)
+
+    def _add_set(self, assertion: Mapping[str, Any]) -> None:
+        members = assertion.get("assert")
+        if not isinstance(members, list):
+            raise NotPromptfooError("assert-set: expected a list under assert")
+        self.losses += [(f"assert-set with {key}", True) for key in assertion if key not in (*_KEYS, "assert")]
+        self.laxer("assert-set", assertion.get("threshold"))
+        for member in members:
+            self.add(member)
+
+    def laxer(self, what: str, threshold: Any) -> None:
+        """Says that a threshold, from which not all assertions need to hold, gives way to all of them."""
+        if threshold is not None:
+            self.losses.append((f"threshold {threshold} of the {what} (all of its assertions must hold)", False))
+
+    def _add_one(self, assertion: Mapping[str, Any]) -> None:
+        kind = assertion["type"]
+        inverse, base = kind.startswith("not-"), kind.removeprefix("not-")
+        apply, further = _KINDS.get(base), set(assertion) - _KEYS
+        try:
+            value = self._value(assertion.get("value"))
+            carried = apply is not None and not further and apply(self, value, assertion, inverse)
+            reason = ""
+        except (NotReadError, TemplateError) as error:
+            carried, reason = False, f": {error}"
+        if not carried:
+            self.losses.append((f"{_named(assertion)}{reason}", True))
+            self.lost.append(kept_whole(assertion))
+            return
+        told = [key for key in ("weight", "metric") if assertion.get(key) is not None]
+        self.losses += [(f"{key} of {kind}", False) for key in told]
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str) and value.startswith(SCHEME):
+            if self.folder is None:
+                raise NotReadError(f"{value} is not followed here")
+            value = self.folder.value(value)
+        return filled(value, self.variables)
+
+    @property
+    def tools(self) -> tuple[ToolCall, ...] | None:
+        return tuple(self.trajectory.calls) or None
+
+    @property
+    def expected(self) -> tuple[Part, ...] | None:
+        return None if self.response is None else (Part(self.response),)
+
+    def options(self) -> dict[str, dict[str, Any]]:
+        """Of this case, by criterion."""
+        found, both = dict[str, dict[str, Any]](), bool(self.contains)
+        regexes = list(self.patterns)
+        if both:
+            regexes += [patterns.any_of([text], ignore_case=True) for text in self.icontains]
+            found[CONTAINS] = {"values": _once(self.contains)}
+        elif self.icontains:
+            found[CONTAINS] = {"values": _once(self.icontains), "ignore_case": True}
+        if self.not_contains:
+            regexes += [patterns.never(patterns.any_of([text], ignore_case=True)) for text in self.not_icontains]
+            found[NOT_CONTAINS] = {"values": _once(self.not_contains)}
+        elif self.not_icontains:
+            found[NOT_CONTAINS] = {"values": _once(self.not_icontains), "ignore_case": True}
+        if regexes:
+            found[REGEX] = {"patterns": _once(regexes)}
+        if self.schemas:
+            found[SCHEMA] = {"schema": self.schemas[0] if len(self.schemas) == 1 else {"allOf": self.schemas}}
+        if self.forbidden:
+            found[FORBIDDEN] = {"tools": _once(self.forbidden)}
+        if self.trajectory.calls:
+            found[TRAJECTORY] = {"match_type": self.trajectory.match_type, "tools": dict(self.trajectory.tools)}
+        return found
+
+    def criteria(self) -> dict[str, Any]:
+        """The criteria that these checks need."""
+        read = {rubric.type for rubric in self.rubrics}
+        names = [*self.options(), *self.thresholds]
+        names += [ANSWER_RUBRIC] if "FINAL_RESPONSE_QUALITY" in read else []
+        names += [GOAL_RUBRIC] if "TRAJECTORY_QUALITY" in read else []
+        names += [FACTS] if self.response is not None else []
+        return {name: _CRITERIA.get(name, {}) for name in names}
+
+
+def _once(texts: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+def _named(assertion: Mapping[str, Any]) -> str:
+    value = assertion.get("value")
+    shown = "" if value is None else f" {shorten(value if isinstance(value, str) else repr(value), 160)!r}"
+    return f"assertion {shorten(str(assertion['type']), 60)}{shown}"
+
+
+# --- one kind each: whether it could be carried over ----------------------------------------------
+
+
+def _text(value: Any) -> str | None:
+    """A text to look for; a number is looked for as it is written."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
+def _texts(value: Any) -> list[str] | None:
+    """Several texts: a list, or a line with commas."""
+    parts = [part.strip() for part in value.split(",")] if isinstance(value, str) and '"' not in value else value
+    found = [_text(part) for part in parts if part != ""] if isinstance(parts, list) else []
+    return [text for text in found if text] if found and None not in found else None
+
+
+def _contains(*, ignore_case: bool) -> Callable[..., bool]:
+    def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+        text = _text(value)
+        return _look_for(checks, None if text is None else [text], ignore_case=ignore_case, inverse=inverse)
+
+    return apply
+
+
+def _contains_all(*, ignore_case: bool) -> Callable[..., bool]:
+    def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+        return not inverse and _look_for(checks, _texts(value), ignore_case=ignore_case, inverse=False)
+
+    return apply
+
+
+def _contains_any(*, ignore_case: bool) -> Callable[..., bool]:
+    def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+        texts = _texts(value)
+        if inverse:
+            return _look_for(checks, texts, ignore_case=ignore_case, inverse=True)
+        if texts is not None:
+            checks.patterns.append(patterns.any_of(texts, ignore_case=ignore_case))
+        return texts is not None
+
+    return apply
+
+
+def _look_for(checks: Checks, texts: Sequence[str] | None, *, ignore_case: bool, inverse: bool) -> bool:
+    """True if there are texts that must all be there; or none of them, if ``inverse``."""
+    if texts is None:
+        return False
+    if inverse:
+        (checks.not_icontains if ignore_case else checks.not_contains).extend(texts)
+    else:
+        (checks.icontains if ignore_case else checks.contains).extend(texts)
+    return True
+
+
+def _pattern(make: Callable[[str], str | None]) -> Callable[..., bool]:
+    def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+        found = make(value) if isinstance(value, str) and value else None
+        if found is None:
+            return False
+        checks.patterns.append(patterns.never(found) if inverse else found)
+        return True
+
+    return apply
+
+
+def _equals(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+    if isinstance(value, Mapping | list):
+        checks.schemas.append({"not": {"const": value}} if inverse else {"const": value})
+        return True
+    text = _text(value)
+    if text is None:
+        return False
+    checks.patterns.append(patterns.never(patterns.whole(text)) if inverse else patterns.whole(text))
+    return True
+
+
+def _is_json(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+    if inverse or not (value is None or isinstance(value, Mapping)):
+        return False
+    checks.schemas.append(value or {})
+    return True
+
+
+def _limit(criterion: str, unit: float) -> Callable[..., bool]:
+    def apply(checks: Checks, _: Any, assertion: Mapping[str, Any], inverse: bool) -> bool:
+        given = assertion.get("threshold")
+        if inverse or isinstance(given, bool) or not isinstance(given, int | float) or given < 0:
+            return False
+        limit = given * unit
+        checks.thresholds[criterion] = min(limit, checks.thresholds.get(criterion, limit))
+        return True
+
+    return apply
+
+
+def _rubric(kind: str, key: str = "") -> Callable[..., bool]:
+    def apply(checks: Checks, value: Any, assertion: Mapping[str, Any], inverse: bool) -> bool:
+        text = value.get(key) if key and isinstance(value, Mapping) and not value.keys() - {key} else value
+        if inverse or not isinstance(text, str) or not text.strip():
+            return False
+        if all(rubric.id != text for rubric in checks.rubrics):
+            checks.rubrics.append(Rubric(text, text, kind))
+        asked = [name for name in ("threshold", "provider", "rubricPrompt") if assertion.get(name) is not None]
+        checks.losses += [(f"{name} of {assertion['type']}", False) for name in asked]
+        return True
+
+    return apply
+
+
+def _facts(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+    text = _text(value)
+    if inverse or text is None or checks.response is not None:
+        return False
+    checks.response = text
+    return True
+
+
+# --- tools ----------------------------------------------------------------------------------------
+
+
+def _name(step: Any) -> str | None:
+    """The tool that a matcher means; None for one of several."""
+    if isinstance(step, Mapping):
+        rest = step.keys() - {"name", "pattern", "type"}
+        step = (step.get("name") or step.get("pattern")) if not rest and step.get("type", "tool") == "tool" else None
+    return step if isinstance(step, str) and step and not set(step) & set("*?") else None
+
+
+def _tool_used(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+    least, most = 1, None
+    if isinstance(value, Mapping):
+        least, most = value.get("min", 1), value.get("max")
+        value = {key: held for key, held in value.items() if key not in ("min", "max")}
+    names = [_name(step) for step in (value if isinstance(value, list) else [value])]
+    known = [name for name in names if name]
+    if not known or len(known) < len(names):
+        return False
+    if (inverse and (least, most) == (1, None)) or (not inverse and most == 0 and least in (0, 1)):
+        checks.forbidden += known
+        return True
+    if inverse or most is not None or isinstance(least, bool) or not isinstance(least, int) or not 1 <= least <= 100:
+        return False
+    return _expect(checks, known * least)
+
+
+def _expect(checks: Checks, names: Sequence[str]) -> bool:
+    """These tools, in any order, with any arguments: beside a stated sequence only if it has them."""
+    calls = checks.trajectory.calls
+    missing = [name for name in dict.fromkeys(names) for _ in range(names.count(name) - _count(calls, name))]
+    if missing and checks.trajectory.match_type != "ANY_ORDER":
+        return False
+    calls += [ToolCall(name, any_args=True) for name in missing]
+    return True
+
+
+def _count(calls: Sequence[ToolCall], name: str) -> int:
+    return sum(call.name == name for call in calls)
+
+
+def _sequence(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+    mode = value.get("mode", "in_order") if isinstance(value, Mapping) else "in_order"
+    steps = value.get("steps") if isinstance(value, Mapping) else value
+    names = [_name(step) for step in steps] if isinstance(steps, list) else []
+    known = [name for name in names if name]
+    found = checks.trajectory
+    if inverse or not known or len(known) < len(names) or mode not in ("in_order", "exact"):
+        return False
+    if found.match_type != "ANY_ORDER" or any(_count(found.calls, c.name) > known.count(c.name) for c in found.calls):
+        return False
+    held = {call.name: call for call in found.calls if not call.any_args}
+    if any(known.count(name) > 1 for name in held):
+        return False
+    found.calls = [held.get(name, ToolCall(name, any_args=True)) for name in known]
+    found.match_type = "EXACT" if mode == "exact" else "IN_ORDER"
+    return True
+
+
+_ARGUMENT_KEYS = {"name", "pattern", "type", "args", "arguments", "mode"}
+
+
+def _arguments(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+    if inverse or not isinstance(value, Mapping) or value.keys() - _ARGUMENT_KEYS:
+        return False
+    args, mode = value.get("args", value.get("arguments")), value.get("mode", "partial")
+    name = _name({key: held for key, held in value.items() if key in ("name", "pattern", "type")})
+    found = checks.trajectory
+    rule = {"partial": "subset", "exact": "exact"}.get(mode) if isinstance(mode, str) else None
+    if name is None or rule is None or not isinstance(args, Mapping) or found.tools.get(name, rule) != rule:
+        return False
+    bare = next((place for place, call in enumerate(found.calls) if call.name == name and call.any_args), None)
+    if bare is None and found.match_type != "ANY_ORDER":
+        return False
+    if bare is not None and _count(found.calls, name) > 1 and found.match_type != "ANY_ORDER":
+        return False
+    place = len(found.calls) if bare is None else bare
+    found.calls[place : place + 1] = [ToolCall(name, dict(args))]
+    found.tools[name] = rule
+    return True
+
+
+def _steps(checks: Checks, value: Any, assertion: Mapping[str, Any], inverse: bool) -> bool:
+    if inverse or not isinstance(value, Mapping) or value.keys() - {"type", "max"} or value.get("type") != "tool":
+        return False
+    return _limit(CALLS, 1)(checks, None, {**assertion, "threshold": value.get("max")}, False)
+
+
+_KINDS: Mapping[str, Callable[[Checks, Any, Mapping[str, Any], bool], bool]] = {
+    "contains": _contains(ignore_case=False),
+    "icontains": _contains(ignore_case=True),
+    "contains-all": _contains_all(ignore_case=False),
+    "icontains-all": _contains_all(ignore_case=True),
+    "contains-any": _contains_any(ignore_case=False),
+    "icontains-any": _contains_any(ignore_case=True),
+    "starts-with": _pattern(patterns.start),
+    "regex": _pattern(patterns.from_javascript),
+    "equals": _equals,
+    "is-json": _is_json,
+    "latency": _limit(LATENCY, 0.001),
+    "cost": _limit(COST, 1.0),
+    "llm-rubric": _rubric("FINAL_RESPONSE_QUALITY"),
+    "model-graded-closedqa": _rubric("FINAL_RESPONSE_QUALITY"),
+    "factuality": _facts,
+    "model-graded-factuality": _facts,
+    "trajectory:tool-used": _tool_used,
+    "trajectory:tool-sequence": _sequence,
+    "trajectory:tool-args-match": _arguments,
+    "trajectory:step-count": _steps,
+    "trajectory:goal-success": _rubric("TRAJECTORY_QUALITY", "goal"),
+}
+"""The criterion of each type; `javascript`, `python` and every other one is lost."""
+
+_SCRIPTS = {"javascript": "javascript", "fn": "javascript", "eval": "javascript", "python": "python"}
+_LISTS = ("contains-all", "contains-any", "icontains-all", "icontains-any")
+_WITH_THRESHOLD = {"latency", "cost", "levenshtein", "similar", "starts-with", "rouge-n", "perplexity", "classifier"}
+OTHERS = ("is-refusal", "contains-json", "is-sql", "contains-sql", "is-xml", "contains-xml", "is-html", "contains-html",
+          "moderation", "guardrails", "webhook", "bleu", "gleu", "meteor", "word-count", "finish-reason", "ruby", "pi",
+          "answer-relevance", "context-recall", "context-relevance", "context-faithfulness", "perplexity-score",
+          "tool-call-f1", "skill-used", "g-eval", "search-rubric", "agent-rubric", "conversation-relevance",
+          "is-valid-openai-tools-call", "is-valid-openai-function-call", "is-valid-function-call", "similar:cosine",
+          "similar:dot", "similar:euclidean", "trace-error-spans", "trace-span-count",
+          "trace-span-duration")  # fmt: skip
+"""promptfoo's types without a counterpart, which a text may name."""
+
+
+_TYPES = "|".join(sorted(map(re.escape, {*_KINDS, *OTHERS, *_WITH_THRESHOLD}), key=len, reverse=True))
+_FROM_TEXT = re.compile(rf"(not-)?({_TYPES})(?:\((\d+(?:\.\d+)?)\))?(?::([\s\S]*))?")
+
+
+def from_text(text: str) -> dict[str, Any]:
+    """An assertion of a CSV file: ``type: value``, ``type(0.8): value``, else the whole answer."""
+    scheme, _, rest = text.partition(":")
+    if scheme in _SCRIPTS and rest:
+        return {"type": _SCRIPTS[scheme], "value": rest.strip()}
+    if scheme in ("grade", "llm-rubric") and rest:
+        return {"type": "llm-rubric", "value": rest.strip()}
+    if text.startswith(SCHEME):
+        return {"type": "python" if ".py" in text else "javascript", "value": text}
+    found = _FROM_TEXT.fullmatch(text)
+    if found is None:
+        return {"type": "equals", "value": text}
+    inverse, kind, threshold, value = found.groups()
+    made: dict[str, Any] = {"type": f"{inverse or ''}{kind}"}
+    if value is not None:
+        made["value"] = _texts(value) or value if kind in _LISTS else value.strip()
+    if kind == "is-json" and value is not None:
+        made["value"] = value
+    if threshold is not None or kind in _WITH_THRESHOLD:
+        made["threshold"] = float(threshold) if threshold else 0.75
+    return made

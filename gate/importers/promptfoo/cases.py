@@ -1,0 +1,193 @@
+"""One test of promptfoo with one prompt → a case. Configuration and results come to the same case by this one way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.importers.promptfoo.assertions import Checks, NotPromptfooError
+from gate.importers.promptfoo.files import SCHEME, Folder
+from gate.importers.promptfoo.templates import TemplateError
+from gate.model import Case, Location, Turn
+from gate.security.limits import shorten
+from gate.suites.base import Loss
+
+MAX_NAME = 80
+"""Characters of a case's id where it is made of what the user says."""
+TEST_KEYS = {"description", "vars", "assert", "threshold", "options", "metadata", "provider", "providers", "prompts",
+             "providerOutput", "assertScoringFunction"}  # fmt: skip
+_QUIET = {"disableVarExpansion", "disableConversationVar", "disableDefaultAsserts", "prefix", "suffix"}
+"""Options that are read, or change nothing here."""
+_REWRITTEN = "rewrites the answer before it is checked"
+_UNSEEN = {"transform": _REWRITTEN, "postprocess": _REWRITTEN, "transformVars": "rewrites the variables"}
+
+
+class Test(Struct, frozen=True):
+    """A test with all that it inherits, and one value of each variable."""
+
+    raw: Mapping[str, Any]
+    variables: Mapping[str, Any]
+    location: Location
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return mapping(self.raw.get("options"), "options")
+
+
+class Prompt(Struct, frozen=True):
+    """The prompt to the agent, with its variables put in."""
+
+    text: str
+    label: str = ""
+    """Its name; empty if there is one prompt."""
+    recorded: bool = False
+    """True if it was said already: then any chat is taken, as it stands."""
+
+
+class Made(Struct, frozen=True):
+    """A case that may lack its final id, and what is lost of its test."""
+
+    case: Case
+    criteria: Mapping[str, Any]
+    losses: Sequence[tuple[str, bool]]
+    lost: Sequence[Mapping[str, Any]]
+    """The assertions that are lost."""
+
+
+def mapping(value: Any, what: str) -> dict[str, Any]:
+    """Raises `NotPromptfooError` if it is none."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise NotPromptfooError(f"{what}: expected a mapping")
+    return dict(value)
+
+
+def make(test: Test, prompt: Prompt, folder: Folder | None) -> Made:
+    """The case of a test. Raises `NotPromptfooError`, and `TemplateError` if its prompt is none for one turn."""
+    raw = test.raw
+    checks = Checks(test.variables, folder)
+    listed = raw.get("assert") or []
+    if not isinstance(listed, list):
+        raise NotPromptfooError("assert: expected a list")
+    for assertion in listed:
+        checks.add(assertion)
+    checks.laxer("test", raw.get("threshold"))
+    said, losses = _spoken(prompt.text, recorded=prompt.recorded)
+    losses += [*checks.losses, *_further(raw, test.options)]
+    stated = raw.get("description")
+    metadata = mapping(raw.get("metadata"), "metadata")
+    case = Case(
+        _id(stated if isinstance(stated, str) and stated else said, prompt.label),
+        (Turn(said, checks.tools, checks.expected),),
+        metadata={**metadata, "vars": dict(test.variables)} if test.variables else metadata,
+        options=checks.options(),
+        thresholds=dict(checks.thresholds),
+        rubrics=tuple(checks.rubrics),
+        location=test.location,
+    )
+    return Made(replace(case, content=_content(case, test, prompt)), checks.criteria(), losses, checks.lost)
+
+
+def _content(case: Case, test: Test, prompt: Prompt) -> dict[str, Any]:
+    """Return the identity of the case: its test, not the words of the prompt, which are what changes between two
+    versions."""
+    (turn,) = case.turns
+    calls = [[call.name, call.args, call.any_args] for call in turn.tools or ()]
+    expected = [part.text for part in turn.response or ()]
+    found = {"vars": dict(test.variables), "prompt": prompt.label, "tools": calls, "response": expected}
+    elsewhere = any(isinstance(value, str) and value.startswith(SCHEME) for value in test.variables.values())
+    return {**found, "said": turn.user} if elsewhere else found
+
+
+def _further(raw: Mapping[str, Any], options: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    found = [(key, True) for key in raw if key not in TEST_KEYS]
+    found += [(key, False) for key in ("provider", "providers", "providerOutput") if raw.get(key) not in (None, [], "")]
+    found += (
+        [("assertScoringFunction, a program, which is never run", True)] if raw.get("assertScoringFunction") else []
+    )
+    for key, value in options.items():
+        if key in _UNSEEN and value:
+            found.append((f"options.{key}, which {_UNSEEN[key]}, is never run", True))
+        elif key not in _QUIET and key not in _UNSEEN:
+            found.append((f"options.{key}", False))
+    return found
+
+
+def _spoken(text: str, *, recorded: bool) -> tuple[str, list[tuple[str, bool]]]:
+    """Return the user's text in a prompt: all of it, or the last message of a chat. Raises `TemplateError`."""
+    messages = _messages(text)
+    if messages is None:
+        if not text:
+            raise TemplateError("its prompt is empty")
+        return text, []
+    users = [one for one in messages if one.get("role") == "user"]
+    system = [one for one in messages if one.get("role") in ("system", "developer")]
+    if len(users) != 1 or len(users) + len(system) != len(messages) or not isinstance(users[0].get("content"), str):
+        if recorded:
+            return text, []
+        raise TemplateError("its prompt is a chat of more than instructions and one text of a user")
+    return users[0]["content"], [("the prompt's instructions", False)] if system else []
+
+
+def _messages(text: str) -> list[Mapping[str, Any]] | None:
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    chat = isinstance(found, list) and found and all(isinstance(one, Mapping) and "role" in one for one in found)
+    return found if chat else None
+
+
+# --- ids ------------------------------------------------------------------------------------------
+
+
+def _id(name: str, label: str) -> str:
+    short = shorten(" ".join(name.split()), MAX_NAME) or "test"
+    return f"{short} [{shorten(label, MAX_NAME)}]" if label else short
+
+
+def told_apart(made: Sequence[Made]) -> list[Made]:
+    """The cases with ids of their own: of several with one id, each gets a mark of its content; equal ones are one."""
+    distinct = _distinct(made)
+    counts = Counter(one.case.id for one in distinct)
+    marks = {_mark(one) for one in distinct}
+    short = len(marks) == len(distinct)
+    return [one if counts[one.case.id] == 1 else _marked(one, 6 if short else 16) for one in made]
+
+
+def key_of(case: Case) -> str:
+    """The test of a case, as text: the same for the same content, wherever it stands in its file."""
+    held = [case.id, case.content, case.options, case.thresholds, [rubric.text for rubric in case.rubrics]]
+    return json.dumps(held, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _distinct(made: Sequence[Made]) -> list[Made]:
+    return list({key_of(one.case): one for one in made}.values())
+
+
+def _mark(one: Made, length: int = 6) -> str:
+    return hashlib.sha256(key_of(one.case).encode()).hexdigest()[:length]
+
+
+def _marked(one: Made, length: int) -> Made:
+    mark = _mark(one, length)
+    return Made(replace(one.case, id=f"{one.case.id} ({mark})"), one.criteria, one.losses, one.lost)
+
+
+def losses_of(made: Sequence[Made]) -> list[Loss]:
+    """Return the losses of the cases, once each."""
+    return list(dict.fromkeys(Loss(one.case.id, what, check) for one in made for what, check in one.losses))
+
+
+def criteria_of(made: Sequence[Made]) -> dict[str, Any] | None:
+    """The criteria that the cases need."""
+    return {name: value for one in made for name, value in one.criteria.items()} or None

@@ -1,0 +1,332 @@
+"""promptfoo's configuration: prompts × tests, with what tests inherit and what other files hold, as cases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
+from typing import Any
+
+from msgspec import Struct
+
+from gate.formats.positions import Key
+from gate.importers.promptfoo.assertions import NotPromptfooError, from_text
+from gate.importers.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
+from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
+from gate.importers.promptfoo.templates import TemplateError, rendered
+from gate.security.limits import shorten
+from gate.suites.base import Contents, Document, Loss
+
+MAX_CASES = 100_000
+MAX_DEPTH = 10
+"""Of sets of assertions in sets of assertions whose templates are put in."""
+_SAID = {"providers", "targets", "evaluateOptions", "commandLineOptions", "derivedMetrics", "env", "tracing"}
+"""Keys that check nothing; they are said to be left out."""
+_SEPARATOR = "\n---\n"
+
+
+class _Template(Struct, frozen=True):
+    """A prompt with places for variables."""
+
+    text: str
+    label: str
+
+
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases of a configuration, and what is lost of it. Raises `ConfigError` for what cannot be read."""
+    try:
+        return _Configuration(document).carry()
+    except NotPromptfooError as error:
+        raise document.error(str(error)) from None
+
+
+class _Configuration:
+    """One file, while it is read."""
+
+    def __init__(self, document: Document) -> None:
+        self._document, self._folder, self._data = document, Folder(document), document.data
+        self._losses = list[Loss]()
+        self._made = list[Made]()
+
+    def carry(self) -> tuple[Contents, list[Loss]]:
+        told = [key for key in self._data if key in _SAID and self._data[key]]
+        self._losses += [Loss("", key, check=False) for key in told]
+        default = self._default()
+        prompts = self._prompts()
+        for keys, raw in self._tests():
+            self._add(keys, raw, default, prompts)
+        for keys, raw in self._scenarios():
+            self._add(keys, raw, default, prompts)
+        made = told_apart(list({key_of(one.case): one for one in self._made}.values()))
+        if len(made) < len(self._made):
+            self._losses.append(Loss("", f"{len(self._made) - len(made)} tests that are there twice", check=False))
+        cases = tuple(one.case for one in made)
+        return Contents(cases, criteria=criteria_of(made)), [*self._losses, *losses_of(made)]
+
+    # --- prompts ---
+
+    def _prompts(self) -> list[_Template]:
+        listed = self._data.get("prompts", ["{{prompt}}"])
+        found = list[_Template]()
+        if isinstance(listed, Mapping):
+            listed = [{"id": key, "label": label} for key, label in listed.items()]
+        for one in [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else [None]:
+            try:
+                found += self._prompt(one)
+            except NotReadError as error:
+                self._losses.append(Loss("", f"prompt {_short(one)}: {error}"))
+        return found
+
+    def _prompt(self, given: Any) -> Iterator[_Template]:
+        """Raises `NotReadError` for one that is made by a program."""
+        label = ""
+        if isinstance(given, Mapping):
+            label = given.get("label") or ""
+            given = given.get("raw", given.get("id"))
+        if not isinstance(given, str) or not given or not isinstance(label, str):
+            raise NotPromptfooError("prompts: expected texts, or mappings with raw or id")
+        bare = "\n" not in given and "{" not in given
+        named = given.startswith(SCHEME) or (
+            bare and given.endswith((".txt", ".md", ".json", ".yaml", ".yml", ".js", ".py"))
+        )
+        if given.startswith("exec:"):
+            raise NotReadError("it is made by a program, which is never run")
+        if not named:
+            yield _Template(given, label or given)
+            return
+        for name in self._folder.matching(given):
+            yield from self._prompts_of(name, label)
+
+    def _prompts_of(self, name: str, label: str) -> Iterator[_Template]:
+        text = self._folder.text(name)
+        if name.endswith((".yaml", ".yml")):
+            text = json.dumps(self._folder.value(name), ensure_ascii=False)
+        parts = text.strip().split(_SEPARATOR) if name.endswith(".txt") else [text.strip()]
+        for part in parts:
+            yield _Template(part.strip(), label or f"{name.removeprefix(SCHEME)}: {part.strip()}")
+
+    # --- tests ---
+
+    def _default(self) -> dict[str, Any]:
+        given = self._data.get("defaultTest")
+        if isinstance(given, str):
+            try:
+                given = self._folder.value(given)
+            except NotReadError as error:
+                self._losses.append(Loss("", f"defaultTest: {error}"))
+                given = None
+        found = mapping(given, "defaultTest")
+        return {**found, "assert": self._asserts(found.get("assert"))} if found else {}
+
+    def _tests(self) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
+        given = self._data.get("tests")
+        if given is None and "scenarios" in self._data:
+            return
+        yield from self._listed(given if given is not None else [{}], ("tests",))
+
+    def _listed(self, given: Any, keys: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
+        """Tests, in place or in files, with the keys that lead to them."""
+        for index, one in enumerate(given if isinstance(given, list) else [given]):
+            here = (*keys, index) if isinstance(given, list) else keys
+            named = one.get("path") if isinstance(one, Mapping) and "vars" not in one else one
+            if isinstance(named, str):
+                yield from ((here, test) for test in self._from_file(named))
+            elif isinstance(one, Mapping):
+                yield here, dict(one)
+            else:
+                raise NotPromptfooError("tests: expected mappings or names of files")
+
+    def _from_file(self, reference: str) -> list[dict[str, Any]]:
+        """The tests of a file, or of all that a pattern names."""
+        try:
+            return [test for name in self._folder.matching(reference) for test in self._tests_of(name)]
+        except NotReadError as error:
+            self._losses.append(Loss("", f"tests {_short(reference)}: {error}"))
+            return []
+
+    def _tests_of(self, reference: str) -> list[dict[str, Any]]:
+        """Raises `NotReadError`."""
+        held = self._folder.value(reference)
+        held = [held] if isinstance(held, Mapping) else held
+        if not isinstance(held, list) or not all(isinstance(one, Mapping) for one in held):
+            raise NotPromptfooError(f"{reference}: expected a list of tests")
+        return [_from_row(one) for one in held] if reference.endswith(".csv") else [dict(one) for one in held]
+
+    def _scenarios(self) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
+        """Every set of data with every test of its scenario."""
+        listed = self._data.get("scenarios") or []
+        for index, one in enumerate(listed if isinstance(listed, list) else [listed]):
+            keys: tuple[Key, ...] = ("scenarios", index)
+            for scenario in self._from_file(one) if isinstance(one, str) else [mapping(one, "scenarios")]:
+                self._losses += [
+                    Loss("", f"scenarios.{key}") for key in scenario if key not in ("config", "tests", "description")
+                ]
+                data = [held for _, held in self._listed(scenario.get("config") or [{}], keys)]
+                tests = [held for _, held in self._listed(scenario.get("tests") or [{}], keys)]
+                if len(data) * len(tests) > MAX_CASES:
+                    raise NotPromptfooError(f"more than {MAX_CASES:,} cases")
+                for first, second in product(data, tests):
+                    try:
+                        yield keys, self._over(first, second)
+                    except NotReadError as error:
+                        self._losses.append(Loss("", f"a test of {keys[0]}: {error}"))
+
+    def _over(self, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+        """A test over what it inherits: assertions of both, for the rest its own."""
+        joined = {
+            key: {**mapping(self._variables(lower, key), key), **mapping(self._variables(upper, key), key)}
+            for key in ("vars", "options", "metadata")
+        }
+        for key in ("prefix", "suffix"):  # an empty one does not replace another
+            if not joined["options"].get(key, "-"):
+                joined["options"][key] = mapping(lower.get("options"), "options").get(key)
+        asserts = [*self._asserts(lower.get("assert")), *self._asserts(upper.get("assert"))]
+        return {**lower, **upper, **joined, "assert": asserts}
+
+    def _variables(self, test: Mapping[str, Any], key: str) -> Any:
+        """Variables may stand in a file of their own. Raises `NotReadError`."""
+        value = test.get(key)
+        return self._folder.value(value) if key == "vars" and isinstance(value, str) else value
+
+    def _asserts(self, given: Any, depth: int = 0) -> list[Any]:
+        """Assertions with their templates in place."""
+        if not isinstance(given or [], list):
+            raise NotPromptfooError("assert: expected a list")
+        return [self._assert(one, depth) for one in given or []]
+
+    def _assert(self, one: Any, depth: int) -> Any:
+        if not isinstance(one, Mapping):
+            return one
+        if isinstance(one.get("$ref"), str):
+            own = {key: held for key, held in one.items() if key != "$ref"}
+            return self._assert({**self._template(one["$ref"]), **own}, depth)
+        if isinstance(one.get("assert"), list) and depth < MAX_DEPTH:
+            return {**one, "assert": self._asserts(one["assert"], depth + 1)}
+        return one
+
+    def _template(self, reference: str) -> Mapping[str, Any]:
+        value: Any = self._data
+        for name in reference.removeprefix("#/").split("/"):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if not reference.startswith("#/") or not isinstance(value, Mapping):
+            raise NotPromptfooError(f"{_short(reference)}: there is no such template of an assertion")
+        return value
+
+    # --- cases ---
+
+    def _add(
+        self, keys: tuple[Key, ...], raw: dict[str, Any], default: Mapping[str, Any], prompts: list[_Template]
+    ) -> None:
+        location = self._document.location(*keys)
+        named = raw.get("description") or f"test at {location}"
+        try:
+            inherited = default
+            if mapping(raw.get("options"), "options").get("disableDefaultAsserts") is True:
+                inherited = {key: value for key, value in default.items() if key != "assert"}
+            test = self._over(inherited, raw)
+            _refuse_indented(test["vars"])
+            wanted = self._wanted(test, prompts)
+            if not wanted:
+                raise TemplateError("none of its prompts could be read")
+            for variables in self._combinations(test):
+                for prompt in wanted:
+                    self._make(Test(test, variables, location), prompt, several=len(prompts) > 1)
+        except (NotReadError, TemplateError) as error:
+            self._losses.append(Loss(str(named), f"the whole test: {error}"))
+        except NotPromptfooError as error:
+            raise self._document.error(f"{_short(named)}: {error}", *keys) from None
+
+    def _make(self, test: Test, prompt: _Template, *, several: bool) -> None:
+        around = test.options
+        template = f"{around.get('prefix') or ''}{prompt.text}{around.get('suffix') or ''}"
+        text = rendered(template, _escaped(test.variables) if _is_json(template) else test.variables)
+        self._made.append(make(test, Prompt(text, prompt.label if several else ""), self._folder))
+        if len(self._made) > MAX_CASES:
+            raise NotPromptfooError(f"more than {MAX_CASES:,} cases")
+
+    def _wanted(self, test: Mapping[str, Any], prompts: list[_Template]) -> list[_Template]:
+        names = test.get("prompts")
+        if not names:
+            return prompts
+        names = [names] if isinstance(names, str) else names
+        return [prompt for prompt in prompts if prompt.label in names or prompt.text in names]
+
+    def _combinations(self, test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Each variable with one of its values; lists of texts are several. Raises `NotReadError`."""
+        held = {name: self._value(value) for name, value in test["vars"].items()}
+        fixed = mapping(test.get("options"), "options").get("disableVarExpansion") is True
+        values = [
+            value if isinstance(value, list) and value and isinstance(value[0], str) and not fixed else [value]
+            for value in held.values()
+        ]
+        if prod(map(len, values)) > MAX_CASES:
+            raise NotPromptfooError(f"more than {MAX_CASES:,} combinations of variables")
+        for chosen in product(*values):
+            plain = dict(zip(held, chosen, strict=True))
+            yield {name: _nested(value, plain) for name, value in plain.items()}
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str) and value.startswith(SCHEME):
+            found = self._folder.value(value)
+            return found.strip() if isinstance(found, str) else found
+        return value
+
+
+def _refuse_indented(variables: Mapping[str, Any]) -> None:
+    """Refuse assertions that stand among the variables: such a test would check nothing.
+
+    Raises:
+        NotPromptfooError: there are such.
+    """
+    held = variables.get("assert")
+    if isinstance(held, list) and any(isinstance(one, Mapping) and "type" in one for one in held):
+        raise NotPromptfooError("`assert` stands under `vars`, where it checks nothing: indent it as deep as `vars`")
+
+
+def _is_json(template: str) -> bool:
+    """True if the places for variables are inside a JSON text."""
+    try:
+        return template.lstrip()[:1] in ("[", "{") and isinstance(json.loads(template), list | dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _nested(value: Any, variables: Mapping[str, Any]) -> Any:
+    """Variables may name other variables, once. Raises `TemplateError`."""
+    return rendered(value, variables) if isinstance(value, str) and "{" in value else value
+
+
+def _escaped(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Texts as they stand inside a JSON text."""
+    return {key: json.dumps(value)[1:-1] if isinstance(value, str) else value for key, value in variables.items()}
+
+
+def _from_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a CSV file: ``__expected`` and the like, and variables."""
+    test: dict[str, Any] = {"vars": {}, "assert": [], "options": {}, "metadata": {}}
+    for key, value in row.items():
+        text = value or ""
+        if key.startswith("__expected"):
+            test["assert"] += [from_text(text.strip())] if text.strip() else []
+        elif key in ("__prefix", "__suffix"):
+            test["options"][key[2:]] = text
+        elif key in ("__description", "__threshold", "__providerOutput"):
+            test |= {key[2:]: text} if text.strip() else {}
+        elif key.startswith("__metadata:"):
+            name = key.removeprefix("__metadata:")
+            several = [part.strip() for part in text.split(",")]
+            test["metadata"] |= {name.removesuffix("[]"): several if name.endswith("[]") else text} if text else {}
+        elif key == "__metric":
+            test["metric"] = text
+        elif key.startswith("__"):
+            test[key] = text
+        else:
+            test["vars"][key] = text
+    if metric := test.pop("metric", ""):
+        test["assert"] = [{**one, "metric": metric} for one in test["assert"]]
+    return test
+
+
+def _short(value: Any) -> str:
+    return shorten(value if isinstance(value, str) else repr(value), 80)

@@ -1,0 +1,112 @@
+"""The files that a promptfoo configuration refers to: in its repository, bounded in size and number. Runs none of
+them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from gate.formats.documents import parse_csv, parse_document, read_json_lines, read_text
+from gate.formats.reading import remembering
+from gate.importers.promptfoo import IGNORED
+from gate.suites.base import Document
+
+SCHEME = "file://"
+CODE = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb", ".go")
+"""Endings of programs, which are never run."""
+_FUNCTION = re.compile(r"(\.\w+):\w+$")
+"""A function named behind its file: ``checks.py:polite``."""
+MAX_FILES = 1_000
+MAX_BYTES = 100_000_000
+"""Of all files together that one configuration refers to."""
+
+
+class NotReadError(Exception):
+    """A reference that is never followed, with the reason; its user says what is lost by it."""
+
+
+class Folder:
+    """The files that a configuration may refer to."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._read: dict[Path, str] = {}
+
+    def value(self, reference: str) -> Any:
+        """Return the content of a file: the value of JSON and YAML, the rows of CSV and JSON Lines, any other's text.
+
+        Raises:
+            NotReadError: a program, a spreadsheet or an address.
+            ConfigError: no such file, one outside the repository, too large, or not of its format.
+        """
+        path = self._path(reference)
+        where = self._where(path)
+        if path.suffix in (".json", ".yaml", ".yml"):
+            return self._remembering(reference, parse_document(self._text(path), where))
+        if path.suffix == ".jsonl":
+            self._text(path)
+            return self._remembering(reference, [row for _, row in read_json_lines(path, where=where)])
+        if path.suffix == ".csv":
+            return parse_csv(self._text(path), where)[0]
+        return self._text(path)
+
+    def _remembering(self, reference: str, value: Any) -> Any:
+        """The value of a file, of which what nobody reads is listed as of the configuration itself."""
+        found = remembering(value, IGNORED)
+        self._document.referred.append((reference, found))
+        return found
+
+    def matching(self, reference: str) -> list[str]:
+        """The references that a pattern of names stands for, sorted; a plain one stands for itself.
+
+        Raises:
+            NotReadError: no file has such a name.
+        """
+        name, folder = reference.removeprefix(SCHEME), self._document.folder
+        if "://" in name or folder is None or not any(sign in name for sign in "*?["):
+            return [reference]
+        try:
+            found = sorted(path for path in folder.glob(name) if path.is_file())
+        except (ValueError, NotImplementedError):
+            found = []
+        if not found:
+            raise NotReadError(f"no file matches {name}")
+        return [path.relative_to(folder).as_posix() for path in found]
+
+    def text(self, reference: str) -> str:
+        """A file as it stands. Raises as `value`."""
+        return self._text(self._path(reference))
+
+    def _path(self, reference: str) -> Path:
+        name = reference.removeprefix(SCHEME)
+        if "://" in name:
+            raise NotReadError(f"{name.split('://')[0]} addresses are not fetched")
+        if Path(_FUNCTION.sub(r"\1", name)).suffix in CODE:
+            raise NotReadError(f"{name} is a program, which is never run")
+        if name.endswith((".xlsx", ".xls")):
+            raise NotReadError(f"{name} is a spreadsheet; save it as CSV")
+        folder = self._document.folder
+        if folder is None:
+            raise self._document.error(f"{reference}: a reference has no folder to start from")
+        path = folder / name
+        if not path.resolve().is_relative_to(_repository(folder.resolve())):
+            raise self._document.error(f"{name} lies outside the repository of the configuration")
+        return path
+
+    def _text(self, path: Path) -> str:
+        if path not in self._read:
+            if len(self._read) >= MAX_FILES:
+                raise self._document.error(f"more than {MAX_FILES:,} files are referred to")
+            self._read[path] = read_text(path, self._where(path))
+            if sum(len(text) for text in self._read.values()) > MAX_BYTES:
+                raise self._document.error(f"the files referred to hold more than {MAX_BYTES:,} characters")
+        return self._read[path]
+
+    def _where(self, path: Path) -> str:
+        return f"{Path(self._document.where).parent / path.name}"
+
+
+def _repository(folder: Path) -> Path:
+    """The repository that a folder lies in; the folder itself if it lies in none."""
+    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)

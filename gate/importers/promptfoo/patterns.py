@@ -1,0 +1,146 @@
+"""JavaScript's regular expressions as Python's, and texts as patterns: the assertions that need one of these."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+
+_SPACE = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+r"""The meaning of ``\s`` in JavaScript."""
+_ANY = r"[^\n\r\u2028\u2029]"
+_GROUP = re.compile(r"\((?:\?(?::|=|!|<=|<!|<(?P<name>[A-Za-z_]\w*)>)|(?!\?))")
+_REFERENCE = re.compile(r"\\k<([A-Za-z_]\w*)>")
+_ESCAPE = re.compile(r"\\(?:[dDwWbBnrtvf0]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[1-9]|[^\w\s])")
+_COUNT = re.compile(r"(?:\d+(?:,\d*)?|,\d*)\}")
+_REPEAT = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
+
+
+class _NotTranslated(Exception):  # noqa: N818 - never leaves this module
+    """A pattern means something else in Python, or nothing in JavaScript."""
+
+
+def from_javascript(pattern: str) -> str | None:
+    r"""The same pattern for Python; None if JavaScript or Python takes it otherwise, or it holds for an empty answer.
+
+    What has another meaning is spelt as Python has it: ``$`` is the end of the text alone, ``.`` is no end of a line,
+    ``\s`` any space, and ``\d``, ``\w`` and ``\b`` mean ASCII. Whatever is not known to mean the same is not taken.
+    """
+    try:
+        found = _Translation(pattern).whole()
+    except _NotTranslated:
+        return None
+    return found if usable(found) else None
+
+
+def usable(pattern: str) -> bool:
+    """True if Python takes the pattern, and an empty answer does not satisfy it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return re.compile(pattern).search("") is None
+    except (re.error, OverflowError, RecursionError, Warning):
+        return False
+
+
+class _Translation:
+    """A pattern of JavaScript while it is read, from left to right."""
+
+    def __init__(self, pattern: str) -> None:
+        self._rest = pattern
+        self._ascii = False
+
+    def whole(self) -> str:
+        """Raises `_NotTranslated`."""
+        found = list[str]()
+        while self._rest:
+            found.append(self._atom())
+            if repeat := self._take(_REPEAT):
+                if _REPEAT.match(self._rest):
+                    raise _NotTranslated  # a second one: possessive in Python, an error in JavaScript
+                found.append(repeat)
+        text = "".join(found)
+        return f"(?a:{text})" if self._ascii else text
+
+    def _take(self, pattern: re.Pattern[str]) -> str:
+        match = pattern.match(self._rest)
+        taken = match[0] if match else ""
+        self._rest = self._rest[len(taken) :]
+        return taken
+
+    def _atom(self) -> str:
+        char = self._rest[0]
+        if char == "\\":
+            return self._escape(inside=False)
+        if char == "[":
+            return self._set()
+        if char == "(":
+            match = _GROUP.match(self._rest)
+            if match is None:
+                raise _NotTranslated
+            self._take(_GROUP)
+            return f"(?P<{match['name']}>" if match["name"] else match[0]
+        self._rest = self._rest[1:]
+        if char in "*+?" or (char == "{" and _COUNT.match(self._rest)):
+            raise _NotTranslated  # it repeats nothing, or has no lower bound
+        return {".": _ANY, "$": r"\Z"}.get(char, char)
+
+    def _escape(self, *, inside: bool) -> str:
+        space = self._rest[:2]
+        if space in (r"\s", r"\S"):
+            if inside and space == r"\S":
+                raise _NotTranslated
+            self._rest = self._rest[2:]
+            return _SPACE if inside else f"[{'^' if space == _NO_SPACE else ''}{_SPACE}]"
+        if reference := _REFERENCE.match(self._rest):
+            self._take(_REFERENCE)
+            return f"(?P={reference[1]})"
+        found = self._take(_ESCAPE)
+        if not found or (inside and found in (r"\B", *_DIGITS)):
+            raise _NotTranslated
+        self._ascii = self._ascii or found[1] in "dDwWbB"
+        return found
+
+    def _set(self) -> str:
+        """A class of characters."""
+        negated = self._rest.startswith("[^")
+        self._rest = self._rest[1 + negated :]
+        found = list[str]()
+        while not self._rest.startswith("]"):
+            if not self._rest:
+                raise _NotTranslated
+            if self._rest[0] == "\\":
+                found.append(self._escape(inside=True))
+                continue
+            char, self._rest = self._rest[0], self._rest[1:]
+            found.append(f"\\{char}" if char in "[&~|" else char)
+        self._rest = self._rest[1:]
+        if not found:
+            if negated:
+                return r"[\s\S]"
+            raise _NotTranslated
+        return f"[{'^' if negated else ''}{''.join(found)}]"
+
+
+_NO_SPACE = r"\S"
+_DIGITS = tuple(rf"\{digit}" for digit in range(1, 10))
+
+
+def whole(text: str) -> str:
+    """The answer is this text."""
+    return rf"\A{re.escape(text)}\Z"
+
+
+def start(text: str) -> str:
+    """The answer begins with this text."""
+    return rf"\A{re.escape(text)}"
+
+
+def any_of(texts: Sequence[str], *, ignore_case: bool) -> str:
+    """One of the texts is in the answer."""
+    return f"({'?i' if ignore_case else '?'}:{'|'.join(re.escape(text) for text in texts)})"
+
+
+def never(pattern: str) -> str:
+    """The pattern is found nowhere in an answer, which is not empty."""
+    return rf"\A(?![\s\S]*?(?:{pattern}))[\s\S]"

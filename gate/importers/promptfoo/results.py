@@ -1,0 +1,220 @@
+"""promptfoo's results, version 3: each test with its content is a case, each repeat of it a recorded trial.
+
+Repeats are grouped by what their test is, never by its number, which grows with ``--repeat``. An answer that came from
+promptfoo's cache is the one before it, so equal cached repeats are one trial.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from gate.formats import messages
+from gate.formats.messages import FormatError
+from gate.formats.reading import carried
+from gate.importers.promptfoo.assertions import NotPromptfooError
+from gate.importers.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
+from gate.model import ForeignScore, Invocation, Part, RecordedTrial, ToolCall, Usage
+from gate.security.limits import shorten
+from gate.suites.base import Contents, Document, Loss
+
+VERSION = 3
+SCORER = "promptfoo"
+"""The name of promptfoo's verdict on an answer, as a scorer and as a criterion."""
+ERROR = 2
+"""``failureReason`` of a test that ended in an error, not in an answer."""
+MAX_ERROR_CHARS = 1_000
+Row = Mapping[str, Any]
+
+
+class _Read(Struct, frozen=True):
+    """One row."""
+
+    row: Row
+    made: Made
+    origin: str
+
+
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases and trials of results, and the assertions that cannot be repeated. Raises `ConfigError`."""
+    held = document.data["results"]
+    if held["version"] != VERSION:
+        hint = "export them again with a current promptfoo: `promptfoo export eval ID -o results.json`"
+        raise document.error(f"results of version {held['version']!r}, not {VERSION}", "results", "version", hint=hint)
+    losses = list[Loss]()
+    rows = list(_rows(document, held["results"]))
+    made = told_apart([one.made for one in rows])
+    groups = defaultdict[str, list[_Read]](list)
+    for one, known in zip(rows, made, strict=True):
+        groups[key_of(known.case)].append(_Read(one.row, known, one.origin))
+    recorded, traces = list[RecordedTrial](), _traces(document.data.get("traces"))
+    for group in groups.values():
+        kept = list(_fresh(group))
+        if len(kept) < len(group):
+            what = f"repeats with the same answer from the cache ({len(group) - len(kept)} of {len(group)})"
+            losses.append(Loss(group[0].made.case.id, what, check=False))
+        recorded += [_trial(document, one, number, traces) for number, one in enumerate(kept, 1)]
+    if any(_cached(one.row) for one in rows):
+        what = "when answers from promptfoo's cache were measured (`--no-cache` measures anew)"
+        losses.append(Loss("", what, check=False))
+    cases = tuple(group[0].made.case for group in groups.values())
+    criteria = {**(criteria_of(made) or {}), SCORER: {"metric": "recorded_score", "scorer": SCORER, "threshold": 1.0}}
+    return Contents(cases, tuple(recorded), criteria), [*losses, *losses_of(made)]
+
+
+def _rows(document: Document, listed: list[Any]) -> Iterator[_Read]:
+    several = len({_prompt(row)[0] for row in listed if isinstance(row, Mapping)}) > 1
+    _one_agent(document, listed)
+    for index, row in enumerate(listed):
+        place = ("results", "results", index)
+        if not isinstance(row, Mapping) or not isinstance(row.get("testCase"), Mapping):
+            raise document.error("a result has no testCase", *place)
+        raw = row["testCase"]
+        label, text = _prompt(row)
+        origin = f"{document.location(*place)}, result {index + 1}"
+        try:
+            test = Test(raw, mapping(row.get("vars", raw.get("vars")), "vars"), document.location(*place))
+            said = Prompt(text or label or "-", label if several else "", recorded=True)
+            yield _Read(row, make(test, said, None), origin)
+        except NotPromptfooError as error:
+            raise document.error(str(error), *place) from None
+
+
+def _prompt(row: Row) -> tuple[str, str]:
+    """Label and text of a row's prompt."""
+    given = row.get("prompt")
+    held = given if isinstance(given, Mapping) else {}
+    return str(held.get("label") or ""), str(held.get("raw") or "")
+
+
+def _one_agent(document: Document, listed: list[Any]) -> None:
+    """Trials of one case are of one agent: results of several providers are several recordings."""
+    names = {json.dumps(row.get("provider"), sort_keys=True) for row in listed if isinstance(row, Mapping)}
+    if len(names) > 1:
+        hint = "write one file each: `promptfoo eval --filter-providers NAME -o NAME.json`"
+        raise document.error(f"results of {len(names)} providers: one recording is of one agent", "results", hint=hint)
+
+
+def _fresh(group: list[_Read]) -> Iterator[_Read]:
+    """The rows that were answered, and of those from the cache the first with its answer."""
+    seen = set[str]()
+    for one in group:
+        said = json.dumps(_response(one.row).get("output"), sort_keys=True)
+        if _cached(one.row) and said in seen:
+            continue
+        seen.add(said)
+        yield one
+
+
+def _response(row: Row) -> Mapping[str, Any]:
+    held = row.get("response")
+    return held if isinstance(held, Mapping) else {}
+
+
+def _cached(row: Row) -> bool:
+    return _response(row).get("cached") is True
+
+
+Place = tuple[Any, Any]
+"""Which test a row is of, and which prompt."""
+
+
+def _traces(listed: Any) -> dict[Place, Row]:
+    """The traces that promptfoo received, by the row that they are of; a place that several have is nobody's."""
+    found: dict[Place, Row | None] = {}
+    for trace in listed if isinstance(listed, list) else []:
+        told = trace.get("metadata") if isinstance(trace, Mapping) else None
+        place = (told.get("testIdx"), told.get("promptIdx")) if isinstance(told, Mapping) else (None, None)
+        found[place] = None if place in found or place[0] is None else trace
+    return {place: trace for place, trace in found.items() if trace is not None}
+
+
+def _traced(trace: Row | None) -> tuple[tuple[ToolCall, ...], bool]:
+    """The calls that a trace tells of, and whether it would have told of any."""
+    if trace is None:
+        return (), False
+    from gate.traces import conversation_of  # weight: only where there are traces
+    from gate.traces.promptfoo import spans
+
+    turns = conversation_of(spans(carried(trace))).turns
+    calls = tuple(call for turn in turns for call in turn.invocation.tool_calls)
+    return calls, bool(turns) and all(turn.captured.calls for turn in turns)
+
+
+def _trial(document: Document, one: _Read, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:
+    row, case = one.row, one.made.case
+    origin = f"{one.origin}, trial {number}"
+    response = _response(row)
+    if row.get("failureReason") == ERROR or response.get("output") is None:
+        error = str(row.get("error") or "no answer").split("\n    at ")[0]
+        return RecordedTrial(case.id, number, (), shorten(error, MAX_ERROR_CHARS), origin)
+    try:
+        said, calls = _output(response.get("output"))
+        traced, tells = _traced(traces.get((row.get("testIdx"), row.get("promptIdx"))))
+        usage = _usage(response)
+        duration = None if _cached(row) else messages.number(row.get("latencyMs"), "latencyMs")
+    except FormatError as problem:
+        raise document.error(str(problem), "results") from None
+    invocation = Invocation(
+        case.turns[0].user,
+        (Part(said),) if said else (),
+        calls or traced,
+        reports_calls=tells,
+        usage=usage,
+        duration=None if duration is None else duration / 1_000,
+        foreign=(_verdict(row),),
+    )
+    return RecordedTrial(case.id, number, (invocation,), origin=origin)
+
+
+def _verdict(row: Row) -> ForeignScore:
+    """Return whether promptfoo passed the answer, and if not, the assertions that failed it."""
+    if row.get("success") is True:
+        return ForeignScore(SCORER, 1.0)
+    failed = [
+        f"assertion {held['assertion'].get('type')}: {held.get('reason') or 'no reason given'}"
+        for held in _components(row.get("gradingResult"))
+    ]
+    told = "; ".join(failed) or str(row.get("error") or "it counts as failed, without an assertion that did")
+    return ForeignScore(SCORER, 0.0, shorten(f"{SCORER}: {told}", MAX_ERROR_CHARS))
+
+
+def _components(grading: Any) -> Iterator[Mapping[str, Any]]:
+    """The assertions that did not hold."""
+    listed = grading.get("componentResults") if isinstance(grading, Mapping) else None
+    for held in listed if isinstance(listed, list) else []:
+        if isinstance(held, Mapping) and held.get("pass") is not True and isinstance(held.get("assertion"), Mapping):
+            yield held
+
+
+def _output(output: Any) -> tuple[str, tuple[ToolCall, ...]]:
+    """The text and the calls of an answer: a text, a message or a list of calls as OpenAI has them, or any JSON."""
+    if output is None or isinstance(output, str):
+        return output or "", ()
+    held: Any = output if isinstance(output, Mapping) else {"tool_calls": output}
+    listed = held.get("tool_calls")
+    if isinstance(listed, list) and listed and all(isinstance(one, Mapping) and "function" in one for one in listed):
+        spoken = [
+            {"role": "user", "content": "-"},
+            {"role": "assistant", "content": held.get("content"), "tool_calls": listed},
+        ]
+        found = messages.to_invocation(spoken)
+        return found.text, found.tool_calls
+    return json.dumps(output, ensure_ascii=False), ()
+
+
+def _usage(response: Mapping[str, Any]) -> Usage | None:
+    """Return the provider's figures; the row itself counts unreported ones as 0."""
+    tokens, cost = response.get("tokenUsage"), response.get("cost")
+    held = tokens if isinstance(tokens, Mapping) else {}
+    if response.get("cached") is True or (not held and cost is None):
+        return None
+    return Usage(_whole(held.get("prompt")), _whole(held.get("completion")), messages.number(cost, "cost"))
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,175 @@
+"""Knows Pydantic Evals' datasets: cases with `inputs`, and evaluators of a case or of all.
+
+An evaluator that has a counterpart becomes an expectation, a threshold or a rubric; any other is a lost check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from gate.formats.reading import Ignored, carried
+from gate.importers.exports import ShapeError, question_of, response_of
+from gate.model import Case, Part, Rubric, Turn
+from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
+
+IGNORED = Ignored({"$schema": "for editors", "$.name": "of a data set; the suite's name is that of its files"})
+RUBRICS, LATENCY, CONTAINS, REGEX = (
+    "rubric_based_final_response_quality_v1",
+    "latency",
+    "contains",
+    "regex",
+)
+
+
+class _Checks(Struct):
+    """The criteria of a case's evaluators."""
+
+    rubrics: list[Rubric]
+    contains: list[str]
+    seconds: list[float]
+    criteria: dict[str, Any]
+    """Of the whole dataset."""
+    expected: Any
+    patterns: list[str] = []
+    lost: list[str] = []
+
+
+def recognises(data: Any) -> bool:
+    cases = data.get("cases") if isinstance(data, Mapping) else None
+    if not (isinstance(cases, list) and cases and isinstance(cases[0], Mapping)):
+        return False
+    return "inputs" in cases[0] and not cases[0].keys() & {"id", "input", "tools", "response"}
+
+
+def read(document: Document) -> Contents:
+    """The cases of a dataset. Raises `ConfigError` for what cannot be read, or is checked there and not here."""
+    return without_losses(document, *carry(document))
+
+
+@nothing_unread(IGNORED)
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases of a dataset, and what is lost of it. Raises `ConfigError` for a case that cannot be read."""
+    data, cases, criteria, losses = document.data, list[Case](), dict[str, Any](), list[Loss]()
+    losses += [Loss("", f"report evaluator {name}") for name, _ in _evaluators(document, data, "report_evaluators")]
+    shared = list(_evaluators(document, data, "evaluators"))
+    for number, row in enumerate(data["cases"]):
+        if not isinstance(row, Mapping):
+            raise document.error("a case is a mapping", "cases", number)
+        checks = _Checks([], [], [], criteria, row.get("expected_output"))
+        for name, given in (*shared, *_evaluators(document, row, "evaluators", "cases", number)):
+            _apply(checks, name, given)
+        case = _case(document, row, number, checks)
+        cases.append(case)
+        losses += [Loss(case.id, f"evaluator {what}") for what in checks.lost]
+    return Contents(tuple(cases), criteria=criteria or None), losses
+
+
+def _case(document: Document, row: Mapping[str, Any], number: int, checks: _Checks) -> Case:
+    try:
+        user = question_of(row.get("inputs"), "inputs")
+        expected = row.get("expected_output")
+        stated = None if expected is None else response_of(expected, "expected_output")
+    except ShapeError as error:
+        raise document.error(str(error), "cases", number) from None
+    metadata = row.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        metadata = {"metadata": metadata}
+    name = row.get("name")
+    return Case(
+        name if isinstance(name, str) and name else f"{document.name}-{number + 1}",
+        (Turn(user, response=None if stated is None else (Part(stated),)),),
+        metadata=dict(metadata or {}),
+        options=_options(checks),
+        thresholds={LATENCY: min(checks.seconds)} if checks.seconds else {},
+        rubrics=tuple(dict.fromkeys(checks.rubrics)),
+        location=document.location("cases", number),
+    )
+
+
+def _options(checks: _Checks) -> dict[str, dict[str, Any]]:
+    stated = {(CONTAINS, "values"): checks.contains, (REGEX, "patterns"): checks.patterns}
+    return {criterion: {option: values} for (criterion, option), values in stated.items() if values}
+
+
+def _evaluators(
+    document: Document, holder: Mapping[str, Any], key: str, *place: str | int
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Name and arguments of each evaluator: ``Name``, ``{Name: argument}`` or ``{Name: {key: value}}``."""
+    listed = holder.get(key) or []
+    if not isinstance(listed, list):
+        raise document.error(f"{key}: expected a list", *place)
+    for one in listed:
+        if isinstance(one, str):
+            yield one, {}
+        elif isinstance(one, Mapping) and len(one) == 1:
+            name, given = next(iter(one.items()))
+            yield str(name), dict(given) if isinstance(given, Mapping) else {_FIRST.get(str(name), "value"): given}
+        else:
+            raise document.error(f"{key}: an evaluator is a name, or one name with its arguments", *place)
+
+
+_FIRST = {"LLMJudge": "rubric", "MaxDuration": "seconds"}
+
+
+def _apply(checks: _Checks, name: str, given: Mapping[str, Any]) -> None:
+    apply = _KNOWN.get(name)
+    if apply is None or not apply(checks, given):
+        carried(given)  # it is listed whole
+        checks.lost.append(name)
+
+
+def _contains(checks: _Checks, given: Mapping[str, Any]) -> bool:
+    """A text that is looked for with case, as ours is."""
+    plain = given.get("case_sensitive", True) is True and not given.keys() - {"value", "case_sensitive", "as_strings"}
+    if not (plain and isinstance(given.get("value"), str)):
+        return False
+    checks.contains.append(given["value"])
+    checks.criteria[CONTAINS] = {}
+    return True
+
+
+def _duration(checks: _Checks, given: Mapping[str, Any]) -> bool:
+    seconds = given.get("seconds")
+    if given.keys() - {"seconds"} or isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
+        return False
+    checks.seconds.append(float(seconds))
+    checks.criteria[LATENCY] = {}
+    return True
+
+
+def _judged(checks: _Checks, given: Mapping[str, Any]) -> bool:
+    """A rubric; how it is asked, by which model and what it is scored as is the gate's own."""
+    rubric = given.get("rubric")
+    if given.keys() - {"rubric", "model", "include_input", "include_expected_output"} or not isinstance(rubric, str):
+        return False
+    checks.rubrics.append(Rubric(rubric, rubric, "FINAL_RESPONSE_QUALITY"))
+    checks.criteria[RUBRICS] = {"threshold": 1.0}  # an LLMJudge asserts
+    return True
+
+
+def _equals(checks: _Checks, given: Mapping[str, Any]) -> bool:
+    """The expected output to the letter, as a pattern of the whole answer."""
+    if given.keys() - {"evaluation_name"} or not isinstance(checks.expected, str):
+        return False
+    checks.patterns.append(rf"\A{re.escape(checks.expected)}\Z")
+    checks.criteria[REGEX] = {}
+    return True
+
+
+_KNOWN: Mapping[str, Callable[[_Checks, Mapping[str, Any]], bool]] = {
+    "Contains": _contains,
+    "MaxDuration": _duration,
+    "LLMJudge": _judged,
+    "EqualsExpected": _equals,
+}
+FORMAT = Format(
+    shape="a Pydantic Evals dataset: `cases` with `inputs`",
+    recognises=recognises,
+    read=read,
+    carry=carry,
+    ignored=IGNORED,
+)

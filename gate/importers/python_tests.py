@@ -1,0 +1,288 @@
+"""Knows tests that are written in Python, of DeepEval, Pydantic Evals and google-adk: their constants are read as text.
+
+Nothing is imported or run. A case whose question is computed is lost, and so is every metric of DeepEval; the answers
+that such a test computes are the agent's, which the gate asks for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.formats.python_text import ComputedError, Constants, MadeCall, parsed
+from gate.importers import exports, pydantic_evals
+from gate.model import Case
+from gate.security.limits import shorten
+from gate.suites.base import Contents, Document, Format, Loss, without_losses
+
+SUFFIX = ".py"
+_KNOWN = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?:deepeval|pydantic_evals|google\.adk\.evaluation)\b", re.MULTILINE)
+_MADE = {
+    **dict.fromkeys(("deepeval.test_case.LLMTestCase", "deepeval.dataset.Golden"), "input"),
+    **dict.fromkeys(("deepeval.test_case.ConversationalTestCase", "deepeval.dataset.ConversationalGolden"), "turns"),
+}
+DEEPEVAL = {**_MADE, **{name.replace(".test_case.", "."): key for name, key in _MADE.items()}}
+"""The calls that make a case of DeepEval, and the argument that each is about."""
+ANSWERED = frozenset({"actual_output", "tools_called", "retrieval_context", "completion_time", "token_cost"})
+"""The values that a test of DeepEval takes from the agent."""
+ASSERTS = ("deepeval.assert_test", "deepeval.evaluate", "deepeval.evaluate.evaluate")
+CASE, DATASET, FROM_FILE = "Case", "Dataset", "Dataset.from_file"
+EVALS = ("pydantic_evals.", "pydantic_evals.dataset.")
+EVALUATE = "AgentEvaluator.evaluate"
+GOLDENS = (".add_goldens_from_json_file", ".add_test_cases_from_json_file")
+OTHER_GOLDENS = (".add_goldens_from_csv_file", ".add_test_cases_from_csv_file", ".pull")
+"""Methods of DeepEval's datasets that read cases, and those that read what is not read here."""
+ADK = ("google.adk.evaluation.", "google.adk.evaluation.agent_evaluator.")
+
+
+def _any(prefixes: Sequence[str], *names: str) -> tuple[str, ...]:
+    return tuple(prefix + name for prefix in prefixes for name in names)
+
+
+def recognises(data: Any) -> bool:
+    return isinstance(data, str) and _KNOWN.search(data) is not None
+
+
+def read(document: Document) -> Contents:
+    """The cases that a file states. Raises `ConfigError` for what is computed or checked there, and not here."""
+    return without_losses(document, *carry(document))
+
+
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases that a file states, and what is lost of it. Raises `ConfigError` if it is no Python."""
+    constants = _constants(document.data, document.folder or Path())
+    if constants is None:
+        raise document.error("it is no Python that can be read")
+    losses = list[Loss]()
+    try:
+        rows = _goldens(constants, losses)
+        datasets = _datasets(constants, losses)
+        losses += _of_references(constants, document)
+        losses += _metrics(constants)
+    except (ComputedError, RecursionError) as error:
+        raise document.error(f"it cannot be read without running it: {shorten(str(error), 100)}") from None
+    found = [_read_rows(document, rows, losses)] if rows else []
+    found += [_read_dataset(document, one, losses) for one in datasets]
+    criteria = {name: value for one in found for name, value in (one.criteria or {}).items()}
+    cases = tuple(case for one in found for case in one.cases)
+    recorded = tuple(trial for one in found for trial in one.recorded)
+    return Contents(cases, recorded, criteria or None), losses
+
+
+def references(path: Path, root: Path) -> list[Path]:
+    """The files of cases that a test in Python names, in and below ``root``."""
+    text = _text(path)
+    constants = _constants(text, path.parent) if recognises(text) else None
+    if constants is None:
+        return []
+    try:
+        return [found for _, told in _named_files(constants) if (found := _found(told, path.parent, root)) is not None]
+    except (ComputedError, RecursionError):
+        return []
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(10_000_000).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _constants(text: str, folder: Path) -> Constants | None:
+    module = parsed(text)
+    return None if module is None else Constants(module, str(folder / "test.py"))
+
+
+# --- DeepEval -------------------------------------------------------------------------------------
+
+
+def _goldens(constants: Constants, losses: list[Loss]) -> list[tuple[int, dict[str, Any]]]:
+    """The line and the row of each case, in the form of DeepEval's own files."""
+    rows, seen = list[tuple[int, dict[str, Any]]](), dict[str, int]()
+    for made in constants.calls(tuple(DEEPEVAL)):
+        if (about := DEEPEVAL[made.name]) not in made.fields:
+            told = f"whose {about} is computed" if about in made.computed else f"without {about}"
+            losses.append(Loss("", f"line {made.line}: a case {told}"))
+            continue
+        row = {name: _plain(value) for name, value in made.fields.items() if not name.isdecimal()}
+        row.setdefault("additional_metadata", {})  # by which the row is known for DeepEval's
+        name = str(row.get("name") or made.within or "case")
+        seen[name] = seen.get(name, 0) + 1
+        row["name"] = name if seen[name] == 1 else f"{name}-{seen[name]}"
+        losses += [
+            Loss(row["name"], f"{key}, which is computed", check="expected" in key)
+            for key in made.computed
+            if key not in ANSWERED
+        ]
+        rows.append((made.line, row))
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    """Return an object as the mapping that it is written as: ``ToolCall(name="x")`` → ``{"name": "x"}``."""
+    if isinstance(value, MadeCall):
+        return {name: _plain(one) for name, one in value.fields.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return str(value) if isinstance(value, PurePath) else value
+
+
+def _metrics(constants: Constants) -> list[Loss]:
+    """The metrics that are asserted, each once, as they are written."""
+    found = dict[str, Loss]()
+    for made in constants.calls(ASSERTS):
+        listed = made.fields.get("metrics", made.fields.get("1"))
+        told = [_metric(one) for one in listed] if isinstance(listed, list) else []
+        if not told and ("metrics" in made.computed or "1" in made.computed):
+            told = ["which are computed"]
+        for text in told:
+            found.setdefault(text, Loss("", f"line {made.line}: metric {text}"))
+    return list(found.values())
+
+
+def _metric(one: Any) -> str:
+    if not isinstance(one, MadeCall):
+        return shorten(repr(one), 100)
+    given = ", ".join(f"{name}={shorten(repr(value), 100)}" for name, value in one.fields.items() if name != "model")
+    return f"{one.name.rpartition('.')[2]}({given})"
+
+
+def _read_rows(document: Document, rows: Sequence[tuple[int, dict[str, Any]]], losses: list[Loss]) -> Contents:
+    lines = tuple(line for line, _ in rows)
+    data = [row for _, row in rows]
+    found, lost = exports.carry(Document(data, document.where, document.name, row_lines=lines))
+    losses += lost
+    return found
+
+
+# --- Pydantic Evals -------------------------------------------------------------------------------
+
+
+class _Dataset(Struct):
+    """One as it is written in a file of its own, and the lines of its cases."""
+
+    data: dict[str, Any]
+    lines: list[int]
+
+
+def _datasets(constants: Constants, losses: list[Loss]) -> list[_Dataset]:
+    """Those that are made in the file, and one of the cases that stand alone."""
+    found, taken = list[_Dataset](), set[int]()
+    for made in constants.calls(_any(EVALS, DATASET)):
+        listed = made.fields.get("cases")
+        if not isinstance(listed, list):
+            continue  # put together by the program: its cases are looked for where they are made
+        cases = [one for one in listed if isinstance(one, MadeCall)]
+        taken |= {one.line for one in cases}
+        found.append(_dataset(made, cases, losses))
+    alone = [one for one in constants.calls(_any(EVALS, CASE)) if one.line not in taken]
+    if alone:
+        shared = [one for one in constants.calls(_any(EVALS, DATASET)) if not isinstance(one.fields.get("cases"), list)]
+        found.append(_dataset(shared[0] if len(shared) == 1 else None, alone, losses))
+        if len(shared) > 1:
+            losses.append(Loss("", "evaluators of several datasets whose cases the program puts together"))
+    return [one for one in found if one.lines]
+
+
+def _dataset(made: MadeCall | None, cases: Sequence[MadeCall], losses: list[Loss]) -> _Dataset:
+    dataset = _Dataset({"cases": []}, [])
+    if made is not None:
+        dataset.data |= {key: _evaluators(made, key, losses) for key in ("evaluators", "report_evaluators")}
+    for one in cases:
+        if "inputs" not in one.fields:
+            losses.append(Loss("", f"line {one.line}: a case whose inputs are computed"))
+            continue
+        row = {key: _plain(one.fields[key]) for key in ("name", "inputs", "metadata", "expected_output")
+               if key in one.fields}  # fmt: skip
+        name = str(row.get("name") or f"line {one.line}")
+        losses += [
+            Loss(name, f"{key}, which is computed", check=key in ("expected_output", "evaluators"))
+            for key in one.computed
+        ]
+        row["evaluators"] = _evaluators(one, "evaluators", losses)
+        dataset.data["cases"].append(row)
+        dataset.lines.append(one.line)
+    return dataset
+
+
+def _evaluators(made: MadeCall, key: str, losses: list[Loss]) -> list[Any]:
+    """Evaluators in the form of a dataset's file; one with a computed argument has one that nobody knows."""
+    listed = made.fields.get(key, [])
+    if key in made.computed or not isinstance(listed, list):
+        losses.append(Loss("", f"line {made.line}: {key}, which are computed"))
+        return []
+    found = list[Any]()
+    for one in listed:
+        if not isinstance(one, MadeCall):
+            losses.append(Loss("", f"line {made.line}: evaluator {shorten(repr(one), 100)}"))
+            continue
+        given = {name: _plain(value) for name, value in one.fields.items()}
+        given |= dict.fromkeys(one.computed, "computed")
+        name = one.name.rpartition(".")[2]
+        if one.computed:
+            given["computed"] = True
+        found.append({name: given["0"]} if given.keys() == {"0"} else {name: given} if given else name)
+    return found
+
+
+def _read_dataset(document: Document, dataset: _Dataset, losses: list[Loss]) -> Contents:
+    found, lost = pydantic_evals.carry(Document(dataset.data, document.where, document.name))
+    losses += lost
+    placed = zip(found.cases, dataset.lines, strict=True)
+    cases: tuple[Case, ...] = tuple(replace(case, location=document.location(line - 1)) for case, line in placed)
+    return replace(found, cases=cases)
+
+
+# --- files that are named -------------------------------------------------------------------------
+
+
+def _named_files(constants: Constants) -> Iterator[tuple[MadeCall, Any]]:
+    """Each call that reads cases from a file, and the file; None where that is computed."""
+    for made in constants.calls((*_any(ADK, EVALUATE), *_any(EVALS, FROM_FILE), *GOLDENS)):
+        keys = ("eval_dataset_file_path_or_dir", "1") if made.name.endswith(EVALUATE) else ("path", "file_path", "0")
+        told = next((made.fields[key] for key in keys if key in made.fields), None)
+        yield made, str(told) if isinstance(told, str | PurePath) else None
+
+
+def _found(told: str | None, folder: Path, root: Path) -> Path | None:
+    """The file or folder that a test names, from the project's folder or its own; None outside of the project."""
+    for base in (root, folder):
+        path = base / told if told else None
+        if path is not None and path.exists() and path.resolve().is_relative_to(root.resolve()):
+            return path
+    return None
+
+
+def _of_references(constants: Constants, document: Document) -> list[Loss]:
+    losses = list[Loss]()
+    for made, told in _named_files(constants):
+        where = _found(told, document.folder or Path(), document.root or Path())
+        if where is None:
+            text = "computed" if told is None else f"not there: {told}"
+            losses.append(Loss("", f"line {made.line}: the file of cases, which is {text}"))
+        for key, check in (("initial_session_file", True), ("eval_metrics", True), ("num_runs", False)):
+            if key in made.fields or key in made.computed:
+                losses.append(Loss("", f"line {made.line}: {key} of {made.name.rpartition('.')[2]}", check))
+    for made in (
+        constants.calls(OTHER_GOLDENS) if any(n.startswith("deepeval") for n in constants.names.values()) else ()
+    ):
+        losses.append(Loss("", f"line {made.line}: the cases of {made.name.rpartition('.')[2]}"))
+    return losses
+
+
+FORMAT = Format(
+    shape="tests in Python of DeepEval, Pydantic Evals or google-adk",
+    recognises=recognises,
+    read=read,
+    carry=carry,
+    suffixes=(SUFFIX,),
+    refers=references,
+)

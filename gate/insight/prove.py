@@ -1,0 +1,289 @@
+"""An A/A test out of stored trials: how often the rule itself would have blocked a change that changes nothing.
+
+No agent is run. For each simulated change both sides are drawn anew: every case's true rate from what its trials leave
+possible, and its trials whole, with all their scores, from those that came out so. The rule then asks for what it asks
+for in a run and gets draws of the same kind; thresholds, looks and reruns all count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+from statistics import fmean
+
+from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.decision import More, Settings, Situation, next_step
+from gate.decision.comparison import passed
+from gate.decision.power import Drawn, Rates, Share, share_of
+from gate.model import FULL, Case, Criterion, Direction, Score, Side, SuiteResult, Trial, Verdict
+from gate.security.escape import one_line
+
+BLOCKS = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.NOT_COMPARED)
+MOST_STEPS = 200
+"""Rounds after which a change that is still undecided counts as what it is then."""
+STEP = 0.05
+"""Thresholds are written in steps of five points."""
+
+Tick = Callable[[], None]
+
+
+class Proof(Struct, frozen=True):
+    """What became of changes that changed nothing."""
+
+    suite: str
+    cases: int
+    stored: float
+    """Stored trials a case, on average."""
+    changes: int
+    blocked: Share
+    regressed: Share
+    below_threshold: Share
+    inconclusive: Share
+    unmeasured: Share
+    single: Share
+    """Blocked by a gate that runs each case once and compares the pass rate with a threshold: the stored pass rate,
+    rounded down to five points."""
+    threshold: float
+    """That threshold, by the trials that are really stored."""
+    runs_per_case: float
+
+
+class Source(Struct, frozen=True):
+    """Recorded trials, to be drawn from."""
+
+    cases: tuple[Case, ...]
+    criteria: tuple[Criterion, ...]
+    rates: Rates
+    passing: tuple[tuple[Trial, ...], ...]
+    """By case, the trials that passed."""
+    failing: tuple[tuple[Trial, ...], ...]
+    sizes: tuple[int, ...]
+    """By case, how many are stored."""
+
+    def draw(self, rng: Random, index: int, rate: float) -> Trial:
+        """Return a trial of this case: one of its own that came out so, else of any case, else a made failure."""
+        passes = rng.random() < rate
+        outcomes = self.passing if passes else self.failing
+        known = outcomes[index] or [trial for trials in outcomes for trial in trials]
+        if known:
+            return rng.choice(known)
+        others = self.failing if passes else self.passing
+        return self._turned(rng.choice(others[index]), passes=passes)
+
+    def _turned(self, trial: Trial, *, passes: bool) -> Trial:
+        """Return a trial as it never came out in any case: what blocks at its best or worst."""
+        scores = dict(trial.scores)
+        for criterion in self.criteria:
+            is_higher_better = criterion.direction is Direction.HIGHER
+            if criterion.blocking and criterion.name in scores and is_higher_better:
+                scores[criterion.name] = Score(1.0 if passes else 0.0)
+        return replace(trial, scores=scores, error=None)
+
+
+def source_of(cases: Sequence[Case], criteria: Sequence[Criterion], trials: Sequence[Trial]) -> Source:
+    """Return the trials that an A/A test draws from; cases of which no outcome is known are left out."""
+    by_case: dict[str, tuple[list[Trial], list[Trial]]] = {}
+    known = {case.id: case for case in cases}
+    for trial in trials:
+        case = known.get(trial.case_id)
+        outcome = None if case is None or trial.side is not Side.CANDIDATE else passed(trial, case, criteria)
+        if outcome is not None:
+            # Without its answer: a trial that is drawn twice is no sign of a cache.
+            bare = replace(trial, invocations=(), answer="", process="", log="", run="", replay=None)
+            by_case.setdefault(trial.case_id, ([], []))[not outcome].append(bare)
+    kept = tuple(case for case in cases if case.id in by_case)
+    passing, failing = (tuple(tuple(by_case[case.id][side]) for case in kept) for side in (0, 1))
+    sizes = tuple(len(good) + len(bad) for good, bad in zip(passing, failing, strict=True))
+    counts = tuple((len(good), size) for good, size in zip(passing, sizes, strict=True))
+    return Source(kept, tuple(criteria), Rates(counts), passing, failing, sizes)
+
+
+def prove(
+    suite: str,
+    source: Source,
+    settings: Settings,
+    *,
+    changes: int = 1000,
+    seed: int = 0,
+    tick: Tick = lambda: None,
+) -> Proof:
+    """Return how often a change that changes nothing is blocked."""
+    rng = Random(seed)  # noqa: S311 - reproducible, not secret
+    verdicts, runs, single = [], 0, 0
+    for _ in range(changes):
+        drawn = source.rates.draw(rng, len(source.cases))
+        before, result, trials = _change(source, settings, drawn, rng)
+        verdicts.append(result.verdict)
+        runs += len(trials)
+        single += is_below(pass_rate(source, _first(trials)), threshold_of(pass_rate(source, before)))
+        tick()
+
+    def of(*which: Verdict) -> Share:
+        return share_of(sum(verdict in which for verdict in verdicts), changes)
+
+    return Proof(
+        suite,
+        len(source.cases),
+        fmean(source.sizes),
+        changes,
+        of(*BLOCKS),
+        of(Verdict.REGRESSED),
+        of(Verdict.BELOW_THRESHOLD),
+        of(Verdict.INCONCLUSIVE),
+        of(Verdict.ERROR),
+        share_of(single, changes),
+        threshold_of(_stored_rate(source)),
+        runs / (changes * len(source.cases)),
+    )
+
+
+def _change(
+    source: Source, settings: Settings, drawn: Sequence[Drawn], rng: Random
+) -> tuple[list[Trial], SuiteResult, list[Trial]]:
+    """Return the stored trials of one simulated change, its result and its own trials."""
+    place = {case.id: index for index, case in enumerate(source.cases)}
+    numbers: Counter[tuple[str, Side]] = Counter()
+
+    def trial(case_id: str, side: Side, tag: str, round_: int) -> Trial:
+        numbers[case_id, side] += 1
+        found = source.draw(rng, place[case_id], drawn[place[case_id]].rate)
+        return replace(
+            found, case_id=case_id, number=numbers[case_id, side], round=round_, tag=tag, side=side, again=False
+        )
+
+    stored = [
+        trial(case.id, Side.CANDIDATE, FULL, n)
+        for case, size in zip(source.cases, source.sizes, strict=True)
+        for n in range(1, size + 1)
+    ]
+    numbers.clear()
+    trials: list[Trial] = []
+    seed = rng.randrange(1 << 30)
+    known = Situation(source.cases, source.criteria, trials, stored, settings, seed, reported=True)
+    for _ in range(MOST_STEPS):
+        step = next_step(known, verdict_only=True)
+        if isinstance(step, SuiteResult):
+            return stored, step, trials
+        trials += _asked(step, trial)
+    result = next_step(known, can_run=False, verdict_only=True)
+    assert isinstance(result, SuiteResult)
+    return stored, result, trials
+
+
+def _asked(step: More, trial: Callable[[str, Side, str, int], Trial]) -> list[Trial]:
+    return [
+        trial(case_id, request.side, request.tag, step.round)
+        for request in step.requests
+        for case_id in request.cases
+        for _ in range(request.n)
+    ]
+
+
+# --- the gate beside it ---------------------------------------------------------------------------
+
+
+def pass_rate(source: Source, trials: Sequence[Trial]) -> float:
+    """Return the mean over cases of the share that passed."""
+    known = {case.id: case for case in source.cases}
+    outcomes: dict[str, list[bool]] = {}
+    for trial in trials:
+        outcome = passed(trial, known[trial.case_id], source.criteria)
+        if outcome is not None:
+            outcomes.setdefault(trial.case_id, []).append(outcome)
+    return fmean(map(fmean, outcomes.values())) if outcomes else 0.0
+
+
+def threshold_of(rate: float) -> float:
+    """Return the threshold that somebody writes down who has measured this pass rate."""
+    return round(math.floor(rate / STEP + 1e-9) * STEP, 2)
+
+
+def is_below(rate: float, threshold: float) -> bool:
+    return rate < threshold - 1e-9
+
+
+def _first(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the candidate's trials of the first epoch."""
+    seen: set[str] = set()
+    found = []
+    for trial in trials:
+        if trial.side is Side.CANDIDATE and trial.case_id not in seen:
+            seen.add(trial.case_id)
+            found.append(trial)
+    return found
+
+
+def _stored_rate(source: Source) -> float:
+    return fmean(len(good) / size for good, size in zip(source.passing, source.sizes, strict=True))
+
+
+# --- words and picture ----------------------------------------------------------------------------
+
+
+def in_words(proof: Proof) -> str:
+    """Return the sentence that says it all."""
+    ours, single = (round(share.share * share.runs) for share in (proof.blocked, proof.single))
+    return (
+        f"Of {proof.changes:,} unchanged changes your gate would have blocked {ours:,}; "
+        f"a single-sample threshold would have blocked {single:,}."
+    )
+
+
+WIDTH, LEFT, RIGHT, ROW = 720, 230, 90, 34
+"""Of the picture: pixels, of which a name and a number take those at the sides."""
+OURS, OTHER, INK = "#11734a", "#bb2430", "#30363d"
+
+
+def picture_of(proofs: Sequence[Proof]) -> str:
+    """Return an SVG file: a bar a gate and suite, with its interval."""
+    rows = []
+    for proof in proofs:
+        name = one_line(proof.suite, 24)
+        rows += [(f"{name}: this gate", proof.blocked, OURS), ("one run, a threshold", proof.single, OTHER)]
+    most = max(0.05, *(share.high for _, share, _ in rows))
+    changes = f"{proofs[0].changes:,}"
+    title = f"Of {changes} changes that change nothing, blocked"
+    drawn = [_bar(number, row, most) for number, row in enumerate(rows)]
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        'role="img" aria-label="{said}" font-family="Verdana,DejaVu Sans,Geneva,sans-serif" font-size="13">'
+        '<title>{said}</title><rect width="{width}" height="{height}" rx="6" fill="#fff"/>'
+        '<text x="16" y="28" font-size="15" font-weight="bold" fill="{ink}">{title}</text>{rows}</svg>\n'
+    ).format(
+        width=WIDTH,
+        height=52 + ROW * len(rows),
+        said=" ".join(map(in_words, proofs)),
+        ink=INK,
+        title=title,
+        rows=Markup("").join(drawn),
+    )
+
+
+def _bar(number: int, row: tuple[str, Share, str], most: float) -> Markup:
+    name, share, color = row
+    scale = (WIDTH - LEFT - RIGHT) / most
+    top = 44 + ROW * number
+    return Markup(
+        '<text x="16" y="{text}" fill="{ink}">{name}</text>'
+        '<rect x="{left}" y="{top}" width="{length:.1f}" height="20" fill="{color}"/>'
+        '<path d="M{low:.1f} {middle}H{high:.1f}" stroke="{ink}" stroke-width="2"/>'
+        '<text x="{after:.1f}" y="{text}" fill="{ink}">{found}</text>'
+    ).format(
+        text=top + 15,
+        ink=INK,
+        name=name,
+        left=LEFT,
+        top=top,
+        length=max(1.0, share.share * scale),
+        color=color,
+        low=LEFT + share.low * scale,
+        high=LEFT + share.high * scale,
+        middle=top + 10,
+        after=LEFT + share.high * scale + 8,
+        found=f"{round(share.share * share.runs):,}",
+    )

@@ -1,0 +1,1 @@
+"""Commands on stored records: `judging` gives verdicts, `upkeep` keeps baselines, `statement` attests results."""

@@ -1,0 +1,529 @@
+"""Verdicts on existing records: compared, reported, merged, measured by an untrusted run, or scored again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from time import monotonic
+
+from msgspec.structs import replace
+
+from gate.baselines import STORES
+from gate.baselines.base import outage_in
+from gate.baselines.pairing import Match, Reference, identity, match_cases, reference_to
+from gate.baselines.union import run_ids, runs_in
+from gate.config.base_policy import Rules, path_at
+from gate.config.load import Config, load_config, read_config
+from gate.config.resolve import Plan, make_plans
+from gate.config.schema import NO_STORE
+from gate.config.settings import settings_of
+from gate.config.tighten import settings_under_base
+from gate.decision import Settings
+from gate.decision.cases import LEAST_LOST, MOST_LOST
+from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
+from gate.model import CONFIRM, FULL, Result, Side, SuiteResult, Trial
+from gate.pipeline.budget import RunBudget, judge_budget
+from gate.pipeline.earlier import earlier_draws, with_stored_trials
+from gate.pipeline.journal import close_again, no_record, other_runs_beside
+from gate.pipeline.references import (
+    LUCKY,
+    SEARCHED,
+    GitContext,
+    References,
+    find_baselines,
+    git_context,
+    store_kind,
+    store_of,
+    without_runs,
+)
+from gate.pipeline.session import about_address
+from gate.pipeline.terms import (
+    Terms,
+    after_proofs,
+    job_settings,
+    own_terms,
+    step_down,
+    terms_of_plan,
+    with_design,
+    with_run_of,
+)
+from gate.pipeline.trials import TrialRunner
+from gate.pipeline.verdict import (
+    NO_REFERENCE,
+    accepted,
+    judge_record,
+    load_to_judge,
+    result_of,
+    shown_trials,
+)
+from gate.records import (
+    Header,
+    PlannedCase,
+    Record,
+    merge,
+    read_header,
+    read_record,
+    redacted,
+    write_record,
+)
+from gate.records.model import count as counted
+from gate.reports.files import Outputs, check_outputs, write_reports
+from gate.reports.formatting import count
+from gate.system.clock import now
+from gate.system.git import Git
+
+
+def read_whole(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
+    """Return a whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
+    if not path.is_file():
+        raise no_record(path, error)
+    return read_record(path, complete=complete, error=error)
+
+
+def _header_of(path: Path | Record) -> Header:
+    """Return only the header and plan. Raises `MeasureError` if they are missing or damaged."""
+    if isinstance(path, Record):
+        return path.header
+    if not path.is_file():
+        raise no_record(path, MeasureError)
+    return read_header(path, error=MeasureError)
+
+
+def read_baseline(source: Path | Record, *, distance: int | None = None) -> Reference:
+    """Return a record to compare with. Raises `BaselineError`."""
+    if isinstance(source, Record):
+        return reference_to([source], source.header.commit, distance=distance, source="a record")
+    if not source.is_file():
+        raise BaselineError("no such baseline record", where=str(source))
+    record = read_record(source, error=BaselineError)
+    return reference_to([record], record.header.commit, distance=distance, source=str(source))
+
+
+def compare_records(
+    candidate: Path | Record,
+    baseline: Path | Record | None,
+    config: Config | None,
+    environment: Mapping[str, str],
+    outputs: Outputs,
+    command: str,
+) -> Result:
+    """Return the verdict on one record against another, or against thresholds alone.
+
+    ``config`` judges by its criteria and settings; without one, the candidate's own do.
+    """
+    check_outputs(outputs)
+    if config is None:
+        record = load_to_judge(candidate)
+        terms = own_terms(record)
+    else:
+        plan = plan_of(config, environment, _header_of(candidate))
+        record = load_to_judge(candidate, criteria=plan.criteria)
+        terms = with_run_of(record, terms_of_plan(plan, config))
+    reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
+    _check_other_run(record, reference, baseline)
+    reference = without_runs(reference, runs_in(record.header))
+    if isinstance(baseline, Path) and reference.records:
+        terms = _with_note_of_picked_run(terms, baseline, reference, record)
+    if config is not None and reference.records:
+        distance = _distance(Git(config.root, environment=environment), record.header, reference)
+        reference = replace(reference, info=replace(reference.info, distance=distance))
+    return _result(candidate, record, References((reference,)), terms, outputs, command)
+
+
+def _with_note_of_picked_run(terms: Terms, path: Path, reference: Reference, record: Record) -> Terms:
+    """Return the terms, with a note if the baseline was picked by hand from several runs of its commit."""
+    header = reference.records[0].header
+    others = [] if header.commit == record.header.commit else other_runs_beside(path, header, path.parent)
+    if not others:
+        return terms
+    left = f"{count(len(others), 'other run')} of its commit beside it"
+    note = f"the baseline was picked by hand, {left}: {LUCKY}"
+    return replace(terms, notes=(*terms.notes, note))
+
+
+def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:
+    """Raise `BaselineError` if the baseline holds an outage, is the candidate itself, or belongs to another suite."""
+    where = "" if isinstance(baseline, Record) else str(baseline)
+    for stored in reference.records:
+        if problem := outage_in(stored):
+            hint = "the record that is judged comes first, what it is compared with second"
+            raise BaselineError(f"the record cannot be a baseline: {problem}", where=where, hint=hint)
+        if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
+            what = "the baseline is the same run as the candidate: it would always pass"
+            raise BaselineError(what, where=where)
+        if stored.header.suite_id != record.header.suite_id:
+            what = f"the baseline belongs to suite {stored.header.suite_id!r}, not {record.header.suite_id!r}"
+            raise BaselineError(what, where=where)
+
+
+def _distance(git: Git, header: Header, reference: Reference) -> int | None:
+    """Return the number of first-parent commits from the record's base commit back to the reference's."""
+    ancestors = _ancestors(git, header)
+    commit = reference.info.commit
+    return ancestors.index(commit) if commit in ancestors else None
+
+
+def _ancestors(git: Git, header: Header) -> tuple[str, ...]:
+    base = git.resolve(header.base_commit) if header.base_commit and git.is_repository() else None
+    return tuple(git.first_parents(base, SEARCHED)) if base else ()
+
+
+def report_record(
+    path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], outputs: Outputs, command: str
+) -> Result:
+    """Return the verdict on a record as its run reached it, against a named baseline or the one found now.
+
+    Raises:
+        ConfigError: without a configuration nobody knows where the baseline is, and a comparison that is left out
+            must not look like one that passed.
+    """
+    if baseline is not None:
+        return compare_records(path, path_of_baseline(baseline), None, environment, outputs, command)
+    check_outputs(outputs)
+    record = load_to_judge(path)
+    if not config_path.exists():
+        hint = "use --against BASELINE, --against none, or --config FILE"
+        raise ConfigError("no configuration, so the baseline is not known", where=str(path), hint=hint)
+    config = load_config(config_path)
+    terms = own_terms(record, settings_of(config, now()))
+    found = find_as_run_did(record.header, terms, config, environment)
+    return _result(path, record, found, _with_note_of_difference(terms, found), outputs, command)
+
+
+def _with_note_of_difference(terms: Terms, found: References) -> Terms:
+    """Return the terms, with a note if the run compared its record with anything else."""
+    here = tuple(map(identity, found.all))
+    if not terms.compared or terms.compared == here:
+        return terms
+    then, now_ = (" and ".join(one) for one in (terms.compared, here))
+    note = f"the run compared this record with {then}; here it is compared with {now_}, so the verdict may be another"
+    return replace(terms, notes=(*terms.notes, note))
+
+
+def path_of_baseline(baseline: str) -> Path | None:
+    """Return the file that ``--against`` names; None for ``none``."""
+    return None if baseline == "none" else Path(baseline)
+
+
+def find_as_run_did(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
+    """Return what the record's run would be compared with now, in the kind of store that it looked in.
+
+    A run that was held to a base commit's rules looked for baselines where those have them.
+    """
+    with ExitStack() as stack:
+        config = _with_store_of_base(config, terms.rules, environment, stack)
+        if terms.store in (*STORES, NO_STORE):  # a record is no configuration: it names no plugin
+            baseline = config.file.baseline.model_copy(update={"store": terms.store})
+            config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
+        git = Git(config.root, environment=environment)
+        ancestors = _ancestors(git, header)
+        base = ancestors[0] if ancestors else None
+        where = GitContext(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
+        store = store_of(config, environment)
+        if store is not None:
+            stack.enter_context(store)
+        own = frozenset[str]() if terms.same_as else runs_in(header)
+        return find_baselines(config, store, header.suite_id, where, git, own, plan=header.plan)
+
+
+def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:
+    """Return the configuration with `baseline` from the rules of that commit, whose tree the ``stack`` keeps.
+
+    As it is if there are none: no commit, no such configuration in it, or one that cannot be read. That the commit is
+    not here any more is told by what is then compared.
+    """
+    if not commit:
+        return config
+    try:
+        base = load_config(stack.enter_context(path_at(commit, config.path, environment)), of_base=True)
+        overrides, _ = settings_under_base(base.file, config.file)
+        own = {key: value for key, value in overrides.items() if key.partition(".")[0] == "baseline"}
+        held = read_config(config.path).load(own)
+    except GateError:
+        return config
+    return replace(config, base_root=base.root, file=config.file.model_copy(update={"baseline": held.file.baseline}))
+
+
+def _result(
+    source: Path | Record, record: Record, found: References, terms: Terms, outputs: Outputs, command: str
+) -> Result:
+    if record.header.shard != (1, 1):
+        index, total = record.header.shard
+        what = f"the record is shard {index} of {total}, which decides nothing"
+        where = "" if isinstance(source, Record) else str(source)
+        raise MeasureError(what, where=where, hint="`gate merge` joins the shards")
+    suite = accepted(judge_record(record, found.all, terms), found)
+    paths = [] if isinstance(source, Record) else [source]
+    result = result_of([suite], terms.settings, command=terms.command or command, record_paths=paths)
+    return write_reports(result, outputs, lambda: [shown_trials(source, record.header, found.first, terms)])
+
+
+# --- shards ---------------------------------------------------------------------------------------
+
+
+def merge_records(paths: Sequence[Path], output: Path) -> str:
+    """Join shards into one record. Raises `MeasureError` if one is missing, doubled, damaged or of another run."""
+    whole = merge([read_whole(path) for path in paths])
+    footer = write_record(output, whole)
+    return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
+
+
+def decide_merged(
+    record_path: Path,
+    config: Config,
+    environment: Mapping[str, str],
+    outputs: Outputs,
+    command: str,
+    rules: Rules | None = None,
+    *,
+    anchored: bool | None = None,
+    release: str = "",
+    note: str = "",
+) -> Result:
+    """Return the verdict that one run over all shards would have come to.
+
+    Criteria and baseline are looked up as that run would.
+
+    ``rules`` are those that the configuration comes from, if a base commit's rules apply; ``note`` is what a reader
+    should know of how the record came about.
+
+    Raises:
+        ConfigError: the record belongs to another suite, or to another commit than the one checked out.
+    """
+    outputs = outputs.beside(config.root, config.file.reports)
+    check_outputs(outputs)
+    git = Git(config.root, environment=environment)
+    where = git_context(config, git, anchored=anchored, release=release)
+    header = _header_of(record_path)
+    _check_commit(header, where, record_path)
+    plans = make_plans(config, with_key_of_judge(config, environment))
+    plan = plan_named(header.suite_id, plans, config)
+    record = load_to_judge(record_path, criteria=plan.criteria)
+    baselines = _baselines(config, plans, environment, where, runs_in(header))
+    found = baselines[plans.index(plan)]
+    notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
+    own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
+    terms = with_run_of(record, own, scope=rules is None)
+    job = job_settings(config, terms.settings, plans, baselines, rules)
+    terms = replace(
+        with_design(terms, job),
+        anchored=where.anchored,
+        release=where.release,
+        command=terms.command or command,
+        store=store_kind(config, environment),
+        compared=tuple(map(identity, found.all)),
+    )
+    draws = earlier_draws(config, header, found.all, terms, git)
+    terms = replace(terms, earlier=draws.verdicts, notes=(*terms.notes, *draws.notes))
+    close_again(record_path, record, terms.plain(), environment)
+    return _result(record_path, record, found, terms, outputs, command)
+
+
+def _check_commit(header: Header, where: GitContext, path: Path) -> None:
+    if header.commit != where.head:
+        what = f"the record is from commit {header.commit}, and {where.head} is checked out"
+        raise ConfigError(what, where=str(path), hint="check out the commit that the shards ran on")
+
+
+def _baselines(
+    config: Config,
+    plans: Sequence[Plan],
+    environment: Mapping[str, str],
+    where: GitContext,
+    runs: Set[str] = frozenset(),
+) -> list[References]:
+    """Return what each suite is compared with; ``runs`` are those that are judged."""
+    store, git = store_of(config, environment), Git(config.root, environment=environment)
+    with store if store is not None else nullcontext():
+        return [find_baselines(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
+
+
+def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
+    return plan_named(header.suite_id, make_plans(config, with_key_of_judge(config, environment)), config)
+
+
+def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
+    """Return the plan of a record's suite. Raises `ConfigError` if the configuration does not have it."""
+    found = {plan.suite.id: plan for plan in plans}
+    if suite_id not in found:
+        hint = nearest(suite_id, list(found))
+        raise ConfigError(f"the record belongs to suite {suite_id!r}", where=str(config.path), hint=hint)
+    return found[suite_id]
+
+
+def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
+    """Return the ids of the suites that the configuration runs."""
+    return [plan.suite.id for plan in make_plans(config, with_key_of_judge(config, environment))]
+
+
+def with_key_of_judge(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment with a key for a judge that is never asked; its model and address count all the same."""
+    key = config.file.judge.api_key_env if config.file.judge else None
+    return {"OPENAI_API_KEY": "not used", **({key: "not used"} if key else {}), **environment}
+
+
+# --- measured by somebody who is not trusted ------------------------------------------------------
+
+
+def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
+    """Return the verdict on records of an untrusted run, under this configuration and against its stored baselines.
+
+    Only the candidate's scores are taken from a record; the demands on them are this configuration's.
+
+    Raises:
+        ConfigError: a record belongs to a suite that the configuration does not have.
+        UntrustedError: a record was measured by criteria other than those that are to judge it.
+    """
+    settings, git = settings_of(config, now()), Git(config.root, environment=environment)
+    where = git_context(config, git, anchored=False)
+    all_plans = make_plans(config, with_key_of_judge(config, environment))
+    plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
+    baselines = _baselines(config, plans, environment, where)
+    settings = job_settings(config, settings, plans, baselines)
+    trusted = []
+    for record, plan, found in zip(records, plans, baselines, strict=True):
+        _check_measured_by(record, plan)
+        trusted.append(_under_own_plan(with_stored_trials(record, found), plan, config.file.seed))
+
+    def judge(number: int, proven: int) -> SuiteResult:
+        record, plan, found = trusted[number], plans[number], baselines[number]
+        missing = _cases_not_measured(record, plan, settings)
+        doubts = (*([missing] if missing else []), *found.doubts)
+        terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
+        if record.header.stripped:
+            same, verdict = found.first.info.commit or "", found.fell_short
+            terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
+        return judge_record(record, found.all, terms)
+
+    suites = step_down([judge(number, 0) for number in range(len(records))], judge)
+    return result_of(suites, settings, command=command)
+
+
+def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
+    """Return the record's own scores under the cases of this plan, without the rules that it brings.
+
+    A case that the plan has, matched by content under any id, is taken from the plan; if its content differs, it counts
+    as edited, regardless of what the baseline says. For a case that the plan does not have, only the record's
+    fingerprint of its content is used.
+    """
+    known, match = {case.id: case for case in plan.planned}, match_cases(plan.planned, record.header.plan)
+    cases = []
+    for case in record.header.plan:
+        here = known.get(match.ids[case.id])
+        if here is None:
+            cases.append(PlannedCase(case.id, case.fingerprint))
+        elif case.id in match.same:
+            cases.append(replace(here, id=case.id))
+        else:
+            cases.append(replace(here, fingerprint=f"edited {case.fingerprint}"))
+    trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
+    if not record.header.stripped:  # else they are the store's
+        trials = _in_rounds(trials, cases)
+    footer = None if record.footer is None else replace(record.footer, terms={})
+    return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
+
+
+def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[Trial, ...]:
+    """The trials as a schedule of this suite would have asked for them, whatever they say of it themselves.
+
+    As many rounds as every case has trials are those of the whole suite; what is left are further looks at single
+    cases. So no trial is out of the count by what it calls itself.
+    """
+    of_case: dict[str, list[Trial]] = {case.id: [] for case in cases}
+    for trial in sorted(trials, key=lambda trial: trial.number):
+        of_case.setdefault(trial.case_id, []).append(trial)
+    whole = max(1, min((len(found) for found in of_case.values()), default=1))
+    made = []
+    for found in of_case.values():
+        for number, trial in enumerate(found, 1):
+            tag = FULL if number <= whole else CONFIRM
+            made.append(replace(trial, number=number, round=number, tag=tag, again=False))
+    return tuple(sorted(made, key=lambda trial: trial.round))
+
+
+def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> str:
+    """Return how many cases of this plan were not measured, if they are too many for a pass; else empty."""
+    judged = [case for case in plan.planned if case.id not in settings.quarantine]
+    found = {case.fingerprint for case in record.header.plan} | {case.id for case in record.header.plan}
+    gone = [case for case in judged if case.fingerprint not in found and case.id not in found]
+    if len(gone) < LEAST_LOST or len(gone) <= MOST_LOST * len(judged):
+        return ""
+    return f"{len(gone)} of {len(judged)} cases of the base branch were not measured"
+
+
+def _check_measured_by(record: Record, plan: Plan) -> None:
+    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    for criterion in plan.criteria:
+        if measured.get(criterion.name) != criterion.fingerprint:
+            raise UntrustedError(
+                f"the record was not measured by the criterion {criterion.name!r} as configured here",
+                where=record.header.suite_id,
+                hint="bring the change up to date with its base, and measure again",
+            )
+
+
+# --- scored again ---------------------------------------------------------------------------------
+# So a baseline can follow an upgrade of its judge: the recorded conversations are scored by the present criteria.
+
+
+async def rescore_record(path: Path, output: Path, config: Config, environment: Mapping[str, str]) -> str:
+    """Write the record at ``path``, scored anew, to ``output``; returns what was done in a line.
+
+    Raises:
+        MeasureError: a stored baseline, which keeps no messages; or no case of the record is in the suite as it was.
+    """
+    record = read_whole(path)
+    if record.header.stripped:
+        raise MeasureError(
+            "a stored baseline keeps no messages, so it cannot be scored again",
+            where=str(path),
+            hint="name the record of the run itself: --record, .gate/records, or the artifact of its job",
+        )
+    plan = plan_named(record.header.suite_id, make_plans(config, environment), config)
+    match = match_cases(plan.planned, record.header.plan)
+    kept = [trial for trial in record.trials if trial.case_id in match.same]
+    if not kept:
+        what = "the suite has no case with the same content as in the record"
+        raise MeasureError(what, where=str(path), hint="check out the suite that the record belongs to")
+    started, budget = monotonic(), config.file.budget
+    run_budget = RunBudget(budget, judge_budget(budget))
+    async with TrialRunner(config, plan, environment, run_budget) as runner:
+        trials = [trial async for trial in runner.score(_renamed(kept, match))]
+        judge_cost, judges = runner.judge_cost_usd, runner.judges
+    trials = sorted(
+        (redacted(t, runner.redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number)
+    )
+    footer = replace(
+        counted(tuple(trials)),
+        duration=monotonic() - started,
+        judge_cost_usd=judge_cost,
+        stopped=run_budget.stopped,
+        terms=_rescored_terms(record, plan),
+        judges=judges,
+    )
+    write_record(output, Record(_rescored_header(record.header, plan, match), tuple(trials), footer))
+    left = len(record.trials) - len(kept)
+    gone = f"; {count(left, 'trial')} of cases that changed or left the suite were left out" if left else ""
+    return f"{output}: {count(len(trials), 'trial')} scored again{gone}"
+
+
+async def _renamed(trials: Sequence[Trial], match: Match) -> AsyncIterator[Trial]:
+    """Yield the trials under the ids that their cases have now, without their scores."""
+    for trial in trials:
+        yield replace(trial, case_id=match.ids[trial.case_id], scores={})
+
+
+def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
+    """Return the header of the same run with the cases that were scored."""
+    found = {match.ids[case_id] for case_id in match.same}
+    cases = tuple(case for case in plan.planned if case.id in found)
+    selected = header.selected or bool(plan.deselected)
+    return replace(header, plan=cases, criteria=plan.criteria, selected=selected, created=now().timestamp())
+
+
+def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:
+    """Return the run's own terms with the present criteria; its schedule looked at other scores."""
+    own = own_terms(record)
+    notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
+    return replace(own, criteria=plan.criteria, thresholds=None, scheduled=False, notes=notes, base=None).plain()

@@ -1,0 +1,532 @@
+"""Saves records as baselines with their verdicts, accepts them, and lists what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, date, datetime
+from itertools import chain
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gate.baselines import Entry, Store
+from gate.baselines.base import same_as
+from gate.baselines.ledger import Acceptance, Ledger, Line, Mark, Signed, acceptance, latest_day
+from gate.baselines.pairing import Reference, as_baseline
+from gate.baselines.proofs import Proofs, joined, parcels, proofs_of
+from gate.baselines.proofs import write as write_proofs
+from gate.baselines.proven import ProvenStore
+from gate.baselines.union import run_ids
+from gate.config.load import Config
+from gate.config.resolve import Plan, make_plans
+from gate.config.schema import NO_STORE
+from gate.config.settings import settings_of
+from gate.decision.comparison import PASS_RATE
+from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
+from gate.model import SuiteResult, Verdict
+from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
+from gate.pipeline.references import (
+    References,
+    changed_files,
+    find_anchor,
+    find_baselines,
+    git_context,
+    is_lost,
+    store_kind,
+    store_of,
+)
+from gate.pipeline.terms import Terms, own_terms
+from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
+from gate.records import Header, Record
+from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
+from gate.records.misplaced import MISPLACED, misplaced_in
+from gate.reports.explanation import headline
+from gate.reports.formatting import count, interval, listing, sample
+from gate.reports.table import table
+from gate.security.environment import in_ci
+from gate.security.escape import console, one_line
+from gate.security.signing import signed
+from gate.stored.judging import find_as_run_did, plan_of, read_whole, suite_ids, with_key_of_judge
+from gate.system.clock import now
+from gate.system.git import Git
+from gate.world.options import store_folder
+from gate.world.pruning import owner_name, prune
+
+# --- saving ---------------------------------------------------------------------------------------
+
+
+def save_baseline(
+    config: Config,
+    path: Path,
+    environment: Mapping[str, str],
+    *,
+    release: str = "",
+    accepted: tuple[str, str] | None = None,
+    proofs: list[Proofs] | None = None,
+    key: bytes | None = None,
+    measured_for_it: bool = False,
+) -> str:
+    """Store a complete record with its verdict. Returns what was done in words.
+
+    ``proofs`` is given what this proves of what was stored; with a private ``key`` that is signed and stored beside it.
+
+    The verdict is that on the record against its own base and the anchor, as they are stored now. ``release`` is its
+    release tag; ``accepted`` says by whom and why a record becomes the anchor regardless of its verdict.
+
+    Further runs of the same commit and agent that lie beside it are saved with it, so that nobody picks the luckiest.
+    Without a fingerprint nobody knows whether they are of the same agent: then they are counted as left out, unless
+    this one was ``measured_for_it``, whatever would come of it.
+
+    Raises:
+        BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
+    """
+    record = read_whole(path, error=BaselineWriteError)
+    if commit := same_as(record):
+        return f"nothing to save: the agent is the one of {commit[:12]}, whose baseline counts for this commit, too"
+    said: list[str] = []
+    proven: list[Proofs] = []
+    with _as_write_error(), _store(config, environment) as store:
+        others = _unsaved_runs(config, store, path, record)
+        if measured_for_it and not record.header.agent:
+            others = []
+        left_out = 0 if record.header.agent else len(others)
+        lines = _ledger_lines(record, path, config, environment, release, left_out=left_out)
+        suite_id, name = record.header.suite_id, commit_key(record.header)
+        if accepted is not None and not _is_known(store.ledger(suite_id), name, *accepted):
+            lines += [_acceptance(config, suite_id, name, *accepted)]
+        where = store.save(record, lines, scope=_scope(record, config, environment), say=said.append)
+        proven.append(proofs_of(record, lines))
+        if record.header.agent:
+            united = 0
+            for other in others:
+                with suppress(GateError):
+                    further = read_whole(other)
+                    lines_of_further = _ledger_lines(further, other, config, environment, release)
+                    store.save(further, lines_of_further, scope=_scope(further, config, environment))
+                    proven.append(proofs_of(further, lines_of_further))
+                    united += 1
+            if united:
+                runs = count(united, "other run")
+                said.append(f"united with {runs} of this commit, so that none is picked for its result")
+        elif others:
+            names = ", ".join(other.name for other in others[:3])
+            said.append(f"{count(len(others), 'other run')} of this commit left out: {names}")
+        if key is not None:
+            said += _signed(store, record.header, proven, key)
+        said += filter(None, [prune_recordings(config, store, environment)])
+    if proofs is not None:
+        proofs += proven
+    said += _advice(config, environment, () if accepted is not None else lines)
+    return "\n".join([f"saved {where.removeprefix(f'{config.root}/')}", *said])
+
+
+MOST_NAMED = 3
+"""Changed files that an error names."""
+
+
+def check_can_store(config: Config, environment: Mapping[str, str]) -> None:
+    """Raise BaselineWriteError if a record measured now could not be stored: before anything is spent on it."""
+    if store_kind(config, environment) == NO_STORE:
+        raise BaselineWriteError(
+            "baselines are switched off", where=config.place_of("baseline", "store"), hint="leave `store: none` out"
+        )
+    changed = changed_files(config, Git(config.root, environment=environment))
+    if changed:
+        names = ", ".join(one_line(name, 60) for name in changed[:MOST_NAMED])
+        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+        what = f"a baseline belongs to a commit, and these files are not committed: {names}{more}"
+        raise BaselineWriteError(what, hint="commit or ignore them, then run again")
+
+
+@contextmanager
+def _as_write_error() -> Iterator[None]:
+    """Raise that nothing was saved if a record that is stored already cannot be read."""
+    try:
+        yield
+    except BaselineError as error:
+        what = f"not saved: what is stored already cannot be read: {error.what}"
+        raise BaselineWriteError(what, where=error.where, hint=error.hint) from None
+
+
+def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:
+    """True if this very acceptance is stored: a job that runs again does not make it last longer."""
+    return any((one.key, one.by, one.why) == (key, by, why) for one in ledger.acceptances)
+
+
+def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
+    """Return further runs of the record's commit and agent that are not stored."""
+    header = record.header
+    stored = None
+    with suppress(BaselineError):  # saving says what is wrong with it
+        stored = store.find(header.suite_id, (header.commit,)) if header.commit else None
+    known = {run for one in (stored.records if stored is not None else ()) for run in run_ids(one)}
+    return other_runs_beside(path, header, records_folder(config, header.suite_id), known=known | set(run_ids(record)))
+
+
+def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
+    """Return notes for the person who saves; ``lines`` are findings that nobody accepted."""
+    said = []
+    if _is_only_here(config, environment):
+        said.append("kept on this machine only, since git ignores this folder; CI stores baselines of its own")
+    if is_lost(config, environment):
+        said.append(
+            "this folder is gone with the job's clone: use `baseline: {store: git}`, or commit or cache the folder"
+        )
+    marks = [line for line in lines if isinstance(line, Mark) and not line.proven]
+    if marks:
+        short = marks[-1].verdict.replace("_", " ")
+        said.append(f"marked {short}: it never becomes the anchor, unless somebody accepts it")
+    return said
+
+
+def _is_only_here(config: Config, environment: Mapping[str, str]) -> bool:
+    """True if records are stored in a folder that git ignores, and this is no CI job."""
+    if store_kind(config, environment) != "file" or in_ci(environment):
+        return False
+    git = Git(config.root, environment=environment)
+    return git.is_repository() and bool(git.ask("check-ignore", str(config.root / config.file.baseline.folder)))
+
+
+def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:
+    """Sign the proofs of a record, and add them to the ledger. Returns that in words."""
+    envelopes = [signed(write_proofs(parcel), key).decode() for parcel in parcels(joined(proven))]
+    suite_id, at = header.suite_id, now().timestamp()
+    store.note(suite_id, [Signed(suite_key(suite_id), commit_key(header), at, one) for one in envelopes])
+    return ["signed: whoever names the public key as `baseline.key` takes it for proven"]
+
+
+def _ledger_lines(
+    record: Record, path: Path, config: Config, environment: Mapping[str, str], release: str, *, left_out: int = 0
+) -> list[Line]:
+    """Return the verdicts on the record's runs, as lines of the ledger."""
+    header = record.header
+    if record.footer is None or header.shard != (1, 1):
+        return []  # the store says why it does not take it
+    suite, references, terms = _judge_now(path, record, config, environment, release)
+    if suite.verdict is Verdict.ERROR:
+        what = f"the record cannot become a baseline: {headline(suite)}"
+        raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
+    commits = {one.name: one.info.commit or UNCOMMITTED for one in references.all if one.records}
+    at, suite_name, key = now().timestamp(), suite_key(header.suite_id), commit_key(header)
+    base, anchor = commits.get("baseline", ""), references.anchor
+    against = suite.further[-1] if suite.further else suite
+    mark = Mark(
+        suite_name,
+        key,
+        "",
+        suite.verdict.value,
+        at,
+        base=base,
+        anchor=anchor,
+        release=terms.release,
+        left_out=left_out,
+        improved=bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against),
+    )
+    return [replace(mark, run=run) for run in run_ids(record)]
+
+
+def _judge_now(
+    source: Path | Record, record: Record, config: Config, environment: Mapping[str, str], release: str = ""
+) -> tuple[SuiteResult, References, Terms]:
+    """Return the verdict on the record, by its own terms, against what its run would be compared with now."""
+    own = own_terms(record, settings_of(config, now()))
+    terms = replace(own, anchored=True, release=release or own.release)
+    references = find_as_run_did(record.header, terms, config, environment)
+    return judge_record(load_to_judge(source, criteria=terms.criteria), references.all, terms), references, terms
+
+
+def _far_better(against: SuiteResult) -> bool:
+    """True if the pass rate rose by more than twice the half-width of its 90 % interval: luck does in one of 2,000.
+
+    The anchor moves up then. A looser rule would choose the luckiest of many records of an unchanged agent.
+    """
+    found = next((row.change for row in against.criteria if row.criterion.name == PASS_RATE), None)
+    return found is not None and found.value > 2 * (found.value - found.low) > 0
+
+
+def _scope(record: Record, config: Config, environment: Mapping[str, str]) -> frozenset[str] | None:
+    """Return the cases that the configuration runs; None if the record holds all of them."""
+    if not record.header.selected:
+        return None
+    return frozenset(case.id for case in plan_of(config, environment, record.header).planned)
+
+
+def save_newest(config: Config, environment: Mapping[str, str], *, release: str = "", key: bytes | None = None) -> str:
+    """Store the newest finished record of each suite. Raises `BaselineWriteError`, also if there is none."""
+    paths = [_newest_finished(config, suite_id) for suite_id in suite_ids(config, environment)]
+    return "\n".join(save_baseline(config, path, environment, release=release, key=key) for path in paths)
+
+
+def _newest_finished(config: Config, suite_id: str) -> Path:
+    folder = records_folder(config, suite_id)
+    for path in newest_first(folder):
+        record = read_whole(path, complete=False)
+        if record.footer is not None and record.header.shard == (1, 1):
+            return path
+    raise BaselineWriteError(f"no finished record of {suite_id!r}", where=str(folder), hint="`gate run` makes one")
+
+
+def carry_on(config: Config, environment: Mapping[str, str], own: Sequence[Proofs]) -> tuple[Proofs, Sequence[str]]:
+    """Return the proofs of everything that is stored, as far as they are known, and why some could not be looked up.
+
+    ``own`` are those of what was measured here.
+    """
+    known = mine = joined(own)
+    stored, problems = set(mine.digests), list[str]()
+    with _store(config, environment) as store:
+        if not isinstance(store, ProvenStore):
+            return mine, ()
+        for suite_id in suite_ids(config, environment):
+            entries = [entry for entry in store.entries(suite_id) if not entry.dirty]
+            stored |= {(suite_key(suite_id), one.key) for nth, one in enumerate(entries) if store.is_known(one, nth)}
+            with suppress(BaselineError):  # whoever damages it does not stop the proofs
+                store.ledger(suite_id)  # looks for the jobs of releases
+            known = joined([known, store.proofs(suite_id)])
+        problems += store.problems
+    return known.only(stored), problems
+
+
+# --- accepting ------------------------------------------------------------------------------------
+
+
+def accept_baseline(
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    revision: str | None,
+    by: str | None,
+    why: str,
+    until: date | None = None,
+    key: bytes | None = None,
+) -> str:
+    """Make the stored record of a commit the anchor of each suite that has one. Returns what was done in words.
+
+    ``until`` is the last day on which that counts, in UTC; None: the last that ``baseline.accept_days`` allows.
+
+    Raises:
+        BaselineError: no suite has a record of this commit, or one that has misses a threshold; then nothing is noted.
+        ConfigError: there is no such commit, nobody is known who accepts, no reason is given, or the day is not one
+            that it may count until.
+    """
+    if not why.strip():
+        raise ConfigError("no reason given", where="--why", hint="say which change is wanted")
+    last = _last_day(config, until)
+    git = Git(config.root, environment=environment)
+    commit = _commit(git, revision)
+    who, name, done = by or _person(git, environment), key_of(commit), []
+    with _store(config, environment) as store:
+        stored = {one: [e for e in store.entries(one) if e.key == name] for one in suite_ids(config, environment)}
+        for entry in chain.from_iterable(stored.values()):
+            _refuse_missed(store.read(entry), config, environment)
+        for suite_id in [one for one, entries in stored.items() if entries]:
+            line = _acceptance(config, suite_id, name, who, why, last)
+            store.note(suite_id, [line, *_signed_acceptance(line, key)])
+            what = f"{(commit or 'the record')[:12]} is the anchor now, by {console(who)}, until {last}"
+            done.append(f"{console(suite_id)}: {what}")
+    if not done:
+        what = f"no record of {(commit or 'a run outside of git')[:12]} is stored"
+        raise BaselineError(what, where=str(config.path), hint="`gate baseline` measures and stores one")
+    return "\n".join(done)
+
+
+def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str]) -> None:
+    """Raise `BaselineError` if the record misses a threshold, which nobody can accept."""
+    suite, _, _ = _judge_now(record, record, config, environment)
+    if names := suite.beyond_accepting:
+        what = f"not accepted: a threshold, a limit or a hard rule is missed: {console(listing(names))}"
+        hint = "lower it on the default branch, where people see it, and measure again"
+        raise BaselineError(what, where=record.header.suite_id, hint=hint)
+
+
+def _signed_acceptance(line: Acceptance, key: bytes | None) -> list[Signed]:
+    if key is None:
+        return []
+    envelope = signed(write_proofs(Proofs({}, {line.suite: (line,)})), key).decode()
+    return [Signed(line.suite, line.key, line.at, envelope)]
+
+
+def _commit(git: Git, revision: str | None) -> str | None:
+    if not git.is_repository():
+        if revision is not None:
+            raise ConfigError(f"no commit {revision!r}: this is not a git repository", where=str(git.root))
+        return None
+    found = git.resolve(revision or "HEAD")
+    if found is None:
+        raise ConfigError(f"commit {revision or 'HEAD'!r} not found", where=str(git.root), hint="fetch it first")
+    return found
+
+
+def _person(git: Git, environment: Mapping[str, str]) -> str:
+    """Return who accepts: the user in git's settings, else the CI's."""
+    known = [git.ask("config", "--get", f"user.{part}") for part in ("name", "email")] if git.is_repository() else []
+    named = " ".join(filter(None, known))
+    names = (named, *(environment.get(name, "") for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "USER")))
+    found = next(filter(None, names), "")
+    if not found:
+        raise ConfigError("cannot tell who accepts it", where="--by", hint="give --by NAME")
+    return found
+
+
+def _last_day(config: Config, until: date | None) -> date:
+    """Return the last day of an acceptance that is given now."""
+    days, today = config.file.baseline.accept_days, now().date()
+    latest = latest_day(now().timestamp(), days)
+    if until is not None and not today <= until <= latest:
+        what = f"{until} is not a day from today, {today}, until {latest}"
+        raise ConfigError(what, where="--until", hint=f"baseline.accept_days is {days}")
+    return until or latest
+
+
+def _acceptance(config: Config, suite_id: str, key: str, by: str, why: str, until: date | None = None) -> Acceptance:
+    return acceptance(suite_key(suite_id), key, by, now().timestamp(), why, until or _last_day(config, None))
+
+
+# --- showing --------------------------------------------------------------------------------------
+
+
+def list_baselines(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
+    """Return the stored baselines, newest first, each with its verdicts."""
+    git = Git(config.root, environment=environment)
+    with _store(config, environment) as store:
+        entries = store.entries()
+        never = [f"never compared with: {console(name)}: {MISPLACED}" for name in misplaced_in(store.contents())]
+        if not entries:
+            return "\n".join(["no baselines are stored; `gate baseline save RECORD` keeps one", *never])
+        where = git_context(config, git)
+        suites = dict.fromkeys(entry.suite_id for entry in entries)
+        ledgers = {suite_id: store.ledger(suite_id) for suite_id in suites}
+        best = {suite_id: find_anchor(store, suite_id, where, git) for suite_id in suites}
+        proofs, doubts = _proofs(store, entries)
+    rows = [("suite", "commit", "created (UTC)", *(["proof"] if proofs else []), "found", "where")]
+    for nth, entry in enumerate(entries):
+        ledger, anchor = ledgers[entry.suite_id], best[entry.suite_id]
+        is_anchor = anchor is not None and anchor.info.commit == entry.commit and not entry.dirty
+        commit = (entry.commit or "–")[:12] + ("+" if entry.dirty else "")
+        said = _standing(ledger, entry, is_anchor=is_anchor)
+        rows.append((entry.suite_id, commit, _time(entry.created), *proofs[nth : nth + 1], said, entry.where))
+    return "\n".join([table(rows, width), *doubts, *never])
+
+
+def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str]]:
+    """Return the proof of each entry, and why some are unproven; both are empty if nobody looks for proofs."""
+    if not isinstance(store, ProvenStore):
+        return [], []
+    store.prefetch(entries)
+    found = [store.standing(entry) for entry in entries]
+    why = [*store.problems, *(store.reasons if "unproven" in found else ())]
+    return found, [f"not all could be proven: {console(one, 300)}" for one in why]
+
+
+def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
+    """Return the status of an entry, in words."""
+    words, now_ = ["anchor"] if is_anchor else [], ledger.at(now().timestamp())
+    rejected = " (rejected)" if now_.rejected(entry.key) else ""
+    words += [f"release {tag}{rejected}" for tag in ledger.releases(entry.key)]
+    if accepted := ledger.accepted(entry.key):
+        words.append(f"accepted by {accepted.by}{_end_of(accepted)}")
+    verdict = now_.verdict(entry.key)
+    words += [verdict.replace("_", " ")] if verdict else []
+    return ", ".join(words) or "–"
+
+
+def _end_of(accepted: Acceptance) -> str:
+    """Return until when an acceptance counts, or counted."""
+    if accepted.last_day is None:
+        return ""
+    return f" {'until' if accepted.counts(now().timestamp()) else 'and ended on'} {accepted.last_day}"
+
+
+def show_baseline(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
+    """Return what a run here would be compared with, criterion by criterion, and the anchor."""
+    git = Git(config.root, environment=environment)
+    where = git_context(config, git)
+    parts = []
+    with ExitStack() as stack:
+        store = stack.enter_context(_store(config, environment))
+        for plan in make_plans(config, with_key_of_judge(config, environment)):
+            found = find_baselines(config, store, plan.suite.id, replace(where, anchored=True), git, plan=plan.planned)
+            ledger = store.ledger(plan.suite.id)
+            parts += [_show(plan, reference, ledger, width) for reference in found.all]
+    return "\n\n".join(parts)
+
+
+def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -> str:
+    info = reference.info
+    if not reference.records:
+        return f"{console(plan.suite.id)}: {console(info.missing)}"
+    head = f"{console(plan.suite.id)}: {reference.name}: commit {(info.commit or '–')[:12]}"
+    if info.distance:
+        head += f", {count(info.distance, 'commit')} back"
+    head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
+    if info.provenance:
+        head += f", {info.provenance}"
+    suite = judge_record(as_baseline(reference.records[0]), [NO_REFERENCE], Terms(plan.criteria))
+    rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
+    return "\n".join([head, *_mark_lines(ledger, key_of(info.commit)), table(rows, width, head=False)])
+
+
+def _mark_lines(ledger: Ledger, key: str) -> list[str]:
+    """Return the marks of a record, each on a line."""
+    lines = []
+    for mark in ledger.marks:
+        if mark.key == key:
+            against = [
+                f"base {mark.base[:12]}" if mark.base else "",
+                f"anchor {mark.anchor[:12]}" if mark.anchor else "",
+            ]
+            against = [part for part in against if part]
+            release = f"release {console(mark.release)}: " if mark.release else ""
+            rest = f" against {' and '.join(against)}" if against else ""
+            found = console(f"{mark.verdict.replace('_', ' ')}{rest}")
+            lines.append(f"  {_time(mark.at)}  {release}{found}")
+    accepted = ledger.accepted(key)
+    if accepted is not None:
+        by = f"accepted by {console(accepted.by)}{_end_of(accepted)}"
+        lines.append(f"  {_time(accepted.at)}  {by}: {console(accepted.why, 200)}")
+    return lines
+
+
+def _store(config: Config, environment: Mapping[str, str]) -> Store:
+    store = store_of(config, environment)
+    if store is None:
+        raise ConfigError("baseline.store is none", where=str(config.path), hint="choose file or git")
+    return store
+
+
+def _time(unix: float) -> str:
+    return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+# --- recordings of the outside world --------------------------------------------------------------
+
+
+def prune_recordings(config: Config, store: Store, environment: Mapping[str, str]) -> str:
+    """Keep the folder of recordings within five times `world.megabytes`. Returns what was done in words, if anything.
+
+    A record that cannot be read may name any of them: then nothing is removed, and that is said.
+    """
+    options = config.file.world
+    if options is None:
+        return ""
+    folder, most = store_folder(options, config.root, environment), options.kept_megabytes * 1_000_000
+    owner = owner_name(config.root / config.path.name)
+    try:
+        done = prune(folder, owner, most, lambda: _runs_in_use(store), now().timestamp())
+    except GateError as error:
+        return f"no recordings were removed, since the stored records cannot be read: {error}"
+    said = f"removed {count(done.files, 'recording')} ({_megabytes(done.bytes)}) that no stored record names"
+    over = f"recordings take {_megabytes(done.left_bytes)}, over five times world.megabytes, and are in use"
+    return "; ".join([*([said] if done.files else []), *([over] if done.left_bytes > most else [])])
+
+
+def _runs_in_use(store: Store) -> frozenset[str]:
+    """Return the runs whose recordings some stored record names."""
+    entries = store.entries()
+    store.prefetch(entries)
+    trials = (trial for entry in entries for trial in store.read(entry).trials if trial.replay is not None)
+    return frozenset(trial.replay.recording.partition(":")[0] for trial in trials if trial.replay is not None)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
