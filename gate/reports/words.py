@@ -294,7 +294,7 @@ def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
     row, plain = row_of(suite, cause["criterion"]), "could not be measured"
     why = reason(row) if row is not None else ""
     named = criterion(cause["criterion"])
-    return [f"{named} {why}"] if why.startswith(plain) else [f"{named} {plain}", why]
+    return [f"{named} {plain}", why.partition(": ")[2] if why.startswith(plain) else why]
 
 
 def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
