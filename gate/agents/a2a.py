@@ -100,7 +100,7 @@ class A2AContext(Struct):
     task_id: str = ""
     """The task that waits for the next message; empty if none does."""
     artifacts: frozenset[str] = frozenset()
-    """Of that task, those that were there before."""
+    """The artifacts of that task that were there before."""
 
 
 class A2AAgent(ServerAgent):

@@ -1,4 +1,4 @@
-"""Where the parts of an answer are: paths that a configuration gives, and errors that name what is there instead."""
+"""Paths to the parts of an answer that a configuration gives, and errors that name what is there instead."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class ResponsePaths(ResultPaths):
     """Where the parts are in an answer that may come piece by piece."""
 
     events: EventPaths | None = None
-    """Of an answer that comes piece by piece, the places in each event. Default: the dialects that are known."""
+    """The places in each event of an answer that comes piece by piece. Default: the dialects that are known."""
 
 
 def part_at(body: Any, path: str, name: str) -> Any:

@@ -254,7 +254,7 @@ class Request(Struct, frozen=True):
     case_id: str
     trial: int
     session_id: str
-    """The same for all turns of a trial, and never the same for two trials or attempts."""
+    """The id of all turns of a trial; no other trial or attempt has it."""
     turn: int
     """From 0."""
     user: str
@@ -356,7 +356,7 @@ class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an erro
         return ENDS[self.kind]
 
     def under(self, patterns: Sequence[str]) -> AgentFailure:
-        """The same failure, as a provider's limit if it matches a pattern of ``agent.transient``."""
+        """Return the failure as a provider's limit if it matches a pattern of ``agent.transient``."""
         if self.end is not End.FAILED or not any(_matches(pattern, self.message.lower()) for pattern in patterns):
             return self
         return AgentFailure(ErrorKind.LIMIT, self.message, transient=True, collateral=self.collateral)

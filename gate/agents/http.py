@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
 MAX_SESSION_CHARS = 1_000
-"""Of the id that a server gives a session."""
+"""Most characters of the id that a server gives a session."""
 MOST_SHOWN = 100
 """Characters of an address that are shown."""
 CLOSING_SECONDS = 10.0
@@ -60,7 +60,7 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 
 
 class Server(BaseModel):
-    """Where a server is, and what every request to it carries; shared by the kinds that speak HTTP."""
+    """The address of a server, and the parts that every request to it carries; shared by the kinds that speak HTTP."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -211,7 +211,7 @@ def _failure(response: Response, kind: str) -> AgentFailure:
 
 
 def _target(response: Response) -> str:
-    """Where a redirect leads, without the query, which may hold what signs in there."""
+    """Return the target of a redirect, without the query, which may hold what signs in there."""
     return shorten(response.headers.get("location", "nowhere").partition("?")[0], 200)
 
 
@@ -318,7 +318,7 @@ class HttpAgent(ServerAgent):
         super().__init__(http, "http", environment)
         self._http = http
         self._ids: dict[str, str | int] = {}
-        """Of each session, the id that the server gave it."""
+        """The id that the server gave each session."""
 
     @classmethod
     def make(

@@ -77,9 +77,9 @@ class LangGraphAgent(ServerAgent):
         self._server = server
         self._threads: dict[str, str] = {}
         self._waiting: dict[str, int] = {}
-        """Of each session whose last run waits for an answer, how many messages its state had."""
+        """Number of messages in the state of each session whose last run waits for an answer."""
         self._given: dict[str, Iterator[Any]] = {}
-        """Of each session, the answers to interrupts that its case holds and that were not used."""
+        """The unused answers to interrupts in each session's case."""
         self.reports_calls = server.response is None or not server.response.names_parts
 
     @classmethod

@@ -53,7 +53,7 @@ STARTED_AT_ONCE = 2
 MAX_STARTS = 3
 """Failed starts in a row, after which no worker is started again."""
 _PLACE = re.compile(r" \([^()]{1,500}:\d+\)$")
-"""Where in the user's code an exception came from: a file's name is no signature."""
+"""The place in the user's code that an exception came from: a file's name is no signature."""
 
 
 class PythonOptions(AgentOptions):

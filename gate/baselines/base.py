@@ -39,7 +39,7 @@ ANCHOR_SEARCH = 10
 ENOUGH_TRIALS = 5.0
 """Trials a case, on average, from which a record is a good anchor: against a thin one a loss would go unseen."""
 SUFFIX = ".jsonl"
-"""Of a record's file."""
+"""The suffix of a record's file."""
 AGAIN = "store a sound one of that commit: `gate baseline save RECORD`"
 """The hint for a damaged baseline that was moved away."""
 
@@ -98,7 +98,7 @@ class Entry(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """As the record's file is named, without suffix."""
+        """Return the name of the record's file, without suffix."""
         return key_of(self.commit, dirty=self.dirty)
 
 
@@ -272,7 +272,7 @@ class Store(ABC):
         return Trust()
 
     def place(self, entry: Entry) -> str:
-        """Where an entry is, for people."""
+        """Return an entry's place, for people."""
         return entry.where
 
     def close(self) -> None:  # noqa: B027  # most stores hold nothing

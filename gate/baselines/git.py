@@ -96,7 +96,7 @@ class _Tree(Struct, frozen=True):
 
 
 class GitOptions(StoreOptions):
-    """Which branch it is."""
+    """The name of the branch."""
 
     branch: str = "gate-baselines"
     """Branch of the git store."""

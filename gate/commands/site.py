@@ -29,12 +29,15 @@ def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str 
     for a pages branch or an artifact, that load nothing from anywhere. SOURCES are as of `gate history`.
     """
     from gate.insight.history import history_of_configured
-    from gate.insight.site import write_site
+    from gate.insight.site import commit_link, write_site
     from gate.reports.formatting import count
     from gate.security.escape import console
+    from gate.system.git import Git
 
     found = history_of_configured(sources, config_path, os.environ, suite_id=suite_id)
-    written = write_site(found, out, link=link)
+    remote = Git(config_path.absolute().parent, environment=os.environ).ask("remote", "get-url", "origin") or ""
+    written = write_site(found, out, link=link, commits=commit_link(remote))
     for one in found.unread:
         click.echo(f"gate: left out {console(one.where)}: {console(one.why, 300)}", err=True)
-    click.echo(f"{written[0]}: {count(len(found.suites), 'suite')}, {count(found.records, 'record')}")
+    runs = sum(len(suite.runs) for suite in found.suites)
+    click.echo(f"{written[0]}: {count(len(found.suites), 'suite')}, {count(runs, 'run')}")

@@ -63,7 +63,7 @@ class BasePolicy(Struct, frozen=True):
     broken: str = ""
     """The reason why the configuration cannot be read."""
     digest: str = ""
-    """Of the files that are read again when the suite is judged."""
+    """The digest of the files that are read again when the suite is judged."""
     commit: str = ""
     """The commit's id."""
 
@@ -124,7 +124,7 @@ def base_at(
 
 @contextmanager
 def path_at(revision: str, path: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """The same file of the repository, as it is written, in a temporary tree of a commit, branch or tag.
+    """Return the file of the repository, as it is written, in a temporary tree of a commit, branch or tag.
 
     Raises:
         ConfigError: there is no such commit here.
@@ -188,7 +188,7 @@ def _of_base(overrides: Mapping[str, Any], source: ConfigFile, base: ConfigFile)
 
 
 def _unstated(usual: Mapping[str, Any], base: ConfigFile) -> dict[str, Any]:
-    """Which of these keys of the baselines the base commit does not state."""
+    """Return the keys of the baselines that the base commit does not state."""
     stated = base.data.get("baseline") or {}
     return {key: value for key, value in usual.items() if key.partition(".")[2] not in stated}
 
@@ -293,7 +293,7 @@ def _with_options_of(before: Sequence[CriterionSpec], effective: Sequence[Criter
 
 
 def former_cases(base: Sequence[Case], head: Sequence[Case]) -> dict[str, Case]:
-    """By the id of a case: what it was at the base commit, paired as trials are paired."""
+    """Return each case at the base commit by its present id, paired as trials are paired."""
     match = match_cases(*([PlannedCase(case.id, of_case(case)) for case in cases] for cases in (head, base)))
     by_id = {case.id: case for case in base}
     return {match.ids[case_id]: by_id[case_id] for case_id in by_id if case_id in match.same or case_id in match.edited}

@@ -51,7 +51,7 @@ class SuiteRules(Struct, frozen=True):
     before: tuple[CriterionSpec, ...] = ()
     """The base commit's own criteria. What the change makes stricter must not hide what these find."""
     thresholds_before: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Likewise by case."""
+    """The base commit's thresholds by case."""
     clusters: Mapping[str, str] = field(default_factory=dict)
     """By case, the cluster that the base commit has it in, where the change says otherwise; empty: in none."""
 
@@ -67,9 +67,9 @@ class Config(Struct, frozen=True):
     agent: AgentOptions
     criteria_where: str = "criteria"
     criteria_lines: LineNumbers | None = None
-    """Of the file that the criteria stand in."""
+    """The lines of the file that the criteria stand in."""
     criteria_keys: tuple[str, ...] = ()
-    """Where in it they stand."""
+    """The keys under which they stand in it."""
     base_rules: Mapping[str, SuiteRules] = field(default_factory=dict)
     """By suite."""
     overridden: frozenset[str] = frozenset()
@@ -78,7 +78,7 @@ class Config(Struct, frozen=True):
     """This file's folder at the base commit, as long as it is there: checks and calibrations are taken from it."""
 
     def place_of(self, *keys: str | int) -> str:
-        """Where the value of a key was given: the option of the command line, or the file with its line."""
+        """Return the place of a key's value: the option of the command line, or the file with its line."""
         name = ".".join(str(key) for key in keys)
         option = next((OPTIONS[key] for key in self.overridden if key in OPTIONS and name.startswith(key)), "")
         own = None if self.has_adk_criteria else self.criteria_lines  # those of another file say nothing of this one

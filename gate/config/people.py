@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.config.criteria import demanded_before
@@ -16,16 +15,6 @@ from gate.judges.options import JudgeOptions
 from gate.metrics.base import Judged
 from gate.model import Case, Criterion, Scale
 from gate.scoring.score import Scorer
-
-
-class Held(Struct, frozen=True):
-    """A scorer with what its judge's calibration makes of it."""
-
-    scorer: Scorer
-    why: str = ""
-    """The reason why it only reports; empty if it may block."""
-    note: str = ""
-    """Notes on its calibration for the reader."""
 
 
 def calibration_file(config: Config, root: Path) -> Path:
@@ -41,7 +30,7 @@ def mark_of(criterion: Criterion) -> float | None:
 
 def hold_to_people(
     config: Config, scorers: Sequence[Scorer], cases: Sequence[Case], before: Sequence[CriterionSpec] = ()
-) -> list[Held]:
+) -> list[Scorer]:
     """A judged criterion is corrected by its calibration, and with ``min_kappa`` blocks only where its judge agrees
     with people.
 
@@ -53,10 +42,10 @@ def hold_to_people(
     return [_held(config, scorer, cases, before) for scorer in scorers]
 
 
-def _held(config: Config, scorer: Scorer, cases: Sequence[Case], before: Sequence[CriterionSpec]) -> Held:
+def _held(config: Config, scorer: Scorer, cases: Sequence[Case], before: Sequence[CriterionSpec]) -> Scorer:
     metric, criterion = scorer.metric, scorer.criterion
     if not isinstance(metric, Judged) or criterion.stands_for:
-        return Held(scorer)
+        return scorer
     from gate.judges.calibration import load, may_block, not_applied, not_corrected  # weight: only where asked
 
     places = [calibration_file(config, root) for root in (config.base_root, config.root) if root is not None]
@@ -67,21 +56,22 @@ def _held(config: Config, scorer: Scorer, cases: Sequence[Case], before: Sequenc
     may, why = may_block(found, metric.min_kappa, marks)
     if not may:
         scorer = replace(scorer, criterion=replace(criterion, blocking=False, blocks_regression=False))
+    scorer = replace(scorer, held_back=why)
     if found is None:
-        return Held(scorer, why, _stale(place, criterion))
+        return replace(scorer, note=_stale(place, criterion))
     if gone := not_applied(found, marks):
-        return Held(scorer, why, "" if why else f"{criterion.name}: {gone}: nothing is corrected")
+        return replace(scorer, note="" if why else f"{criterion.name}: {gone}: nothing is corrected")
     if place != places[0]:
-        return Held(scorer, why, f"{criterion.name}: its calibration corrects its scores once it is merged")
+        return replace(scorer, note=f"{criterion.name}: its calibration corrects its scores once it is merged")
     if _asks_by_case(scorer, cases):
         own = "cases have questions of their own, which its calibration does not cover: its scores are not corrected"
-        return Held(scorer, why, f"{criterion.name}: {own}")
+        return replace(scorer, note=f"{criterion.name}: {own}")
     known = found.known
     if criterion.scale is Scale.BINARY:
         known = replace(known, graded=None)  # nothing is graded there, whatever people's labels look like
     weak = not_corrected(known)
-    scorer = replace(scorer, criterion=replace(scorer.criterion, calibration=known))
-    return Held(scorer, why, f"{criterion.name}: {weak}" if weak else "")
+    note = f"{criterion.name}: {weak}" if weak else ""
+    return replace(scorer, criterion=replace(scorer.criterion, calibration=known), note=note)
 
 
 def _stale(place: Path, criterion: Criterion) -> str:
@@ -100,16 +90,15 @@ def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:
     return bool(scorer.by_case) or (bool(kind) and any(rubric.type == kind for rubric in rubrics))
 
 
-def notes_of(people: Sequence[Held]) -> tuple[str, ...]:
-    """Return the note for the reader: once for all judges that block although nobody compared them with people."""
-    names = [
-        one.scorer.criterion.name
-        for one in people
-        if one.scorer.needs_judge
-        and one.scorer.criterion.blocking
-        and one.scorer.criterion.calibration is None
-        and not one.scorer.criterion.stands_for
-        and not one.note
-    ]
-    told = f"blocks by a judge that was never compared with people: {', '.join(names)} (`gate calibrate`)"
-    return (*([told] if names else []), *(one.note for one in people if one.note))
+def notes_of(scorers: Sequence[Scorer]) -> tuple[str, ...]:
+    """Return what a reader is told of judges; those that were never compared with people are named together."""
+    names = []
+    for scorer in scorers:
+        criterion = scorer.criterion
+        judged = scorer.needs_judge and criterion.blocking and not criterion.stands_for
+        if judged and criterion.calibration is None and not scorer.note:
+            names.append(criterion.name)
+    notes = [scorer.note for scorer in scorers if scorer.note]
+    if names:
+        notes.insert(0, f"blocks by a judge that was never compared with people: {', '.join(names)} (`gate calibrate`)")
+    return tuple(notes)

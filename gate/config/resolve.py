@@ -25,7 +25,7 @@ from gate.config.criteria import (
     with_previous,
 )
 from gate.config.load import Config, SuiteRules
-from gate.config.people import Held, hold_to_people, notes_of
+from gate.config.people import hold_to_people, notes_of
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
 from gate.errors import ConfigError, closest, nearest
@@ -57,7 +57,7 @@ class Plan(Struct, frozen=True, dict=True):
     base_criteria: tuple[Criterion, ...] = ()
     """The criteria with what the base commit itself demands, where a change is judged by its base's rules."""
     base_thresholds: Mapping[str, Mapping[str, float]] = {}
-    """Likewise the thresholds of single cases."""
+    """The base commit's thresholds of single cases."""
     selection: Selection | None = None
     """The selection of the others; None without one."""
 
@@ -219,7 +219,7 @@ class StatedCriteria(Struct, frozen=True):
 
 
 def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
-    """Those of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults.
+    """Return the criteria of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults.
 
     Raises:
         ConfigError: they cannot be read as written.
@@ -275,41 +275,59 @@ def _refined(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, An
 
 def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case], *, calibrating: bool) -> Plan:
     stated = stated_criteria(config, suite)
-    flavored = any("flavor" in spec.options for spec in stated.specs)
-    told = [note for note in suite.notes if not (flavored and note == TYPESCRIPT)]
-    notes: tuple[str, ...] = (*((stated.note,) if stated.note else ()), *told)
-    place = stated.setting
     rules = config.base_rules.get(suite.id)
-    demanded = _demanded_alone(config, suite, rules) if rules is not None else frozenset[str]()
-    at = replace(setting, where=place.where, lines=place.lines, keys=place.keys)
-    scoped = replace(at, whole=whole if len(whole) > len(suite.cases) else (), demanded=demanded)
-    built = [*build_scorers(stated.specs, suite.cases, scoped), *with_previous(stated.specs, suite.cases, scoped)]
-    busy = [s for s in built if s.criterion.name not in demanded or not is_idle(s, suite.cases)]
-    asked = busy if any(_blocks(s) for s in busy) else built
-    before = rules.before if rules is not None else ()
-    people = [Held(scorer) for scorer in asked] if calibrating else hold_to_people(config, asked, suite.cases, before)
-    scorers = [(one.scorer, one.why) for one in people]
-    held = tuple(f"{scorer.criterion.name} {why}" for scorer, why in scorers if why)
+    only_base = _only_at_base(config, suite, rules) if rules is not None else frozenset[str]()
+    setting = replace(
+        setting,
+        where=stated.setting.where,
+        lines=stated.setting.lines,
+        keys=stated.setting.keys,
+        whole=whole if len(whole) > len(suite.cases) else (),
+        demanded=only_base,
+    )
+    built = [*build_scorers(stated.specs, suite.cases, setting), *with_previous(stated.specs, suite.cases, setting)]
+    scorers = _without_idle(built, only_base, suite.cases)
     if not calibrating:
-        hint = "; ".join((*held, "see `gate calibrate`, or let another criterion block"))
-        check_something_blocks([scorer for scorer, _ in scorers], scoped.at(), hint)
-    notes += (*held, *notes_of(people))
-    notes += tuple(filter(None, [unread_rubrics(suite.cases, [scorer for scorer, _ in scorers])]))
-    notes += tuple(f"{s.criterion.name}: {s.metric.caveat}" for s, _ in scorers if s.metric.caveat)
-    judging = tuple(scorer for scorer, _ in scorers)
+        scorers = hold_to_people(config, scorers, suite.cases, rules.before if rules is not None else ())
+        held_back = [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
+        hint = "; ".join((*held_back, "see `gate calibrate`, or let another criterion block"))
+        check_something_blocks(scorers, setting.at(), hint)
     deselected = frozenset(case.id for case in whole) - {case.id for case in suite.cases}
-    plan = Plan(suite, judging, notes, deselected, selection=config.file.select)
+    notes = _notes(suite, stated, scorers)
+    plan = Plan(suite, tuple(scorers), notes, deselected, selection=config.file.select)
     if rules is None:
         return plan
-    base = _base_criteria(scorers, rules)
-    return replace(plan, base_criteria=base, base_thresholds=rules.thresholds_before)
+    return replace(plan, base_criteria=_base_criteria(scorers, rules), base_thresholds=rules.thresholds_before)
+
+
+def _without_idle(built: Sequence[Scorer], only_base: frozenset[str], cases: Sequence[Case]) -> list[Scorer]:
+    """Return the scorers without those that only the base demands and no case is left for, if any other blocks."""
+    busy = []
+    for scorer in built:
+        if scorer.criterion.name not in only_base or not is_idle(scorer, cases):
+            busy.append(scorer)
+    return busy if any(_blocks(scorer) for scorer in busy) else list(built)
+
+
+def _notes(suite: Suite, stated: StatedCriteria, scorers: Sequence[Scorer]) -> tuple[str, ...]:
+    """Return what a reader is told about how a plan came together."""
+    notes = [stated.note] if stated.note else []
+    flavored = any("flavor" in spec.options for spec in stated.specs)
+    notes += [note for note in suite.notes if not (flavored and note == TYPESCRIPT)]
+    notes += [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
+    notes += notes_of(scorers)
+    unread = unread_rubrics(suite.cases, scorers)
+    if unread:
+        notes.append(unread)
+    notes += [f"{scorer.criterion.name}: {scorer.metric.caveat}" for scorer in scorers if scorer.metric.caveat]
+    return tuple(notes)
 
 
 def _blocks(scorer: Scorer) -> bool:
     return scorer.criterion.blocking and not scorer.metric.needs_others
 
 
-def _demanded_alone(config: Config, suite: Suite, rules: SuiteRules) -> frozenset[str]:
+def _only_at_base(config: Config, suite: Suite, rules: SuiteRules) -> frozenset[str]:
     """The criteria of the base commit that the change leaves out.
 
     One of them that no case is left for goes as the cases went: it is measured no longer, so not compared.
@@ -318,15 +336,17 @@ def _demanded_alone(config: Config, suite: Suite, rules: SuiteRules) -> frozense
     return frozenset(spec.name for spec in rules.before) - own
 
 
-def _base_criteria(scorers: Iterable[tuple[Scorer, str]], rules: SuiteRules) -> tuple[Criterion, ...]:
+def _base_criteria(scorers: Iterable[Scorer], rules: SuiteRules) -> tuple[Criterion, ...]:
     """The base commit's demands on the same scores; a criterion that may not block does not block under them either."""
     before = {spec.name: spec for spec in rules.before}
     found = []
-    for scorer, why in scorers:
+    for scorer in scorers:
         criterion = scorer.criterion
         if criterion.name in before:
             criterion = demanded_before(scorer, before[criterion.name])
-            found.append(replace(criterion, blocking=False, blocks_regression=False) if why else criterion)
+            if scorer.held_back:
+                criterion = replace(criterion, blocking=False, blocks_regression=False)
+            found.append(criterion)
         elif criterion.stands_for in before:
             found.append(criterion)
     return tuple(found)

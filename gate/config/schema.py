@@ -16,6 +16,7 @@ from gate.config.production import MonitorSection
 from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions, SimulatedUserOptions
 from gate.model import Scale
+from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE
 from gate.model.strictness import DOWN, FREE, UP, Tightens, steps
 from gate.scoring.options import ExecutorOptions
 from gate.suites import Selection
@@ -73,7 +74,7 @@ class BaselineSection(Section):
     verdict is known. ``auto``: 5, further runs of the same agent 5 more each until `baseline.power` is reached, and
     none beyond an exact number of ``trials``; ``off``: none."""
     power: PowerSection = unstated()
-    """What the stored trials are to be enough for, between 5 and 25 of each case; under ``trials: auto``."""
+    """The power that the stored trials are to have, between 5 and 25 of each case; under ``trials: auto``."""
 
     accept_days: Annotated[int, DOWN] = Field(default=90, ge=1, le=MOST_DAYS)
     """Most days that the acceptance of a regression counts; `gate baseline accept --until` says fewer. After that it is
@@ -105,24 +106,24 @@ class BaselineSection(Section):
         return FileOptions.model_validate({"path": self.options["path"]} if "path" in self.options else {}).path
 
     def models(self) -> list[type[StoreOptions]]:
-        """Those that the options of the store may belong to. Raises as `store_models`."""
+        """Return the models that the options of the store may belong to. Raises as `store_models`."""
         return store_models(self.store, self.options)
 
 
 class GateSection(Section):
     """The decision: error rate, margins, and what an inconclusive answer does."""
 
-    alpha: Annotated[float, UP] = Field(default=0.02, gt=0, lt=0.5)
+    alpha: Annotated[float, UP] = Field(default=ALPHA, gt=0, lt=0.5)
     """Bound on the probability that a job calls an unchanged agent regressed, all its suites together; a release takes
     0.01 if that is smaller."""
     family: Annotated[int, DOWN] = Field(default=1, ge=1, le=1000)
     """The jobs of one matrix, where several measure parts of one decision: they share ``alpha``."""
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
     """The effect of an inconclusive verdict: exit 0 with a loud warning, or exit 1."""
-    max_error_rate: Annotated[float, DOWN] = Field(default=0.1, ge=0, le=1)
+    max_error_rate: Annotated[float, DOWN] = Field(default=MAX_ERROR_RATE, ge=0, le=1)
     """Share of trials that may end in an infrastructure error; above it the verdict is ``error``."""
-    confirm_after: Annotated[Seconds, Field(le=3600)] = 60.0
-    """Time that later failures of the agent are confirmed before they block, in seconds or as ``500ms``, ``2m``."""
+    confirm_after: Annotated[Seconds, Field(le=3600)] = CONFIRM_AFTER
+    """Time after which failures of the agent are confirmed before they block, in seconds or as ``500ms``, ``2m``."""
     pass_rate_margin: Annotated[float | None, Tightens("down", unset=PASS_RATE_MARGIN)] = Field(
         default=None, ge=0, le=1
     )
@@ -152,7 +153,8 @@ class TrialsSection(Section):
 
 
 def _check_trials(trials: Mapping[str, Any]) -> None:
-    """Of a union an error would tell of the first branch, which is not the one that was meant."""
+    """Check the trials before the union: its error would tell of the first branch, which is not the one that was
+    meant."""
     for key in trials:
         if key not in TrialsSection.model_fields:
             raise ValueError(f"unknown key {key!r} (known: max)")
@@ -219,7 +221,7 @@ class File(Section):
     budget: BudgetSection = unstated()
     """Upper bounds on what a run may spend, checked before each trial."""
     select: Selection | None = None
-    """Which cases are run. Default: all."""
+    """The selection of cases. Default: all."""
     quarantine: list[QuarantineEntry] = []
     """Cases that are known to be broken: shown, but not blocking until a date has passed."""
     executor: Annotated[ExecutorOptions, FREE] = unstated()

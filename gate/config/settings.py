@@ -7,11 +7,10 @@ from datetime import datetime
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
 from gate.decision import Settings
-from gate.decision.comparison import ENOUGH_STORED, Goal
+from gate.decision.comparison import Goal
 from gate.decision.engine.state import Rerun
+from gate.model.defaults import MOST_EPOCHS, RELEASE_ALPHA, STORED_TRIALS
 
-RELEASE_ALPHA = 0.01
-"""The largest error rate of a release."""
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
 
 
@@ -27,7 +26,7 @@ def settings_of(config: Config | None, now: datetime, *, release: bool = False) 
     rerun: Rerun = "never" if file.baseline.rerun in ("auto", "never") else "match"
     return Settings(
         alpha=min(file.gate.alpha, RELEASE_ALPHA) if release else file.gate.alpha,
-        max_epochs=trials.max if isinstance(trials, TrialsSection) else 3,
+        max_epochs=trials.max if isinstance(trials, TrialsSection) else MOST_EPOCHS,
         exact_epochs=trials if isinstance(trials, int) else None,
         rerun=rerun,
         pass_rate_margin=file.gate.pass_rate_margin,
@@ -53,11 +52,12 @@ def wanted_trials(config: Config) -> int:
         return 0
     if isinstance(stated, int):
         return stated
-    return 0 if isinstance(config.file.trials, int) else ENOUGH_STORED
+    return 0 if isinstance(config.file.trials, int) else STORED_TRIALS
 
 
 def goal_of(config: Config) -> Goal | None:
-    """What the trials that runs on the default branch leave are to be enough for; None: a number is stated, or none."""
+    """Return the power that the trials of runs on the default branch are to add up to; None: a number is stated, or
+    none."""
     if config.file.baseline.trials != "auto" or not wanted_trials(config):
         return None
     power = config.file.baseline.power

@@ -17,6 +17,7 @@ from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import FULL, Config, Metric, Partner, Rerun, Round, Row, State
 from gate.decision.repeats import Repeats, repeats
 from gate.model import PROBE, REPEAT, Case, Criterion, Direction, Scale, Score, Side, Trial
+from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE, MOST_EPOCHS, STORED_TRIALS
 from gate.model.finding import Finding
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
@@ -42,8 +43,6 @@ class Incomparable(str, Enum):
     """The criterion is new."""
 
 
-ENOUGH_STORED = 5
-"""Stored trials of each case from which the decision finds a broken one: docs/dev/decisions/0019-enough-baseline.md."""
 MOST_STORED = 25
 """Stored trials of each case beyond which more add little: a change's own few trials are what is uncertain then."""
 NEWEST_STORED = 7
@@ -52,7 +51,7 @@ themselves: a week of nights. Docs/decisions/0004."""
 
 
 class Goal(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the stored trials are to be enough for: to find a drop of the pass rate in so many changes."""
+    """The power of the stored trials: to find a drop of the pass rate in so many changes."""
 
     drop: float = 0.2
     """0 to 1."""
@@ -64,19 +63,19 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """The rules by which a suite is judged. Three fields keep the keys that terms in records were first written
     with."""
 
-    alpha: float = 0.02
+    alpha: float = ALPHA
     """Bound on P(regressed | unchanged agent), over all that the job compares."""
     threshold_alpha: float = 0.005
     """Bound on P(a case misses its own threshold, or a quantile its limit, by chance), over the whole job. The suite's
     thresholds are apart: there the mean decides."""
-    max_epochs: int = field(default=3, name="max_passes")
+    max_epochs: int = field(default=MOST_EPOCHS, name="max_passes")
     exact_epochs: int | None = field(default=None, name="exact_passes")
     """Exactly this many epochs and one look."""
     rerun: Rerun = "never"
     pass_rate_margin: float | None = None
-    max_error_rate: float = 0.1
+    max_error_rate: float = MAX_ERROR_RATE
     """Share of the candidate's trials that may end in infrastructure errors."""
-    confirm_after: float | None = 60.0
+    confirm_after: float | None = CONFIRM_AFTER
     """Seconds until failures of the agent that a block needs are asked for again. None: of recordings, never."""
     on_inconclusive: Literal["warn", "block"] = "warn"
     quarantine: Mapping[str, str] = field(default_factory=dict)
@@ -91,10 +90,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """The suites of one job, which share ``threshold_alpha``."""
     family: AtLeastOne = 1
     """The jobs of one matrix, which share both."""
-    stored_trials: int = ENOUGH_STORED
+    stored_trials: int = STORED_TRIALS
     """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs."""
     goal: Goal | None = None
-    """What the trials of several such runs are to add up to; None: no more than one leaves."""
+    """The power that the trials of several such runs are to add up to; None: no more than one leaves."""
 
     @property
     def own_alpha(self) -> float:
@@ -253,12 +252,12 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def repeats(self) -> Repeats:
-        """Which trials are no draws of their own, but repeat another of their run."""
+        """Return the trials that are no draws of their own, but repeat another of their run."""
         return repeats(self.stored, self.trials, self.passes)
 
     @cached_property
     def coupling(self) -> CoupledTrials:
-        """Which trials share their random part with a stored one, or repeat a draw that counts."""
+        """Return the trials that share their random part with a stored one, or repeat a draw that counts."""
         return coupling((t for t in self.stored if t.measured and t.tag == FULL), self.trials)
 
     @cached_property
@@ -277,7 +276,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return case is not None and bool(passed(trial, case, self.comparable(case.id) or self.criteria))
 
     def counted(self, trials: Iterable[Trial]) -> tuple[Trial, ...]:
-        """Those of the trials that are draws of their own."""
+        """Return the trials that are draws of their own."""
         dropped = self.dropped
         return tuple([trial for trial in trials if id(trial) not in dropped] if dropped else trials)
 
@@ -292,7 +291,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def answers(self) -> tuple[Trial, ...]:
-        """Those of them that have an answer, and so scores."""
+        """Return the trials that have an answer, and so scores."""
         return tuple([t for t in self.judged_trials if t.answered]) if self.errors else self.judged_trials
 
     @cached_property
@@ -531,15 +530,15 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
 
 
 def _newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[str, list[int]]:
-    """Where the trials of the newest runs are that measured ENOUGH_STORED of each case, and of as many more as fit into
-    NEWEST_STORED; empty if those are all runs."""
+    """Return the places of the trials of the newest runs that measured STORED_TRIALS of each case, and of as many more
+    as fit into NEWEST_STORED; empty if those are all runs."""
     if len(runs) < 2:  # most calls: no trial need be looked at
         return {}
     sizes = Counter(trial.run for trials in stored.values() for trial in trials)
     newest: set[str] = set()
     have = 0
     for run in reversed([run for run in runs if sizes[run]]):
-        if have >= ENOUGH_STORED * len(stored) and have + sizes[run] > NEWEST_STORED * len(stored):
+        if have >= STORED_TRIALS * len(stored) and have + sizes[run] > NEWEST_STORED * len(stored):
             return {c: [at for at, trial in enumerate(trials) if trial.run in newest] for c, trials in stored.items()}
         newest.add(run)
         have += sizes[run]
@@ -559,7 +558,7 @@ def _clusters(comparison: Comparison) -> dict[str, str]:
 def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
     """Scores that are all 0 or 1 are judged as successes, even if the scale allows other values."""
     trials = (*comparison.trials, *comparison.stored)
-    zero_one = criterion.scale is Scale.UNIT and set(full_values(trials, criterion)) <= {0.0, 1.0}
+    zero_one = criterion.scale.is_zero_to_one and set(full_values(trials, criterion)) <= {0.0, 1.0}
     scale = Scale.BINARY if zero_one else criterion.scale
     margin = scale.default_margin if criterion.margin is None else criterion.margin
     blocks = criterion.blocking and criterion.blocks_regression

@@ -219,7 +219,7 @@ def estimate(means: Sequence[float], values: Sequence[float], scale: Scale) -> E
     value = mean(means)
     if len(values) == 1:
         return Estimate(value, value, value, 1, 1, level=0.0)
-    if scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
+    if scale.is_zero_to_one and set(values) <= {0.0, 1.0}:
         low, high = wilson(value * len(values), len(values))
         return _spread(Estimate(value, low, high, len(means), len(values)), means, values)
     sample = means if len(means) > 1 else values

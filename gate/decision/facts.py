@@ -8,7 +8,6 @@ from typing import Any
 
 from gate.decision.cases import edited, removed, worst_wording
 from gate.decision.comparison import (
-    ENOUGH_STORED,
     MOST_STORED,
     PASS_RATE,
     Comparison,
@@ -38,6 +37,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model.course import Course
+from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import Finding
 
 FIXED_DESIGN = 5
@@ -189,7 +189,7 @@ def _few(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
 def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
     target, goal = comparison.settings.stored_trials, comparison.settings.goal
-    wanted = max(target, ENOUGH_STORED)
+    wanted = max(target, STORED_TRIALS)
     if not counts or counts[0] >= (wanted if goal is None else MOST_STORED):
         return []
     from gate.decision.power import provable  # weight: only with a baseline

@@ -72,7 +72,7 @@ def _difference(found: Measured, one: int, other: int, comparisons: int) -> Diff
     groups = [(found.values[one][case_id], found.values[other][case_id]) for case_id in cases]
     differences = [mean(mine) - mean(theirs) for mine, theirs in groups]
     trials = sum(len(mine) for mine, _ in groups)
-    step = _step([group for pair in groups for group in pair]) if found.scale in (Scale.BINARY, Scale.UNIT) else 0.0
+    step = _step([group for pair in groups for group in pair]) if found.scale.is_zero_to_one else 0.0
     value, low, high = paired_difference(differences, comparisons=comparisons, step=step, level=LEVEL)
     least, most = found.scale.range  # no difference is larger than the scale
     low, high = max(low, least - most), min(high, most - least)

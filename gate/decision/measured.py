@@ -51,15 +51,15 @@ class RunValues(Struct, frozen=True):
     """One run in numbers."""
 
     trials: int
-    """Of the candidate, reruns included."""
+    """Number of the candidate's trials, reruns included."""
     failed: int
-    """Those in which the agent failed."""
+    """Number of trials in which the agent failed."""
     unmeasured: int
-    """Those that infrastructure lost."""
+    """Number of trials that infrastructure lost."""
     values: Mapping[str, Mapping[str, Sums]]
-    """Of each metric, by case."""
+    """The values of each metric, by case."""
     outcomes: Mapping[str, tuple[int, int]]
-    """Of each case (passed, trials), reruns included."""
+    """(passed, trials) of each case, reruns included."""
 
 
 def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], cases: Mapping[str, Case]) -> RunValues:
@@ -128,7 +128,7 @@ class _Table:
         return [(case_id, own) for case_id, own in found if own]
 
     def passes(self, criteria: Sequence[Criterion]) -> list[bool | None]:
-        """Which trials passed: as `passed` says, which is asked where a score has no value."""
+        """Return the outcome of each trial: as `passed` says, which is asked if a score has no value."""
         held = marks(self._case, criteria)
         found = [True if held and trial.error is None else None for trial in self._trials]
         nothing = [None] * len(found)
@@ -199,7 +199,7 @@ def _estimate(means: Sequence[float], n: int, total: float, squares: float, scal
     if n == 1:
         return Estimate(value, value, value, 1, 1, level=0.0)
     sd = (max(0.0, squares - total * total / n) / (n - 1)) ** 0.5
-    if scale in (Scale.BINARY, Scale.UNIT) and total == squares:  # zeros and ones alone
+    if scale.is_zero_to_one and total == squares:  # zeros and ones alone
         return Estimate(value, *wilson(value * n, n), len(means), n, sd=sd)
     spread, size = (deviation(means, value) or 0.0, len(means)) if len(means) > 1 else (sd, n)
     half = t_quantile(0.975, size - 1) * spread / math.sqrt(size)

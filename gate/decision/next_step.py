@@ -68,8 +68,8 @@ class Situation(Struct, frozen=True):
     cases: Sequence[Case]
     criteria: Sequence[Criterion]
     trials: Sequence[Trial]
-    """Of the rounds run so far, both sides, errors included; whole rounds only, so that a resumed run derives the same
-    requests."""
+    """The trials of the rounds run so far, both sides, errors included; whole rounds only, so that a resumed run
+    derives the same requests."""
     stored: Sequence[Trial]
     """The baseline's; empty: there is none."""
     settings: Settings

@@ -187,7 +187,7 @@ def _estimate_groups(groups: Sequence[Sequence[float]], criterion: Criterion) ->
 
 
 def _p_value(outcome: Outcome | None, name: str) -> float | None:
-    """Of the last look, adjusted for all blocking metrics and statistics."""
+    """Return the p-value of the last look, adjusted for all blocking metrics and statistics."""
     look = outcome.evidence.last_look if outcome is not None else None
     test = look.metrics.get(name) if look is not None else None
     return None if test is None else test.p_adjusted

@@ -21,7 +21,7 @@ from gate.decision.comparison import (
     passes,
 )
 from gate.decision.correction import Correction, mean_fallen
-from gate.model import FULL, Case, Criterion, Direction, Scale, Score, Trial
+from gate.model import FULL, Case, Criterion, Direction, Score, Trial
 from gate.model.finding import Finding, HeldMean
 from gate.statistics.intervals import (
     binomial_at_least,
@@ -65,7 +65,7 @@ class Sample(Struct, frozen=True):
     fell: tuple[Sequence[int], Sequence[int], Sequence[int]] = ((), (), ())
     """By case of ``kept``, ``before`` and ``new``: how many of the values stand for a failure of the agent."""
     correction: Correction | None = None
-    """Of a calibrated judge's scores: what means and their bounds are corrected by."""
+    """The correction of a calibrated judge's scores: of means and their bounds."""
 
     @property
     def all(self) -> list[Sequence[float]]:
@@ -137,7 +137,7 @@ def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) 
 
 
 def _ends(criterion: Criterion) -> tuple[float, float] | None:
-    """Of a scale that has both; else None."""
+    """Return the ends of a scale that has both; else None."""
     return criterion.scale.range if criterion.scale.is_bounded else None
 
 
@@ -428,7 +428,7 @@ def best_case(means: Sequence[float], values: Sequence[float], criterion: Criter
     trials, at half the error each; a single case has no spread over cases, and leaves Chernoff's alone.
     """
     better = criterion.direction is Direction.HIGHER
-    if criterion.scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
+    if criterion.scale.is_zero_to_one and set(values) <= {0.0, 1.0}:
         ones = round(sum(values))
         n = len(values)
         return share_upper_bound(ones, n, error) if better else 1 - share_upper_bound(n - ones, n, error)

@@ -28,7 +28,7 @@ class Exchange(Struct):
     """The answer to one message to the agent, put together from one result or from many."""
 
     message_id: str
-    """Of the message that was sent: what the history holds after it belongs to the turn."""
+    """The id of the message that was sent: what the history holds after it belongs to the turn."""
     known: frozenset[str] = frozenset()
     """Artifacts of the same task that earlier turns brought, as `artifact_keys` names them."""
     task_id: str = ""

@@ -40,7 +40,7 @@ class Assembly(Struct):
     """The answer that the events add up to."""
 
     texts: list[tuple[Any, str]] = field(default_factory=list)
-    """Of each message, in order: what tells it from others, and its text."""
+    """The id and the text of each message, in order."""
     calls: dict[Any, dict[str, Any]] = field(default_factory=dict)
     spoken: int = 0
     """The number of texts at the last call: those after it are the answer."""

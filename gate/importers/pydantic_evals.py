@@ -32,7 +32,7 @@ class _Checks(Struct):
     contains: list[str]
     seconds: list[float]
     criteria: dict[str, Any]
-    """Of the whole dataset."""
+    """The criteria of the whole dataset."""
     expected: Any
     patterns: list[str] = []
     lost: list[str] = []

@@ -174,7 +174,7 @@ class _Dataset(Struct):
 
 
 def _datasets(constants: Constants, losses: list[Loss]) -> list[_Dataset]:
-    """Those that are made in the file, and one of the cases that stand alone."""
+    """Return the datasets that are made in the file, and one of the cases that stand alone."""
     found, taken = list[_Dataset](), set[int]()
     for made in constants.calls(_any(EVALS, DATASET)):
         listed = made.fields.get("cases")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,17 +75,20 @@ def history_of(
         raise ConfigError("no record, folder or archive is named", hint="name one, or give --config")
     from gate.pipeline.references import store_of  # weight: only where no source is named
 
-    store = store_of(config, environment)
-    if store is not None:
-        with store:
-            for stored in store.contents():
-                reading.take(stored, store)
-    if reading.records or reading.unread:
-        return reading.result("the stored baselines")
     folder = config.output / "records"
-    for stored in _newest_first(_named([folder], reading) if folder.is_dir() else ()):
-        reading.take(stored)
-    return reading.result(str(folder))
+    own = _newest_first(_named([folder], reading) if folder.is_dir() else ())
+    store = store_of(config, environment)
+    if store is None:
+        for stored in own:
+            reading.take(stored)
+        return reading.result(str(folder))
+    with store:
+        kept = list(store.contents())
+        own_first = bool(own and kept) and _created(own[0]) > _created(kept[0])
+        found = [(stored, None) for stored in own], [(stored, store) for stored in kept]
+        for stored, of in chain(*(found if own_first else found[::-1])):
+            reading.take(stored, of)
+    return reading.result("the stored baselines" + (f" and {folder}" if own else ""))
 
 
 def history_of_configured(
@@ -256,6 +259,8 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: s
                 header.commit,
                 header.dirty,
                 header.agent,
+                header.subject,
+                header.version,
                 where,
                 marks.get(run.id, ""),
                 releases,

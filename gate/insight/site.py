@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from gate import __version__
@@ -13,13 +14,28 @@ from gate.security import files
 from gate.system.clock import now
 
 
-def write_site(found: Histories, folder: Path, *, link: str = "") -> list[Path]:
+def commit_link(remote: str) -> str:
+    """Return where a host shows a commit, with ``{commit}`` in it; empty for a remote that is no known kind of host."""
+    found = _REMOTE.fullmatch(remote)
+    if found is None:
+        return ""
+    between = "-/commit" if "gitlab" in found["host"] else "commit"
+    return f"https://{found['host']}/{found['path']}/{between}/{{commit}}"
+
+
+_REMOTE = re.compile(
+    r"(?:https://|git@|ssh://git@)(?P<host>(?:[\w-]+\.)*(?:github|gitlab)[\w.-]*)[:/](?P<path>[\w./-]+?)(?:\.git)?/?"
+)
+
+
+def write_site(found: Histories, folder: Path, *, link: str = "", commits: str = "") -> list[Path]:
     """Write the pages, badges and data into a folder, which may hold other files. Returns what was written.
 
     Args:
         found: what they show.
         folder: made if it is missing.
         link: see `Shown.link`; an ``https:`` address, or a path relative to the pages.
+        commits: see `Shown.commits`.
 
     Raises:
         ConfigError: the link is of another scheme, or the folder leads through a link.
@@ -27,7 +43,7 @@ def write_site(found: Histories, folder: Path, *, link: str = "") -> list[Path]:
     """
     checked_link(link)
     names = {suite.suite_id: suite_key(suite.suite_id) for suite in found.suites}
-    shown = Shown(found.suites, names, found.unread, found.source, link, now().timestamp(), __version__)
+    shown = Shown(found.suites, names, found.unread, found.source, link, commits, now().timestamp(), __version__)
     written = []
     for name, content in site(shown).items():
         path = folder / name

@@ -1,4 +1,4 @@
-"""Which judge is asked, and how: knows the settings and where they come from; calls nobody."""
+"""The settings of the judge, and where they come from; calls nobody."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CALIBRATION_FILE = "calibration.json"
 """Beside the configuration, so that it is reviewed and versioned with it."""
 FRAME_VERSION = 1
-"""Of the text around every question; raise it when `prompt.py` words it differently."""
+"""The version of the text around every question; raise it when `prompt.py` words it differently."""
 
 
 class _Strict(BaseModel):

@@ -88,7 +88,7 @@ _BUILT_IN = {
     "retrieval_f1": "gate.metrics.domain:RetrievalF1",
 }
 METRICS = Registry[type[Metric[Any]]]("metric", "agent_gate.metrics", _BUILT_IN, base="gate.metrics.base:Metric")
-"""By the name of a criterion, or under its ``metric``. One line here and a class make a metric.
+"""The metrics, by the name of a criterion, or under its ``metric``. One line here and a class make a metric.
 
 `PRESETS` is a table of metrics by name: each is one of the classes with its own question.
 """

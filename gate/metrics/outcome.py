@@ -28,7 +28,7 @@ class PassRate(Metric[NoOptions]):
 
 
 class RecordedOptions(Options):
-    """Which scorer is meant."""
+    """The scorer that is meant."""
 
     scorer: str = ""
     """Its name in the tool that recorded the trials."""

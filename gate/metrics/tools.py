@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 
 from gate.metrics.base import NO_CONTENT, Metric, NotMeasurableError, Options, TrialOutput, unpaired
 from gate.metrics.matching import NAMES_ONLY, Matcher, assign, trajectory_words
-from gate.model import Case, Score, ToolCall
+from gate.model import Case, Scale, Score, ToolCall
 
 Pairs = Sequence[tuple[Sequence[ToolCall], Sequence[ToolCall]]]
 """Per turn that states what it expects: the expected calls and the actual ones."""
@@ -40,6 +40,7 @@ class _ToolChoice(Metric[ToolOptions]):
     """Base of the shares of expected calls that were made, counted over the whole trial."""
 
     options_type = ToolOptions
+    scale = Scale.SHARE
 
     reads_tools = True
     pass_threshold = 1.0

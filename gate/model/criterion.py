@@ -36,7 +36,7 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     hard: bool = False
     """One failing trial fails the gate (forbidden tools, safety)."""
     fingerprint: str = ""
-    """Of metric, options, version, judge; not of thresholds."""
+    """Fingerprint of metric, options, version, judge; not of thresholds."""
     stands_for: str = ""
     """The criterion that this one is the previous version of: compared with what baselines hold of it, held to nothing
     else."""

@@ -20,6 +20,8 @@ class Scale(str, Enum):
     """0 or 1."""
     UNIT = "unit"
     """0 to 1."""
+    SHARE = "share"
+    """0 to 1, shown in percent."""
     LIKERT = "likert"
     """1 to 5."""
     PERCENT = "percent"
@@ -37,6 +39,16 @@ class Scale(str, Enum):
     def is_bounded(self) -> bool:
         """True if there is a most that a score can be."""
         return math.isfinite(_TRAITS[self].ends[1])
+
+    @property
+    def is_zero_to_one(self) -> bool:
+        """True if scores reach from 0 to 1."""
+        return self.range == (0.0, 1.0)
+
+    @property
+    def is_in_percent(self) -> bool:
+        """True if scores are shown in percent, and changes in points."""
+        return self in (Scale.BINARY, Scale.SHARE)
 
     @property
     def kind(self) -> MetricKind:
@@ -72,6 +84,7 @@ class _Traits(Struct, frozen=True):
 _TRAITS: Mapping[Scale, _Traits] = {
     Scale.BINARY: _Traits((0.0, 1.0), "binary", margin=0.10, step=0.01),
     Scale.UNIT: _Traits((0.0, 1.0), "bounded", margin=0.10, step=0.01),
+    Scale.SHARE: _Traits((0.0, 1.0), "bounded", margin=0.10, step=0.01),
     Scale.LIKERT: _Traits((1.0, 5.0), "bounded", margin=0.4, step=0.05),
     Scale.PERCENT: _Traits((0.0, 100.0), "bounded", margin=10.0, step=1.0),
     Scale.SECONDS: _Traits((0.0, math.inf), "positive", margin=0.30),

@@ -53,7 +53,7 @@ class CriterionAverage(Struct, frozen=True):
     window: Average | None
     """None: it was never measured here."""
     baseline: Average | None = None
-    """Of the trials that CI stored; None where there are none, or they were scored otherwise."""
+    """The mean of the trials that CI stored; None if there are none, or they were scored otherwise."""
     note: str = ""
     scale: Scale = Scale.UNIT
 
@@ -68,6 +68,19 @@ class Failure(Struct, frozen=True):
     output: str
 
 
+class Sample(Struct, frozen=True):
+    """A scored trace of the window."""
+
+    trace: str
+    at: float
+    passed: bool | None
+    """None: that could not be measured."""
+    score: float | None
+    """Mean of its scores on bounded scales, 0–1, 1 the best; None: it has none."""
+    scores: Mapping[str, float]
+    """By criterion."""
+
+
 class MonitorReport(Struct, frozen=True):
     """Everything that a monitor says at one moment."""
 
@@ -79,11 +92,11 @@ class MonitorReport(Struct, frozen=True):
     sample_count: int
     """Traces in the window."""
     pass_rate: PassShare
-    """With its 95 % interval."""
+    """With the interval that decides: exact, and as wide as `Limits.alpha` asks."""
     unmeasured: int
     """Traces of the window without an outcome."""
     average_score: Average | None
-    """Of the traces' means over their scores on bounded scales, 0–1, 1 the best."""
+    """The mean of the traces' means over their scores on bounded scales, 0–1, 1 the best."""
     criteria: tuple[CriterionAverage, ...]
     skipped: tuple[Skipped, ...]
     failures: tuple[Failure, ...]
@@ -92,7 +105,7 @@ class MonitorReport(Struct, frozen=True):
     evidence: PassShare | None = None
     """The part of the window that decided, at the level of the decision."""
     baseline_pass_rate: Average | None = None
-    """Of the trials that CI stored, which are of other conversations: to be compared with care."""
+    """The pass rate of the trials that CI stored, which are of other conversations: to be compared with care."""
     version: int = FORMAT
     blind: bool = False
     """True if there are traces, or were, of which nothing can be said: the judge is down, or nothing new comes."""
@@ -100,6 +113,8 @@ class MonitorReport(Struct, frozen=True):
     """When the newest trace of the window ended, Unix time; None: there is none."""
     without_agent: int = 0
     """Traces of the window that ended in an error before any agent; they are unmeasured."""
+    samples: tuple[Sample, ...] = ()
+    """Every trace of the window, the oldest first."""
 
     @property
     def is_stale(self) -> bool:
@@ -115,7 +130,7 @@ def averages(values: Mapping[str, Sequence[float]], criteria: Iterable[Criterion
 def average(values: Sequence[float], scale: Scale = Scale.UNIT) -> Average:
     """The mean of values with its 95 % interval: Wilson's of shares, else Student's, within the scale."""
     centre, n = mean(values), len(values)
-    if set(values) <= {0.0, 1.0} and scale in (Scale.BINARY, Scale.UNIT):
+    if set(values) <= {0.0, 1.0} and scale.is_zero_to_one:
         low, high = wilson(sum(values), n)
         return Average(centre, n, low, high)
     low, high = mean_interval(values)
@@ -158,13 +173,14 @@ def make_report(
         blind=finding.blind,
         newest=max((one.at for one in window), default=None),
         without_agent=sum(one.has_no_agent for one in window),
+        samples=tuple(Sample(one.trace, one.at, one.passed, one.average, one.scores) for one in window),
     )
 
 
 def _averages(
     window: Sequence[Observation], scoring: Scoring, expected: Expected | None
 ) -> tuple[CriterionAverage, ...]:
-    """Of each criterion, with what CI measured."""
+    """Return the average of each criterion, with that of CI."""
     values: dict[str, list[float]] = {}
     for one in window:
         for name, value in one.scores.items():
@@ -200,8 +216,8 @@ def to_json(report: MonitorReport) -> str:
     value["evidence"] = None if report.evidence is None else _share_json(report.evidence)
     value["at"] = _time(report.at)
     value["newest"] = None if report.newest is None else _time(report.newest)
-    for failure in value["failures"]:
-        failure["at"] = _time(failure["at"])
+    for one in (*value["failures"], *value["samples"]):
+        one["at"] = _time(one["at"])
     return format(encode(value), indent=2).decode() + "\n"
 
 
@@ -324,8 +340,8 @@ def to_prometheus(report: MonitorReport, suite: str) -> str:
         ("samples", "gauge", "Traces in the window", [(label, report.sample_count)]),
         ("unmeasured", "gauge", "Traces in the window without an outcome", [(label, report.unmeasured)]),
         ("pass_rate", "gauge", "Share of measured traces that passed", _of(label, report.pass_rate.rate)),
-        ("pass_rate_low", "gauge", "Its 95 % interval, lower end", [(label, report.pass_rate.low)]),
-        ("pass_rate_high", "gauge", "Its 95 % interval, upper end", [(label, report.pass_rate.high)]),
+        ("pass_rate_low", "gauge", "Its interval that decides, lower end", [(label, report.pass_rate.low)]),
+        ("pass_rate_high", "gauge", "Its interval that decides, upper end", [(label, report.pass_rate.high)]),
         ("average_score", "gauge", "Mean score, 0 to 1", _of(label, getattr(report.average_score, "mean", None))),
         ("criterion_average", "gauge", "Mean score of a criterion", _by_criterion(report, label)),
         ("lines_total", "counter", "Lines read", [(label, counts.lines)]),

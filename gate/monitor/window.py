@@ -21,9 +21,7 @@ from gate.reports.formatting import figure, figures
 from gate.statistics.intervals import beta_quantile
 
 CLOCK_SECONDS = 60.0
-"""By which clocks are set back in the ordinary course of things."""
-LEVEL = 0.95
-"""Of the interval that is shown with the pass rate."""
+"""Seconds by which clocks are set back in the ordinary course of things."""
 
 
 class Status(str, Enum):
@@ -86,7 +84,7 @@ class WindowFinding(Struct, frozen=True):
 
     status: Status
     share: PassShare
-    """Of the whole window, at `LEVEL`."""
+    """The pass share of the whole window, at the level of the decision."""
     evidence: PassShare | None = None
     """The part of the window that decided, at the level of the decision; None: none excluded a limit."""
     unmeasured: int = 0
@@ -107,7 +105,7 @@ def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> W
     outcomes = outcomes[-limits.window :]
     measured = [outcome for outcome in outcomes if outcome is not None]
     unmeasured = len(outcomes) - len(measured)
-    share = _share(sum(measured), len(measured), (1 - LEVEL) / 2)
+    share = _share(sum(measured), len(measured), limits.alpha / len(limits.parts))
     too_many = unmeasured > limits.max_unmeasured * len(outcomes)
     if too_many and len(outcomes) >= limits.min_samples:
         why = f"{unmeasured} of {len(outcomes)} traces could not be measured"

@@ -49,6 +49,7 @@ from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
 from gate.reports.trials import SuiteTrials
 from gate.system.clock import now
+from gate.system.git import MAX_SUBJECT
 
 
 async def run_gate(
@@ -400,6 +401,9 @@ def planned_header(session: Session, plan: Plan, reference: Reference) -> Header
         scope=plan.scope,
         whole=plan.whole,
         created=now().timestamp(),
+        subject=session.where.subject,
+        branch=session.where.branch,
+        version=session.version[:MAX_SUBJECT],
         definition=of_definition(session.config.agent_kind, session.config.agent.model_dump(mode="json")),
     )
 

@@ -68,6 +68,10 @@ class GitContext(Struct, frozen=True):
     """The tag that is to be released, if one is."""
     is_cut: bool = False
     """True if there may be further ancestors, which a shallow clone does not have."""
+    subject: str = ""
+    """First line of the commit's message."""
+    branch: str = ""
+    """Branch that is checked out; empty if a commit is."""
 
 
 class References(Struct, frozen=True):
@@ -132,7 +136,9 @@ def git_context(
         anchored = bool(release) or bool(head and tip and not dirty and git.is_ancestor(head, tip))
     ancestors = tuple(git.first_parents(base, SEARCHED)) if base else ()
     is_cut = head is not None and len(ancestors) < SEARCHED and git.is_shallow()
-    return GitContext(head, dirty, base, ancestors, SHALLOW if is_cut else "", anchored, release, is_cut)
+    note = SHALLOW if is_cut else ""
+    subject = git.subject(head) if head else ""
+    return GitContext(head, dirty, base, ancestors, note, anchored, release, is_cut, subject, git.branch())
 
 
 def _own_files(config: Config) -> tuple[str, ...]:

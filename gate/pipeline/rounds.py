@@ -22,6 +22,7 @@ from gate.decision.crashes import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import APART, BASE, FULL, Side, SuiteResult, Trial, Verdict
+from gate.model.defaults import MOST_EPOCHS
 from gate.model.finding import Finding
 from gate.pipeline.base_agent import BaseAgent
 from gate.pipeline.budget import spent_on
@@ -381,16 +382,15 @@ def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
 # --- a part of the suite on each machine ----------------------------------------------------------
 
 
-AUTO_EPOCHS = 3
-"""A shard cannot know what the others found, so `trials: auto` is its longest schedule."""
-
-
 def shard_epochs(config: Config) -> int:
-    """Return how often a shard runs each of its cases: the most that `trials` allows, in one go."""
+    """Return how often a shard runs each of its cases: the most that `trials` allows, in one go.
+
+    A shard cannot know what the others found, so `trials: auto` is its longest schedule.
+    """
     trials = config.file.trials
     if isinstance(trials, TrialsSection):
         return trials.max
-    return trials if isinstance(trials, int) else AUTO_EPOCHS
+    return trials if isinstance(trials, int) else MOST_EPOCHS
 
 
 def assigned_to_shards(plan: Sequence[PlannedCase], reference: Reference, shards: int) -> tuple[PlannedCase, ...]:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 import gate
 from gate.agents.http import server_of, shown_address
@@ -29,7 +30,7 @@ from gate.security.limits import shorten
 from gate.security.tree import KnownTree
 from gate.suites import case_files
 from gate.system.clock import now
-from gate.system.git import Git
+from gate.system.git import MAX_SUBJECT, Git
 
 
 class RunOptions(Struct, frozen=True):
@@ -99,6 +100,7 @@ def open_session(
     root = git.root.resolve()
     left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
     where = git_context(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
+    where = replace(where, branch=where.branch or _branch_in_ci(environment))
     budget = config.file.budget
     store = store_of(config, environment)
     if store is not None:
@@ -117,6 +119,12 @@ def open_session(
         version,
         KnownTree(Path(gate.__file__).parent, but="__pycache__") if config.agent.is_local else None,
     )
+
+
+def _branch_in_ci(environment: Mapping[str, str]) -> str:
+    """Return the branch of a job, which has a commit checked out and no branch."""
+    names = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME")
+    return next((environment[name][:MAX_SUBJECT] for name in names if environment.get(name)), "")
 
 
 def _agent_fingerprint(

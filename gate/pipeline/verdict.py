@@ -359,6 +359,8 @@ def _spent(record: Record) -> dict[str, Any]:
         "duration": footer.duration if footer else 0.0,
         "commit": record.header.commit,
         "dirty": record.header.dirty,
+        "subject": record.header.subject,
+        "branch": record.header.branch,
         "started": record.header.created,
     }
 

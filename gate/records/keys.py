@@ -37,5 +37,5 @@ def commit_key(header: Header) -> str:
 
 
 def key_of(commit: str | None, *, dirty: bool = False) -> str:
-    """The same, of a commit."""
+    """Return the name of a commit's record, without suffix."""
     return f"{commit or UNCOMMITTED}{'-dirty' if dirty else ''}"

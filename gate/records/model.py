@@ -21,7 +21,7 @@ class PlannedCase(Struct, frozen=True, gc=False):
 
     id: str
     fingerprint: str
-    """Of the case's content: trials of cases that differ in it are not comparable."""
+    """Fingerprint of the case's content: trials of cases that differ in it are not comparable."""
     tags: frozenset[str] = frozenset()
     complexity: Complexity = Complexity.MEDIUM
     location: Location | None = None
@@ -74,7 +74,7 @@ class Header(Struct, frozen=True):
     """Fingerprint of the agent's source; empty where it is not known, which equals nothing."""
     seed: int = 0
     shard: tuple[int, int] = (1, 1)
-    """Which shard of how many, from 1."""
+    """The number of the shard, from 1, and of all."""
     epochs: int = 0
     """Number of planned epochs of a shard; 0 if that is not decided beforehand."""
     created: float = 0.0
@@ -89,6 +89,12 @@ class Header(Struct, frozen=True):
     """True if messages and responses were dropped (the form of a stored baseline)."""
     definition: str = ""
     """Fingerprint of the agent's definition, the ``agent`` section: how it is asked and where its answers are read."""
+    subject: str = ""
+    """First line of the commit's message."""
+    branch: str = ""
+    """Branch that was measured."""
+    version: str = ""
+    """The agent's version as `agent.version` tells it; empty if it has none."""
     runs: tuple[Run, ...] = ()
     """The runs that a stored record combines, oldest first; empty: the record holds one run alone, ``run_id``."""
 

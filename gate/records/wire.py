@@ -93,6 +93,9 @@ class HeaderLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     whole: Count = 0
     epochs: Count = field(default=0, name="passes")
     definition: str = ""
+    subject: str = ""
+    branch: str = ""
+    version: str = ""
     runs: tuple[RunArray, ...] = ()
     criteria: tuple[CriterionObject, ...]
 

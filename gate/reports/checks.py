@@ -30,7 +30,8 @@ NO_SUITE = "gate"
 MOST_SECONDS = 1e10
 """Some 300 years: above each time since 1970, and so low that its milliseconds are a whole number in every reader."""
 _DIGITS = 4
-"""Of a second. Numbers of more digits, and sums beyond those above, are written with exponents, which JUnit forbids."""
+"""Digits of a second. Numbers of more digits, and sums beyond those above, are written with exponents, which JUnit
+forbids."""
 
 
 class Outcome(str, Enum):
@@ -75,7 +76,7 @@ def checks_of(view: View, result: Result) -> list[ReportItem]:
     found = [
         _verdict(view, undecided_fails),
         *(_criterion(suite, row, undecided_fails) for row in view.rows),
-        *(_case(suite, c) for c in suite.cases),
+        *(_case(view, c) for c in suite.cases),
         *(test for one in suite.further for test in _further(suite, one, undecided_fails)),
     ]
     return found if _keeps_from_passing(suite, undecided_fails) else [_beside_a_pass(check, suite) for check in found]
@@ -149,14 +150,14 @@ def _verdict(view: View, undecided_fails: bool) -> ReportItem:
 
 
 def _further(suite: SuiteResult, one: SuiteResult, undecided_fails: bool) -> Iterator[ReportItem]:
-    """The same record against another reference: its verdict, its criteria, and the cases that got worse since."""
+    """Return the checks against another reference: its verdict, its criteria, and the cases that got worse since."""
     group = one.reference or "further"
     one = replace(one, accepted=suite.accepted)
     view = View(one)
     check = ReportItem("verdict", (group,), output=(view.line, *view.whole_story))
     yield _judged(check, one, one.verdict, view.headline, blocking=True, undecided_fails=undecided_fails)
     yield from (_criterion(one, row, undecided_fails, (group, "criteria")) for row in view.rows)
-    yield from (_case(one, case, (group,)) for case in view.worse)
+    yield from (_case(view, case, (group,)) for case in view.worse)
 
 
 def _criterion(
@@ -186,13 +187,14 @@ def _with_sample(figure: Figure) -> str:
     return f"{figure.text} {figure.rests_on}"
 
 
-def _case(suite: SuiteResult, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:
+def _case(view: View, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:
+    suite, scores = view.suite, ", ".join(view.scores(case))
     kind = replayed.SAME if replayed.is_same(case) else case.status.value
     check = ReportItem(case.id, group, kind=kind, case=case)
     if case.status in _PASSED and case.passed >= case.trials:
-        return replace(check, output=(told,)) if (told := replayed.of_case(case)) else check
+        return replace(check, output=tuple(filter(None, (scores, replayed.of_case(case)))))
     message = "; ".join([f"{words.STATUSES[case.status]}: {words.tally(case)}", *case.reasons[:3]])
-    details = (*case.reasons, *_diff(case))
+    details = (scores, *case.reasons, *_diff(case))
     outcome, more = Outcome.SKIPPED, ""
     match case.status:
         case CaseStatus.BROKEN | CaseStatus.FAILED if not suite.accepted:

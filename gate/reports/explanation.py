@@ -15,7 +15,6 @@ from gate.model import (
     MetricChange,
     Outcome,
     RepeatsTest,
-    Scale,
     StageKind,
     SuiteResult,
     Verdict,
@@ -493,7 +492,7 @@ def _blocking(suite: SuiteResult, evidence: EvidenceSummary) -> list[tuple[Crite
 
 
 def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
-    """Which drops are ruled out."""
+    """Return the drops that are ruled out."""
     lines = []
     for criterion, found in _blocking(suite, evidence):
         low = found.excluded
@@ -509,7 +508,7 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
 
 def _excludes(found: MetricChange, low: float, criterion: Criterion) -> bool:
     """True if the bound excludes anything that can happen: one of few cases, or at the end of the scale, does not."""
-    return found.cases >= FEW_CASES and (criterion.scale not in (Scale.BINARY, Scale.UNIT) or low > -1.0)
+    return found.cases >= FEW_CASES and (not criterion.scale.is_zero_to_one or low > -1.0)
 
 
 def to_decide(suite: SuiteResult) -> str:

@@ -11,12 +11,13 @@ from gate.model import Criterion, CriterionResult, Direction, Estimate, GroupRes
 
 MINUS = "−"
 NOT_MEASURED = "not measured"
+ALL_TOOLS = "time of the agent per tool call"
 TYPICAL = "a typical case"
 """The name of a relative change: the geometric mean of the cases' ratios, no ratio of the two means beside it."""
 APART = 0.1
 """The least distance of the logarithms of two relative changes of which one cannot stand for the other: about 10 %."""
 OPPOSED = 0.02
-"""The same where one is a rise and the other a fall."""
+"""The least distance if one is a rise and the other a fall."""
 FINEST = 9
 """Digits beyond the usual ones that a figure has at most; values that are alike to so many are the same but for
 rounding."""
@@ -31,7 +32,7 @@ def figure(value: float | None, scale: Scale, *, signed: bool = False, finer: in
         return NOT_MEASURED
     size = abs(value)
     match scale:
-        case Scale.BINARY:
+        case Scale.BINARY | Scale.SHARE:
             text = f"{_within(100 * size, 1 + finer, 100.0)} %"
         case Scale.UNIT:
             text = _within(size, 3 + finer, 1.0, least=2)
@@ -155,7 +156,7 @@ def change(value: float, scale: Scale, *, unit: bool = True, finer: int = 0) -> 
     if scale.is_relative:
         share = percentage(value, signed=True, finer=finer)
         return f"{TYPICAL} {share}" if unit else share
-    if scale is not Scale.BINARY:
+    if not scale.is_in_percent:
         return figure(value, scale, signed=True, finer=finer)
     points = percentage(value, signed=True, finer=finer).removesuffix(" %")
     return _points(points) if unit else points
@@ -199,7 +200,7 @@ def change_interval(estimate: Estimate | None, scale: Scale) -> str:
         return "–"
     if scale.is_relative:
         return f"{TYPICAL} {_bracketed(estimate, lambda value: percentage(value, signed=True))}"
-    if scale is Scale.BINARY:
+    if scale.is_in_percent:
         text = _bracketed(estimate, lambda value: percentage(value, signed=True))
         if "]" in text:
             return text.replace(" %", "", 1).replace("]", "] points", 1)
@@ -324,7 +325,7 @@ def evidence(result: CriterionResult, suite: SuiteResult) -> str:
 def deviation(result: CriterionResult) -> str:
     """Return the spread of scores: ``standard deviation 0.21 over 120 trials, 0.18 over the means of 40 cases``."""
     found, scale = result.candidate, result.criterion.scale
-    scale = Scale.UNIT if scale is Scale.BINARY else scale  # of zeros and ones it is no share of anything
+    scale = Scale.UNIT if scale.is_in_percent else scale  # of zeros and ones it is no share of anything
     if found is None or found.sd is None:
         return ""
     said = f"standard deviation {figure(found.sd, scale)} over {count(found.trials, 'trial')}"
@@ -362,8 +363,16 @@ def dimensions(result: CriterionResult) -> list[tuple[str, str]]:
 
 
 def tool_times(suite: SuiteResult) -> list[tuple[str, str]]:
-    """Time per tool: name → ``0.84 s a call (12 timed calls, 10.1 s)``. Names are the agent's."""
-    return [
+    """Time per tool: name → ``0.84 s a call (12 timed calls, 10.1 s)``. Names are the agent's.
+
+    The first row is the time of all trials over all their calls, whether or not the agent times its tools.
+    """
+    calls = sum(one.calls for one in suite.tools)
+    known = [case.duration for case in suite.cases if case.duration is not None]
+    whole, rows = sum(known), []
+    if known and calls and math.isfinite(whole):
+        rows.append((ALL_TOOLS, f"{seconds(whole / calls)} ({seconds(whole)} in all, {count(calls, 'call')})"))
+    return rows + [
         (one.name, f"{seconds(one.seconds_per_call)} a call ({count(one.timed, 'timed call')}, {seconds(one.seconds)})")
         for one in suite.tools
         if one.seconds_per_call is not None
@@ -381,7 +390,7 @@ def quantiles(result: CriterionResult) -> list[str]:
 
 def margin(value: float, scale: Scale, *, finer: int = 0) -> str:
     """A loss still called unchanged: points for rates, a share for money, time and counts."""
-    if scale is Scale.BINARY:
+    if scale.is_in_percent:
         return _points(percentage(value, finer=finer).removesuffix(" %"))
     return percentage(value, finer=finer) if scale.is_relative else figure(value, scale, finer=finer)
 

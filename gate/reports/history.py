@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from gate.decision.comparison import PASS_RATE
@@ -10,6 +10,7 @@ from gate.decision.history import CaseHistory
 from gate.decision.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory
 from gate.model import Direction, Scale
 from gate.reports.formatting import MINUS, change, count, figure, interval, listing, percentage
+from gate.security.limits import shorten
 from gate.statistics.trend import LEAST_RUNS
 
 _LAST_TIME = 253_402_300_799.0
@@ -25,6 +26,32 @@ def day(created: float) -> str:
 def commit_of(run: PastRun) -> str:
     """The commit in short, ``+`` after it for a work tree with changes; else the run's id."""
     return f"{run.commit[:SHORT]}{'+' if run.dirty else ''}" if run.commit else f"run {run.id[:SHORT]}"
+
+
+SUBJECT = 50
+"""Characters of a commit's subject beside its hash."""
+
+
+def label_of(run: PastRun) -> str:
+    """``3f2a1b9c Reword the prompt``: the commit, or the run's id, with the subject if it is known."""
+    return " ".join(filter(None, (commit_of(run), shorten(run.subject, SUBJECT))))
+
+
+def version_of(run: PastRun) -> str:
+    """The version of the agent as it tells it, or its fingerprint in short, with the tags of its releases."""
+    named = shorten(run.told, SUBJECT) or run.agent[:SHORT]
+    return " ".join(filter(None, (named, f"({', '.join(run.releases[:3])})" if run.releases else "")))
+
+
+def times_of(runs: Sequence[PastRun]) -> list[str]:
+    """When each run was, to the day, or to the minute if they are all of one day."""
+    days = {day(run.created) for run in runs}
+    if len(days) > 1:
+        return [day(run.created) for run in runs]
+    return [
+        f"{datetime.fromtimestamp(run.created, UTC):%Y-%m-%d %H:%M}" if 0 < run.created <= _LAST_TIME else "–"
+        for run in runs
+    ]
 
 
 def subject(series: Series) -> str:
@@ -54,12 +81,12 @@ def spread_figure(series: Series) -> str:
     spread, scale = series.summary.spread, series.criterion.scale
     if spread is None:
         return "–"
-    return change(spread, scale).lstrip("+±") if scale is Scale.BINARY else figure(spread, scale)
+    return change(spread, scale).lstrip("+±") if scale.is_in_percent else figure(spread, scale)
 
 
 def deviation_figure(value: float, scale: Scale) -> str:
     """The standard deviation of single trials; of zeros and ones it is no share of anything."""
-    return figure(value, Scale.UNIT if scale is Scale.BINARY else scale)
+    return figure(value, Scale.UNIT if scale.is_in_percent else scale)
 
 
 Together = tuple[tuple[Series, SeriesMove], ...]
@@ -87,7 +114,7 @@ def moved_line(together: Together, suite: SuiteHistory) -> str:
     """
     _, first = together[0]
     run = suite.runs[first.run]
-    where = f"with {commit_of(run)} ({day(run.created)})"
+    where = f"with {label_of(run)} ({day(run.created)})"
     if first.first < first.run or first.last > first.run:
         ends = [f"{commit_of(one)} ({day(one.created)})" for one in (suite.runs[first.first], suite.runs[first.last])]
         where += f", 95 % interval {' to '.join(ends)},"
@@ -135,7 +162,7 @@ def _slope(value: float, low: float, high: float, series: Series) -> str:
         return "±0"
     scale, average = series.criterion.scale, series.summary.average
     factor, unit = 1.0, ""
-    if scale is Scale.BINARY:
+    if scale.is_in_percent:
         factor, unit = 100.0, " points"
     elif scale.is_relative and average:
         factor, unit = 100.0 / average, " %"

@@ -38,7 +38,7 @@ class RowView(Struct, frozen=True):
 
     found: CriterionResult
     verdict: Verdict
-    """As it is shown: a criterion that was never measured does not pass."""
+    """The verdict as it is shown: a criterion that was never measured does not pass."""
     is_ticked: bool
     warns: bool
     """True if it got worse, and is not configured to block."""
@@ -59,7 +59,7 @@ class RowView(Struct, frozen=True):
     told: tuple[str, ...]
     """The parts of the reason that say more than the figures; broken cases, which reports list, aside."""
     besides: tuple[str, ...]
-    """Those of them that neither the figures nor the cases of a regression say."""
+    """The notes that neither the figures nor the cases of a regression say."""
     not_compared: str
     dimensions: tuple[tuple[str, str], ...]
 
@@ -200,7 +200,7 @@ class View:
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
-        """Those that do not stand below the headline."""
+        """Return the changes that do not stand below the headline."""
         return tuple(line for line in self.all_changes if line not in self.opening)
 
     @cached_property
@@ -214,7 +214,7 @@ class View:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Those that neither the headline nor what is below it says."""
+        """Return the warnings that neither the headline nor what is below it says."""
         told = (self.headline, *self.opening)
         found = []
         for one, line in zip(self.suite.warnings, self.all_warnings, strict=True):
@@ -276,7 +276,7 @@ class View:
 
     @cached_property
     def further(self) -> tuple[View, ...]:
-        """The same record against further references."""
+        """Return the views against further references."""
         return tuple(View(one) for one in self.suite.further)
 
     @cached_property

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from gate.decision.comparison import ENOUGH_STORED, PASS_RATE
+from gate.decision.comparison import PASS_RATE
 from gate.model import CrashFacts, CriterionResult, Direction, Scale, SuiteResult, Verdict
+from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import CaseTally, Finding, Uncompared, Wording
 from gate.reports import reasons
 from gate.reports.behaviour import changed_behaviour
@@ -135,7 +136,7 @@ def thin(suite: SuiteResult) -> str:
 
 def _more_stored(found: Finding) -> str:
     """Return what makes a baseline thicker."""
-    if found["grows"] and found["least"] >= ENOUGH_STORED:
+    if found["grows"] and found["least"] >= STORED_TRIALS:
         return "nightly runs store more"
     if found["grows"]:
         return "runs on the default branch store more"

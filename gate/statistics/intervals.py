@@ -125,7 +125,7 @@ def fisher_less(passed_now: int, now: int, passed_before: int, before: int) -> f
 
 
 def stratified_fisher_less(strata: Iterable[tuple[int, int, int, int]]) -> float:
-    """The same over strata that each have a rate of their own: the probability of this few passes now in all, or fewer.
+    """Return the probability of this few passes now in all, or fewer, over strata that each have a rate of their own.
 
     ``strata``: the arguments of `fisher_less`. The distribution is that of a sum of independent hypergeometric ones.
     """

@@ -217,7 +217,7 @@ def validation_error(
 
 
 def _subject(document: Document, path: tuple[Key, ...]) -> str:
-    """Which case a path leads into, by its id if it has one."""
+    """Return the case that a path leads into, by its id if it has one."""
     case = path[:2] if path[:1] == ("cases",) else path[:1]
     if not case or not isinstance(case[-1], int):
         return ""

@@ -123,7 +123,7 @@ def read(document: Document, fields: FieldPaths) -> Contents:
 
 
 def read_lines(lines: Iterable[tuple[int, Any]], document: Document, fields: FieldPaths) -> Contents:
-    """The same for JSON Lines, row by row; messages are kept on disk, so a file may be larger than memory.
+    """Read JSON Lines row by row; messages are kept on disk, so a file may be larger than memory.
 
     ``document`` names the file and contains no rows.
     """

@@ -31,7 +31,7 @@ _COMPLEXITY_SCHEMA = WithJsonSchema({"anyOf": [_COMPLEXITY, {"type": "array", "i
 
 
 class Selection(BaseModel):
-    """Which cases to run: those with any of the tags, any of the complexities, any of the ids, and for every key of
+    """The cases to run: those with any of the tags, any of the complexities, any of the ids, and for every key of
     ``metadata`` any of its values.
 
     An empty list selects all. Ids are exact or patterns with ``*``, ``?`` and ``[…]``. Keys of metadata may lead into

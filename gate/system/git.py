@@ -136,6 +136,11 @@ SEALED = "INPUT_GIT"
 """The variable that holds a `Sealed`; by its name it is handed to nobody."""
 
 
+MAX_SUBJECT = 120
+"""Characters of a commit's first line, or of a branch."""
+_MADE_BY_HOST = re.compile(r"Merge [0-9a-f]{40} into [0-9a-f]{40}")
+
+
 class Git:
     """The repository that holds the folder ``root``, which need not be its top."""
 
@@ -335,6 +340,17 @@ class Git:
             return False
         names = self.run("ls-files", "-z", "--", ":(attr:filter=lfs)").split(b"\0")
         return any(not _is_pointer(self.root / os.fsdecode(name)) for name in names if name)
+
+    def subject(self, commit: str) -> str:
+        """The first line of a commit's message; of a merge that a host made for a change, that of the change."""
+        said = self.text("log", "--max-count=1", "--format=%s", checked_revision(commit), "--")
+        if _MADE_BY_HOST.fullmatch(said) and len(parents := self.parents(commit)) == 2:
+            said = self.text("log", "--max-count=1", "--format=%s", parents[1], "--")
+        return said[:MAX_SUBJECT]
+
+    def branch(self) -> str:
+        """The branch that is checked out; empty if a commit is."""
+        return (self.ask("symbolic-ref", "--quiet", "--short", "HEAD") or "")[:MAX_SUBJECT]
 
     def parents(self, commit: str) -> list[str]:
         """The parents' ids, first parent first; none for a root commit."""

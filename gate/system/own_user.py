@@ -24,7 +24,7 @@ _NAME = "agent"
 _TEMPORARY = "temporary"
 _OTHERS = 0o077
 _ADD_ONLY = 0o1777
-"""Of a folder in which anybody may make files, and remove their own alone."""
+"""The mode of a folder in which anybody may make files, and remove their own alone."""
 
 
 def can_switch() -> bool:

@@ -139,7 +139,7 @@ def test_before_anything_is_stored_the_records_are_read(tmp_path: Path) -> None:
 def test_a_dashboard_of_the_branch_is_written_with_its_badge(project: Project, tmp_path: Path) -> None:
     ran = project.gate("site", str(tmp_path / "pages"), "--link", "https://ci.example/{commit}.html")
     assert (ran.code, ran.err) == (0, "")
-    assert "6 records" in ran.out
+    assert "6 runs" in ran.out
     index = (tmp_path / "pages" / "index.html").read_text()
     assert "suite.<wbr>yaml" in index and 'fell by <span class="whole">50 points</span>' in index
     badge = json.loads((tmp_path / "pages" / "badge.json").read_text())

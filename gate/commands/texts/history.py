@@ -12,21 +12,25 @@ from gate.insight.history import Histories
 from gate.model import Estimate, Scale
 from gate.reports.formatting import count, figure, interval
 from gate.reports.history import (
-    SHORT,
     case_trend,
     commit_of,
     day,
     deviation_figure,
     findings,
+    label_of,
     newest_figure,
     overview,
     spread_figure,
+    times_of,
+    version_of,
 )
 from gate.reports.sparkline import encodable, sparkline
 from gate.reports.table import table
 from gate.security.escape import console
 
 MOST_UNREAD = 5
+MOST_RUNS = 12
+"""The newest runs that are listed."""
 MOST_VERSIONS = 12
 """The newest versions that are listed."""
 HEAD = ("criterion", "newest, 95 % interval", "n", "average", "lowest", "highest", "spread", "oldest to newest")
@@ -48,12 +52,28 @@ def history_text(
 
 
 def _suite(suite: SuiteHistory, *, cases: bool, tags: bool, width: int | None) -> str:
-    blocks = [f"{console(suite.suite_id)} · {overview(suite)}", _criteria(suite, tags=tags, width=width)]
+    blocks = [f"{console(suite.suite_id)} · {overview(suite)}", _runs(suite, width)]
+    blocks.append(_criteria(suite, tags=tags, width=width))
     blocks.append("\n".join(f"- {console(line)}" for line in findings(suite)))
     if len(suite.versions) > 1:
         blocks.append(_versions(suite, width))
     blocks.append(_cases(suite.cases, everyone=cases, width=width))
     return "\n\n".join(filter(None, blocks))
+
+
+def _runs(suite: SuiteHistory, width: int | None) -> str:
+    """The newest runs, the newest first."""
+    rate = next((one for one in suite.whole if one.name == PASS_RATE), None)
+    by_run = {} if rate is None else {point.run: point.estimate.value for point in rate.points}
+    times = times_of(suite.runs)
+    rows: list[tuple[str, ...]] = [("commit", "time (UTC)", "pass rate", "verdict", "version")]
+    for number in list(range(len(suite.runs)))[::-1][:MOST_RUNS]:
+        run = suite.runs[number]
+        value = figure(by_run[number], Scale.BINARY) if number in by_run else "–"
+        rows.append((label_of(run), times[number], value, run.verdict.replace("_", " ") or "–", version_of(run) or "–"))
+    text = table(rows, width)
+    left = len(suite.runs) - MOST_RUNS
+    return f"{text}\n{left:,} older runs: --json has all" if left > 0 else text
 
 
 def _criteria(suite: SuiteHistory, *, tags: bool, width: int | None) -> str:
@@ -80,7 +100,7 @@ def _row(name: str, series: Series, runs: int) -> tuple[str, ...]:
         figure(summary.lowest, scale),
         figure(summary.highest, scale),
         spread_figure(series),
-        sparkline(by_run),
+        sparkline(by_run) if len(series.points) > 1 else "",
     )
 
 
@@ -93,7 +113,7 @@ def _versions(suite: SuiteHistory, width: int | None) -> str:
         first = suite.runs[version.runs[0]]
         values = {value.name: value for value in version.values}
         cells = [_version_cell(values.get(series.name), series) for series in shown]
-        name = version.agent[:SHORT] or commit_of(first)
+        name = version_of(first) or commit_of(first)
         rows.append((name, f"{commit_of(first)} {day(first.created)}", str(len(version.runs)), *cells))
     text = table(rows, width)
     left = len(suite.versions) - MOST_VERSIONS

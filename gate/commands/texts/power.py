@@ -81,7 +81,7 @@ def power_of_record(path: Path, asked: Asked) -> str:
 
 
 def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked) -> str:
-    """The same for each suite of a configuration, by its stored baseline; without one, for a typical agent."""
+    """Return the power of each suite of a configuration, by its stored baseline; without one, for a typical agent."""
     where, settings = git_context(config, Git(config.root, environment=environment)), settings_of(config, now())
     answers, store = [], store_of(config, environment)
     with store if store is not None else nullcontext():

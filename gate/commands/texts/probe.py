@@ -37,7 +37,7 @@ class Probed(Struct):
     memory: Trial | None = None
     apart: Trial | None = None
     notes: tuple[str, ...] = ()
-    """Of the traces that were received."""
+    """Notes on the traces that were received."""
 
     @property
     def error(self) -> str:

@@ -11,6 +11,7 @@ from gate.decision.engine.rule import Step, decide
 from gate.decision.engine.state import Config, Continue, Metric, Partner, Round, Row, State
 from gate.errors import ConfigError
 from gate.model import Direction, Side
+from gate.model.defaults import ALPHA, MOST_EPOCHS
 
 VERSION = 1
 
@@ -76,7 +77,7 @@ def _flag(data: Mapping[str, Any], key: str) -> bool:
 
 
 def _newest(data: Any, baseline: Mapping[str, Sequence[Row]]) -> dict[str, list[int]]:
-    """Of each case the positions of the baseline's trials that its newest runs measured."""
+    """Return the positions of the baseline's trials that its newest runs measured, by case."""
     found = {}
     for case, given in _mapping(data, "newest").items():
         stored = len(baseline.get(case, ()))
@@ -106,13 +107,13 @@ CONFIG_KEYS = frozenset({"alpha", "trials", "rerun", "can_run", "runs_left", "ke
 def _config(data: Mapping[str, Any]) -> Config:
     if unknown := sorted(set(data) - CONFIG_KEYS):
         raise ConfigError(f"unknown config key {unknown[0]!r}", hint="known: " + ", ".join(sorted(CONFIG_KEYS)))
-    alpha, left, trials = data.get("alpha", 0.02), data.get("runs_left"), data.get("trials", "auto")
+    alpha, left, trials = data.get("alpha", ALPHA), data.get("runs_left"), data.get("trials", "auto")
     if not (_number(alpha) and 0 < alpha < 1):
         raise ConfigError(f"config.alpha must lie between 0 and 1, not {alpha!r}")
     if left is not None and not (_whole(left) and left >= 0):
         raise ConfigError(f"config.runs_left must be a whole number or null, not {left!r}")
     exact = trials if _whole(trials) else None
-    most = trials.get("max", 3) if isinstance(trials, Mapping) else 3
+    most = trials.get("max", MOST_EPOCHS) if isinstance(trials, Mapping) else MOST_EPOCHS
     if (exact is None and trials != "auto" and not isinstance(trials, Mapping)) or not _whole(most):
         raise ConfigError(f'config.trials must be "auto", {{"max": N}} or N, not {trials!r}')
     if min(most, exact or 1 if exact is None else exact) < 1:
@@ -134,7 +135,7 @@ def _round(data: Any, where: str, width: int) -> Round:
 
 
 def _links(data: Any, where: str, trials: Mapping[str, Sequence[Row]]) -> dict[str, list[Partner | None]]:
-    """Of each trial of a case null, or ``{"stored": position, "whole": bool}``."""
+    """Return null, or ``{"stored": position, "whole": bool}``, for each trial of a case."""
     found = {}
     for case, given in _mapping(data, where).items():
         links = [_link(one, f"{where}[{case!r}][{i}]") for i, one in enumerate(_list(given, f"{where}[{case!r}]"))]

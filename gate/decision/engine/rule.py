@@ -186,7 +186,8 @@ def _proven_beside(evidence: Evidence) -> Outcome:
 
 
 def _against_newest(evidence: Evidence, proof: Stage) -> Outcome:
-    """Where the baseline's agent cannot be asked, what is stored of it last says most of what it does now."""
+    """Compare with the baseline's last stored trials, which say most of what its agent does now if it cannot be
+    asked."""
     if moved_before(evidence):
         return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
     return _outcome(evidence, "REGRESSION", proof)

@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from gate.model import CONFIRM, FULL, Direction, MetricKind, Scale, Side
+from gate.model.defaults import ALPHA, MOST_EPOCHS
 from gate.statistics.permutation import FINE
 
 CONCURRENT = "concurrent"
@@ -73,9 +74,9 @@ def margin_of(metric: Metric, cases: int) -> float:
 class Config(Struct, frozen=True):
     """The error and the runs that a decision may cost."""
 
-    alpha: float = 0.02
+    alpha: float = ALPHA
     """Bound on P(regressed | unchanged agent) over all metrics, looks and reruns."""
-    max_epochs: int = 3
+    max_epochs: int = MOST_EPOCHS
     exact_epochs: int | None = None
     """Exactly this many epochs and one look, no reruns."""
     rerun: Rerun = "never"
@@ -87,7 +88,7 @@ class Config(Struct, frozen=True):
     kept_epochs: int = 0
     """Epochs that will be run in any case, for later changes to compare with: those come before reruns."""
     fineness: int = FINE
-    """Of the permutation tests. A simulation of many decisions makes do with less."""
+    """The fineness of the permutation tests. A simulation of many decisions makes do with less."""
 
 
 class Partner(Struct, frozen=True):
@@ -106,7 +107,7 @@ class Round(Struct, frozen=True):
     side: Side
     trials: Mapping[str, Sequence[Row]]
     links: Mapping[str, Sequence[Partner | None]] = {}
-    """Of cases with coupled trials: of each trial, what it was coupled with."""
+    """The partner of each trial, of cases with coupled trials."""
 
 
 class State(Struct, frozen=True):

@@ -128,7 +128,7 @@ class Checks(Struct):
         return None if self.response is None else (Part(self.response),)
 
     def options(self) -> dict[str, dict[str, Any]]:
-        """Of this case, by criterion."""
+        """Return the options of this case, by criterion."""
         found, both = dict[str, dict[str, Any]](), bool(self.contains)
         regexes = list(self.patterns)
         if both:

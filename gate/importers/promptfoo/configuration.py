@@ -20,7 +20,7 @@ from gate.suites.base import Contents, Document, Loss
 
 MAX_CASES = 100_000
 MAX_DEPTH = 10
-"""Of sets of assertions in sets of assertions whose templates are put in."""
+"""Deepest sets of assertions in sets of assertions whose templates are put in."""
 _SAID = {"providers", "targets", "evaluateOptions", "commandLineOptions", "derivedMetrics", "env", "tracing"}
 """Keys that check nothing; they are said to be left out."""
 _SEPARATOR = "\n---\n"

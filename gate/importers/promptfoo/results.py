@@ -120,7 +120,7 @@ def _cached(row: Row) -> bool:
 
 
 Place = tuple[Any, Any]
-"""Which test a row is of, and which prompt."""
+"""The test and the prompt of a row."""
 
 
 def _traces(listed: Any) -> dict[Place, Row]:

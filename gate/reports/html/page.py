@@ -26,7 +26,8 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gate.security.escape import one_line
+from gate.security.escape import in_json, one_line
+from gate.security.escape import spaced as keep_spaces
 from gate.security.limits import MAX_ID_CHARS, cut
 
 LIMIT = 500
@@ -100,6 +101,8 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     made.filters["breakable"] = breakable
+    made.filters["prose"] = prose
+    made.filters["spaced"] = spaced
     return made
 
 
@@ -117,11 +120,30 @@ def _shown(value: Any) -> Any:
 
 def breakable(name: str, limit: int = 200) -> Markup:
     """A text whose names may be broken after their separators, so not in words, and whose figures are kept whole."""
-    text, made, at = one_line(str(name), limit), [], 0
+    return _figured(one_line(str(name), limit))
+
+
+def _figured(text: str) -> Markup:
+    made: list[Markup] = []
+    at = 0
     for found in _FIGURES.finditer(text):
         made += [_pieces(text[at : found.start()]), Markup('<span class="whole">{}</span>').format(found.group())]
         at = found.end()
     return Markup().join([*made, _pieces(text[at:])])
+
+
+def prose(text: str, limit: int = 500) -> Markup:
+    """A sentence, with what stands between backticks as code."""
+    parts = one_line(str(text), limit).split("`")
+    if len(parts) % 2 == 0:  # a backtick without its other half
+        return breakable(text, limit)
+    code = Markup("<code>{}</code>")
+    return Markup().join(code.format(_pieces(part)) if at % 2 else _figured(part) for at, part in enumerate(parts))
+
+
+def spaced(text: str) -> Markup:
+    """A part of a line, with the spaces at its ends."""
+    return Markup(keep_spaces(text, lambda one: str(escape(one_line(one, LIMIT)))))  # noqa: S704 - escaped
 
 
 def _pieces(text: str) -> Markup:
@@ -137,9 +159,8 @@ def encoded(value: Any) -> bytes:
 
 
 def _json(value: Any) -> str:
-    """JSON that may stand in a script element: no tag can begin in it."""
-    text = encoded(value).decode()
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    """JSON that may stand in a script element: no tag can begin in it, and no control character is in it."""
+    return in_json(encoded(value).decode().replace("<", "\\u003c"))
 
 
 def _encodable(value: Any) -> Any:

@@ -26,7 +26,6 @@ from gate.model import (
 )
 from gate.reports import labels as words
 from gate.reports import replayed
-from gate.reports.by_tag import where
 from gate.reports.formatting import FINEST, allowed, count, figure, figures, margin, same_cases, sample, seconds
 from gate.reports.html import page
 from gate.reports.html.contents import CaseCollector, CaseContents
@@ -60,7 +59,7 @@ _CASE_TONES = {
     CaseStatus.FAILED: "bad",
     CaseStatus.ERROR: "bad",
     CaseStatus.SUSPECT: "warn",
-    CaseStatus.FLAKY: "warn",
+    CaseStatus.FLAKY: "shaky",
     CaseStatus.NEVER_PASSED: "warn",
     CaseStatus.OK: "good",
 }
@@ -114,9 +113,11 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
         "sign": _SIGNS[tone],
         "id": suite.suite_id,
         "verdict": view.verdict,
-        "headline": view.headline,
+        "title": view.title,
+        "lead": " ".join(view.lead),
         "next": view.next_step(),
-        "accepted": suite.accepted,
+        "measured": _measured(suite),
+        "fell": _fell(view),
         "tiles": _tiles(view),
         "statuses": _statuses(suite),
         "criteria": [_criterion(row, suite) for row in view.rows[:_MANY]],
@@ -124,11 +125,9 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
         "worse": _cases(view.worse_title, view.worse),
         "failing": _cases(view.failing_title, view.failing),
         "improved": [_improved(case, suite) for case in view.improved[:_MANY]],
-        "where": where(suite),
         "groups": by_tag(suite),
         "distributions": distributions(contents.measured) if contents else [],
         "explain": view.explain,
-        "opening": view.opening,
         "changes": view.changes[:_MANY],
         "story": view.whole_story[:_MANY],
         "differ": view.differences(_MANY),
@@ -137,6 +136,24 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
         "omitted": _omitted(contents),
     }
     return _Shown(values, _rows(view, contents), pieces)
+
+
+def _measured(suite: SuiteResult) -> Mapping[str, str]:
+    """Return the measured branch, subject and commit."""
+    return {
+        "branch": shorten(suite.branch, 60),
+        "subject": shorten(suite.subject, 100),
+        "commit": words.commit_line(suite, 8),
+    }
+
+
+def _fell(view: View) -> Mapping[str, Any]:
+    """Of a criterion that got worse without a case that broke: the cases that fell most, and what one says now."""
+    if view.worse or not view.table.lines:
+        return {"lines": []}
+    case, turns = view.evidence
+    lines = [(line.case.id, page.link("case", line.case.id), line.before, line.now) for line in view.table.lines]
+    return {"lines": lines, "more": view.table.more, "id": case.id if case is not None else "", "turns": turns}
 
 
 def _contents(view: View, trials: SuiteTrials) -> CaseContents:
@@ -179,7 +196,7 @@ def _tiles(view: View) -> list[tuple[str, str, str]]:
 def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
     """Word, tone, number, and where its part of the bar begins and how wide it is, in percent."""
     known = Counter((words.status(case), _tone(case)) for case in suite.cases)
-    order = {"bad": 0, "warn": 1, "mute": 2, "good": 3}
+    order = {"bad": 0, "warn": 1, "shaky": 2, "mute": 3, "good": 4}
     total, start, found = len(suite.cases) or 1, 0.0, []
     for (word, tone), number in sorted(known.items(), key=lambda one: (order[one[0][1]], one[0][0])):
         width = 100 * number / total

@@ -28,13 +28,16 @@ from gate.reports.history import (
     day,
     deviation_figure,
     is_worse,
+    label_of,
     moved_line,
     moved_together,
     newest_figure,
     overview,
     spread_figure,
     subject,
+    times_of,
     trend_line,
+    version_of,
     warning_line,
 )
 from gate.reports.history_json import LeftOut
@@ -60,11 +63,13 @@ class Shown(Struct, frozen=True):
 
     suites: tuple[SuiteHistory, ...]
     names: Mapping[str, str]
-    """Of each suite's files, without suffix."""
+    """The names of each suite's files, without suffix."""
     unread: tuple[LeftOut, ...] = ()
     source: str = ""
     link: str = ""
     """Where the HTML report of a run is: ``{commit}`` and ``{run}`` stand for its own; empty: nowhere."""
+    commits: str = ""
+    """Where a commit is, with ``{commit}`` in it; empty: nowhere."""
     made: float = 0.0
     """Unix time."""
     version: str = ""
@@ -153,25 +158,28 @@ def _found(suite: SuiteHistory) -> list[Mapping[str, str]]:
 # --- drawings ---------------------------------------------------------------------------------------
 
 
-def _chart(series: Series, suite: SuiteHistory, *, height: int) -> Mapping[str, Any]:
+def _chart(series: Series, suite: SuiteHistory, *, height: int) -> Mapping[str, Any] | None:
+    """The series as a drawing; None of a single run, which is no course of anything."""
+    if len(series.points) < 2:
+        return None
     place, scale = place_of(series, len(suite.runs)), series.criterion.scale
-    first = suite.runs[max(0, len(suite.runs) - MOST_POINTS)]
+    shown = suite.runs[max(0, len(suite.runs) - MOST_POINTS) :]
+    times = times_of(suite.runs)
     return {
         "svg": _drawn(series, suite, height=height),
         "top": figure(place.axis.high, scale),
         "bottom": figure(place.axis.low, scale),
-        "first": day(first.created),
-        "last": day(suite.runs[-1].created),
+        "first": f"{commit_of(shown[0])} {times[-len(shown)]}",
+        "last": f"{commit_of(shown[-1])} {times[-1]}",
     }
 
 
 def _drawn(series: Series, suite: SuiteHistory, *, height: int) -> Markup:
-    titles = [
-        f"{day(run.created)} {one_line(commit_of(run), 20)}: {figure(point.estimate.value, series.criterion.scale)}, "
-        f"n = {point.estimate.n}"
-        for point in series.points
-        for run in (suite.runs[point.run],)
-    ]
+    times, titles = times_of(suite.runs), []
+    for point in series.points:
+        value = figure(point.estimate.value, series.criterion.scale)
+        label = one_line(label_of(suite.runs[point.run]), 80)
+        titles.append(f"{times[point.run]} {label}: {value}, n = {point.estimate.n}")
     name = f"{subject(series)} over {count(len(series.points), 'run')}, newest {newest_figure(series)}"
     return timeline(series, len(suite.runs), titles, one_line(name, 200), height=height)
 
@@ -223,7 +231,7 @@ def _page(suite: SuiteHistory, shown: Shown) -> str:
         tags_lede="The pass rate of the cases with a tag, the lowest first.",
         **_versions(suite),
         **_cases(suite),
-        runs=[_run(run, suite, shown.link) for run in runs],
+        runs=[_run(run, suite, shown) for run in runs],
         runs_lede=_bound(len(suite.runs), len(runs), "run", "the newest"),
         linked=bool(shown.link),
         foot=_foot(shown),
@@ -255,7 +263,7 @@ def _tags(suite: SuiteHistory) -> list[Mapping[str, Any]]:
             "name": one.tag,
             "newest": newest_figure(one),
             "cases": one.newest.estimate.n,
-            "svg": _drawn(one, suite, height=36),
+            "svg": _drawn(one, suite, height=36) if len(one.points) > 1 else "",
             "average": figure(one.summary.average, one.criterion.scale),
             "lowest": figure(one.summary.lowest, one.criterion.scale),
             "highest": figure(one.summary.highest, one.criterion.scale),
@@ -282,7 +290,7 @@ def _version(version: Version, suite: SuiteHistory, followed: Sequence[Series]) 
     first = suite.runs[version.runs[0]]
     values = {value.name: value for value in version.values}
     return {
-        "name": one_line(version.agent[:SHORT], SHORT) if version.agent else commit_of(first),
+        "name": one_line(version_of(first) or commit_of(first), 80),
         "since": f"{commit_of(first)} {day(first.created)}",
         "runs": len(version.runs),
         "cells": [_cell(values.get(one.name), one) for one in followed],
@@ -323,20 +331,22 @@ def _case(case: CaseHistory, tags: Iterable[str]) -> Mapping[str, Any]:
     }
 
 
-def _run(run: PastRun, suite: SuiteHistory, link: str) -> Mapping[str, Any]:
+def _run(run: PastRun, suite: SuiteHistory, shown: Shown) -> Mapping[str, Any]:
     lead = _lead(suite)
     number = suite.runs.index(run)
     point = next((one for one in lead.points if one.run == number), None) if lead is not None else None
     return {
-        "day": day(run.created),
+        "time": times_of(suite.runs)[number],
         "commit": commit_of(run),
+        "subject": one_line(run.subject, 120),
+        "page": _link(run, shown.commits),
         "releases": run.releases[:3],
         "look": _look(run),
         "rate": "–" if point is None or lead is None else figure(point.estimate.value, lead.criterion.scale),
         "cases": f"{len(run.cases):,}",
         "trials": f"{run.values.trials:,}",
-        "version": one_line(run.agent[:SHORT], SHORT) or "–",
-        "link": _link(run, link),
+        "version": one_line(run.told or run.agent[:SHORT], 60) or "–",
+        "link": _link(run, shown.link),
     }
 
 

@@ -182,5 +182,5 @@ def test_rubrics_of_cases_are_not_covered(tmp_path: Path, own: dict[str, Any]) -
     calibration.save(config.root / CALIBRATION_FILE, plan.criteria[0].fingerprint, GOOD, name)
     cases = [replace(case, **own) for case in plan.suite.cases]
     [held] = hold_to_people(config, plan.scorers, cases)
-    assert (held.scorer.criterion.calibration is None) == bool(own)
+    assert (held.criterion.calibration is None) == bool(own)
     assert any("questions of their own" in note for note in notes_of([held])) == bool(own)

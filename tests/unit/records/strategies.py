@@ -141,6 +141,9 @@ headers = st.builds(
     whole=COUNTS,
     stripped=FLAGS,
     definition=texts,
+    subject=texts,
+    branch=texts,
+    version=texts,
     runs=st.lists(st.builds(Run, texts, amounts, COUNTS), max_size=2, unique_by=lambda run: run.id).map(tuple),
 )
 

@@ -134,7 +134,7 @@ RICH_TRIAL = Trial(
 )
 FAILED_TRIAL = Trial("größe → 漢字", 1, error=TrialError(ErrorKind.TIMEOUT, "60 s"))
 RECORD = Record(HEADER, (RICH_TRIAL, FAILED_TRIAL), Footer(2, 1, 2, 12.5, 0.04, "budget"))
-RICH_FOOTER = Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]})
+RICH_FOOTER = Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]}, {"tone": ("judge-1",)})
 
 
 def text_of(record: Record) -> bytes:
@@ -178,7 +178,7 @@ def test_what_is_known_of_reported_calls_is_kept() -> None:
     turns = (Invocation(reports_calls=True), Invocation(foreign=(given,)))
     record = replace(
         RECORD,
-        header=replace(HEADER, criteria=(criterion,), definition="d1"),
+        header=replace(HEADER, criteria=(criterion,), definition="d1", subject="s", branch="b", version="v"),
         trials=(replace(trial(), invocations=turns), FAILED_TRIAL),
     )
     read = parse_record(text_of(record))
@@ -215,6 +215,9 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "parts",
         "calibration",
         "definition",
+        "subject",
+        "branch",
+        "version",
         "runs",
         "scope",
         "whole",
