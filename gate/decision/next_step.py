@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.decision.all_pass import lacks_trials
 from gate.decision.comparison import (
     Comparison,
     Incomparable,
@@ -16,6 +17,7 @@ from gate.decision.comparison import (
     error_share,
     passes,
     to_state,
+    with_all_pass,
     with_outcomes,
 )
 from gate.decision.conclusions import findings_of, hard_failures
@@ -198,6 +200,7 @@ def _comparison(known: Situation) -> Comparison:
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, known.stored))
     by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
+    now, before = with_all_pass(now, by_id, criteria), with_all_pass(before, by_id, criteria, apart)
     selected, unmatched, runs = known.selected, known.unmatched, tuple(known.stored_runs)
     whole = Comparison(
         tuple(cases),
@@ -404,7 +407,7 @@ def _for_thresholds(
     open_ = any(f.verdict is Verdict.INCONCLUSIVE for f in found)
     open_ = open_ or any(may_turn(comparison, criterion, last) for criterion in comparison.demanding)
     open_ = open_ or any(own_is_open(comparison, criterion) for criterion in comparison.criteria)
-    alone = lacks_pairs(comparison.criteria, comparison.trials)
+    alone = lacks_pairs(comparison.criteria, comparison.trials) or lacks_trials(comparison.criteria, comparison.trials)
     if done >= last or (done and not open_ and not alone and settings.exact_epochs is None):
         return None
     n = 1 if settings.exact_epochs is None else settings.exact_epochs - done
