@@ -587,7 +587,7 @@ def naming_hidden(message: str, hidden: frozenset[str], known: frozenset[str] | 
     key = next(iter(_KEY.findall(message)), None)
     if known is None or key is None or key in known or is_withheld(key):
         return message
-    return f"{message} ({key} is not set here: set it, and hand it on by agent.env: [{key}])"
+    return f"{message} (set {key}, and write agent.env: [{key}])"
 
 
 def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:

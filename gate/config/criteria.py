@@ -9,13 +9,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.baselines.fingerprint import of_criterion
-from gate.config.specs import Common, CriterionSpec, effective, limit_as_max, read_options
+from gate.config.specs import CriterionSpec, read_options
 from gate.errors import ConfigError, closest, unknown_key
 from gate.formats.positions import LineNumbers
 from gate.metrics import METRICS
 from gate.metrics.base import Context, Metric, PerTurn, TrialOutput
 from gate.metrics.custom.metric import Use
 from gate.metrics.custom.source import Folders
+from gate.metrics.outcome import PassK
 from gate.metrics.weighted import WeightedScore
 from gate.model import Case, Criterion, Direction, Invocation, Part, Rubric, Scale
 from gate.scoring.score import Scorer, build_scorer
@@ -155,10 +156,10 @@ def _scorer(
     where = f"{spec.where}: {spec.name}"
     metric_type, options, run_in = _metric_type(spec, setting, where)
     metric_type = version or metric_type
-    common = effective(limit_as_max(spec.common, metric_type, where), metric_type)
-    _check_limits(common, spec.quantiles, metric_type, where)
+    spec = spec.under(metric_type)
+    _check_limits(spec, metric_type, where)
     criterion = Criterion(spec.name, spec.metric, metric_type.scale, metric_type.direction, hard=metric_type.hard)
-    criterion = demanding(criterion, common, spec.quantiles, metric_type)
+    criterion = demanding(criterion, spec, metric_type)
     scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=spec.where)
     criterion = replace(
         criterion,
@@ -166,6 +167,7 @@ def _scorer(
         absence=metric_type.absence,
         lexical=metric_type.lexical,
         parts=scorer.parts,
+        k=scorer.metric.options.k if isinstance(scorer.metric, PassK) else 0,
     )
     judge = setting.judge() if scorer.needs_judge else None
     measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
@@ -174,18 +176,14 @@ def _scorer(
     return replace(scorer, criterion=replace(criterion, fingerprint=fingerprint))
 
 
-def demanding(
-    criterion: Criterion,
-    common: Common,
-    quantiles: tuple[tuple[float, float], ...],
-    metric_type: type[Metric[Any]],
-) -> Criterion:
-    """The criterion with these demands; what it measures is untouched. ``common`` is effective."""
+def demanding(criterion: Criterion, spec: CriterionSpec, metric_type: type[Metric[Any]]) -> Criterion:
+    """Return the criterion with the demands of an entry; what it measures is untouched."""
+    common = spec.under(metric_type).common
     return replace(
         criterion,
         threshold=common.threshold,
         limit=common.max,
-        quantiles=quantiles,
+        quantiles=spec.quantiles,
         margin=common.margin,
         pass_threshold=common.threshold if common.threshold is not None else metric_type.pass_threshold,
         blocking=common.blocking,
@@ -196,9 +194,7 @@ def demanding(
 
 def demanded_before(scorer: Scorer, spec: CriterionSpec) -> Criterion:
     """A scorer's criterion with the demands of another statement of it, such as the base commit's."""
-    metric_type = type(scorer.metric)
-    common = effective(limit_as_max(spec.common, metric_type, spec.where), metric_type)
-    return demanding(scorer.criterion, common, spec.quantiles, metric_type)
+    return demanding(scorer.criterion, spec, type(scorer.metric))
 
 
 def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> list[Scorer]:
@@ -221,10 +217,9 @@ def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
     return found
 
 
-def _check_limits(
-    common: Common, quantiles: Sequence[tuple[float, float]], metric_type: type[Metric[Any]], where: str
-) -> None:
-    """Check that a metric's direction and scale allow the options. Raises ConfigError."""
+def _check_limits(spec: CriterionSpec, metric_type: type[Metric[Any]], where: str) -> None:
+    """Check that a metric's direction and scale allow the limits. Raises ConfigError."""
+    common, quantiles = spec.common, spec.quantiles
     if metric_type.direction is not Direction.LOWER and (common.max is not None or quantiles):
         what = "`max` and quantile limits are for metrics where lower is better"
         raise ConfigError(what, where=where, hint="use `threshold`")

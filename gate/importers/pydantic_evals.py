@@ -40,7 +40,9 @@ class _Checks(Struct):
 
 def recognises(data: Any) -> bool:
     cases = data.get("cases") if isinstance(data, Mapping) else None
-    return isinstance(cases, list) and bool(cases) and isinstance(cases[0], Mapping) and "inputs" in cases[0]
+    if not (isinstance(cases, list) and cases and isinstance(cases[0], Mapping)):
+        return False
+    return "inputs" in cases[0] and not cases[0].keys() & {"id", "input", "tools", "response"}
 
 
 def read(document: Document) -> Contents:

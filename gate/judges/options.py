@@ -169,10 +169,9 @@ def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Membe
     base_url = juror.base_url or first.base_url
     if not key and not base_url:
         raise ConfigError(
-            "a criterion asks a judge, and no key for one is set",
+            "a criterion asks a judge, and its key is not set",
             where="judge",
-            hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own; "
-            "safety_v1 works offline with `backend: patterns`",
+            hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own",
         )
     return Member(juror.model, base_url or DEFAULT_BASE_URL, key or NO_KEY, juror.price)
 
