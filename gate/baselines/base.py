@@ -334,10 +334,7 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     elif footer.stopped:
         problem = f"its run was stopped: {footer.stopped}"
     elif header.dirty:
-        problem = (
-            "it was measured on a work tree with uncommitted changes: commit or ignore what `git status` lists, then "
-            "run again"
-        )
+        problem = "it was measured with uncommitted changes: commit or ignore what `git status` lists, and run again"
     elif header.selected and not (scope and scope <= {case.id for case in header.plan}):
         problem = f"it holds a selection of the suite, {len(header.plan)} cases: run all that the configuration names"
     down = _down(record)

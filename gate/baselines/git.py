@@ -37,7 +37,7 @@ from gate.records import Header
 from gate.records.keys import UNCOMMITTED, Stored, commit_key, suite_key
 from gate.system.git import Git, GitError, checked_revision
 
-IN_A_FOLDER = "keep baselines in a folder: baseline: {store: file}"
+IN_A_FOLDER = "write `baseline: {store: file}`"
 TRIES = 4
 """Attempts of git over a connection that breaks."""
 AT_ONCE = 50
@@ -279,7 +279,7 @@ class GitStore(BlobStore):
         if not self._repository.is_repository():
             return error.hint or f"`git init` and add the remote {name!r}, or {IN_A_FOLDER}"
         if "no such remote" in f"{error.what} {error.output}".lower():
-            return f"`git remote add {name} URL`, or name another under baseline.remote, or {IN_A_FOLDER}"
+            return f"`git remote add {name} URL`, or {IN_A_FOLDER}"
         return error.hint or otherwise
 
     # --- reading --------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ class GitStore(BlobStore):
             except GitError as error:
                 otherwise = "check the remote, and that the token may read the repository (contents: read)"
                 hint = self._hint(error, otherwise)
-                what = f"the baselines cannot be read: {error.what}"
+                what = f"the baselines cannot be read: {error.what.removeprefix('git remote failed: error: ')}"
                 raise BaselineError(what, where=self._where, hint=hint) from None
         return self._tree
 

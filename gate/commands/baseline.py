@@ -65,7 +65,9 @@ def _measure_and_store(config_path: Path, release: str, key: Path | None, given:
     print_result(result, given["quiet"], given["verbose"])
     if result.exit_code is not ExitCode.NOT_MEASURED:
         for path in result.record_paths:
-            click.echo(save_baseline(config, Path(path), os.environ, release=release, key=private))
+            click.echo(
+                save_baseline(config, Path(path), os.environ, release=release, key=private, measured_for_it=True)
+            )
     raise SystemExit(int(result.exit_code))
 
 

@@ -16,6 +16,7 @@ from gate.metrics import METRICS
 from gate.metrics.base import Context, Metric, PerTurn, TrialOutput
 from gate.metrics.custom.metric import Use
 from gate.metrics.custom.source import Folders
+from gate.metrics.outcome import PassK
 from gate.metrics.weighted import WeightedScore
 from gate.model import Case, Criterion, Direction, Invocation, Part, Rubric, Scale
 from gate.scoring.score import Scorer, build_scorer
@@ -166,6 +167,7 @@ def _scorer(
         absence=metric_type.absence,
         lexical=metric_type.lexical,
         parts=scorer.parts,
+        k=scorer.metric.options.k if isinstance(scorer.metric, PassK) else 0,
     )
     judge = setting.judge() if scorer.needs_judge else None
     measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from gate.decision import consistency
+from gate.decision import all_pass, consistency
 from gate.decision.correction import PLAIN, Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import FULL, Config, Metric, Partner, Rerun, Round, Row, State
@@ -24,7 +24,9 @@ PASS_RATE = "pass rate"  # noqa: S105 - no password
 """The name of metric 0: whether a trial holds every blocking criterion."""
 RATE_METRIC = "pass_rate"
 """The metric of a criterion that demands something of metric 0."""
-_OF_SEVERAL = frozenset({consistency.METRIC, RATE_METRIC})
+_OF_OUTCOMES = frozenset({all_pass.METRIC, RATE_METRIC})
+"""The metrics that count which trials pass."""
+_OF_SEVERAL = _OF_OUTCOMES | {consistency.METRIC}
 """The metrics that say nothing of a single trial."""
 UNKNOWN = "whether the trial passes is not known: a blocking criterion could not be measured"
 
@@ -410,7 +412,7 @@ def with_outcomes(
     names = [criterion.name for criterion in criteria if criterion.metric == RATE_METRIC]
     if not names:
         return tuple(trials)
-    others = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
+    others = [criterion for criterion in criteria if criterion.metric not in _OF_OUTCOMES]
     found = []
     for trial in trials:
         case = cases.get(trial.case_id)
@@ -423,6 +425,22 @@ def with_outcomes(
         score = none if outcome is None else Score(float(outcome))
         found.append(replace(trial, scores={**trial.scores, **dict.fromkeys(names, score)}))
     return tuple(found)
+
+
+def with_all_pass(
+    trials: Sequence[Trial],
+    cases: Mapping[str, Case],
+    criteria: Sequence[Criterion],
+    not_comparable: Mapping[tuple[str, str], Incomparable] | None = None,
+) -> tuple[Trial, ...]:
+    """The trials with the scores of pass^k, where a criterion asks for it; ``not_comparable`` as above."""
+    others = [criterion for criterion in criteria if criterion.metric not in _OF_OUTCOMES]
+
+    def outcome_of(trial: Trial) -> bool | None:
+        held = [c for c in others if (trial.case_id, c.name) not in (not_comparable or {})]
+        return passed(trial, cases[trial.case_id], held)
+
+    return all_pass.scored(trials, cases, criteria, outcome_of)
 
 
 def mark(criterion: Criterion, case: Case) -> float | None:
@@ -502,7 +520,7 @@ def _is_checked(score: Score | None) -> bool:
 
 def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> bool:
     """True if nothing was checked in any of a case's trials."""
-    own = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
+    own = [criterion for criterion in criteria if criterion.metric not in _OF_OUTCOMES]
     return bool(trials) and all(unchecked(trial, own) for trial in trials)
 
 

@@ -13,6 +13,7 @@ from statistics import NormalDist
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.decision.all_pass import METRIC as ALL_PASS
 from gate.decision.comparison import (
     Comparison,
     correction_of,
@@ -129,7 +130,7 @@ def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case
 
 def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) -> list[float]:
     """Return the values that stand for trials without a score because the agent failed."""
-    if worst is None:
+    if worst is None or criterion.metric == ALL_PASS:  # which has counted them
         return []
     return [
         worst for t in trials if t.failed and (s := t.scores.get(criterion.name, NONE)).value is None and not s.error

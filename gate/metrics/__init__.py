@@ -36,6 +36,7 @@ _BUILT_IN = {
     "token_usage_v1": "gate.metrics.efficiency:TokenUsageV1",
     "invocation_duration_v1": "gate.metrics.efficiency:InvocationDurationV1",
     "pass_rate": "gate.metrics.outcome:PassRate",
+    "pass_k": "gate.metrics.outcome:PassK",
     "recorded_score": "gate.metrics.outcome:RecordedScore",
     "weighted_score": "gate.metrics.weighted:WeightedScore",
     "response_evaluation_score": "gate.metrics.final_response:ResponseEvaluationScore",

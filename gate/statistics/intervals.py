@@ -156,6 +156,11 @@ def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+def all_pass(passed: int, trials: int, k: int) -> float:
+    """The probability that k trials all pass (pass^k), without bias: C(passed, k) / C(trials, k) (Yao et al. 2024)."""
+    return math.comb(passed, k) / math.comb(trials, k)
+
+
 def share_upper_bound(successes: int, n: int, error: float) -> float:
     """One-sided Clopper–Pearson upper bound of a share, 0–1, missed with probability at most ``error``.
 

@@ -65,6 +65,7 @@ def save_baseline(
     accepted: tuple[str, str] | None = None,
     proofs: list[Proofs] | None = None,
     key: bytes | None = None,
+    measured_for_it: bool = False,
 ) -> str:
     """Store a complete record with its verdict. Returns what was done in words.
 
@@ -74,7 +75,8 @@ def save_baseline(
     release tag; ``accepted`` says by whom and why a record becomes the anchor regardless of its verdict.
 
     Further runs of the same commit and agent that lie beside it are saved with it, so that nobody picks the luckiest.
-    Without a fingerprint nobody knows whether they are of the same agent: then they are counted as left out.
+    Without a fingerprint nobody knows whether they are of the same agent: then they are counted as left out, unless
+    this one was ``measured_for_it``, whatever would come of it.
 
     Raises:
         BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
@@ -86,6 +88,8 @@ def save_baseline(
     proven: list[Proofs] = []
     with _as_write_error(), _store(config, environment) as store:
         others = _unsaved_runs(config, store, path, record)
+        if measured_for_it and not record.header.agent:
+            others = []
         left_out = 0 if record.header.agent else len(others)
         lines = _ledger_lines(record, path, config, environment, release, left_out=left_out)
         suite_id, name = record.header.suite_id, commit_key(record.header)
@@ -322,7 +326,7 @@ def accept_baseline(
             done.append(f"{console(suite_id)}: {what}")
     if not done:
         what = f"no record of {(commit or 'a run outside of git')[:12]} is stored"
-        raise BaselineError(what, where=str(config.path), hint="`gate baseline save RECORD` stores one")
+        raise BaselineError(what, where=str(config.path), hint="`gate baseline` measures and stores one")
     return "\n".join(done)
 
 

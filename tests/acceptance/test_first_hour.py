@@ -10,6 +10,7 @@ import yaml
 
 from gate.commands.texts.help import TOPICS
 from tests.acceptance.conftest import Project
+from tests.acceptance.test_top_up import serving
 
 CASES = {"cases": [{"id": f"c{n}", "input": f"item {n}", "response": "Done."} for n in range(4)]}
 AGENT = (
@@ -79,6 +80,21 @@ def test_baseline_measures_and_stores_in_one_step(ready: Project) -> None:
     ready.git("checkout", "-q", "-b", "change")
     ready.write("agent.py", AGENT.replace("Done.", "No idea."))
     assert ready.gate("run", "-q").code == 1
+
+
+def test_an_earlier_run_does_not_make_the_baseline_one_that_was_picked(ready: Project) -> None:
+    """Of a server without a version nobody knows whether both runs asked the same agent."""
+    with serving() as served:
+        ready.write(
+            "gate.yaml",
+            {"suite": "cases.json", "agent": {"http": served.url}, "criteria": {"response_match_score": 0.5}},
+        )
+        ready.commit("gate")
+        assert ready.gate("run", "-q").code == 0
+        assert "left out" not in ready.gate("baseline", "-q").out
+        ready.commit("change")
+        ran = ready.gate("run")
+    assert (ran.code, "picked" in ran.out) == (0, False), ran.out
 
 
 def test_a_baseline_is_refused_before_anything_is_spent_on_it(ready: Project) -> None:
