@@ -66,7 +66,7 @@ class PythonOptions(AgentOptions):
     path: Words = ()
     """Further folders to import from, relative to the configuration; its own folder always is one."""
     workers: int = Field(default=1, ge=1, le=64)
-    """Processes. Several use several cores; as many as ``concurrency`` give each request a process of its own."""
+    """Number of processes; as many as ``concurrency`` give each request its own."""
 
     @property
     def entry(self) -> tuple[str, ...]:
