@@ -34,7 +34,7 @@ def without_git(project: Project, *arguments: str) -> Outcome:
 
 def test_a_git_store_without_a_repository(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
-    remedy = "`git init` and add the remote 'origin', or keep baselines in a folder: baseline: {store: file}"
+    remedy = "`git init` and add the remote 'origin', or write `baseline: {store: file}`"
     said = line(project.gate("doctor", "-v", "--no-ask"), "store ")
     assert said.startswith("  !! ")
     assert f"(to do: {remedy})" in said
@@ -45,7 +45,7 @@ def test_a_git_store_without_a_repository(project: Project) -> None:
 def test_a_git_store_without_the_remote(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
     project.commit()
-    remedy = "`git remote add origin URL`, or name another under baseline.remote, or keep baselines in a folder"
+    remedy = "`git remote add origin URL`, or write `baseline: {store: file}`"
     assert f"(to do: {remedy}" in line(project.gate("doctor", "-v", "--no-ask"), "store ")
     ran = project.gate("run")
     assert (ran.code, f"({remedy}" in ran.err) == (4, True), ran.err
@@ -74,10 +74,10 @@ def test_a_repository_without_git(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
     project.commit()
     ran = without_git(project, "doctor", "-v", "--no-ask")
-    assert "(to do: install git, or keep baselines in a folder" in line(ran, "store ")
+    assert "(to do: install git, or write `baseline: {store: file}`" in line(ran, "store ")
     assert "git is not installed" in line(ran, "git ")
     assert "not a repository" not in ran.out
-    assert "(install git, or keep baselines in a folder" in without_git(project, "run").err
+    assert "(install git, or write `baseline: {store: file}`" in without_git(project, "run").err
 
 
 def test_a_folder_that_cannot_be_written(project: Project) -> None:
