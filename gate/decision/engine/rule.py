@@ -75,6 +75,7 @@ def decide(state: State, known: Looks | None = None) -> Step:
         return Continue(check, "tell the change from a drift")
     if more := next_pass(evidence, config):
         return Continue(more, "another pass")
+    evidence.end()
     if _certified(evidence, final=True):
         return _passed(evidence)
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.END))
