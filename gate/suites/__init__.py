@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError, MeasureError, closest, some_of
 from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
+from gate.formats.shapes import as_mapping
 from gate.formats.yaml_text import EMPTY
 from gate.model import Case, RecordedTrial, Suite
 from gate.registry import Registry
@@ -237,7 +238,7 @@ _CONVERSATIONS = {"messages", "messages_json", "conversation", "conversations", 
 def _nearest(data: Any, fields: FieldPaths) -> str:
     """Return the format that an unrecognised file resembles most."""
     row = data[0] if isinstance(data, list) and data else data
-    keys = [str(key) for key in row] if isinstance(row, Mapping) else []
+    keys = list(map(str, as_mapping(row)))
     held = next((key for key in keys if key.lower() in _CONVERSATIONS), None)
     if held is not None and isinstance(data, list):
         return f"its rows look recorded: say under `fields` where they hold what, as in `messages: {shorten(held, 40)}`"

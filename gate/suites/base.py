@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.positions import Key, LineNumbers
 from gate.formats.reading import Ignored, UnreadKey, carried, remembering, unread
+from gate.formats.shapes import as_mapping
 from gate.model import Case, Invocation, Location, Part, RecordedTrial
 from gate.security.limits import shorten
 
@@ -224,7 +225,7 @@ def _subject(document: Document, path: tuple[Key, ...]) -> str:
     value = document.data
     for part in case:
         value = value[part]
-    identifier = value.get("id") if isinstance(value, Mapping) else None
+    identifier = as_mapping(value).get("id")
     return f"case {identifier!r}" if isinstance(identifier, str | int) else f"case {case[-1] + 1}"
 
 
