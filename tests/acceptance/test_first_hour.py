@@ -117,3 +117,28 @@ def test_reports_and_records_are_no_changes_of_the_user(ready: Project) -> None:
     assert asked(ready) - before == 5 * 4, "the second run finds what the first one measured of the same agent"
     (ready.root / "out" / "note.md").write_text("mine")
     assert "not committed: out/" in ready.gate("baseline").err
+
+
+def test_doctor_is_one_screen_and_names_the_agents_files(ready: Project) -> None:
+    ready.write("README.md", "x")
+    ready.commit("readme")
+    ran = ready.gate("doctor")
+    assert (ran.code, len(ran.out.splitlines()) <= 24) == (0, True), ran.out
+    assert "all 5 tracked files count as the agent's" in ran.out
+    assert "agent.sources: [agent.py]" in ready.gate("doctor", "-v").out
+    config = {"suite": "cases.json", "agent": {"python": "agent:answer", "sources": ["agent.py"]}}
+    ready.write("gate.yaml", {**config, "criteria": {"response_match_score": 0.5}})
+    assert "ok files: agent: 1 of 5 tracked files: agent.py" in ready.gate("doctor").out
+
+
+def test_a_change_beside_the_agent_says_what_sources_would_have_saved(ready: Project) -> None:
+    assert ready.gate("baseline", "-q").code == 0
+    ready.git("checkout", "-q", "-b", "change")
+    ready.write("README.md", "x")
+    ready.commit("readme")
+    told = "with `agent.sources: [agent.py]` it would cost no run"
+    ran = ready.gate("run", "-v")
+    assert (ran.code, told in " ".join(ran.out.split())) == (0, True), ran.out
+    ready.write("agent.py", AGENT + "x = 1\n")
+    ready.commit("agent")
+    assert told not in " ".join(ready.gate("run", "-v").out.split())
