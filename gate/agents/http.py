@@ -69,7 +69,7 @@ class Server(BaseModel):
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Sent with every request."""
     socket: str | None = None
-    """Path of a unix socket, to which the connection is made in place of the address."""
+    """Path of a unix socket to connect to instead of the address."""
 
     @field_validator("headers")
     @classmethod
@@ -247,7 +247,7 @@ class SessionPaths(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     session_id: CheckedPath
-    """Path of the id that the server gave the session: what ``{{session_id}}`` is from then on."""
+    """Path of the server's id of the session, which becomes ``{{session_id}}``."""
 
 
 class SessionRequest(ByAddress):
@@ -260,7 +260,7 @@ class SessionRequest(ByAddress):
     method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
     """HTTP method."""
     request: Any = None
-    """JSON in which fields are replaced as in the turns. Default: no body."""
+    """JSON with fields as in the turns. Default: no body."""
 
     @field_validator("request", "url")
     @classmethod
@@ -287,7 +287,7 @@ class HttpRequest(ByAddress, Server):
     setup: SetupRequest | None = None
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
-    """Sent after the last turn, however the trial ended; what comes of it is not looked at."""
+    """Sent after the last turn, however the trial ended; its answer is ignored."""
 
     @field_validator("request")
     @classmethod
@@ -299,7 +299,7 @@ class HttpOptions(AgentOptions):
     """``http: {url: …}``."""
 
     http: HttpRequest
-    """The address alone, or address and form of request and answer."""
+    """The address, or the address with the form of request and answer."""
 
     @property
     def tells_tools(self) -> bool:

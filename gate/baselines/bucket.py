@@ -69,7 +69,7 @@ class BucketOptions(StoreOptions):
     url: str = ""
     """Address of the bucket, ``s3://``, ``gs://`` or ``az://``, such as ``s3://BUCKET/PREFIX``."""
     endpoint: str = ""
-    """Server of the bucket, where it is another that speaks the protocol, such as ``https://minio.example.com``."""
+    """Another server that speaks the bucket's protocol, such as ``https://minio.example.com``."""
 
 
 class BucketStore(BlobStore):

@@ -18,6 +18,7 @@ from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Metric, Options
 from gate.model import Direction
 from gate.model.strictness import DOWN, OFF, ON, UP, steps
+from gate.security.limits import shorten
 
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)$")
 """The name of a limit on a quantile: ``p95``."""
@@ -196,7 +197,9 @@ def _number(value: Any, label: str, where: str, *, adk: bool) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ConfigError(f"{label}: expected a number, found {value!r}", where=where) from None
+        what = f"{label}: expected a number, found {shorten(repr(value), 60)}"
+        hint = "write a number, as 0.8, or a mapping of options" if label == "threshold" else ""
+        raise ConfigError(what, where=where, hint=hint) from None
     if not isfinite(number):
         raise ConfigError(f"{label}: {value!r} is not a finite number", where=where)
     return number

@@ -243,7 +243,7 @@ def _again(comparison: Comparison) -> More | None:
         return None
     if settings.runs is not None and len(comparison.trials) + sum(r.runs for r in requests) > settings.runs:
         return None
-    return More(requests, newest_round, "once more what could not be measured", again=True)
+    return More(requests, newest_round, "asking again what could not be measured", again=True)
 
 
 def confirmation(known: Situation) -> More | None:
@@ -284,7 +284,7 @@ def _settle_failures(comparison: Comparison, table: Table, outcome: Outcome | No
     if not any(trial.failed for trial in comparison.errors) or comparison.outage:
         return None
     if table.not_confirmed is not None:
-        further = _asked(comparison, _reruns_without(comparison, outcome, seed), "prove it without the failures")
+        further = _asked(comparison, _reruns_without(comparison, outcome, seed), "asking the cases that answer again")
         return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
     cause = judge(table)
     new = unexplained(comparison)
@@ -292,9 +292,9 @@ def _settle_failures(comparison: Comparison, table: Table, outcome: Outcome | No
     if not new or not is_open:
         return None
     cleared = clearing(comparison) if comparison.settings.exact_epochs is None else ()
-    further = _asked(comparison, cleared, "ask again where the agent failed")
+    further = _asked(comparison, cleared, "asking again where the agent failed")
     if further is None and len(new) < FEW_CRASHING and not probed(comparison):
-        further = _asked(comparison, _another_pass(comparison), "look for further cases in which the agent fails")
+        further = _asked(comparison, _another_pass(comparison), "looking for further cases in which the agent fails")
     return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
 
 
@@ -337,7 +337,7 @@ def _whether_repeats_count(comparison: Comparison) -> More | None:
         cases, n = tuple(steady[:: max(1, len(steady) // REPEATED)][:REPEATED]), 1
     sides = (Side.BASELINE, Side.CANDIDATE) if _is_unproven(comparison) else (Side.CANDIDATE,)
     requests = [Request(side, REPEAT, cases, n) for side in sides]
-    return _asked(comparison, requests if cases else (), "see whether repeats are draws of their own")
+    return _asked(comparison, requests if cases else (), "checking that answers come from no cache")
 
 
 def _is_unproven(comparison: Comparison) -> bool:
@@ -419,5 +419,7 @@ def _for_thresholds(
 
 def _why(done: int, alone: bool) -> str:
     if not done:
-        return "screen"
-    return "trials are compared with one another" if alone else "a threshold is undecided"
+        return "asking each case"
+    return (
+        "asking each case again, to compare its answers" if alone else "asking each case again, as a threshold is close"
+    )

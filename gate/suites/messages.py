@@ -50,7 +50,7 @@ class FieldPaths(_Model):
     rows: Path | None = None
     """The list of rows in a JSON file. Default: the file is the list."""
     id: Path = "id"
-    """The properties that the trials of a case share."""
+    """The case's id; rows that share it are trials of one case."""
     trial: Path | None = None
     """The trial's number in its case. Default: the order of the rows."""
     messages: Path = "messages"
