@@ -50,7 +50,7 @@ class A2AServer(ByAddress, Server):
     endpoint: str | None = None
     """Path on this server for messages. Default: the address in the agent's card, if it is on this server."""
     context: Literal["server", "gate"] = "server"
-    """Who names a conversation: the ``server`` with its first answer, or the ``gate``, for servers that name none."""
+    """The side that names a conversation: the ``server`` in its first answer, or the ``gate``."""
     metadata: Mapping[str, Any] = Field(default_factory=dict)
     """The ``metadata`` of every message's request; ``{{state.x}}`` and the other fields are replaced."""
     tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None

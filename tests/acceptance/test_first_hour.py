@@ -142,3 +142,23 @@ def test_a_change_beside_the_agent_says_what_sources_would_have_saved(ready: Pro
     ready.write("agent.py", AGENT + "x = 1\n")
     ready.commit("agent")
     assert told not in " ".join(ready.gate("run", "-v").out.split())
+
+
+def test_a_dry_run_says_what_it_would_take_and_runs_nothing(ready: Project) -> None:
+    config = {"suite": "cases.json", "agent": {"python": "agent:answer"}, "trials": {"max": 3}}
+    judge = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "num_samples": 2}
+    criteria = {"response_match_score": 0.5, "final_response_match_v2": 0.5}
+    ready.write("gate.yaml", {**config, "criteria": criteria, "judge": judge})
+    ran = ready.gate("run", "--dry-run")
+    assert (ran.code, (ready.root / "calls.txt").exists()) == (0, False), ran.err
+    assert "agent runs   4, at most 12 if the answer is close; besides, at most 12 of the base commit's" in ran.out
+    assert "judge calls  8, at most 24" in ran.out
+    assert "money        not known" in ran.out
+    ready.write("gate.yaml", {**config, "criteria": {"response_match_score": 0.5}})
+    ready.write("agent.py", "def answer(message):\n    return {'output': 'Done.', 'cost_usd': 0.01}\n")
+    assert ready.gate("run", "-q").code == 0
+    told = ready.gate("baseline", "--dry-run").out
+    assert "agent runs   20, less what is measured already" in told
+    assert "judge calls  none" in told
+    assert "money        about $0.20, at $0.01 a run" in told
+    assert not list((ready.root / ".gate").rglob("baselines"))
