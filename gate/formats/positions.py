@@ -1,4 +1,4 @@
-"""Where the values of a document were written, and the error for what is refused; knows no language."""
+"""The places of a document's values, and the error for what is refused; knows no language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Key = str | int
 
 
 class TextMark(Struct):
-    """Where a value was written, and how large and deep it is with its aliases expanded."""
+    """The place of a value, and how large and deep it is with its aliases expanded."""
 
     line: int
     children: dict[Key, TextMark] | None = None

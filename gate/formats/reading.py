@@ -130,7 +130,7 @@ class UnreadKey(Struct, frozen=True):
     path: str
     """``samples.choices``; an item of a list has no part in it."""
     first: tuple[Key, ...]
-    """Where the first of them is."""
+    """The place of the first of them."""
     count: int
 
 

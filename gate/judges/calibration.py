@@ -165,7 +165,7 @@ class Calibration(Struct, frozen=True):
     agreement: Agreement
     not_measured: int = 0
     graded: GradedLabels | None = None
-    """Where every label is a score: how people's lie beside the judge's."""
+    """The differences of people's scores from the judge's, if every label is a score."""
     threshold: float | None = None
     """The score from which an answer passed in the table; None: not kept, by an earlier version."""
 

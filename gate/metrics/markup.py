@@ -33,7 +33,7 @@ _HARMLESS = re.compile(
 _LISTS = ("srcset", "imagesrcset", "ping", "archive")
 _FOLLOWED = {"a": ("href", "xlink:href"), "area": ("href",), "form": ("action",), "button": ("formaction",)}
 _FOLLOWED |= {"input": ("formaction",), "blockquote": ("cite",), "q": ("cite",), "del": ("cite",), "ins": ("cite",)}
-"""Where somebody has to click; everything else is loaded unasked."""
+"""The attributes that somebody has to click; everything else is loaded unasked."""
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})[ \t\n\f\r]?|([^\n\r\f0-9A-Fa-f]))")
 _CSS_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?")

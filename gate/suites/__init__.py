@@ -120,7 +120,7 @@ class _Reader(Struct, frozen=True):
     form: Format | None
     """The one that was named."""
     losses: list[Loss] | None = None
-    """Where to put what is lost; None: a lost check is an error."""
+    """The list that losses are added to; None: a lost check is an error."""
 
     def understood(self, form: Format, document: Document) -> Contents:
         if self.losses is None or form.carry is None:

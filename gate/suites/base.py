@@ -39,7 +39,7 @@ class Document(Struct, frozen=True):
     """The files that were read because this one names them: name and content."""
 
     def location(self, *keys: Key) -> Location:
-        """Where the value at ``keys`` is written."""
+        """Return the place of the value at ``keys``."""
         if self.lines is not None:
             return Location(self.where, self.lines.line(*keys))
         row = keys[0] if keys else None
@@ -85,7 +85,7 @@ class Loss(Struct, frozen=True):
     check: bool = True
     """True if it would have checked something: then a suite without it promises less than its file does."""
     keys: tuple[Key, ...] = ()
-    """Where it is written, if that is known."""
+    """The place of it, if that is known."""
 
     def __str__(self) -> str:
         return f"{self.case}: {self.what}" if self.case else self.what

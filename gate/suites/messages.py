@@ -34,7 +34,7 @@ class _Model(BaseModel):
 
 
 class ToolPaths(_Model):
-    """Where the expected calls are, and their names and arguments within each."""
+    """Paths to the expected calls, and to their names and arguments within each."""
 
     path: Path
     """The list of calls in a row."""
@@ -45,7 +45,7 @@ class ToolPaths(_Model):
 
 
 class FieldPaths(_Model):
-    """Where in a row everything is. Every path given must lead somewhere in every row; null there says nothing."""
+    """Paths in a row. Every given path must lead somewhere in every row; null there says nothing."""
 
     rows: Path | None = None
     """The list of rows in a JSON file. Default: the file is the list."""

@@ -54,7 +54,7 @@ class Checks(Struct):
 
     variables: Mapping[str, Any]
     folder: Folder | None = None
-    """Where values may be read from; None: nowhere."""
+    """The folder that values may be read from; None: nowhere."""
     contains: list[str] = []
     icontains: list[str] = []
     not_contains: list[str] = []

@@ -34,7 +34,7 @@ class Use(Struct, frozen=True):
     """The criterion's."""
     threshold: float | None = None
     folder: str = ""
-    """Where the custom metric's module is looked for after everything that is installed: the configuration's folder."""
+    """The folder that the module is looked for in after everything that is installed: the configuration's."""
     hidden: str = ""
     """The folder that it is not to be taken from: the change's own, where it is the base commit's."""
     environment: Mapping[str, str] = field(default_factory=dict)
