@@ -330,7 +330,7 @@ def _wording(suite: SuiteResult) -> tuple[CaseResult, tuple[TurnDiff, ...]] | No
 def _line(case: CaseResult) -> CaseLine:
     before = f"{case.baseline_passed:,}/{case.baseline_trials:,}" if case.baseline_trials else ""
     now = f"{case.passed:,}/{case.trials:,}" if case.trials else "not measured"
-    if case.status in (CaseStatus.FLAKY, CaseStatus.SUSPECT):
+    if case.status is CaseStatus.FLAKY:
         now += f", {labels.status(case)}"
     return CaseLine(case, before, now)
 
