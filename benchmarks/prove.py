@@ -3,7 +3,7 @@
     python benchmarks/prove.py [--runs 2000] [--write docs/dev/evidence/decision.md]
 
 Ten recorded agents, on twenty of their tasks each. What was recorded of an agent is taken for the truth of it: each
-task passes as often as it did. `gate prove` sees five trials a task of four such records, and draws 250 changes from
+task passes as often as it did. `gate prove` sees five trials a task of twenty such records, and draws 50 changes from
 each; beside it stand `--runs` changes whose stored trials and own ones are drawn from the truth. Seven are coding
 agents (terminal-bench); two are the airline agent (tau-bench, MIT), by its reward and by its calls; the last is the
 support agent in `examples/`.
@@ -31,7 +31,7 @@ from gate.model import Case, Criterion, Scale, Score, Trial
 from gate.records import cases_of, read_record
 
 RIGHT = Criterion("right", "right", Scale.BINARY, pass_threshold=0.5)
-TASKS, STORED, RECORDS, CHANGES = 20, 5, 4, 250
+TASKS, STORED, RECORDS, CHANGES = 20, 5, 20, 50
 SETTINGS = Settings()
 EXAMPLE = Path(__file__).parents[1] / "examples" / "support-agent" / "baselines"
 

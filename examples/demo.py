@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from gate.commands.demo import commit, git, run_gate
-
 HERE = Path(__file__).parent / "support-agent"
+GATE = [sys.executable, "-m", "gate"]
 EXPECTED = {"rephrased": 0, "careless": 1, "too-few": 0}
 """Exit codes; the inconclusive one warns by default."""
 
@@ -26,8 +26,16 @@ def say(text: str) -> None:
     print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n=== {text}", flush=True)
 
 
-def run(*arguments: str, seed: int, cwd: Path) -> int:
-    return run_gate(*arguments, cwd=cwd, environment={**os.environ, "SUPPORT_SEED": str(seed)})
+def run(*command: str, seed: int, cwd: Path) -> int:
+    """Shows a command, runs it, returns its exit code."""
+    shown = " ".join("gate" if part == GATE[0] else part for part in command if part not in GATE[1:])
+    print(f"$ {shown}", flush=True)
+    return subprocess.run(command, cwd=cwd, env={**os.environ, "SUPPORT_SEED": str(seed)}, check=False).returncode
+
+
+def git(*arguments: str, cwd: Path) -> None:
+    identity = ["-c", "user.name=demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
 
 
 def branch(name: str, prompt: str, cwd: Path) -> None:
@@ -35,7 +43,7 @@ def branch(name: str, prompt: str, cwd: Path) -> None:
     git("checkout", "-q", "main", cwd=cwd)
     git("checkout", "-q", "-b", name, cwd=cwd)
     shutil.copy(cwd / "prompts" / prompt, cwd / "prompts" / "current.txt")
-    commit(cwd, name)
+    git("commit", "-qam", name, cwd=cwd)
 
 
 def main() -> int:
@@ -44,22 +52,25 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gate-demo-") as folder:
         project = Path(folder) / "support-agent"
         shutil.copytree(HERE, project, ignore=shutil.ignore_patterns("__pycache__", ".gate", "baselines"))
-        commit(project, "The support agent")
+        git("init", "-q", "-b", "main", cwd=project)
+        git("add", ".", cwd=project)
+        git("commit", "-qm", "The support agent", cwd=project)
 
         say("1. Main: measure the agent, keep the record as baseline")
-        run("baseline", "--quiet", seed=1, cwd=project)
+        run(*GATE, "run", "--quiet", "--trials", "5", "--record", ".gate/main.jsonl", seed=1, cwd=project)
+        run(*GATE, "baseline", "save", ".gate/main.jsonl", seed=1, cwd=project)
 
         say("2. A harmless branch: the prompt is rephrased")
         branch("rephrased", "rephrased.txt", project)
-        codes["rephrased"] = run("run", seed=2, cwd=project)
+        codes["rephrased"] = run(*GATE, "run", seed=2, cwd=project)
 
         say("3. A careless branch: the description of one tool is cut short")
         branch("careless", "regressed.txt", project)
-        codes["careless"] = run("run", seed=3, cwd=project)
+        codes["careless"] = run(*GATE, "run", seed=3, cwd=project)
 
         say("4. Too few cases to tell: the gate says so instead of guessing")
         branch("too-few", "rephrased.txt", project)
-        codes["too-few"] = run("run", "--case", "track-*", seed=8, cwd=project)
+        codes["too-few"] = run(*GATE, "run", "--case", "track-*", seed=8, cwd=project)
 
     say(f"Exit codes {codes}, as expected {EXPECTED}; {time.monotonic() - started:.0f} s")
     return 0 if codes == EXPECTED else 1

@@ -115,9 +115,25 @@ class Cancelled(BaseException):
         self.exit_code = 128 + number
 
 
+SAME_MEANING = {
+    "input": "inputs query question prompt message user user_input",
+    "response": "expected expected_output expected_response answer output reference ground_truth reply",
+    "tools": "tool_calls toolCalls expected_tools expected_tool_calls calls trajectory",
+    "args": "arguments params parameters kwargs",
+    "cases": "tests test_cases examples",
+    "id": "name title case",
+    "criteria": "metrics evaluators assert checks thresholds",
+    "suite": "dataset evals cases tests",
+    "python": "function callable entrypoint module",
+    "url": "endpoint address",
+}
+"""Our key → names under which other tools know it."""
+
+
 def nearest(word: str, known: list[str]) -> str:
-    """A hint that names the nearest known word, or the known words where none is near."""
-    close = closest(word, known, cutoff=0.5)
+    """Return a hint that names the known word that is meant, or the known words if none is near."""
+    meant = next((own for own, others in SAME_MEANING.items() if own in known and word in others.split()), None)
+    close = meant or closest(word, known, cutoff=0.5)
     return f"did you mean {close!r}?" if close else f"known: {some_of(sorted(known))}"
 
 
@@ -172,8 +188,16 @@ class Problem(NamedTuple):
 
 
 def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
-    """Return the first problem of a validation by ``model``. The only reader of pydantic's errors."""
-    found = error.errors(include_url=False, include_context=False)[0]
+    """Return the first problem of a validation by ``model``. The only reader of pydantic's errors.
+
+    A key that is missing because it is misspelt is the unknown key beside it.
+    """
+    listed = error.errors(include_url=False, include_context=False)
+    found = listed[0]
+    if found["type"] == "missing":
+        beside = [one for one in listed if one["type"] == "extra_forbidden" and one["loc"][:-1] == found["loc"][:-1]]
+        wanted = f"did you mean {found['loc'][-1]!r}?"
+        found = next((one for one in beside if nearest(str(one["loc"][-1]), _known(one, model)) == wanted), found)
     loc, unknown = found["loc"], found["type"] == "extra_forbidden"
     ours, theirs = (loc[:-1], loc[-1:]) if unknown else (loc, ())  # a user's key may look like a branch
     path = (*(part for part in ours if not _is_branch(part)), *theirs)
@@ -183,11 +207,41 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
     return Problem(path, kind, _message(found, model, path))
 
 
+def _known(found: ErrorDetails, model: type[BaseModel]) -> list[str]:
+    return _known_keys(model, tuple(part for part in found["loc"][:-1] if not _is_branch(part)))
+
+
+WANTED = {
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+}
+"""Pydantic's name of a problem → what the user should have written."""
+
+
+def kind_of(value: Any) -> str:
+    """Return in words what kind of value a user wrote."""
+    if isinstance(value, Mapping):
+        return "a mapping"
+    names = {list: "a list", str: "text", type(None): "nothing", bool: "true or false"}
+    return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
+
+
 def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
     """Return the problem of a value in words; pydantic would name our class where a section is wanted."""
+    if found["type"] in WANTED:
+        return f"expected {WANTED[found['type']]}, found {kind_of(found['input'])}"
     if found["type"] != "model_type":
         return found["msg"].removeprefix("Value error, ")
-    return f"expected a mapping (known keys: {', '.join(_known_keys(model, path))})"
+    return f"expected a mapping (known keys: {some_of(_known_keys(model, path))})"
 
 
 def validated(

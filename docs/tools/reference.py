@@ -151,6 +151,7 @@ def cell(text: str) -> str:
 RANGES = {
     Scale.BINARY: "0 or 1",
     Scale.UNIT: "0 to 1",
+    Scale.SHARE: "0 to 1, shown in percent",
     Scale.LIKERT: "1 to 5",
     Scale.PERCENT: "0 to 100",
     Scale.SECONDS: "seconds, lower is better",

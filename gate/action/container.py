@@ -242,7 +242,7 @@ def give_back(workspace: Path) -> int:
 
 
 def _give(name: str, folder: int, owner: os.stat_result) -> int:
-    """By the open folder: a process that is left behind could put a link in the place of its path."""
+    """Give a file by the open folder: a process that is left behind could put a link in the place of its path."""
     try:
         if os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid != 0:
             return 0

@@ -29,7 +29,7 @@ class _File(Struct, frozen=True):
     folder: int
     """Descriptor of its folder."""
     about: os.stat_result | None
-    """As it was; None if it was not there."""
+    """Its former bytes; None if it was not there."""
     content: bytes
 
 

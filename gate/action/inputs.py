@@ -16,7 +16,7 @@ from gate.security.limits import shorten
 
 DIGITS = 9
 PATH_BYTES, NAME_BYTES = 1_000, 255
-"""Of a path below the workspace, and of each name in it."""
+"""Most bytes of a path below the workspace, and of each name in it."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RUNNERS_OWN = re.compile(r"RUNNER_|GITHUB_(?!TOKEN$)")
 """Names that the runner sets. `GITHUB_TOKEN` is not among them: a workflow passes it on if it wants to."""
@@ -36,7 +36,8 @@ def text(value: str) -> str:
 
 
 def path(value: str) -> str:
-    """Of a length that every file system takes, so that none of the places that look there finds another."""
+    """Return the path if its length suits every file system, so that none of the places that look there finds
+    another."""
     if len(os.fsencode(value)) > PATH_BYTES or any(len(os.fsencode(name)) > NAME_BYTES for name in value.split("/")):
         raise ConfigError(f"{shorten(value, 50)!r} is too long for a path")
     return value

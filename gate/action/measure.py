@@ -167,7 +167,7 @@ def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str],
 
 
 def _further_addresses(config: Config, environment: Mapping[str, str], gateway: str | None) -> dict[str, Any]:
-    """Where the base commit's agent and the agent's version are asked for, as they are reached from in here.
+    """Return the addresses of the base commit's agent and of the agent's version, as they are reached from in here.
 
     One that does not answer is left as it is: whoever asks for it says so.
     """

@@ -237,7 +237,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
                 yield run, f"pull request {pull.number} (run {run.id})"
 
     def _of(self, pull: PullRequest, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
-        """Those that are known to be of this pull request; asked once for each branch that they are of.
+        """Return the records that are known to be of this pull request; asked once for each branch that they are of.
 
         Raises:
             PublishError: there are more than are asked for, or some that may be another pull request's of the same
@@ -258,7 +258,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             raise PublishError(what, where="GitHub")
 
     def _promoted_of(self, records: Iterable[Record], head: str | None) -> tuple[list[Record], list[GateError]]:
-        """Those that may stand for the merged commit, under it, and why the others may not."""
+        """Return the records that may stand for the merged commit, under it, and why the others may not."""
         found: list[Record] = []
         refused: list[GateError] = []
         for record in records:

@@ -29,11 +29,11 @@ from gate.reports.reasons import reason
 from gate.security.escape import console, workflow_data, workflow_property
 
 ANNOTATIONS_PER_LEVEL = 10
-"""Of each level and step; the runner drops the rest without a word."""
+"""Most annotations of each level and step; the runner drops the rest without a word."""
 SUMMARY_BYTES = 1_048_576
 """A larger summary is dropped whole."""
 OUTPUTS_BYTES = 1_000_000
-"""Of all outputs of a job."""
+"""Most bytes of all outputs of a job."""
 MESSAGE_CHARS = 2_000
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

@@ -32,7 +32,7 @@ from gate.system.git import SEALED, Git, encode_sealed, token_header, with_heade
 RESULTS = Path(REPORTS)
 """Folder of reports and records in the workspace; not hidden, because uploads leave hidden files out."""
 USUAL = {"baseline.store": "git"}
-"""Where a configuration names no store: a runner's disk is gone after the job."""
+"""The default store: a runner's disk is gone after the job."""
 Say = Callable[[str], None]
 
 
@@ -166,5 +166,5 @@ def input_overrides(step: Step, source: ConfigFile) -> dict[str, Any]:
 
 
 def worse_code(one: int, other: int) -> int:
-    """Of two exit codes, the one that takes precedence."""
+    """Return the exit code of the two that takes precedence."""
     return min(one, other, key=lambda code: EXIT_PRECEDENCE.index(ExitCode(code)))

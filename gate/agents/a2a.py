@@ -49,16 +49,15 @@ class A2AServer(ByAddress, Server):
     stream: bool | None = None
     """True if answers are streamed. Default: if the agent's card offers it."""
     endpoint: str | None = None
-    """Path on this server that messages go to. Default: the address in the agent's card, if it is on this server."""
+    """Path on this server for messages. Default: the address in the agent's card, if it is on this server."""
     context: Literal["server", "gate"] = "server"
-    """The side that names a conversation: the server, with its first answer, or the gate, for servers that name
-    none."""
+    """The side that names a conversation: the ``server`` in its first answer, or the ``gate``."""
     metadata: Mapping[str, Any] = Field(default_factory=dict)
     """The ``metadata`` of every message's request; ``{{state.x}}`` and the other fields are replaced."""
     tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
-    """Where in a task the calls are, such as ``metadata.calls``. Default: the parts that google-adk sends."""
+    """Path of the calls in a task, such as ``metadata.calls``. Default: the parts that google-adk sends."""
     usage: CheckedPath | None = None
-    """Where the token counts are, such as ``metadata.usage``."""
+    """Path of the token counts, such as ``metadata.usage``."""
 
     @field_validator("metadata")
     @classmethod
@@ -77,7 +76,7 @@ class A2AOptions(AgentOptions):
     """``a2a: {url: …}``."""
 
     a2a: A2AServer
-    """The address under which the agent's card is, or of the card itself."""
+    """Address of the agent, or of its card."""
 
 
 class Interface(NamedTuple):
@@ -100,7 +99,7 @@ class A2AContext(Struct):
     task_id: str = ""
     """The task that waits for the next message; empty if none does."""
     artifacts: frozenset[str] = frozenset()
-    """Of that task, those that were there before."""
+    """The artifacts of that task that were there before."""
 
 
 class A2AAgent(ServerAgent):

@@ -17,10 +17,10 @@ class AguiServer(ByAddress, Server):
     """The section ``agui:``; a text alone is the address."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
-    """Tools of the front end that the agent is told of, each with ``name``, ``description`` and ``parameters``. It may
-    call them; nobody executes them."""
+    """Tools of the front end, each with ``name``, ``description`` and ``parameters``. The agent may call them;
+    nobody executes them."""
     context: tuple[Mapping[str, Any], ...] = ()
-    """Context that goes with every run, each with ``description`` and ``value``."""
+    """Context of every run, each with ``description`` and ``value``."""
 
 
 class AguiOptions(AgentOptions):

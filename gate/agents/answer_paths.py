@@ -1,4 +1,4 @@
-"""Where the parts of an answer are: paths that a configuration gives, and errors that name what is there instead."""
+"""Paths to the parts of an answer that a configuration gives, and errors that name what is there instead."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CallPaths(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     path: CheckedPath
-    """The list of calls, or a call alone; ``steps[type=tool]`` are those of a list whose ``type`` is ``tool``."""
+    """The list of calls, or a single call; ``steps[type=tool]`` selects those with that ``type``."""
     name: CheckedPath | None = None
     """The tool's name, within a call. Default, as for the others: the usual names."""
     args: CheckedPath | None = None
@@ -89,14 +89,14 @@ class EventPaths(BaseModel):
     output: CheckedPath
     """A piece of the text."""
     tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
-    """Calls, each whole."""
+    """Complete calls."""
     usage: CheckedPath | None = None
-    """Token counts; the last counts."""
+    """Token counts; the last event counts."""
     error: CheckedPath | None = None
     """The error."""
     done: str | Annotated[Mapping[CheckedPath, str | bool | int], Field(min_length=1)] | None = None
-    """The event without which the stream broke off: all of its data as text, or what is at paths in it, such as
-    ``{type: end}``. Default: none is expected, and the body has to say where it ends, by a length or by chunks."""
+    """The last event of a complete stream: its data as text, or values at paths, such as ``{type: end}``. Default:
+    none is expected, and the body has to say where it ends, by a length or by chunks."""
 
     def read(self, stream: Stream) -> dict[str, Any]:
         """The answer that the events add up to. Raises AgentFailure."""
@@ -148,7 +148,7 @@ class StatePaths(BaseModel):
     messages: CheckedPath | None = None
     """Path of OpenAI messages, instead of ``output``."""
     tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
-    """The calls: the path of their list, or with the places of their parts."""
+    """The calls: the path of their list, or also the paths of their parts."""
     usage: CheckedPath | None = None
     """Path of the token counts."""
     cost_usd: CheckedPath | None = None
@@ -156,7 +156,7 @@ class StatePaths(BaseModel):
     model: CheckedPath | None = None
     """Path of the model that answered, as the provider names it."""
     system_fingerprint: CheckedPath | None = None
-    """Path of the provider's fingerprint of the system that answered."""
+    """Path of the provider's ``system_fingerprint``."""
 
     @model_validator(mode="after")
     def _says_where(self) -> Self:
@@ -183,14 +183,14 @@ class ResultPaths(StatePaths):
     """Where the parts are in the answer of a server that names conversations itself."""
 
     session_id: CheckedPath | None = None
-    """Path of the id that the server gave the conversation: what ``{{session_id}}`` is in the turns that follow."""
+    """Path of the server's id of the conversation, which becomes ``{{session_id}}``."""
 
 
 class ResponsePaths(ResultPaths):
     """Where the parts are in an answer that may come piece by piece."""
 
     events: EventPaths | None = None
-    """Of an answer that comes piece by piece, the places in each event. Default: the dialects that are known."""
+    """Paths in each event of a streamed answer. Default: the dialects that are known."""
 
 
 def part_at(body: Any, path: str, name: str) -> Any:

@@ -95,11 +95,11 @@ class VersionSource(BaseModel):
     text: str | None = None
     """The version itself; ``${NAME}`` is taken from the environment."""
     command: Annotated[tuple[str, ...], BeforeValidator(_split), WORDS_SCHEMA] | None = None
-    """A program and its arguments, run in the configuration's folder; what it prints is the version. No shell."""
+    """A program and its arguments, run in the configuration's folder without a shell; it prints the version."""
     header: str | None = None
     """A header of the server's answers, such as ``X-Version``."""
     url: str | None = None
-    """With ``header``: the address that is asked, by GET. Default: the agent's own."""
+    """With ``header``: the address to ask, by GET. Default: the agent's own."""
 
     @model_validator(mode="before")
     @classmethod
@@ -132,7 +132,7 @@ class BaseAddress(ByAddress):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: str
-    """Its address; ``${NAME}`` is taken from the environment. Where that is empty, the base is not run."""
+    """Its address; ``${NAME}`` is taken from the environment. If empty, the base is not run."""
     headers: Mapping[str, str] | None = None
     """Sent with every request to it. Default: the agent's own."""
 
@@ -143,9 +143,9 @@ class TraceOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     port: int = Field(default=0, ge=0, le=65_535)
-    """Its port on loopback, for an agent that the gate does not start; 0: a free one, told to the agent."""
+    """Port of the receiver on loopback, for an agent that the gate does not start; 0: a free one."""
     wait: Annotated[Seconds, Field(le=600)] = 6.0
-    """Longest time that spans are waited for after an answer, in seconds or as ``500ms``, ``6s``."""
+    """Longest wait for spans after an answer, in seconds or as ``500ms``, ``6s``."""
 
 
 def _on_or_off(value: Any) -> Any:
@@ -160,32 +160,33 @@ class AgentOptions(BaseModel):
     timeout: Seconds = 60.0
     """Longest time for one turn, in seconds or as ``500ms``, ``60s``, ``2m``."""
     concurrency: int = Field(default=16, ge=1, le=4096)
-    """Most trials in flight at once."""
+    """Largest number of trials at once."""
     retries: int = Field(default=2, ge=0, le=20)
-    """Further attempts at a trial after an infrastructure error; what the agent itself failed at is never repeated."""
+    """Further attempts after an infrastructure error; a failure of the agent is never repeated."""
     transient: Annotated[Words, FEWER] = ()
-    """Texts that mark an error as the provider's trouble, not the agent's failure; ``*`` stands for anything."""
+    """Texts that mark an error as the provider's, not the agent's; ``*`` stands for anything."""
     env: Env = Field(default_factory=dict)
-    """Names of environment variables that a child process may see, ``OPENAI_*`` names several; or names with values."""
+    """Environment variables that a child process may see: names, patterns such as ``OPENAI_*``, or names with
+    values."""
     sources: Words = ()
-    """Globs of the files that the agent consists of. Default: all that are not the gate's own."""
+    """Globs of the agent's files. Default: all that are not the gate's own."""
 
     version: VersionSource | None = None
-    """The agent's version: a text, or where it is told. Records of one version are pooled and continued; without it,
-    those of an agent that the gate does not start never are."""
+    """The agent's version: a text, or its source. Records of one version are pooled and continued; an agent that
+    the gate does not start needs one for that."""
     base: Annotated[BaseAddress | None, Tightens("never")] = None
-    """Address of the base commit's agent, which is then run beside the change's where that decides; behind HTTP."""
+    """Address of the base commit's agent, behind HTTP; it then runs beside the change's."""
 
     traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off)] = None
     """True to receive the agent's traces during the run, or ``{port: 4318}`` for an agent that the gate does not
     start."""
 
     reports_calls: Annotated[bool, OFF] = False
-    """Your word that every answer reports the agent's tool calls, if the answers do not show it themselves."""
+    """True if every answer reports its tool calls, although the answers do not show it."""
 
     user: Annotated[Literal["own", "same"] | None, steps("same", "own")] = None
-    """The user that the agent's processes run as: a user of their ``own``, for which the gate must be root, or the
-    ``same``. Default: their own in CI, if the gate is root and another user can reach the agent."""
+    """The user of the agent's processes: their ``own`` (the gate must be root) or the ``same``. Default: their own
+    in CI, if the gate is root and another user can reach the agent."""
     reads_suite: Annotated[bool, OFF] = False
     """True if an agent that runs as a user of its own may read the files of the suite."""
 
@@ -254,7 +255,7 @@ class Request(Struct, frozen=True):
     case_id: str
     trial: int
     session_id: str
-    """The same for all turns of a trial, and never the same for two trials or attempts."""
+    """The id of all turns of a trial; no other trial or attempt has it."""
     turn: int
     """From 0."""
     user: str
@@ -356,7 +357,7 @@ class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an erro
         return ENDS[self.kind]
 
     def under(self, patterns: Sequence[str]) -> AgentFailure:
-        """The same failure, as a provider's limit if it matches a pattern of ``agent.transient``."""
+        """Return the failure as a provider's limit if it matches a pattern of ``agent.transient``."""
         if self.end is not End.FAILED or not any(_matches(pattern, self.message.lower()) for pattern in patterns):
             return self
         return AgentFailure(ErrorKind.LIMIT, self.message, transient=True, collateral=self.collateral)
@@ -587,7 +588,7 @@ def naming_hidden(message: str, hidden: frozenset[str], known: frozenset[str] | 
     key = next(iter(_KEY.findall(message)), None)
     if known is None or key is None or key in known or is_withheld(key):
         return message
-    return f"{message} ({key} is not set here: set it, and hand it on by agent.env: [{key}])"
+    return f"{message} (set {key}, and write agent.env: [{key}])"
 
 
 def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:

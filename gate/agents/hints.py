@@ -111,7 +111,7 @@ def says_elsewhere(answer: Any) -> str:
     if not texts:
         return ""
     shown = ", ".join(map(repr, texts[:MOST_TEXTS]))
-    return f"; it has text at {shown}: return it as output, or of a server write http.response: {{output: {texts[0]}}}"
+    return f"; return {shown} as output, or set http.response.output: {texts[0]}"
 
 
 def _state_of_a_graph(answer: Mapping[str, Any]) -> tuple[str, str] | None:

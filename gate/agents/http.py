@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
 MAX_SESSION_CHARS = 1_000
-"""Of the id that a server gives a session."""
+"""Most characters of the id that a server gives a session."""
 MOST_SHOWN = 100
 """Characters of an address that are shown."""
 CLOSING_SECONDS = 10.0
@@ -60,7 +60,7 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 
 
 class Server(BaseModel):
-    """Where a server is, and what every request to it carries; shared by the kinds that speak HTTP."""
+    """The address of a server, and the parts that every request to it carries; shared by the kinds that speak HTTP."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -69,7 +69,7 @@ class Server(BaseModel):
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Sent with every request."""
     socket: str | None = None
-    """Path of a unix socket, to which the connection is made in place of the address."""
+    """Path of a unix socket to connect to instead of the address."""
 
     @field_validator("headers")
     @classmethod
@@ -211,7 +211,7 @@ def _failure(response: Response, kind: str) -> AgentFailure:
 
 
 def _target(response: Response) -> str:
-    """Where a redirect leads, without the query, which may hold what signs in there."""
+    """Return the target of a redirect, without the query, which may hold what signs in there."""
     return shorten(response.headers.get("location", "nowhere").partition("?")[0], 200)
 
 
@@ -247,7 +247,7 @@ class SessionPaths(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     session_id: CheckedPath
-    """Path of the id that the server gave the session: what ``{{session_id}}`` is from then on."""
+    """Path of the server's id of the session, which becomes ``{{session_id}}``."""
 
 
 class SessionRequest(ByAddress):
@@ -260,7 +260,7 @@ class SessionRequest(ByAddress):
     method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
     """HTTP method."""
     request: Any = None
-    """JSON in which fields are replaced as in the turns. Default: no body."""
+    """JSON with fields as in the turns. Default: no body."""
 
     @field_validator("request", "url")
     @classmethod
@@ -287,7 +287,7 @@ class HttpRequest(ByAddress, Server):
     setup: SetupRequest | None = None
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
-    """Sent after the last turn, however the trial ended; what comes of it is not looked at."""
+    """Sent after the last turn, however the trial ended; its answer is ignored."""
 
     @field_validator("request")
     @classmethod
@@ -299,7 +299,7 @@ class HttpOptions(AgentOptions):
     """``http: {url: …}``."""
 
     http: HttpRequest
-    """The address alone, or address and form of request and answer."""
+    """The address, or the address with the form of request and answer."""
 
     @property
     def tells_tools(self) -> bool:
@@ -318,7 +318,7 @@ class HttpAgent(ServerAgent):
         super().__init__(http, "http", environment)
         self._http = http
         self._ids: dict[str, str | int] = {}
-        """Of each session, the id that the server gave it."""
+        """The id that the server gave each session."""
 
     @classmethod
     def make(

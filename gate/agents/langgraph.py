@@ -37,17 +37,18 @@ class LangGraphServer(Server):
     """The ``config`` of every run, such as ``{configurable: {model: small}}``; ``{{state.x}}`` and the other fields are
     replaced."""
     context: Mapping[str, Any] = Field(default_factory=dict)
-    """The static context of every run, likewise."""
+    """The static context of every run, with the same fields."""
     input: Mapping[str, Any] | None = None
-    """The input of every run, likewise. Default: the turn as a message, and with the first one the case's state."""
+    """The input of every run, with the same fields. Default: the turn as a message, and with the first one the
+    case's state."""
     response: StatePaths | None = None
     """Paths to the parts of the state that a run ends with. Default: its ``messages``."""
     resume: tuple[Any, ...] = ()
-    """Answers to the interrupts of each turn, in order, likewise; those under ``resume`` in a case's metadata go first,
-    and are for the whole conversation."""
+    """Answers to the interrupts of each turn, in order; ``resume`` in a case's metadata goes first and covers the
+    whole conversation."""
     interrupts: Literal["fail", "ask"] = "fail"
-    """The meaning of an interrupt without an answer: a failure, or the turn's answer, which the next turn's words
-    answer."""
+    """An interrupt without an answer: a failure (``fail``), or the answer of the turn (``ask``), which the next
+    turn answers."""
 
     @field_validator("config", "context", "input", "resume")
     @classmethod
@@ -77,9 +78,9 @@ class LangGraphAgent(ServerAgent):
         self._server = server
         self._threads: dict[str, str] = {}
         self._waiting: dict[str, int] = {}
-        """Of each session whose last run waits for an answer, how many messages its state had."""
+        """Number of messages in the state of each session whose last run waits for an answer."""
         self._given: dict[str, Iterator[Any]] = {}
-        """Of each session, the answers to interrupts that its case holds and that were not used."""
+        """The unused answers to interrupts in each session's case."""
         self.reports_calls = server.response is None or not server.response.names_parts
 
     @classmethod

@@ -80,14 +80,14 @@ class McpServer(Server):
     command: Annotated[tuple[str, ...], WORDS_SCHEMA] = ()
     """Program and arguments of a server that speaks over its standard streams; no shell runs it."""
     reuse: bool = False
-    """True if a process serves further trials after its first; else each trial has one of its own."""
+    """True if a process serves further trials; otherwise each trial has its own."""
     tool: str
     """The tool that is the agent."""
     arguments: Mapping[str, Any] | None = None
     """The tool's arguments, in which ``{{message}}``, ``{{session_id}}``, … are replaced. Default: those named as a
     field get it, and a required one of any other name gets the message."""
     response: ResultPaths | None = None
-    """Paths to the parts of what the tool returned. Default: it has one of the usual forms."""
+    """Paths to the parts of the tool's result. Default: it has one of the usual forms."""
 
     @field_validator("command", mode="before")
     @classmethod

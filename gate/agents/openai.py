@@ -33,12 +33,12 @@ class OpenAIServer(Server):
     system: str | None = None
     """Instructions that come before every conversation."""
     body: Mapping[str, Any] = Field(default_factory=dict)
-    """Further keys of each request: ``temperature``, ``max_tokens``, what the server knows."""
+    """Further keys of each request, such as ``temperature``."""
     tools: tuple[Mapping[str, Any], ...] = ()
-    """Tools that the model is told of, as the protocol writes them."""
+    """Tools that the model may call, as the protocol writes them."""
     tool_results: Mapping[str, Any] = Field(default_factory=dict)
-    """Tool → what it is said to have returned; ``tool_results`` in a case's metadata goes first. Nothing is executed: a
-    call without a recorded result ends the turn."""
+    """Tool → recorded result; ``tool_results`` in a case's metadata goes first. Nothing is executed: a call without
+    a recorded result ends the turn."""
 
     @field_validator("body")
     @classmethod

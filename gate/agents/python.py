@@ -53,7 +53,7 @@ STARTED_AT_ONCE = 2
 MAX_STARTS = 3
 """Failed starts in a row, after which no worker is started again."""
 _PLACE = re.compile(r" \([^()]{1,500}:\d+\)$")
-"""Where in the user's code an exception came from: a file's name is no signature."""
+"""The place in the user's code that an exception came from: a file's name is no signature."""
 
 
 class PythonOptions(AgentOptions):
@@ -66,7 +66,7 @@ class PythonOptions(AgentOptions):
     path: Words = ()
     """Further folders to import from, relative to the configuration; its own folder always is one."""
     workers: int = Field(default=1, ge=1, le=64)
-    """Processes. Several use several cores; as many as ``concurrency`` give each request a process of its own."""
+    """Number of processes; as many as ``concurrency`` give each request its own."""
 
     @property
     def entry(self) -> tuple[str, ...]:
@@ -87,8 +87,14 @@ class PythonOptions(AgentOptions):
     @classmethod
     def _names_an_attribute(cls, value: str) -> str:
         parts = value.replace(":", ".").split(".")
+        file, _, attribute = value.rpartition(":")
+        if file.endswith(".py") or "/" in value:
+            module = file.removesuffix(".py").removeprefix("./").strip("/").replace("/", ".")
+            raise ValueError(
+                f"{value!r} names a file: write the module, as in {module or 'agent'}:{attribute or 'answer'}"
+            )
         if len(parts) < 2 or not all(part.isidentifier() for part in parts) or value.count(":") > 1:
-            raise ValueError(f"{value!r} is not of the form module:attribute")
+            raise ValueError(f"{value!r} is not of the form module:function")
         return value
 
 

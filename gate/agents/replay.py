@@ -15,7 +15,7 @@ class ReplayOptions(AgentOptions):
     """``replay: true``, or ``replay: traces.jsonl``."""
 
     replay: Literal[True] | Words
-    """True: serves the trials that came with the suite. Files of traces: serves their conversations."""
+    """``true``: the trials that came with the suite; or files of traces."""
 
     @property
     def recordings(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which version of the agent is measured, as `agent.version` says: a text, a program's output, or a server's header.
+"""The version of the agent, as `agent.version` says: a text, a program's output, or a server's header.
 
 It is looked up as a run begins and again as it ends, so that what two versions answered is never taken for one.
 """

@@ -1,4 +1,4 @@
-"""Where baselines are kept: the registry of stores, one file each, and what of two records may be compared.
+"""Stores of baselines: their registry, one file each, and the parts of two records that may be compared.
 
 `fingerprint` says what a case is made of, `pairing` which case of a baseline is compared with which of the candidate.
 """
@@ -22,7 +22,7 @@ _BUILT_IN = {
 STORES = Registry[type[Store]](
     "store", "agent_gate.stores", _BUILT_IN, base="gate.baselines.base:Store", words=("none",)
 )
-"""By the name under ``baseline.store``."""
+"""The stores, by the name under ``baseline.store``."""
 
 __all__ = [
     "STORES",

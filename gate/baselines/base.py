@@ -39,7 +39,7 @@ ANCHOR_SEARCH = 10
 ENOUGH_TRIALS = 5.0
 """Trials a case, on average, from which a record is a good anchor: against a thin one a loss would go unseen."""
 SUFFIX = ".jsonl"
-"""Of a record's file."""
+"""The suffix of a record's file."""
 AGAIN = "store a sound one of that commit: `gate baseline save RECORD`"
 """The hint for a damaged baseline that was moved away."""
 
@@ -93,13 +93,11 @@ class Entry(Struct, frozen=True):
     """Unix time."""
     where: str
     """Names it inside its store."""
-    dirty: bool = False
-    """Measured on a work tree with changes, and stored by an older version: never found."""
 
     @property
     def key(self) -> str:
-        """As the record's file is named, without suffix."""
-        return key_of(self.commit, dirty=self.dirty)
+        """Return the name of the record's file, without suffix."""
+        return key_of(self.commit)
 
 
 def newest_first(entries: Iterable[Entry]) -> list[Entry]:
@@ -180,11 +178,11 @@ class Store(ABC):
         """
 
     def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Found | None:
-        """The newest record of the suite at any commit, except those of a dirty work tree and the keys to ``exclude``.
+        """The newest record of the suite at any commit, except the keys to ``exclude``.
 
         Callers announce it, since it may not be an ancestor.
         """
-        entries = (entry for entry in self.entries(suite_id) if not entry.dirty and entry.key not in exclude)
+        entries = (entry for entry in self.entries(suite_id) if entry.key not in exclude)
         entry = next(entries, None)
         return None if entry is None else Found((self.read(entry),), entry.commit, None, self.place(entry))
 
@@ -247,7 +245,7 @@ class Store(ABC):
         first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials a case, else the one with
         the most; if none suits, the first. None if there is no such record.
         """
-        entries = {entry.key: entry for entry in self.entries(suite_id) if not entry.dirty}
+        entries = {entry.key: entry for entry in self.entries(suite_id)}
         times = {key: entry.created for key, entry in entries.items()}
         first: Anchor | None = None
         best: Anchor | None = None
@@ -272,7 +270,7 @@ class Store(ABC):
         return Trust()
 
     def place(self, entry: Entry) -> str:
-        """Where an entry is, for people."""
+        """Return an entry's place, for people."""
         return entry.where
 
     def close(self) -> None:  # noqa: B027  # most stores hold nothing
@@ -334,10 +332,7 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     elif footer.stopped:
         problem = f"its run was stopped: {footer.stopped}"
     elif header.dirty:
-        problem = (
-            "it was measured on a work tree with uncommitted changes: commit or ignore what `git status` lists, then "
-            "run again"
-        )
+        problem = "it was measured with uncommitted changes: commit or ignore what `git status` lists, and run again"
     elif header.selected and not (scope and scope <= {case.id for case in header.plan}):
         problem = f"it holds a selection of the suite, {len(header.plan)} cases: run all that the configuration names"
     down = _down(record)
@@ -386,7 +381,8 @@ def outage_in(record: Record) -> str:
 
 def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record:
     """The record, if it is what its name says. Raises `BaselineError`: a moved, copied or renamed file is not."""
-    if record.header.suite_id != suite_id or commit_key(record.header) != key:
+    header = record.header
+    if header.dirty or header.suite_id != suite_id or commit_key(header) != key:
         raise misplaced(where)
     if not is_sound(record):
         what = "the stored baseline is damaged: its runs are not those of its trials"

@@ -55,7 +55,7 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
 }
 """Scheme of the address → the variables that sign in there. No other variable is read."""
 TIMEOUT = "30s"
-"""Of one request."""
+"""The time of one request."""
 RETRIES: Any = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 """After a failure that may pass."""
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
@@ -64,12 +64,12 @@ _QUERY = re.compile(r"\?[^\s\"')]+")
 
 
 class BucketOptions(StoreOptions):
-    """Where the bucket is; who signs in, the environment says."""
+    """The place of the bucket; the environment says who signs in."""
 
     url: str = ""
     """Address of the bucket, ``s3://``, ``gs://`` or ``az://``, such as ``s3://BUCKET/PREFIX``."""
     endpoint: str = ""
-    """Server of the bucket, where it is another that speaks the protocol, such as ``https://minio.example.com``."""
+    """Another server that speaks the bucket's protocol, such as ``https://minio.example.com``."""
 
 
 class BucketStore(BlobStore):
@@ -158,7 +158,7 @@ class BucketStore(BlobStore):
 
 
 def signing_in(environment: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Of these variables those that are set, as obstore names its settings."""
+    """Return the variables of these that are set, as obstore names its settings."""
     return {name.lower(): environment[name] for name in names if environment.get(name)}
 
 

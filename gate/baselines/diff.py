@@ -148,7 +148,7 @@ def _case(
 
 
 def _mean(trials: Iterable[Trial], criterion: str) -> Mean:
-    """Of the epochs that ran every case, as reports have it."""
+    """Return the mean over the epochs that ran every case, as reports have it."""
     scores = [trial.scores[criterion].value for trial in trials if trial.tag in EPOCHS and criterion in trial.scores]
     return _mean_of([value for value in scores if value is not None])
 

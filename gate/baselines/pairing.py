@@ -1,4 +1,4 @@
-"""Which trials of a baseline are comparable with a record: cases by content, criteria by fingerprint."""
+"""Pairs the trials of a baseline with a record: cases by content, criteria by fingerprint."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def reported_before(header: Header, reference: Reference) -> bool:
 
 
 class Pairing(Struct, frozen=True):
-    """Which scores of the reference say something about which of the candidate."""
+    """The scores of the reference that can be compared with the candidate's."""
 
     not_comparable: Mapping[tuple[str, str], Incomparable]
     """(case, criterion) → why not."""
@@ -165,7 +165,7 @@ def _unmatched(criteria: Sequence[Criterion], before: Sequence[Criterion], renam
 
 
 class Match(Struct, frozen=True):
-    """Which case of a stored plan is which of another."""
+    """The pairs of cases in a stored plan and another."""
 
     ids: Mapping[str, str]
     """Stored id → the id that its trials go by now: of the same case, or one that no case has."""

@@ -40,14 +40,15 @@ class Proofs(Struct, frozen=True):
 
     digests: Mapping[Key, frozenset[str]] = {}
     ledgers: Mapping[str, tuple[Line, ...]] = {}
-    """By the suite's folder: lines that a trusted job wrote."""
+    """The lines that a trusted job wrote, by the suite's folder."""
 
     def has(self, suite: str) -> bool:
         """True if any record of a suite is proven."""
         return any(known == suite for known, _ in self.digests)
 
     def only(self, keys: Iterable[Key]) -> Proofs:
-        """Those of records that are still stored. Lines stay: what was accepted or released is told without them."""
+        """Return the proofs of records that are still stored. Lines stay: acceptances and releases are told without
+        records."""
         wanted = set(keys)
         return replace(self, digests={key: found for key, found in self.digests.items() if key in wanted})
 
@@ -71,7 +72,7 @@ def joined(all_: Iterable[Proofs]) -> Proofs:
 
 
 def parcels(proofs: Proofs) -> list[Proofs]:
-    """The same in parts, each small enough for one line of the ledger once it is signed."""
+    """Return the proofs in parts, each small enough for one line of the ledger once it is signed."""
     found = []
     for key, digests in proofs.digests.items():
         known = sorted(digests)
@@ -106,12 +107,13 @@ def _common(header: Header) -> Header:
 
 
 def header_digest(header: Header) -> str:
-    """Of what a header says of all the runs that the record unites."""
+    """Return the digest of the part of a header that all united runs share."""
     return _digest(["header"], record_lines(Record(_common(header), (), count(()))))
 
 
 def part_digest(header: Header, part: RunPart) -> str:
-    """Of the trials of one run, with the suite and the commit that they are of. Their numbers are given anew."""
+    """Return the digest of one run's trials, with the suite and the commit that they are of. Their numbers are given
+    anew."""
     about = ["run", header.suite_id, commit_key(header), part.run.id, part.run.created]
     return _digest(about, sorted(trial_lines(part.trials)))
 

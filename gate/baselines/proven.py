@@ -204,7 +204,7 @@ class ProvenStore(Store):
         if not self._excludes(suite_id):
             return self._inner.latest(suite_id, exclude=exclude)
         for entry in self.entries(suite_id):
-            if entry.dirty or entry.key in exclude:
+            if entry.key in exclude:
                 continue
             record = self._inner.read(entry)
             if (proven := self._check(record).record) is not None:
@@ -213,7 +213,7 @@ class ProvenStore(Store):
         return None
 
     def entries(self, suite_id: str | None = None) -> list[Entry]:
-        """Of one suite those of which anything is proven; of all suites, everything that is stored."""
+        """Return the entries of one suite of which anything is proven; of all suites, everything that is stored."""
         found = self._inner.entries(suite_id)
         if suite_id is None or not self._excludes(suite_id):
             return found
@@ -292,8 +292,8 @@ class ProvenStore(Store):
             yield Stored(stored.where, opened)
 
     def ledger(self, suite_id: str) -> Ledger:
-        """Of marks the proven ones, those among them that are not stored any more; of what people accepted, everything,
-        unless proofs are required: it makes no record, but moves the anchor to one that is proven."""
+        """Return the proven marks, those that are not stored any more among them, and all acceptances unless proofs are
+        required: an acceptance makes no record, but moves the anchor to one that is proven."""
         stored, suite = self._inner.ledger(suite_id), suite_key(suite_id)
         if not self._excludes(suite_id):
             return stored

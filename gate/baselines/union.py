@@ -45,7 +45,7 @@ def run_ids(record: Record) -> tuple[str, ...]:
 
 
 def runs_in(header: Header) -> frozenset[str]:
-    """The same by the header alone; empty where a run has no id."""
+    """Return the runs by the header alone; empty if a run has no id."""
     return frozenset(run.id for run in header.runs) or frozenset(filter(None, (header.run_id,)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -101,5 +102,14 @@ def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:
         traceback.print_exc()
     from gate.security.escape import console
 
-    click.echo(f"gate: {console(message)}", err=True)
+    click.echo(f"gate: {console(_from_here(message))}", err=True)
     raise SystemExit(int(exit_code))
+
+
+def _from_here(message: str) -> str:
+    """Return the message with paths below the current folder as they are named from there."""
+    try:
+        here = str(Path.cwd())
+    except OSError:  # it was removed
+        return message
+    return message.replace(f"{here}/", "").replace(f"{here}:", "here:") if len(here) > 1 else message

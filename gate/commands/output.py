@@ -120,5 +120,5 @@ def print_result(result: Result, quiet: bool, verbose: bool = False) -> None:
 
 
 def _ended_early(result: Result) -> list[str]:
-    """Which budget ended a suite before its verdict asked for no more."""
+    """Return the budget that ended a suite before its verdict asked for no more."""
     return [suite.course.stopped for suite in result.suites if suite.course is not None and suite.course.stopped]

@@ -15,7 +15,7 @@ from gate.config.adk_criteria import criteria_of, snake_keys, with_custom_metric
 from gate.config.removed import advice_on, removed_keys, without_removed_keys
 from gate.config.schema import BaselineSection, File, Reports
 from gate.config.specs import CriterionSpec
-from gate.errors import ConfigError, first_problem, unknown_key
+from gate.errors import ConfigError, first_problem, kind_of, unknown_key
 from gate.formats.documents import read_document_with_lines
 from gate.formats.positions import LineNumbers
 from gate.formats.yaml_text import EMPTY
@@ -51,7 +51,7 @@ class SuiteRules(Struct, frozen=True):
     before: tuple[CriterionSpec, ...] = ()
     """The base commit's own criteria. What the change makes stricter must not hide what these find."""
     thresholds_before: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Likewise by case."""
+    """The base commit's thresholds by case."""
     clusters: Mapping[str, str] = field(default_factory=dict)
     """By case, the cluster that the base commit has it in, where the change says otherwise; empty: in none."""
 
@@ -67,9 +67,9 @@ class Config(Struct, frozen=True):
     agent: AgentOptions
     criteria_where: str = "criteria"
     criteria_lines: LineNumbers | None = None
-    """Of the file that the criteria stand in."""
+    """The lines of the file that the criteria stand in."""
     criteria_keys: tuple[str, ...] = ()
-    """Where in it they stand."""
+    """The keys under which they stand in it."""
     base_rules: Mapping[str, SuiteRules] = field(default_factory=dict)
     """By suite."""
     overridden: frozenset[str] = frozenset()
@@ -78,7 +78,7 @@ class Config(Struct, frozen=True):
     """This file's folder at the base commit, as long as it is there: checks and calibrations are taken from it."""
 
     def place_of(self, *keys: str | int) -> str:
-        """Where the value of a key was given: the option of the command line, or the file with its line."""
+        """Return the place of a key's value: the option of the command line, or the file with its line."""
         name = ".".join(str(key) for key in keys)
         option = next((OPTIONS[key] for key in self.overridden if key in OPTIONS and name.startswith(key)), "")
         own = None if self.has_adk_criteria else self.criteria_lines  # those of another file say nothing of this one
@@ -128,7 +128,7 @@ class ConfigFile(Struct, frozen=True):
         where = str(self.path)
         _take_traces_for_suite(data)
         if "agent" in data and not (isinstance(data["agent"], Mapping) and data["agent"]):
-            found = f"expected a mapping, found {_kind(data['agent'])}" if data["agent"] else "is empty"
+            found = f"expected a mapping, found {kind_of(data['agent'])}" if data["agent"] else "is empty"
             hint = f"name how it is asked: one of {', '.join(AGENTS)}"
             raise ConfigError(f"agent: {found}", where=_at(where, self.lines, ("agent",)), hint=hint)
         file = _validate(data, where, self.lines, tuple(overrides))
@@ -161,6 +161,10 @@ def reports_named_in(path: Path) -> Mapping[str, str]:
         return {}
 
 
+NEAR_NAMES = ("gate.yaml", "gate.yml", "agent-gate.yaml", ".gate.yaml")
+"""Files that are looked for beside a configuration that is missing."""
+
+
 def read_config(path: Path, *, of_base: bool = False) -> ConfigFile:
     """Read a configuration file, and the file of criteria that it names.
 
@@ -171,7 +175,10 @@ def read_config(path: Path, *, of_base: bool = False) -> ConfigFile:
         ConfigError: missing, unreadable, or with a key that was removed.
     """
     if not path.is_file():
-        hint = "write one, or name another with --config; `gate init` writes a first one"
+        hint = "`gate init` writes a first one"
+        near = next((path.with_name(name) for name in NEAR_NAMES if path.with_name(name).is_file()), None)
+        if near is not None:
+            hint = f"name it {path.name}, or: gate run -c {near.name}"
         raise ConfigError("no such configuration file", where=str(path), hint=hint)
     hint = "it needs at least `suite` and `agent`; `gate init` in an empty folder writes a first one"
     try:
@@ -181,7 +188,7 @@ def read_config(path: Path, *, of_base: bool = False) -> ConfigFile:
             raise
         raise ConfigError(error.what, where=error.where, hint=hint) from None
     if not isinstance(data, dict):
-        raise ConfigError(f"expected a mapping of keys, found {_kind(data)}", where=str(path), hint=hint)
+        raise ConfigError(f"expected a mapping of keys, found {kind_of(data)}", where=str(path), hint=hint)
     return _config_file(path, data, lines, of_base=of_base)
 
 
@@ -322,15 +329,3 @@ def _at(where: str, lines: LineNumbers | None, path: tuple[Any, ...]) -> str:
             return f"{where}:{line}"
         path = path[:-1]
     return where
-
-
-def _kind(value: Any) -> str:
-    names = {
-        list: "a list",
-        str: "text",
-        type(None): "nothing",
-        bool: "true or false",
-        int: "a number",
-        float: "a number",
-    }
-    return names.get(type(value), type(value).__name__)

@@ -30,9 +30,9 @@ class AlertAddress(_Section):
     """Where alerts of one form go; a text is the variable of the address."""
 
     url: Variable
-    """The environment variable that holds the address. The address itself is a secret, and never stands here."""
+    """Environment variable that holds the address, which is a secret."""
     token: Variable | None = None
-    """The environment variable with a token, where the receiver wants one: it is sent as a bearer token."""
+    """Environment variable that holds a bearer token."""
 
 
 _ADDRESS = {
@@ -70,7 +70,7 @@ class RowPaths(_Section):
     """Where in a row of production everything is: paths such as ``info.id`` or ``log[0].text``."""
 
     id: Path = "id"
-    """The key that tells a conversation from every other."""
+    """The conversation's id."""
     messages: Path = "messages"
     """The conversation, as OpenAI's messages."""
     error: Path | None = None
@@ -87,38 +87,38 @@ class MonitorSection(_Section):
     """Watching the agent in production."""
 
     traces: Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_PLACES)] = []
-    """Files and folders with OTLP JSON lines or rows of messages; one path or a list. They may grow, and be rotated."""
+    """Files and folders with OTLP JSON lines or rows of messages; one path or a list. They may grow and rotate."""
     receive: int | None = Field(default=None, ge=1, le=65_535)
-    """Port on loopback on which exporters of OpenTelemetry (OTLP/HTTP) are listened to. Default: files alone."""
+    """Port on loopback that receives OTLP over HTTP. Default: files alone."""
     fields: RowPaths | None = None
-    """Where rows keep what is read. Default: as under ``fields``."""
+    """Paths in rows. Default: as under ``fields``."""
     suite: str | None = None
     """The suite whose criteria apply, if the configuration makes several."""
     sample_rate: float = Field(default=0.01, gt=0, le=1)
-    """Share of the traces that are scored, picked by their ids: a trace is always in the sample or never."""
+    """Share of the traces to score, picked by their ids."""
     window: int = Field(default=200, ge=10, le=100_000)
-    """Scored traces that the status is decided on, the newest."""
+    """Number of newest scored traces that decide the status."""
     max_age: Seconds | None = None
     """Longest time that a scored trace stays in the window, such as ``24h``. Default: until newer ones replace it."""
     min_samples: int = Field(default=30, ge=5)
-    """Measured traces from which there is a status other than ``insufficient_data``."""
+    """Fewest measured traces for a status other than ``insufficient_data``."""
     warning: float = Field(default=0.85, gt=0, lt=1)
-    """The status is ``warning`` once the pass rate is shown to be below."""
+    """Pass rate below which the status is ``warning``, once that is proven."""
     critical: float = Field(default=0.70, gt=0, lt=1)
-    """The status is ``critical`` once the pass rate is shown to be below."""
+    """Pass rate below which the status is ``critical``, once that is proven."""
     idle: Annotated[Seconds, Field(le=86_400)] = 30.0
-    """Time after a trace's last span from which it counts as complete."""
+    """Seconds after its last span until a trace counts as complete."""
     every: Annotated[Seconds, Field(le=86_400)] = 5.0
-    """Pause before more is read, once everything was."""
+    """Seconds between two looks for new traces."""
     cool_down: Seconds = 1800.0
-    """Time after an alert in which nobody is told that the status is better again; that it is worse is told at once."""
+    """Time after an alert in which a better status is not reported; a worse one is reported at once."""
     silence: Annotated[Seconds, Field(gt=0)] = 86_400.0
-    """Longest time without a new score, or with too little for a status, until that is ``insufficient_data`` (exit code
-    3; ``critical`` stays ``critical``) and those who get alerts are told so."""
+    """Longest time without a new score, or with too few of them, before the status is ``insufficient_data`` (exit
+    code 3; ``critical`` stays) and alerts go out."""
     alerts: AlertsSection = Field(default_factory=dict, validate_default=True)
-    """The targets that are told of a change of status."""
+    """Receivers of changes of status."""
     otlp: Variable | None = None
-    """The environment variable with the address (``…/v1/logs``) that scores are sent to, each as an event
+    """Environment variable with the address (``…/v1/logs``) that receives each score as an event
     ``gen_ai.evaluation.result``."""
     prometheus: str | None = None
     """File for Prometheus' textfile collector, relative to the configuration file and below it."""

@@ -57,19 +57,23 @@ class Plan(Struct, frozen=True, dict=True):
     base_criteria: tuple[Criterion, ...] = ()
     """The criteria with what the base commit itself demands, where a change is judged by its base's rules."""
     base_thresholds: Mapping[str, Mapping[str, float]] = {}
-    """Likewise the thresholds of single cases."""
+    """The base commit's thresholds of single cases."""
     selection: Selection | None = None
     """The selection of the others; None without one."""
 
     @property
     def scope(self) -> str:
         """The selection of the cases, in words; empty if none is left out."""
-        return self.selection.in_words if self.selection is not None and self.deselected else ""
+        if self.selection is None or not self.deselected:
+            return ""
+        return self.selection.in_words
 
     @property
     def whole(self) -> int:
         """Cases of the suite's files where some of them are left out, else 0."""
-        return len(self.suite.cases) + len(self.deselected) if self.deselected else 0
+        if not self.deselected:
+            return 0
+        return len(self.suite.cases) + len(self.deselected)
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
@@ -81,31 +85,33 @@ class Plan(Struct, frozen=True, dict=True):
 
     @cached_property
     def planned(self) -> tuple[PlannedCase, ...]:
-        return tuple(
-            PlannedCase(
-                id=case.id,
-                fingerprint=of_case(case),
-                tags=case.tags,
-                complexity=case.complexity,
-                location=case.location,
-                thresholds=case.thresholds,
-                expected=tuple(turn.tools for turn in case.turns),
-                equivalent=group_of(case),
-                cluster=cluster_of(case),
-                responses=_responses(case),
-            )
-            for case in self.suite.cases
-        )
+        return tuple(map(_planned, self.suite.cases))
 
 
 MAX_EXPECTED_CHARS = 1_000
 """Characters of an expected response that a record keeps, so that it can be shown beside the answer."""
 
 
-def _responses(case: Case) -> tuple[str | None, ...]:
-    """Return the expected responses per turn, shortened; empty if the case states none."""
-    said = [None if turn.response is None else text_of(turn.response, thoughts=False) for turn in case.turns]
-    return tuple(None if text is None else cut(text, MAX_EXPECTED_CHARS) for text in said) if any(said) else ()
+def _planned(case: Case) -> PlannedCase:
+    """Return the part of a case that a record keeps."""
+    responses: list[str | None] = []
+    for turn in case.turns:
+        if turn.response is None:
+            responses.append(None)
+        else:
+            responses.append(cut(text_of(turn.response, thoughts=False), MAX_EXPECTED_CHARS))
+    return PlannedCase(
+        id=case.id,
+        fingerprint=of_case(case),
+        tags=case.tags,
+        complexity=case.complexity,
+        location=case.location,
+        thresholds=case.thresholds,
+        expected=tuple(turn.tools for turn in case.turns),
+        equivalent=group_of(case),
+        cluster=cluster_of(case),
+        responses=tuple(responses) if any(responses) else (),
+    )
 
 
 def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: bool = False) -> tuple[Plan, ...]:
@@ -117,8 +123,11 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
         ConfigError: unreadable suite, unknown metric or option, a judge without a key.
         MeasureError: no case, or none that is selected.
     """
-    suites = [_as_at_base(config, suite) for suite in read_suites(config)]
-    whole = {suite.id: suite.cases for suite in suites}
+    suites = []
+    whole = {}
+    for suite in read_suites(config):
+        suites.append(_as_at_base(config, suite))
+        whole[suite.id] = suites[-1].cases
     _check_quarantine(config, whole.values())
     if config.file.select is not None:
         formerly = {name: rules.formerly for name, rules in config.base_rules.items()}
@@ -133,18 +142,15 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
         environment=allowed_environment(environment, ()),
         judge=lambda: judge_fingerprint(config.file.judge, environment),
     )
+    plans = []
     for suite in suites:
         _check_categories(suite, setting.context)
-    plans = tuple(_plan(config, suite, setting, whole[suite.id], calibrating=calibrating) for suite in suites)
-    judged = [s.criterion.name for plan in plans for s in plan.scorers if s.needs_judge]
-    _check_where_metrics_run(config, plans)
-    _check_tools_are_told(config, plans)
+    for suite in suites:
+        plans.append(_plan(config, suite, setting, whole[suite.id], calibrating=calibrating))
+    _check_scorers(config, plans)
     _check_attached(config, plans)
-    check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
-    if config.agent_kind != "replay" and any(case.scenario for plan in plans for case in plan.suite.cases):
-        simulated = (config.file.simulated_user or SimulatedUserOptions()).as_judge(config.file.judge)
-        check_judge(simulated, environment, needed_by=["the simulated user"], usd=config.file.budget.usd)
-    return plans
+    _check_models(config, plans, environment)
+    return tuple(plans)
 
 
 def read_suites(config: Config) -> list[Suite]:
@@ -152,21 +158,29 @@ def read_suites(config: Config) -> list[Suite]:
     paths = [config.root / source for source in config.file.suite]
     for source, path in zip(config.file.suite, paths, strict=True):
         if not path.exists():
-            names = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-            near = closest(path.name, names)
-            hint = f"it is looked for in {path.parent}"
-            if near is not None:
-                found = path.with_name(near)
-                shown = Path(source).with_name(near).as_posix() + ("/" if found.is_dir() else "")
-                hint = f"did you mean {shown!r}?"
             where = config.place_of("suite", config.file.suite.index(source))
-            raise ConfigError(f"suite {source!r} does not exist", where=where, hint=hint)
-    own = config.file.criteria is None
+            raise ConfigError(f"suite {source!r} does not exist", where=where, hint=_nearest_file(source, path))
     file = config.file
-    suites = load(paths, root=config.root, fields=file.fields, name=file.name, format=file.format, split=own)
+    split = file.criteria is None
     place = _place_in_repository(config.root)
-    suites = [s if s.id == config.file.name else replace(s, id=str(place / s.id)) for s in suites]
+    suites = []
+    for suite in load(paths, root=config.root, fields=file.fields, name=file.name, format=file.format, split=split):
+        suites.append(suite if suite.id == file.name else replace(suite, id=str(place / suite.id)))
     return _with_traces(config, suites)
+
+
+def _nearest_file(source: str, path: Path) -> str:
+    """Return a hint for a file or folder that does not exist."""
+    names = []
+    if path.parent.is_dir():
+        names = [one.name for one in path.parent.iterdir()]
+    near = closest(path.name, names)
+    if near is None:
+        return f"it is looked for in {path.parent}"
+    shown = Path(source).with_name(near).as_posix()
+    if path.with_name(near).is_dir():
+        shown += "/"
+    return f"did you mean {shown!r}?"
 
 
 def _with_traces(config: Config, suites: list[Suite]) -> list[Suite]:
@@ -182,21 +196,23 @@ def _with_traces(config: Config, suites: list[Suite]) -> list[Suite]:
 def _place_in_repository(root: Path) -> PurePosixPath:
     """The configuration's folder from the repository's top: two configurations may both have a folder suite/."""
     root = root.resolve()
-    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
-    return PurePosixPath(root.relative_to(top))
+    for folder in (root, *root.parents):
+        if (folder / ".git").exists():
+            return PurePosixPath(root.relative_to(folder))
+    return PurePosixPath()
 
 
 def _check_categories(suite: Suite, context: Context) -> None:
     """An expected call of a category that nobody defined could never be met."""
     known = list(context.tool_categories)
     for case in suite.cases:
-        for call in (call for turn in case.turns for call in turn.tools or ()):
-            if call.category is not None and call.category not in known:
-                raise ConfigError(
-                    f"case {case.id!r} expects a tool of category {call.category!r}, which is not defined",
-                    where=str(case.location or suite.source),
-                    hint=nearest(call.category, known) if known else "define it under tool_categories in gate.yaml",
-                )
+        for turn in case.turns:
+            for call in turn.tools or ():
+                if call.category is None or call.category in known:
+                    continue
+                what = f"case {case.id!r} expects a tool of category {call.category!r}, which is not defined"
+                hint = nearest(call.category, known) if known else "define it under tool_categories in gate.yaml"
+                raise ConfigError(what, where=str(case.location or suite.source), hint=hint)
 
 
 def _as_at_base(config: Config, suite: Suite) -> Suite:
@@ -204,9 +220,13 @@ def _as_at_base(config: Config, suite: Suite) -> Suite:
     rules = config.base_rules.get(suite.id)
     if rules is None or not (rules.thresholds or rules.clusters):
         return suite
-    cases = (replace(c, thresholds=rules.thresholds.get(c.id, c.thresholds)) for c in suite.cases)
-    clusters = rules.clusters
-    return replace(suite, cases=tuple(in_cluster(c, clusters[c.id]) if c.id in clusters else c for c in cases))
+    cases = []
+    for case in suite.cases:
+        held = replace(case, thresholds=rules.thresholds.get(case.id, case.thresholds))
+        if case.id in rules.clusters:
+            held = in_cluster(held, rules.clusters[case.id])
+        cases.append(held)
+    return replace(suite, cases=tuple(cases))
 
 
 class StatedCriteria(Struct, frozen=True):
@@ -219,36 +239,33 @@ class StatedCriteria(Struct, frozen=True):
 
 
 def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
-    """Those of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults.
+    """Return the criteria of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults.
 
     Raises:
         ConfigError: they cannot be read as written.
     """
     note, adk = "", config.has_adk_criteria
     place = Setting(where=config.criteria_where)
-    raw: Mapping[str, Any]
+    rules = config.base_rules.get(suite.id)
+    if rules is not None:
+        return StatedCriteria(rules.specs, place)
+    raw: Mapping[str, Any] = {}
     brought = suite.brought or {}
     if config.agent_kind != "replay":  # no trial of an agent that is run has a score of another tool
         brought = {name: one for name, one in brought.items() if not is_recorded(one)}
-    if (rules := config.base_rules.get(suite.id)) is not None:
-        return StatedCriteria(rules.specs, place)
     if config.file.criteria is not None:
         raw, place = config.file.criteria, replace(place, lines=config.criteria_lines, keys=config.criteria_keys)
     elif suite.criteria is not None:
         place = Setting(where=f"{suite.source}/test_config.json" if suite.source else "test_config.json")
         raw, adk = criteria_of(dict(suite.criteria), place.where), True
-    else:
-        raw = {} if brought else ADK_DEFAULTS
-        note = (
-            ""
-            if brought
-            else "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
-        )
+    elif not brought:
+        raw, note = ADK_DEFAULTS, NO_CRITERIA
     camel = adk or config.base_root == config.root  # earlier versions read camelCase in gate.yaml, too
     specs = read_specs(_refined(brought, raw), place.at, adk=adk, camel=camel)
     return StatedCriteria(specs, place, note)
 
 
+NO_CRITERIA = "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
 _WEIGHTED = {"overall_score", "agent_score", "weighted_score"}
 
 
@@ -259,18 +276,25 @@ def _refined(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, An
     a suite can so do without the judge that one of its parts asks.
     """
     dropped = [name for name, own in raw.items() if own is None and name in brought]
-    raw = {name: own for name, own in raw.items() if name not in dropped}
-    brought = {name: own for name, own in brought.items() if name not in dropped}
     found = {**brought, **raw}
-    for name in brought.keys() & _WEIGHTED if dropped else ():
-        known = found[name]
-        found[name] = {**(known if isinstance(known, Mapping) else {"threshold": known}), "without": dropped}
-    for name in brought.keys() & raw.keys():
-        known, own = brought[name], raw[name]
-        if isinstance(known, Mapping) and "metric" in known and not (isinstance(own, Mapping) and "metric" in own):
-            source = {key: value for key, value in known.items() if key != "blocking"}
-            found[name] = {**source, **(own if isinstance(own, Mapping) else {"threshold": own})}
+    for name in dropped:
+        del found[name]
+    for name, stated in list(found.items()):
+        if name not in brought:
+            continue
+        if dropped and name in _WEIGHTED:
+            found[name] = {**_mapped(stated), "without": dropped}
+        if name in raw:
+            known, own = _mapped(brought[name]), _mapped(raw[name])
+            if "metric" in known and "metric" not in own:
+                known.pop("blocking", None)
+                found[name] = {**known, **own}
     return found
+
+
+def _mapped(criterion: Any) -> dict[str, Any]:
+    """Return a criterion as a mapping; a number is its threshold."""
+    return dict(criterion) if isinstance(criterion, Mapping) else {"threshold": criterion}
 
 
 def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case], *, calibrating: bool) -> Plan:
@@ -352,35 +376,45 @@ def _base_criteria(scorers: Iterable[Scorer], rules: SuiteRules) -> tuple[Criter
     return tuple(found)
 
 
-def _check_where_metrics_run(config: Config, plans: tuple[Plan, ...]) -> None:
-    """Beside the agent there is an interpreter only where the agent is a Python function."""
-    for name in (s.criterion.name for p in plans for s in p.scorers if isinstance(s.metric, InAgentMetric)):
-        if config.agent_kind != "python":
-            what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
-            raise ConfigError(what, where=config.criteria_where, hint="leave run_in out: the gate imports it")
+def _check_scorers(config: Config, plans: Sequence[Plan]) -> None:
+    """Refuse criteria that this kind of agent gives nothing to measure."""
+    for plan in plans:
+        for scorer in plan.scorers:
+            name = scorer.criterion.name
+            if isinstance(scorer.metric, InAgentMetric) and config.agent_kind != "python":
+                what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
+                raise ConfigError(what, where=config.criteria_where, hint="leave run_in out: the gate imports it")
+            if scorer.needs_calls and not config.agent.tells_tools:
+                place = f"agent.{config.agent_kind}.response"
+                what = f"{name} looks at tool calls, and {place} does not say where to find them"
+                hint = "add tool_calls: and their path to response, or leave the criterion out"
+                raise ConfigError(what, where=str(config.path), hint=hint)
 
 
-def _check_tools_are_told(config: Config, plans: tuple[Plan, ...]) -> None:
-    """Return the plan without criteria whose evidence the answers lack: they must not look like an agent that calls no
-    tools."""
-    if config.agent.tells_tools:
-        return
-    for name in (s.criterion.name for p in plans for s in p.scorers if s.needs_calls):
-        raise ConfigError(
-            f"{name} looks at tool calls, and agent.{config.agent_kind}.response does not say where to find them",
-            where=str(config.path),
-            hint="add tool_calls: and their path to response, or leave the criterion out",
-        )
-
-
-def _check_attached(config: Config, plans: tuple[Plan, ...]) -> None:
-    """A file in the question that does not reach the agent would leave it another question."""
+def _check_attached(config: Config, plans: Sequence[Plan]) -> None:
+    """Refuse files in a question that do not reach the agent: it would be another question."""
     if agent_class(config.agent_kind).takes_attached:
         return
-    for case in (case for plan in plans for case in plan.suite.cases if any(turn.attached for turn in case.turns)):
-        kinds = ", ".join(dict.fromkeys(key for turn in case.turns for part in turn.attached for key in part))
-        what = f"case {case.id!r}: its question has {kinds}, which a {config.agent_kind}: agent is not handed"
-        raise ConfigError(what, where=str(case.location), hint="adk:, a2a: and openai: agents take files")
+    for plan in plans:
+        for case in plan.suite.cases:
+            kinds = dict.fromkeys(key for turn in case.turns for part in turn.attached for key in part)
+            if kinds:
+                found = ", ".join(kinds)
+                what = f"case {case.id!r}: its question has {found}, which a {config.agent_kind}: agent is not handed"
+                raise ConfigError(what, where=str(case.location), hint="adk:, a2a: and openai: agents take files")
+
+
+def _check_models(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> None:
+    """Refuse a run whose judge or simulated user could not be asked."""
+    judged = []
+    scenarios = False
+    for plan in plans:
+        judged += [scorer.criterion.name for scorer in plan.scorers if scorer.needs_judge]
+        scenarios = scenarios or any(case.scenario for case in plan.suite.cases)
+    check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
+    if scenarios and config.agent_kind != "replay":
+        simulated = (config.file.simulated_user or SimulatedUserOptions()).as_judge(config.file.judge)
+        check_judge(simulated, environment, needed_by=["the simulated user"], usd=config.file.budget.usd)
 
 
 def _check_quarantine(config: Config, whole: Iterable[Sequence[Case]]) -> None:

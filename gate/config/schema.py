@@ -46,9 +46,9 @@ class PowerSection(Section):
     """`power: {drop: 0.2, find: 0.8}`: the stored trials grow until so large a drop is found in so many changes."""
 
     drop: float = Field(default=0.2, gt=0, le=1)
-    """Fall of the pass rate that is to be found, 0 to 1."""
+    """Fall of the pass rate to be found, 0 to 1."""
     find: float = Field(default=0.8, ge=0.5, le=0.99)
-    """Share of the changes with such a drop in which it is to be found."""
+    """Share of such changes in which the gate should find it."""
 
 
 class BaselineSection(Section):
@@ -57,38 +57,37 @@ class BaselineSection(Section):
     model_config = ConfigDict(extra="allow")
 
     store: str = "file"
-    """Where records are kept: in a folder (``file``), on a branch of the repository (``git``), nowhere (``none``), or a
-    plugin. In CI, unless it is stated or the folder is in the clone, the branch: a job's clone is thrown away."""
+    """Store of the records: a folder (``file``), a branch of the repository (``git``), ``none``, or a plugin's. In
+    CI the default is ``git``, unless the folder is in the clone."""
     remote: str = "origin"
-    """Remote of the repository: where its default branch is looked up, and the git store keeps its own."""
+    """Remote that holds the default branch and the branch of the git store."""
     on_missing: Annotated[Literal["warn", "fail"], steps("warn", "fail")] = "warn"
-    """If no baseline is found (the first of all comes from `gate run --store none` and `gate baseline save`, and counts
-    from the next commit on): judge by thresholds alone and say so, or end with exit code 4."""
+    """Without a baseline: judge only by thresholds and say so (``warn``), or end with exit code 4 (``fail``)."""
     rerun: Literal["auto", "never", "match"] = "auto"
-    """When the base commit's agent is run, too: where it can be (``auto``), always (``match``; a run where it cannot
-    ends with exit code 2) or never. If nothing is stored, it takes the baseline's place."""
+    """Run the base commit's agent, too: if possible (``auto``), always (``match``; exit code 2 if impossible) or
+    ``never``. If nothing is stored, it takes the baseline's place."""
     against: Annotated[str | None, FREE] = None
     """A commit, branch or tag to measure against. Default: the merge base."""
     trials: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
-    """Trials of each case that a run on the default branch leaves for later changes: what is missing is run once the
-    verdict is known. ``auto``: 5, further runs of the same agent 5 more each until `baseline.power` is reached, and
-    none beyond an exact number of ``trials``; ``off``: none."""
+    """Trials of each case that the default branch stores; missing ones are run after the verdict. ``auto``: 5, and
+    5 more in each further run of the same agent until ``baseline.power`` is reached; none beyond an exact number of
+    ``trials``. ``off``: none."""
     power: PowerSection = unstated()
-    """What the stored trials are to be enough for, between 5 and 25 of each case; under ``trials: auto``."""
+    """The power that the stored trials should reach, with 5 to 25 of each case; under ``trials: auto``."""
 
     accept_days: Annotated[int, DOWN] = Field(default=90, ge=1, le=MOST_DAYS)
-    """Most days that the acceptance of a regression counts; `gate baseline accept --until` says fewer. After that it is
-    as if it had never been given."""
+    """Longest time in days that an accepted regression counts; ``gate baseline accept --until`` shortens it.
+    Afterwards the acceptance is void."""
 
     require_provenance: Annotated[Literal["off", "warn", "block"], steps("off", "warn", "block")] = "warn"
-    """The demand on a baseline's origin: ``warn`` compares with one that no trusted job is known to have measured only
-    as long as there is no proven one, and says so; ``block`` never does: exit code 4. Unless stated, ``off`` where
-    nothing can be proven: outside GitHub, for other stores than ``git``, and without ``key``."""
+    """Proof that a baseline needs. ``warn``: compare with an unproven one only until a proven one exists, and say
+    so. ``block``: never; exit code 4. The default is ``off`` if nothing can be proven: outside GitHub, in other
+    stores than ``git``, and without ``key``."""
     key: str = Field(default="", pattern=r"^(-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*)?$")
-    """Public ed25519 key in PEM, the text itself: baselines that its holder signed are proven."""
+    """Public ed25519 key, the PEM text itself; baselines that its holder signed are proven."""
     workflows: list[str] = []
-    """Files of workflows whose runs prove baselines, as ``.github/workflows/gate.yml``. Default: the one that runs, and
-    those of the default branch that name the gate."""
+    """Workflow files whose runs prove baselines, such as ``.github/workflows/gate.yml``. Default: the one that
+    runs, and those of the default branch that name the gate."""
 
     @field_validator("trials", "require_provenance", mode="before")
     @classmethod
@@ -106,7 +105,7 @@ class BaselineSection(Section):
         return FileOptions.model_validate({"path": self.options["path"]} if "path" in self.options else {}).path
 
     def models(self) -> list[type[StoreOptions]]:
-        """Those that the options of the store may belong to. Raises as `store_models`."""
+        """Return the models that the options of the store may belong to. Raises as `store_models`."""
         return store_models(self.store, self.options)
 
 
@@ -114,20 +113,21 @@ class GateSection(Section):
     """The decision: error rate, margins, and what an inconclusive answer does."""
 
     alpha: Annotated[float, UP] = Field(default=ALPHA, gt=0, lt=0.5)
-    """Bound on the probability that a job calls an unchanged agent regressed, all its suites together; a release takes
-    0.01 if that is smaller."""
+    """Largest probability that a job calls an unchanged agent regressed, over all its suites; a release takes 0.01
+    if that is smaller."""
     family: Annotated[int, DOWN] = Field(default=1, ge=1, le=1000)
-    """The jobs of one matrix, where several measure parts of one decision: they share ``alpha``."""
+    """Number of jobs that measure parts of one decision and share ``alpha``."""
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
     """The effect of an inconclusive verdict: exit 0 with a loud warning, or exit 1."""
     max_error_rate: Annotated[float, DOWN] = Field(default=MAX_ERROR_RATE, ge=0, le=1)
     """Share of trials that may end in an infrastructure error; above it the verdict is ``error``."""
     confirm_after: Annotated[Seconds, Field(le=3600)] = CONFIRM_AFTER
-    """Time after which failures of the agent are confirmed before they block, in seconds or as ``500ms``, ``2m``."""
+    """Pause before failures of the agent are confirmed, in seconds or as ``500ms``, ``2m``."""
     pass_rate_margin: Annotated[float | None, Tightens("down", unset=PASS_RATE_MARGIN)] = Field(
         default=None, ge=0, le=1
     )
-    """Loss of the pass rate that is still called unchanged, 0–1. Default: the larger of 0.10 and two cases' worth."""
+    """Loss of the pass rate that still counts as unchanged, 0 to 1. Default: the larger of 0.10 and two cases'
+    worth."""
 
 
 class BudgetSection(Section):
@@ -149,11 +149,12 @@ class TrialsSection(Section):
     """`trials: {max: N}`: screen once, rerun what is suspicious, at most N epochs."""
 
     max: int = Field(ge=1, le=100)
-    """The most epochs."""
+    """The largest number of epochs."""
 
 
 def _check_trials(trials: Mapping[str, Any]) -> None:
-    """Of a union an error would tell of the first branch, which is not the one that was meant."""
+    """Check the trials before the union: its error would tell of the first branch, which is not the one that was
+    meant."""
     for key in trials:
         if key not in TrialsSection.model_fields:
             raise ValueError(f"unknown key {key!r} (known: max)")
@@ -173,7 +174,7 @@ class QuarantineEntry(Section):
     reason: str = Field(min_length=1)
     """The defect."""
     expires: date
-    """The last day on which the case does not block, as ``2026-12-31``."""
+    """The last day on which the case does not block, such as ``2026-12-31``."""
 
 
 def _below(reports: dict[str, str]) -> dict[str, str]:
@@ -197,11 +198,11 @@ class File(Section):
     format: Annotated[str | None, FREE] = None
     """The format of all suite files, also a plugin's. Default: the first built-in one that recognises a file."""
     fields: Annotated[FieldPaths | None, FREE] = None
-    """Where rows of recorded messages keep id, trial, messages and expected calls."""
+    """Paths to id, trial, messages and expected calls in rows of recorded messages."""
     agent: Annotated[dict[str, Any], FREE] = Field(min_length=1)
     """The agent under test: one kind and its options."""
     setup: Annotated[str | None, FREE] = None
-    """Commands that install the agent, run by the action before anything else."""
+    """Commands that install the agent; the action runs them first."""
     criteria: dict[str, Any] | None = None
     """Metrics with thresholds and options, or the path of a file with them. Default: the suite's own, else ADK's."""
     tool_categories: dict[str, list[str]] = {}
@@ -210,7 +211,7 @@ class File(Section):
     """``auto``: one epoch, reruns of suspicious cases, at most three epochs. ``{max: N}``: the same, at most N epochs.
     ``N``: exactly N epochs and one look."""
     baseline: BaselineSection = unstated()
-    """Where baselines are kept, and which one is compared with."""
+    """The store of baselines, and which one is compared."""
     gate: GateSection = unstated()
     """The decision: error rate, margins, and what an inconclusive verdict does."""
     judge: JudgeOptions | None = None
@@ -218,21 +219,21 @@ class File(Section):
     simulated_user: SimulatedUserOptions | None = None
     """The model that plays the user of a scenario. Default: the judge's."""
     budget: BudgetSection = unstated()
-    """Upper bounds on what a run may spend, checked before each trial."""
+    """Upper bounds of a run, checked before each trial."""
     select: Selection | None = None
-    """Which cases are run. Default: all."""
+    """The cases to run. Default: all."""
     quarantine: list[QuarantineEntry] = []
-    """Cases that are known to be broken: shown, but not blocking until a date has passed."""
+    """Cases known to be broken: shown, and not blocking until a date."""
     executor: Annotated[ExecutorOptions, FREE] = unstated()
-    """Where recorded trials are scored."""
+    """The processes that score recorded trials."""
     reports: Reports = {}
     """Reports that are written after every run: name → file, relative to the configuration file and below it."""
     publish: dict[str, dict[str, Any]] = {}
-    """Hosts that the result is published on: a name, a list of names, or names with the host's options."""
+    """Hosts to publish the result on: a name, a list, or names with the host's options."""
     monitor: Annotated[MonitorSection, FREE] = unstated()
-    """Watching the agent in production by the same criteria: traces, sample, limits, alerts."""
+    """Watching production by the same criteria: traces, sample, limits, alerts."""
     world: Annotated[WorldOptions | None, FREE] = None
-    """Recording the models and tools that the agent asks, and replaying them as long as it asks the same."""
+    """Recording the models and tools that the agent asks, and replaying them."""
     seed: int = Field(default=0, ge=0)
     """Seed of the gate's own randomness."""
     output: Annotated[str, FREE] = ".gate"

@@ -56,7 +56,8 @@ def wanted_trials(config: Config) -> int:
 
 
 def goal_of(config: Config) -> Goal | None:
-    """What the trials that runs on the default branch leave are to be enough for; None: a number is stated, or none."""
+    """Return the power that the trials of runs on the default branch are to add up to; None: a number is stated, or
+    none."""
     if config.file.baseline.trials != "auto" or not wanted_trials(config):
         return None
     power = config.file.baseline.power

@@ -18,6 +18,7 @@ from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Metric, Options
 from gate.model import Direction
 from gate.model.strictness import DOWN, OFF, ON, UP, steps
+from gate.security.limits import shorten
 
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)$")
 """The name of a limit on a quantile: ``p95``."""
@@ -52,6 +53,7 @@ class CriterionSpec(Struct, frozen=True, dict=True):
     metric: str
     """A registered name, or the path of the user's own metric."""
     common: Common
+    """The options of every criterion; with the metric's defaults unless the metric is the user's own."""
     quantiles: tuple[tuple[float, float], ...] = ()
     """Limits by quantile, ascending: ((0.95, 3.0),)."""
     options: Mapping[str, Any] = {}
@@ -69,10 +71,28 @@ class CriterionSpec(Struct, frozen=True, dict=True):
         """The registered metric; None if it is a custom metric."""
         return None if self.is_custom else load_metric(self.metric)
 
-    @property
-    def effective(self) -> Common:
-        """With the metric's defaults in place of what was left out, as far as they are known without loading it."""
-        return effective(self.common, self.metric_type) if self.metric_type is not None else self.common
+    def under(self, metric_type: type[Metric[Any]]) -> CriterionSpec:
+        """Return the entry with the metric's defaults in place of what was left out.
+
+        Where lower is better, a threshold is the most that a trial may reach: ``max`` by another name.
+
+        Raises:
+            ConfigError: both are given.
+        """
+        common = self.common
+        updates: dict[str, Any] = {}
+        if metric_type.direction is Direction.LOWER:
+            if common.threshold is not None and common.max is not None:
+                what = "`threshold` and `max` both set an upper limit"
+                raise ConfigError(what, where=f"{self.where}: {self.name}", hint="keep `max`")
+            if common.threshold is not None:
+                updates = {"threshold": None, "max": common.threshold}
+        elif common.threshold is None:
+            updates["threshold"] = metric_type.default_threshold
+        if common.regression is None:
+            only_warns = metric_type.scale.is_relative or metric_type.over_trials or metric_type.lexical
+            updates["regression"] = "warn" if only_warns else "block"
+        return replace(self, common=common.model_copy(update=updates))
 
     @cached_property
     def parsed_options(self) -> Mapping[str, Any]:
@@ -123,9 +143,9 @@ def read_specs(
 def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
     where = f"{place}: {name}"
     common, quantiles, options = _split(value, where, adk=adk)
-    spec = CriterionSpec(name, common.metric or name, common, quantiles, options)
+    spec = CriterionSpec(name, common.metric or name, common, quantiles, options, place)
     if spec.is_custom:
-        return replace(spec, where=place)
+        return spec
     try:
         metric_type = load_metric(spec.metric)
     except ConfigError as error:
@@ -134,32 +154,7 @@ def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
         common = common.model_copy(update={"threshold": None, "blocking": False})
     if adk and metric_type.hard and common.threshold is not None and 0 < common.threshold < 1:
         common = common.model_copy(update={"threshold": None})  # ADK's share of safe turns: here one occurrence fails
-    return replace(spec, where=place, common=limit_as_max(common, metric_type, where))
-
-
-def limit_as_max(common: Common, metric_type: type[Metric[Any]], where: str) -> Common:
-    """Where lower is better, a threshold is the most that a trial may reach: ``max`` by another name."""
-    if metric_type.direction is not Direction.LOWER or common.threshold is None:
-        return common
-    if common.max is not None:
-        raise ConfigError("`threshold` and `max` both set an upper limit", where=where, hint="keep `max`")
-    return common.model_copy(update={"threshold": None, "max": common.threshold})
-
-
-def effective(common: Common, metric_type: type[Metric[Any]]) -> Common:
-    """With the metric's own defaults for threshold and regression."""
-    own: dict[str, Any] = {}
-    if common.threshold is None and metric_type.direction is not Direction.LOWER:
-        own["threshold"] = metric_type.default_threshold
-    if common.regression is None:
-        own["regression"] = _regression_of(metric_type)
-    return common.model_copy(update=own)
-
-
-def _regression_of(metric_type: type[Metric[Any]]) -> Literal["block", "warn"]:
-    """Return what a change of a metric does against the baseline by default."""
-    warns = metric_type.scale.is_relative or metric_type.over_trials or metric_type.lexical
-    return "warn" if warns else "block"
+    return replace(spec, common=common).under(metric_type)
 
 
 def is_custom(metric: str) -> bool:
@@ -202,7 +197,9 @@ def _number(value: Any, label: str, where: str, *, adk: bool) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ConfigError(f"{label}: expected a number, found {value!r}", where=where) from None
+        what = f"{label}: expected a number, found {shorten(repr(value), 60)}"
+        hint = "write a number, as 0.8, or a mapping of options" if label == "threshold" else ""
+        raise ConfigError(what, where=where, hint=hint) from None
     if not isfinite(number):
         raise ConfigError(f"{label}: {value!r} is not a finite number", where=where)
     return number

@@ -241,7 +241,7 @@ def _criterion_under_base(before: CriterionSpec, now: CriterionSpec) -> tuple[Cr
 
 def _values(spec: CriterionSpec) -> dict[str, Any]:
     """Return everything that a criterion demands by name, defaults included."""
-    common = {name: getattr(spec.effective, name) for name in Common.model_fields if name != "metric"}
+    common = {name: getattr(spec.common, name) for name in Common.model_fields if name != "metric"}
     limits = {f"p{quantile * 100:g}": limit for quantile, limit in spec.quantiles}
     return {**common, **limits, **spec.parsed_options}
 
@@ -255,7 +255,7 @@ def _direction(spec: CriterionSpec, name: str) -> Tightens:
     """Return which way a value of a criterion tightens."""
     metric = spec.metric_type
     if name == "threshold":
-        return _threshold_direction(spec, spec.effective.threshold)
+        return _threshold_direction(spec, spec.common.threshold)
     if name == "margin":
         default = metric.scale.default_margin if metric is not None else None
         if default is None and spec.common.margin is None:
@@ -316,7 +316,7 @@ def _case_direction(spec: CriterionSpec | None, before: float | None) -> Tighten
     is_lower = metric.direction is Direction.LOWER
     if before is not None:
         return DOWN if is_lower else UP
-    stated = spec.effective.max if is_lower else spec.effective.threshold
+    stated = spec.common.max if is_lower else spec.common.threshold
     return Tightens("down" if is_lower else "up", unset=stated if stated is not None else metric.pass_threshold)
 
 

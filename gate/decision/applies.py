@@ -21,7 +21,7 @@ MOST_CASES = 200
 
 
 class _Applied(Struct, frozen=True):
-    """Of one case, the trials to which a criterion applies, and all that it could have applied to."""
+    """The trials of one case to which a criterion applies, and all to which it could have applied."""
 
     before: int
     of_before: int
@@ -57,7 +57,7 @@ def lost_checks(comparison: Comparison) -> tuple[Finding, ...]:
 
 
 def _applied(comparison: Comparison, criterion: Criterion) -> Iterator[tuple[str, _Applied]]:
-    """Of the cases that are compared, and that the criterion applied to at the baseline."""
+    """Yield the compared cases to which the criterion applied at the baseline."""
     for case_id in comparison.paired:
         if (case_id, criterion.name) in comparison.not_comparable:
             continue

@@ -130,7 +130,7 @@ class _Seen(Struct, frozen=True):
 
     @property
     def improvement(self) -> float | None:
-        """The same evidence for passing more often: with the sides exchanged."""
+        """Return the evidence for passing more often: with the sides exchanged."""
         if not self.now or not self.before:
             return None
         return exp(min(case_log_e(sum(self.now), len(self.now), sum(self.before), len(self.before)), 700.0))

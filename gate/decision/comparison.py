@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from gate.decision import consistency
+from gate.decision import all_pass, consistency
 from gate.decision.correction import PLAIN, Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import FULL, Config, Metric, Partner, Rerun, Round, Row, State
@@ -24,7 +24,9 @@ PASS_RATE = "pass rate"  # noqa: S105 - no password
 """The name of metric 0: whether a trial holds every blocking criterion."""
 RATE_METRIC = "pass_rate"
 """The metric of a criterion that demands something of metric 0."""
-_OF_SEVERAL = frozenset({consistency.METRIC, RATE_METRIC})
+_OF_OUTCOMES = frozenset({all_pass.METRIC, RATE_METRIC})
+"""The metrics that count which trials pass."""
+_OF_SEVERAL = _OF_OUTCOMES | {consistency.METRIC}
 """The metrics that say nothing of a single trial."""
 UNKNOWN = "whether the trial passes is not known: a blocking criterion could not be measured"
 
@@ -51,7 +53,7 @@ themselves: a week of nights. Docs/decisions/0004."""
 
 
 class Goal(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the stored trials are to be enough for: to find a drop of the pass rate in so many changes."""
+    """The power of the stored trials: to find a drop of the pass rate in so many changes."""
 
     drop: float = 0.2
     """0 to 1."""
@@ -93,7 +95,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     stored_trials: int = STORED_TRIALS
     """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs."""
     goal: Goal | None = None
-    """What the trials of several such runs are to add up to; None: no more than one leaves."""
+    """The power that the trials of several such runs are to add up to; None: no more than one leaves."""
 
     @property
     def own_alpha(self) -> float:
@@ -252,12 +254,12 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def repeats(self) -> Repeats:
-        """Which trials are no draws of their own, but repeat another of their run."""
+        """Return the trials that are no draws of their own, but repeat another of their run."""
         return repeats(self.stored, self.trials, self.passes)
 
     @cached_property
     def coupling(self) -> CoupledTrials:
-        """Which trials share their random part with a stored one, or repeat a draw that counts."""
+        """Return the trials that share their random part with a stored one, or repeat a draw that counts."""
         return coupling((t for t in self.stored if t.measured and t.tag == FULL), self.trials)
 
     @cached_property
@@ -276,7 +278,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return case is not None and bool(passed(trial, case, self.comparable(case.id) or self.criteria))
 
     def counted(self, trials: Iterable[Trial]) -> tuple[Trial, ...]:
-        """Those of the trials that are draws of their own."""
+        """Return the trials that are draws of their own."""
         dropped = self.dropped
         return tuple([trial for trial in trials if id(trial) not in dropped] if dropped else trials)
 
@@ -291,7 +293,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def answers(self) -> tuple[Trial, ...]:
-        """Those of them that have an answer, and so scores."""
+        """Return the trials that have an answer, and so scores."""
         return tuple([t for t in self.judged_trials if t.answered]) if self.errors else self.judged_trials
 
     @cached_property
@@ -410,7 +412,7 @@ def with_outcomes(
     names = [criterion.name for criterion in criteria if criterion.metric == RATE_METRIC]
     if not names:
         return tuple(trials)
-    others = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
+    others = [criterion for criterion in criteria if criterion.metric not in _OF_OUTCOMES]
     found = []
     for trial in trials:
         case = cases.get(trial.case_id)
@@ -423,6 +425,22 @@ def with_outcomes(
         score = none if outcome is None else Score(float(outcome))
         found.append(replace(trial, scores={**trial.scores, **dict.fromkeys(names, score)}))
     return tuple(found)
+
+
+def with_all_pass(
+    trials: Sequence[Trial],
+    cases: Mapping[str, Case],
+    criteria: Sequence[Criterion],
+    not_comparable: Mapping[tuple[str, str], Incomparable] | None = None,
+) -> tuple[Trial, ...]:
+    """The trials with the scores of pass^k, where a criterion asks for it; ``not_comparable`` as above."""
+    others = [criterion for criterion in criteria if criterion.metric not in _OF_OUTCOMES]
+
+    def outcome_of(trial: Trial) -> bool | None:
+        held = [c for c in others if (trial.case_id, c.name) not in (not_comparable or {})]
+        return passed(trial, cases[trial.case_id], held)
+
+    return all_pass.scored(trials, cases, criteria, outcome_of)
 
 
 def mark(criterion: Criterion, case: Case) -> float | None:
@@ -502,7 +520,7 @@ def _is_checked(score: Score | None) -> bool:
 
 def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> bool:
     """True if nothing was checked in any of a case's trials."""
-    own = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
+    own = [criterion for criterion in criteria if criterion.metric not in _OF_OUTCOMES]
     return bool(trials) and all(unchecked(trial, own) for trial in trials)
 
 
@@ -530,8 +548,8 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
 
 
 def _newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[str, list[int]]:
-    """Where the trials of the newest runs are that measured STORED_TRIALS of each case, and of as many more as fit into
-    NEWEST_STORED; empty if those are all runs."""
+    """Return the places of the trials of the newest runs that measured STORED_TRIALS of each case, and of as many more
+    as fit into NEWEST_STORED; empty if those are all runs."""
     if len(runs) < 2:  # most calls: no trial need be looked at
         return {}
     sizes = Counter(trial.run for trials in stored.values() for trial in trials)

@@ -1,4 +1,4 @@
-"""Which trials share their random part with which: by the recordings that they were answered from. Pure.
+"""Finds the trials that share their random part: by the recordings that they were answered from. Pure.
 
 A trial that was answered from the recording of a stored one is its pair; one draw counts once, however often it was
 replayed. docs/dev/decisions/0023-coupled-trials.md has the reasons.
@@ -23,7 +23,7 @@ class CoupledTrials(Struct, frozen=True):
     """Trials (by ``id``) whose draw counts already, or that say nothing of what they were run for."""
 
     def links(self, trials: Sequence[Trial], stored: Sequence[Trial]) -> tuple[Partner | None, ...]:
-        """Of each of these trials, its place among the ``stored`` ones of its case; empty where none is coupled."""
+        """Return the place of each trial's partner among the ``stored`` ones of its case; empty if none is coupled."""
         if not self.partners:
             return ()
         places = {id(trial): place for place, trial in enumerate(stored)}
@@ -39,7 +39,7 @@ NONE = CoupledTrials()
 
 
 def coupling(stored: Iterable[Trial], trials: Iterable[Trial]) -> CoupledTrials:
-    """Which trials are pairs, and which repeat a draw that counts.
+    """Return the pairs of trials, and the trials that repeat a draw that counts.
 
     A source that is not among the stored trials makes no pair: the trial stands for itself, and further trials of the
     same source repeat it. A trial that claims replayed calls without a source does not count: its proxy would have

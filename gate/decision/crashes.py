@@ -51,7 +51,7 @@ MOST = 0.5
 
 
 def crash_facts(comparison: Comparison) -> CrashFacts | None:
-    """Of the candidate's judged cases; None if the agent failed in none."""
+    """Return the crashes of the candidate's judged cases; None if the agent failed in none."""
     fell = _failing(comparison)
     if not fell:
         return None

@@ -51,15 +51,15 @@ class RunValues(Struct, frozen=True):
     """One run in numbers."""
 
     trials: int
-    """Of the candidate, reruns included."""
+    """Number of the candidate's trials, reruns included."""
     failed: int
-    """Those in which the agent failed."""
+    """Number of trials in which the agent failed."""
     unmeasured: int
-    """Those that infrastructure lost."""
+    """Number of trials that infrastructure lost."""
     values: Mapping[str, Mapping[str, Sums]]
-    """Of each metric, by case."""
+    """The values of each metric, by case."""
     outcomes: Mapping[str, tuple[int, int]]
-    """Of each case (passed, trials), reruns included."""
+    """(passed, trials) of each case, reruns included."""
 
 
 def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], cases: Mapping[str, Case]) -> RunValues:
@@ -128,7 +128,7 @@ class _Table:
         return [(case_id, own) for case_id, own in found if own]
 
     def passes(self, criteria: Sequence[Criterion]) -> list[bool | None]:
-        """Which trials passed: as `passed` says, which is asked where a score has no value."""
+        """Return the outcome of each trial: as `passed` says, which is asked if a score has no value."""
         held = marks(self._case, criteria)
         found = [True if held and trial.error is None else None for trial in self._trials]
         nothing = [None] * len(found)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.decision.all_pass import lacks_trials
 from gate.decision.comparison import (
     Comparison,
     Incomparable,
@@ -16,6 +17,7 @@ from gate.decision.comparison import (
     error_share,
     passes,
     to_state,
+    with_all_pass,
     with_outcomes,
 )
 from gate.decision.conclusions import findings_of, hard_failures
@@ -68,8 +70,8 @@ class Situation(Struct, frozen=True):
     cases: Sequence[Case]
     criteria: Sequence[Criterion]
     trials: Sequence[Trial]
-    """Of the rounds run so far, both sides, errors included; whole rounds only, so that a resumed run derives the same
-    requests."""
+    """The trials of the rounds run so far, both sides, errors included; whole rounds only, so that a resumed run
+    derives the same requests."""
     stored: Sequence[Trial]
     """The baseline's; empty: there is none."""
     settings: Settings
@@ -198,6 +200,7 @@ def _comparison(known: Situation) -> Comparison:
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, known.stored))
     by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
+    now, before = with_all_pass(now, by_id, criteria), with_all_pass(before, by_id, criteria, apart)
     selected, unmatched, runs = known.selected, known.unmatched, tuple(known.stored_runs)
     whole = Comparison(
         tuple(cases),
@@ -240,7 +243,7 @@ def _again(comparison: Comparison) -> More | None:
         return None
     if settings.runs is not None and len(comparison.trials) + sum(r.runs for r in requests) > settings.runs:
         return None
-    return More(requests, newest_round, "once more what could not be measured", again=True)
+    return More(requests, newest_round, "asking again what could not be measured", again=True)
 
 
 def confirmation(known: Situation) -> More | None:
@@ -281,7 +284,7 @@ def _settle_failures(comparison: Comparison, table: Table, outcome: Outcome | No
     if not any(trial.failed for trial in comparison.errors) or comparison.outage:
         return None
     if table.not_confirmed is not None:
-        further = _asked(comparison, _reruns_without(comparison, outcome, seed), "prove it without the failures")
+        further = _asked(comparison, _reruns_without(comparison, outcome, seed), "asking the cases that answer again")
         return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
     cause = judge(table)
     new = unexplained(comparison)
@@ -289,9 +292,9 @@ def _settle_failures(comparison: Comparison, table: Table, outcome: Outcome | No
     if not new or not is_open:
         return None
     cleared = clearing(comparison) if comparison.settings.exact_epochs is None else ()
-    further = _asked(comparison, cleared, "ask again where the agent failed")
+    further = _asked(comparison, cleared, "asking again where the agent failed")
     if further is None and len(new) < FEW_CRASHING and not probed(comparison):
-        further = _asked(comparison, _another_pass(comparison), "look for further cases in which the agent fails")
+        further = _asked(comparison, _another_pass(comparison), "looking for further cases in which the agent fails")
     return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
 
 
@@ -334,7 +337,7 @@ def _whether_repeats_count(comparison: Comparison) -> More | None:
         cases, n = tuple(steady[:: max(1, len(steady) // REPEATED)][:REPEATED]), 1
     sides = (Side.BASELINE, Side.CANDIDATE) if _is_unproven(comparison) else (Side.CANDIDATE,)
     requests = [Request(side, REPEAT, cases, n) for side in sides]
-    return _asked(comparison, requests if cases else (), "see whether repeats are draws of their own")
+    return _asked(comparison, requests if cases else (), "checking that answers come from no cache")
 
 
 def _is_unproven(comparison: Comparison) -> bool:
@@ -404,7 +407,7 @@ def _for_thresholds(
     open_ = any(f.verdict is Verdict.INCONCLUSIVE for f in found)
     open_ = open_ or any(may_turn(comparison, criterion, last) for criterion in comparison.demanding)
     open_ = open_ or any(own_is_open(comparison, criterion) for criterion in comparison.criteria)
-    alone = lacks_pairs(comparison.criteria, comparison.trials)
+    alone = lacks_pairs(comparison.criteria, comparison.trials) or lacks_trials(comparison.criteria, comparison.trials)
     if done >= last or (done and not open_ and not alone and settings.exact_epochs is None):
         return None
     n = 1 if settings.exact_epochs is None else settings.exact_epochs - done
@@ -416,5 +419,7 @@ def _for_thresholds(
 
 def _why(done: int, alone: bool) -> str:
     if not done:
-        return "screen"
-    return "trials are compared with one another" if alone else "a threshold is undecided"
+        return "asking each case"
+    return (
+        "asking each case again, to compare its answers" if alone else "asking each case again, as a threshold is close"
+    )

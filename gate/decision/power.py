@@ -1,4 +1,5 @@
-"""Which changes of an agent the rule finds: the engine itself, run on simulated trials of a record's own cases.
+"""Computes the changes of an agent that the rule finds: the engine itself, run on simulated trials of a record's own
+cases.
 
 Each case's rate is drawn from what its trials leave possible, under a prior fitted to all cases, so that a steady case
 has failures too. A design of the suite's own size takes every case once; any other draws its cases among them.
@@ -35,9 +36,9 @@ FIRST = (2.0, *[1.0] * (len(GRID) - 2), 10.0)
 """The weights that the fit begins with: in most suites many cases always pass, and some never do. From equal weights
 the steady cases of a stable suite would fail twice as often as they do."""
 STEPS = 40
-"""Of the fit. More would put all steady cases at exactly 1, which a few trials do not show."""
+"""The steps of the fit. More would put all steady cases at exactly 1, which a few trials do not show."""
 TYPICAL = ((0.45, 1.0, 1.0), (0.25, 0.95, 1.0), (0.25, 0.5, 0.95), (0.05, 0.0, 0.0))
-"""Of a suite that nothing is known of: the share of cases, and the range of their rates."""
+"""The rates of a suite that nothing is known of: the share of cases, and the range of their rates."""
 BREAKABLE = 0.8
 """A case that breaks is one of those that passed at least so often."""
 WANTED = 0.8
@@ -48,7 +49,7 @@ LEAST_RUNS, MOST_RUNS = 8, 400
 BOTH_SIDES = 2.0
 """So many times as long takes a change of an agent whose base is run, too."""
 FINENESS = 2
-"""Of the tests in a simulated change: what one p-value lacks in digits, many changes make up for."""
+"""The fineness of the tests in a simulated change: what one p-value lacks in digits, many changes make up for."""
 DESIGNS = (10, 20, 30, 50, 75, 100, 150, 200, 300, 500)
 """Numbers of cases that are tried for a wanted drop."""
 SAID_FIRST, NEARLY_ALWAYS = 0.2, 0.95
@@ -67,7 +68,7 @@ class Design(Struct, frozen=True):
     """Stored trials of each case."""
     config: Config = Config()
     margin: float | None = None
-    """Of the pass rate."""
+    """The margin of the pass rate."""
 
 
 class Scores(Struct, frozen=True):
@@ -79,7 +80,7 @@ class Scores(Struct, frozen=True):
     failing: tuple[tuple[Row, ...], ...]
 
     def draw(self, rng: Random, case: int, passed: bool) -> Row:
-        """Of a trial that came out so: of the case's own, else of any, else of one that came out otherwise."""
+        """Draw a trial that came out so: of the case's own, else of any, else of one that came out otherwise."""
         sides = (self.passing, self.failing) if passed else (self.failing, self.passing)
         for side in sides:
             known = side[case] or [row for rows in side for row in rows]
@@ -175,7 +176,7 @@ class Drop(Struct, frozen=True):
     found: Share
     """Read from one curve over all drops that were simulated, so that each adds to its neighbours'."""
     simulated: Share
-    """Of this drop's own runs."""
+    """The simulated runs of this drop."""
 
 
 _NORMAL = NormalDist()
@@ -246,7 +247,7 @@ class Power(Struct, frozen=True):
     broken: Share | None
     """One case that always failed from now on; None: no case passes often enough to break."""
     blocked: Share
-    """Of unchanged agents."""
+    """The share of unchanged agents that are blocked."""
     inconclusive: Share
     runs_per_case: float
     """Agent runs a case of an unchanged agent, both sides."""
@@ -406,7 +407,7 @@ def missed_thresholds(
 
 
 def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None) -> Rates:
-    """Of the candidate's trials of a record. ``cases`` give thresholds of single cases."""
+    """Return the rates of the candidate's trials in a record. ``cases`` give thresholds of single cases."""
     groups = _by_outcome(trials, criteria, cases)
     counts = tuple((sum(outcome for _, outcome in group), len(group)) for group in groups.values())
     clusters = tuple(cluster_of(cases[c]) if cases and c in cases else "" for c in groups)
@@ -414,7 +415,7 @@ def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapp
 
 
 def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[Criterion]) -> Scores | None:
-    """Those that a change is tested for beside success."""
+    """Return the scores that a change is tested for beside success."""
     trials = [trial for group in groups for trial, _ in group]
     measured = [c for c in criteria if c.blocking and c.blocks_regression and not c.hard and c.metric != RATE_METRIC]
     measured = [c for c in measured if full_values(trials, c)]

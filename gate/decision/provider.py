@@ -28,7 +28,8 @@ def answered_by(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding]:
 
 
 def tools_changed(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding]:
-    """Which MCP servers list other tools than at the baseline, or describe them otherwise, and how."""
+    """Return the MCP servers that list other tools than at the baseline, or describe them otherwise, and the
+    differences."""
     trials = list(now)
     offered, former = _offered(trials), _offered(before)
     other = {name for name, lists in offered.items() if name in former and lists.isdisjoint(former[name])}

@@ -22,7 +22,7 @@ LEAST = 3
 REPRODUCED = 0.05
 """Up to this share of cases, or one of them, may answer differently in two stored runs of a deterministic agent."""
 MOST = 0.5
-"""The same in the stored run and this one, since a change may be why they differ."""
+"""The most in the stored run and this one, since a change may be why they differ."""
 FRESH = 0.1
 """From this share of differing repeats on a run draws anew, whatever other runs answered."""
 INDEPENDENT = 1 / 3
@@ -43,7 +43,7 @@ Answers = Mapping[str, Mapping[Session, Sequence[Trial]]]
 
 
 class Repeats(Struct, frozen=True):
-    """Which trials repeat a draw that counts already."""
+    """The trials that repeat a draw that counts already."""
 
     dropped: frozenset[int] = frozenset()
     """The trials (by ``id``) that repeat another of their session."""
@@ -101,8 +101,8 @@ def repeats(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[
 
 
 def _of_processes(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[Trial], bool]) -> Repeats:
-    """The same where each process of the agent has a cache of its own: then a run that was held by several, as one that
-    was topped up or resumed is, does not repeat itself, and each of them does."""
+    """Return the repeats if each process of the agent has a cache of its own: then a run that was held by several, as
+    one that was topped up or resumed is, does not repeat itself, and each of them does."""
     if not any(trial.process for group in (stored, trials) for trial in group):
         return NONE
     answers = _answers(stored, trials, by_process=True)
@@ -129,7 +129,7 @@ def _told_by(answers: Answers, steady: Callable[[Trial], bool], trials: Sequence
 
 
 def _of_outcomes(answers: Answers, steady: Callable[[Trial], bool], trials: Sequence[Trial]) -> Repeats:
-    """The same where an answer says no more than whether it passes, so that runs agree on it by chance.
+    """Return the repeats if an answer says no more than whether it passes, so that runs agree on it by chance.
 
     What is left are the cases that come out otherwise in another run. A change may break any, so only those count that
     differ between two runs of the baseline's agent, or that failed there and now do not. If such cases never differ
@@ -276,7 +276,7 @@ def _disagreement(runs: Sequence[Sequence[Trial]]) -> float | None:
 
 
 def _within(answers: Answers, side: Side) -> list[float]:
-    """Of each case that a session repeated: the share of pairs of its trials that answer differently."""
+    """Return the share of pairs of trials that answer differently, of each case that a session repeated."""
     found = []
     for sessions in answers.values():
         for (_, _, whose, _), group in sessions.items():

@@ -33,7 +33,7 @@ from gate.model import (
     worst,
 )
 from gate.model.finding import Finding
-from gate.statistics.intervals import mean
+from gate.statistics.intervals import all_pass, mean
 
 
 def rows_of(
@@ -115,7 +115,7 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
         not_measured=0 if is_rate else sum([error_of(t, criterion) is not None for t in comparison.judged_trials]),
         crashes=0 if is_rate else failures(comparison.judged_trials),
         quantiles=quantile_estimates(criterion, case_values(comparison, criterion)[1]),
-        dimensions={} if is_rate else _dimensions(comparison, criterion),
+        dimensions=(_all_pass if is_rate else _dimensions)(comparison, criterion),
         judge=calibrated_judge(criterion, correction_of(comparison, criterion), now, before),
         checked=checked,
     )
@@ -131,6 +131,20 @@ def _compared(comparison: Comparison, criterion: Criterion) -> tuple[float, floa
     if not both:
         return None
     return mean([mean(sides.before[i]) for i in both]), mean([mean(sides.now[i]) for i in both])
+
+
+def _all_pass(comparison: Comparison, criterion: Criterion) -> dict[str, tuple[Estimate | None, Estimate | None]]:
+    """Return pass^k beside the pass rate, for as many trials as each case has; empty where one has no second."""
+    now, before = _outcomes_by_side(comparison)
+    k = min(map(len, now), default=0)
+    if k < 2:
+        return {}
+    return {f"pass^{k}": (_estimate_all_pass(now, k, criterion), _estimate_all_pass(before, k, criterion))}
+
+
+def _estimate_all_pass(groups: Sequence[Sequence[float]], k: int, criterion: Criterion) -> Estimate | None:
+    shares = [all_pass(round(sum(group)), len(group), k) for group in groups if len(group) >= k]
+    return estimate(shares, shares, criterion.scale)
 
 
 def _dimensions(comparison: Comparison, criterion: Criterion) -> dict[str, tuple[Estimate | None, Estimate | None]]:
@@ -164,13 +178,19 @@ def _estimate_scores(comparison: Comparison, criterion: Criterion) -> tuple[Esti
 
 
 def _estimate_rate(comparison: Comparison, criterion: Criterion) -> tuple[Estimate | None, Estimate | None]:
+    now, before = _outcomes_by_side(comparison)
+    return _estimate_groups(now, criterion), _estimate_groups(before, criterion)
+
+
+def _outcomes_by_side(comparison: Comparison) -> tuple[list[list[float]], list[list[float]]]:
+    """Return 1 for each trial of epochs that passes and 0 for each other, by judged case that has any."""
     now, before = [], []
     for case in comparison.judged:
         now.append(outcome_values(comparison.measured(case.id, full=True), comparison, case.id, comparison.criteria))
         if case.id in comparison.with_baseline:
             stored = comparison.baseline[case.id]
             before.append(outcome_values(stored, comparison, case.id, comparison.comparable(case.id)))
-    return _estimate_groups(now, criterion), _estimate_groups(before, criterion)
+    return [group for group in now if group], [group for group in before if group]
 
 
 def outcome_values(
@@ -187,7 +207,7 @@ def _estimate_groups(groups: Sequence[Sequence[float]], criterion: Criterion) ->
 
 
 def _p_value(outcome: Outcome | None, name: str) -> float | None:
-    """Of the last look, adjusted for all blocking metrics and statistics."""
+    """Return the p-value of the last look, adjusted for all blocking metrics and statistics."""
     look = outcome.evidence.last_look if outcome is not None else None
     test = look.metrics.get(name) if look is not None else None
     return None if test is None else test.p_adjusted

@@ -194,7 +194,7 @@ def concentrations(comparison: Comparison, criterion: Criterion, pairs: Pairs) -
 
 
 def _by_chance(ids: Sequence[str], pairs: Pairs, criterion: Criterion, rng: Random) -> list[float]:
-    """Of a unit of several cases: means of what each of them may have lost by chance."""
+    """Return the losses by chance of a unit of several cases: means of what each of them may have lost."""
     tables = [pairs.by_chance(case_id, criterion, rng) for case_id in ids]
     if len(tables) == 1:
         return tables[0]

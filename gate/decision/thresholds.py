@@ -13,6 +13,7 @@ from statistics import NormalDist
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.decision.all_pass import METRIC as ALL_PASS
 from gate.decision.comparison import (
     Comparison,
     correction_of,
@@ -65,7 +66,7 @@ class Sample(Struct, frozen=True):
     fell: tuple[Sequence[int], Sequence[int], Sequence[int]] = ((), (), ())
     """By case of ``kept``, ``before`` and ``new``: how many of the values stand for a failure of the agent."""
     correction: Correction | None = None
-    """Of a calibrated judge's scores: what means and their bounds are corrected by."""
+    """The correction of a calibrated judge's scores: of means and their bounds."""
 
     @property
     def all(self) -> list[Sequence[float]]:
@@ -129,7 +130,7 @@ def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case
 
 def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) -> list[float]:
     """Return the values that stand for trials without a score because the agent failed."""
-    if worst is None:
+    if worst is None or criterion.metric == ALL_PASS:  # which has counted them
         return []
     return [
         worst for t in trials if t.failed and (s := t.scores.get(criterion.name, NONE)).value is None and not s.error
@@ -137,7 +138,7 @@ def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) 
 
 
 def _ends(criterion: Criterion) -> tuple[float, float] | None:
-    """Of a scale that has both; else None."""
+    """Return the ends of a scale that has both; else None."""
     return criterion.scale.range if criterion.scale.is_bounded else None
 
 

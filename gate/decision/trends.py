@@ -25,7 +25,7 @@ from gate.statistics.trend import LEAST_RUNS, Level, Sums, crossing, fitted, lev
 ERROR = 0.01
 """P(a move or a trend is stated | only chance moves the runs), over all criteria of a suite; and over its tags."""
 AHEAD_LEVEL = 0.8
-"""Of the interval of an early warning."""
+"""The level of the interval of an early warning."""
 MOST_TAGS = 30
 """Tags that are followed, those of most cases."""
 
@@ -51,7 +51,7 @@ class PastRun(Struct, frozen=True):
     """The agent's version as `agent.version` tells it."""
     where: str = ""
     verdict: str = ""
-    """As the ledger has it; empty where nobody judged it."""
+    """The verdict in the ledger; empty if nobody judged it."""
     releases: tuple[str, ...] = ()
 
     @property
@@ -86,7 +86,7 @@ class SeriesMove(Struct, frozen=True):
     run: int
     """Position of the first run after it."""
     first: int
-    """Of the 95 % interval of that position."""
+    """The first end of the 95 % interval of that position."""
     last: int
     change: float
     """In the series' unit, of the runs after it until the next move."""
@@ -252,7 +252,7 @@ def _tags(runs: Sequence[PastRun]) -> dict[str, list[str]]:
 
 
 Contents = Sequence[Mapping[str, int]]
-"""Of each run, its cases, each with a number that stands for the case with its content."""
+"""The cases of each run, each with a number that stands for the case with its content."""
 
 
 def _contents(runs: Sequence[PastRun]) -> Contents:

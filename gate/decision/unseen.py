@@ -9,11 +9,7 @@ from msgspec.structs import replace
 from gate.model import Criterion, Score, Trial
 from gate.model.finding import Finding
 
-UNSEEN = (
-    "no answer shows that this agent reports its tool calls, so a call could not have been seen: "
-    "return `tool_calls` with every answer (also an empty list), "
-    "or write `reports_calls: true` under `agent:` if every call is reported"
-)
+UNSEEN = "the answers report no tool calls: return `tool_calls` ([] for none), or set `agent.reports_calls: true`"
 """The reason why a criterion that looks at tool calls is not measured, with the line to add."""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 
 from gate.formats.adk import usage_of_event
 from gate.formats.messages import FormatError, OpenCalls, to_call, usage_of
+from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.model import Invocation, Part, ToolCall, Usage
 from gate.security.limits import shorten
 
@@ -28,7 +29,7 @@ class Exchange(Struct):
     """The answer to one message to the agent, put together from one result or from many."""
 
     message_id: str
-    """Of the message that was sent: what the history holds after it belongs to the turn."""
+    """The id of the message that was sent: what the history holds after it belongs to the turn."""
     known: frozenset[str] = frozenset()
     """Artifacts of the same task that earlier turns brought, as `artifact_keys` names them."""
     task_id: str = ""
@@ -51,10 +52,11 @@ class Exchange(Struct):
         kind, body = _kind_of(result)
         self.context_id = _same("contextId", self.context_id, _text(body, "contextId"))
         self.task_id = _same("taskId", self.task_id, _text(body, "id" if kind == "task" else "taskId"))
-        if isinstance(told := body.get("metadata"), Mapping):
-            self.metadata |= told
-            if kind.endswith("update") and (usage := told.get(f"{ADK}usage_metadata")) is not None:
-                self.consumed[_text(told, f"{ADK}event_id")] = {"usage_metadata": usage}
+        told = as_mapping(body.get("metadata"))
+        self.metadata |= told
+        usage = told.get(f"{ADK}usage_metadata")
+        if kind.endswith("update") and usage is not None:
+            self.consumed[_text(told, f"{ADK}event_id")] = {"usage_metadata": usage}
         if kind == "message":
             self.reply = body
         elif kind == "artifact-update":
@@ -73,12 +75,12 @@ class Exchange(Struct):
 
     def _take_task(self, task: Mapping[str, Any]) -> None:
         """A task is told whole: its history and artifacts replace what was known of them."""
-        history = _objects(task.get("history"))
+        history = mappings_in(task.get("history"))
         asked = [place for place, one in enumerate(history) if is_from_user(one)]
         sent = [place for place in asked if history[place].get("messageId") == self.message_id]
         self.said = [one for one in history[(sent or asked or [-1])[-1] + 1 :] if not is_from_user(one)]
         self.artifacts = {}
-        for artifact in _objects(task.get("artifacts")):
+        for artifact in mappings_in(task.get("artifacts")):
             self._add_artifact(artifact, append=False)
 
     def _add_artifact(self, artifact: Mapping[str, Any], *, append: bool) -> None:
@@ -88,9 +90,9 @@ class Exchange(Struct):
         if len(self.artifacts) >= MOST_ARTIFACTS and key not in self.artifacts:
             raise FormatError(f"the task has more than {MOST_ARTIFACTS:,} artifacts")
         if append:
-            self.artifacts[key]["parts"] += _objects(artifact.get("parts"))
+            self.artifacts[key]["parts"] += mappings_in(artifact.get("parts"))
         else:
-            self.artifacts[key] = {**artifact, "parts": list(_objects(artifact.get("parts")))}
+            self.artifacts[key] = {**artifact, "parts": list(mappings_in(artifact.get("parts")))}
 
     def _say(self, message: Mapping[str, Any]) -> None:
         known = message.get("messageId")
@@ -113,16 +115,17 @@ class Exchange(Struct):
     def to_invocation(self, *, user: str) -> Invocation:
         """The turn. Raises FormatError if nothing was said and nothing called."""
         new = [artifact for artifact in self.artifacts.values() if _key_of(artifact) not in self.known]
-        brought = [text for artifact in new if (text := text_of_parts(artifact["parts"], between=""))]
-        last = [text for message in (self.reply, self.status) if message and (text := _text_of(message))]
-        said = [text for message in self.said if message is not self.status and (text := _text_of(message))]
+        final = [message for message in (self.status, self.reply) if message]
+        brought = _without_empty(text_of_parts(artifact["parts"], between="") for artifact in new)
+        last = _without_empty(map(_text_of, reversed(final)))
+        said = _without_empty(_text_of(message) for message in self.said if message is not self.status)
         if self.state != "input-required" and brought:
             said, last = said + last, []
-        answer = "\n".join([*brought, *last]) or (said.pop() if said else "")
-        calls = _calls(
-            [*self.said, *new, *([self.status] if self.status else []), *([self.reply] if self.reply else [])]
-        )
-        if not answer and not calls and not (new or self.status or self.reply):
+        answer = "\n".join([*brought, *last])
+        if not answer and said:
+            answer = said.pop()
+        calls = _calls([*self.said, *new, *final])
+        if not answer and not calls and not (new or final):
             raise FormatError("the task ended without an artifact and without a message")
         return Invocation(
             user=user,
@@ -135,7 +138,12 @@ class Exchange(Struct):
 
     def _usage(self) -> Usage | None:
         """The tokens that google-adk writes into the metadata of its events; a task holds those of the last alone."""
-        return usage_of([one for raw in self.consumed.values() if (one := usage_of_event(raw)) is not None])
+        found = map(usage_of_event, self.consumed.values())
+        return usage_of([one for one in found if one is not None])
+
+
+def _without_empty(texts: Iterable[str]) -> list[str]:
+    return [text for text in texts if text]
 
 
 def state_of(raw: Any) -> str:
@@ -153,7 +161,7 @@ def is_from_user(message: Mapping[str, Any]) -> bool:
 def text_of_parts(parts: Any, *, between: str = "\n") -> str:
     """The parts as text: data as JSON, a file by its address or name. Calls, results and thoughts are left out."""
     found = []
-    for part in _objects(parts):
+    for part in mappings_in(parts):
         told = part.get("metadata")
         if isinstance(told, Mapping) and (told.get(f"{ADK}thought") or f"{ADK}type" in told):
             continue
@@ -166,11 +174,12 @@ def _text_of_part(part: Mapping[str, Any]) -> str:
         return str(part["text"])
     if "data" in part:
         return json.dumps(part["data"], ensure_ascii=False)
-    file = part.get("file") if isinstance(part.get("file"), Mapping) else part
-    assert isinstance(file, Mapping)
-    named = [file.get(key) for key in ("url", "uri", "filename", "name", "mediaType", "mimeType")]
-    name = next((one for one in named if isinstance(one, str) and one), "")
-    return f"[file {name}]" if name else ""
+    file = as_mapping(part.get("file")) or part
+    for key in ("url", "uri", "filename", "name", "mediaType", "mimeType"):
+        name = as_text(file.get(key))
+        if name:
+            return f"[file {name}]"
+    return ""
 
 
 def _text_of(message: Mapping[str, Any]) -> str:
@@ -180,9 +189,12 @@ def _text_of(message: Mapping[str, Any]) -> str:
 def _calls(told: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
     """The calls that google-adk puts into data parts, each with its result."""
     calls, waiting = list[ToolCall](), OpenCalls()
-    for part in (part for one in told for part in _objects(one.get("parts"))):
-        marked, data = part.get("metadata"), part.get("data")
-        kind = marked.get(f"{ADK}type") if isinstance(marked, Mapping) else None
+    parts: list[Mapping[str, Any]] = []
+    for one in told:
+        parts += mappings_in(one.get("parts"))
+    for part in parts:
+        data = part.get("data")
+        kind = as_mapping(part.get("metadata")).get(f"{ADK}type")
         if kind == "function_call":
             call = to_call(data)
             if call.id is None or all(call.id != one.id for one in calls):
@@ -218,8 +230,7 @@ def _key_of(artifact: Mapping[str, Any]) -> str:
 
 
 def _text(body: Mapping[str, Any], key: str) -> str:
-    value = body.get(key)
-    return value if isinstance(value, str) else ""
+    return as_text(body.get(key))
 
 
 def _same(key: str, known: str, told: str) -> str:
@@ -234,10 +245,6 @@ def _object(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise FormatError(f"a result has no {key}")
     return value
-
-
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def file_part(attached: Mapping[str, Any], *, old: bool) -> dict[str, Any]:

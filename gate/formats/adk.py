@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from gate.errors import closest
 from gate.formats.messages import FormatError, OpenCalls, number, usage_of, whole
 from gate.formats.reading import carried, says_something, unmarked
+from gate.formats.shapes import as_mapping
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -353,7 +354,7 @@ def _with_results(calls: list[ToolCall], responses: list[Any]) -> tuple[ToolCall
 
 def _tool_error(response: Any) -> str | None:
     """Return the error inside the tool: function responses hold it under ``error``, by convention."""
-    error = response.get("error") if isinstance(response, Mapping) else None
+    error = as_mapping(response).get("error")
     if not error:
         return None
     return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=str)

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gate.errors import closest
+from gate.errors import closest, kind_of
 from gate.formats import adk, messages
 from gate.formats.json_text import tame
 from gate.formats.messages import FormatError
@@ -47,7 +47,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
             return adk.events_to_invocation(answer, user=user)
         return messages.to_invocation(_latest(answer), user=user)
     if not isinstance(answer, messages.OBJECT):
-        raise FormatError("an answer must be text or an object")
+        raise FormatError(f"an answer must be text or an object, and this is {kind_of(answer)}")
     _refuse_misspelt(answer)
     if "messages" in answer:
         return _from_messages(answer, user)
@@ -83,7 +83,7 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
     if isinstance(output, list) and answer.get("object") == "response":
         raise FormatError("the output is a list of items, which hold the calls, too")
     if output is None and not calls:
-        raise FormatError("the output is null and no tool was called")
+        raise FormatError("no output and no tool call")
     if output is not None and not isinstance(output, str):
         output = json.dumps(output, ensure_ascii=False)
     return Invocation(

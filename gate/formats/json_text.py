@@ -115,7 +115,7 @@ class _JsonMarks:
         self.root: TextMark | None = None
         self.open: list[TextMark] = []
         self.keys: list[tuple[Key, int] | None] = []
-        """Of each open container: the key that waits for its value, with its line."""
+        """The key that waits for its value in each open container, with its line."""
         self.arrays: list[bool] = []
 
     def take(self, token: str, line: int) -> None:

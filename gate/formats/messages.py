@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError
 from gate.formats.json_text import parse_json
+from gate.formats.shapes import as_list
 from gate.model import Invocation, Part, ToolCall, Usage, total_usage
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.system.prices import turn_cost
@@ -345,7 +346,7 @@ _RESULTS = frozenset({"tool_result", "tool-result"})
 
 def _typed(content: Any, kinds: frozenset[str]) -> list[Mapping[str, Any]]:
     """The parts of a content that are of some type."""
-    listed = content if isinstance(content, list) else []
+    listed = as_list(content)
     return [part for part in listed if isinstance(part, Mapping) and str(part.get("type")) in kinds]
 
 

@@ -22,7 +22,7 @@ EXAMPLES = """choices[0].message.content or steps[type=tool]; a key with dots or
 
 
 class Only(NamedTuple):
-    """Of a list, the objects whose ``key`` is ``value``, compared as text."""
+    """The objects of a list whose ``key`` is ``value``, compared as text."""
 
     key: str
     value: str

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from gate.formats.shapes import as_list
 from gate.security.limits import shorten
 
 MOST_STEPS = 200_000
@@ -164,7 +165,7 @@ class Constants(Struct):
         value = self._or_unknown(iterated, bound)
         names = [one.id for one in (target.elts if isinstance(target, ast.Tuple) else [target])
                  if isinstance(one, ast.Name)]  # fmt: skip
-        rounds = value if isinstance(value, list) else []
+        rounds = as_list(value)
         try:
             if isinstance(target, ast.Name) and rounds:
                 return [{**bound, target.id: one} for one in rounds]

@@ -48,7 +48,7 @@ def changed(body: Mapping[str, Any], **values: Any) -> Mapping[str, Any]:
 
 
 def _bare(body: Fields) -> Mapping[Any, Any]:
-    """The same keys and values, without reading any."""
+    """Return the mapping with the same keys and values, without noting any as read."""
     return dict(dict.items(body))
 
 

@@ -18,6 +18,7 @@ from gate.errors import ConfigError
 from gate.formats import adk, answers
 from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError
+from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.model import Invocation
 from gate.security.limits import shorten
 
@@ -40,7 +41,7 @@ class Assembly(Struct):
     """The answer that the events add up to."""
 
     texts: list[tuple[Any, str]] = field(default_factory=list)
-    """Of each message, in order: what tells it from others, and its text."""
+    """The id and the text of each message, in order."""
     calls: dict[Any, dict[str, Any]] = field(default_factory=dict)
     spoken: int = 0
     """The number of texts at the last call: those after it are the answer."""
@@ -59,6 +60,12 @@ class Assembly(Struct):
             self.texts[-1] = (key, self.texts[-1][1] + piece)
         else:
             self.texts.append((key, piece))
+
+    def tell(self, data: Mapping[str, Any], *names: str) -> None:
+        """Take the texts of these names over."""
+        for name in names:
+            if isinstance(data.get(name), str):
+                self.told[name] = data[name]
 
     def _begun(self, key: Any) -> dict[str, Any]:
         known = key if isinstance(key, str | tuple) else repr(key)
@@ -99,7 +106,9 @@ def events_of(text: str) -> Iterator[StreamEvent]:
     sent = any(EVENT_LINE.match(line) for line in lines)
     for line in [*lines, ""]:
         if not sent:
-            yield from (StreamEvent("", _value(piece)) for part in line.split("\x1e") if (piece := part.strip()))
+            for part in line.split("\x1e"):
+                if part.strip():
+                    yield StreamEvent("", _value(part.strip()))
         elif not line:
             if data:
                 yield StreamEvent(name, _value("\n".join(data)))
@@ -146,7 +155,8 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
     if not objects:
         return answers.to_invocation(_plain(events) if whole else _endless(), user=user)
     refuse_broken(events)
-    if answer := _whole(events, objects):
+    answer = _whole(events, objects)
+    if answer:
         ends = whole or not any(event.name == "values" for event in events)  # a later value would replace it
         return answers.to_invocation(answer if ends else _endless(), user=user)
     if any("author" in data and ("content" in data or "actions" in data) for data in objects):
@@ -155,13 +165,13 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
         if adk.broke_off(objects):
             raise FormatError("the stream broke off: its last event is partial, or a call without what came of it")
         return adk.events_to_invocation([data for data in objects if not data.get("partial")], user=user)
-    read = next((read for fits, read in DIALECTS if any(fits(data) for data in objects)), None)
-    if read is None:
-        shown = shorten(json.dumps(objects[0], ensure_ascii=False, default=repr), 120)
-        raise FormatError(f"its events are of no known dialect (the first: {shown}); http.response.events says where")
-    turn = Assembly()
-    read(turn, events)
-    return finished(turn, user=user)
+    for fits, read in DIALECTS:
+        if any(fits(data) for data in objects):
+            turn = Assembly()
+            read(turn, events)
+            return finished(turn, user=user)
+    shown = shorten(json.dumps(objects[0], ensure_ascii=False, default=repr), 120)
+    raise FormatError(f"its events are of no known dialect (the first: {shown}); http.response.events says where")
 
 
 def _endless() -> NoReturn:
@@ -184,7 +194,8 @@ def error_in(text: str) -> Any:
     for event in events_of(text):
         data = event.data
         if isinstance(data, Mapping):
-            if error := _error(event.name, data):
+            error = _error(event.name, data)
+            if error:
                 return error
             objects.append(data)
     try:
@@ -196,10 +207,11 @@ def error_in(text: str) -> Any:
 def _error(name: str, data: Mapping[str, Any]) -> Any:
     kind = data.get("type")
     if kind in ("RUN_ERROR", "error", "response.failed", "response.error") or name == "error":
-        inner = data.get("response")
-        failed = inner.get("error") if isinstance(inner, Mapping) else None
+        failed = as_mapping(data.get("response")).get("error")
         return failed or data.get("error") or data.get("message") or data.get("errorText") or "an error event"
-    return data.get("error") if "error" in data and kind is None else None
+    if kind is None:
+        return data.get("error")
+    return None
 
 
 def refuse_broken(events: Sequence[StreamEvent]) -> None:
@@ -221,8 +233,9 @@ def _plain(events: Sequence[StreamEvent]) -> str:
 
 def _whole(events: Sequence[StreamEvent], objects: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The last event, where it is a whole answer by itself: LangGraph's values, or a line with all."""
-    if any(event.name == "values" for event in events):
-        return next(event.data for event in reversed(events) if event.name == "values")  # type: ignore[no-any-return]
+    for event in reversed(events):
+        if event.name == "values":
+            return event.data  # type: ignore[no-any-return]
     full = [data for data in objects if "type" not in data and not data.keys().isdisjoint(answers.CONTENT)]
     if len(full) > 1:
         raise FormatError("several of its events are answers: http.response.events says how they add up")
@@ -250,9 +263,10 @@ def read_chat(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         if not isinstance(event.data, Mapping):
             continue
         chunk = event.data
-        turn.usage = dict(chunk["usage"]) if isinstance(chunk.get("usage"), Mapping) else turn.usage
-        turn.told |= {k: chunk[k] for k in ("model", "system_fingerprint") if isinstance(chunk.get(k), str)}
-        for choice in _objects(chunk.get("choices"))[:1]:
+        if isinstance(chunk.get("usage"), Mapping):
+            turn.usage = dict(chunk["usage"])
+        turn.tell(chunk, "model", "system_fingerprint")
+        for choice in mappings_in(chunk.get("choices"))[:1]:
             delta = choice.get("delta")
             turn.ended = turn.ended or choice.get("finish_reason") is not None
             if isinstance(delta, Mapping):
@@ -261,9 +275,8 @@ def read_chat(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 
 def _read_delta(turn: Assembly, delta: Mapping[str, Any]) -> None:
     turn.say("", delta.get("content") or delta.get("refusal"))
-    for piece in _objects(delta.get("tool_calls")):
-        key, body = ("call", repr(piece.get("index", 0))), piece.get("function")
-        body = body if isinstance(body, Mapping) else {}
+    for piece in mappings_in(delta.get("tool_calls")):
+        key, body = ("call", repr(piece.get("index", 0))), as_mapping(piece.get("function"))
         turn.call(key, body.get("name"))
         turn.add_arguments(key, body.get("arguments"))
         if isinstance(piece.get("id"), str):
@@ -279,18 +292,20 @@ def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             done.append(data["item"])
         if kind in ("response.completed", "response.incomplete") and isinstance(response, Mapping):
             turn.ended = True
-            turn.told = {k: response[k] for k in ("model",) if isinstance(response.get(k), str)}
+            turn.told = {}
+            turn.tell(response, "model")
             turn.usage = dict(response.get("usage") or {})
-            told = _objects(response.get("output"))
+            told = mappings_in(response.get("output"))
             _read_items(turn, told if len(told) >= len(done) else done)
-        turn.error = turn.error or (_error("", data) if kind in ("error", "response.failed") else None)
+        if kind in ("error", "response.failed"):
+            turn.error = turn.error or _error("", data)
 
 
 def _read_items(turn: Assembly, items: Sequence[Mapping[str, Any]]) -> None:
     for place, item in enumerate(items):
         key = item.get("call_id") or item.get("id") or place
         if item.get("type") == "message":
-            for part in _objects(item.get("content")):
+            for part in mappings_in(item.get("content")):
                 turn.say(place, part.get("text") or part.get("refusal"))
         elif item.get("type") == "function_call_output":
             turn.result(key, item.get("output"))
@@ -304,8 +319,7 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Events of Anthropic's Messages, of one message or of several in a row."""
     message, blocks = 0, dict[Any, Any]()
     for kind, data in _typed(events):
-        block = data.get("content_block") if kind == "content_block_start" else data.get("delta")
-        block = block if isinstance(block, Mapping) else {}
+        block = as_mapping(data.get("content_block" if kind == "content_block_start" else "delta"))
         key = message, repr(data.get("index"))
         if kind == "message_start" and isinstance(data.get("message"), Mapping):
             message, turn.ended = message + 1, False
@@ -320,13 +334,13 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         elif kind == "message_delta" and isinstance(data.get("usage"), Mapping):
             _add_tokens(turn.usage, {"output_tokens": data["usage"].get("output_tokens")})
         turn.ended = turn.ended or kind == "message_stop"
-        turn.error = turn.error or (_error("", data) if kind == "error" else None)
+        if kind == "error":
+            turn.error = turn.error or _error("", data)
 
 
 def _read_head(turn: Assembly, message: Mapping[str, Any]) -> None:
-    turn.told |= {k: message[k] for k in ("model",) if isinstance(message.get(k), str)}
-    if isinstance(usage := message.get("usage"), Mapping):
-        _add_tokens(turn.usage, {"input_tokens": _whole_input(usage)})
+    turn.tell(message, "model")
+    _add_tokens(turn.usage, {"input_tokens": _whole_input(as_mapping(message.get("usage")))})
 
 
 def _whole_input(usage: Mapping[str, Any]) -> int | None:
@@ -345,9 +359,7 @@ def _add_tokens(usage: dict[str, Any], more: Mapping[str, Any]) -> None:
 def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Messages of the Claude Agent SDK, as ``claude -p --output-format stream-json`` prints them."""
     for place, (kind, data) in enumerate(_typed(events)):
-        message = data.get("message")
-        content = message.get("content") if isinstance(message, Mapping) else None
-        for block in _objects(content):
+        for block in mappings_in(as_mapping(data.get("message")).get("content")):
             if kind == "assistant" and str(block.get("type")).endswith("tool_use"):
                 turn.call(block.get("id"), block.get("name"), block.get("input"))
             elif kind == "assistant":
@@ -361,11 +373,12 @@ def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 
 def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
     turn.ended = True
-    failed = data.get("is_error") or str(data.get("subtype")).startswith("error_")
-    turn.error = (data.get("result") or data.get("subtype") or "an error") if failed else None
+    turn.error = None
+    if data.get("is_error") or str(data.get("subtype")).startswith("error_"):
+        turn.error = data.get("result") or data.get("subtype") or "an error"
     turn.usage = {}
-    if isinstance(usage := data.get("usage"), Mapping):
-        _add_tokens(turn.usage, {"input_tokens": _whole_input(usage), "output_tokens": usage.get("output_tokens")})
+    usage = as_mapping(data.get("usage"))
+    _add_tokens(turn.usage, {"input_tokens": _whole_input(usage), "output_tokens": usage.get("output_tokens")})
     if data.get("total_cost_usd") is not None:
         turn.told["cost_usd"] = data["total_cost_usd"]
 
@@ -388,17 +401,18 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         elif kind == "MESSAGES_SNAPSHOT":
             snapshot = data.get("messages")
         elif kind == "RUN_FINISHED":
-            _read_run_usage(turn, _objects(data.get("usage")))
-        turn.error = turn.error or (_error("", data) if kind == "RUN_ERROR" else None)
+            _read_run_usage(turn, mappings_in(data.get("usage")))
+        if kind == "RUN_ERROR":
+            turn.error = turn.error or _error("", data)
         turn.ended = (turn.ended and kind != "RUN_STARTED") or kind == "RUN_FINISHED"
-    _read_snapshot(turn, _objects(snapshot))
+    _read_snapshot(turn, mappings_in(snapshot))
 
 
 def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None:
     """Return the usage of a run, model by model; the model that answered is named if it is one."""
     for one in models:
         _add_tokens(turn.usage, {"input_tokens": one.get("inputTokens"), "output_tokens": one.get("outputTokens")})
-    names = {name for one in models if isinstance(name := one.get("model"), str)}
+    names = {as_text(one.get("model")) for one in models} - {""}
     if len(names) == 1:
         turn.told["model"] = names.pop()
 
@@ -417,9 +431,8 @@ def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> Non
             continue
         if not texts:
             turn.say(place, message.get("content"))
-        for call in _objects(message.get("toolCalls")):
-            body = call.get("function")
-            body = body if isinstance(body, Mapping) else {}
+        for call in mappings_in(message.get("toolCalls")):
+            body = as_mapping(call.get("function"))
             if call.get("id") not in streamed:
                 turn.call(call.get("id"), body.get("name"), body.get("arguments"))
     if texts:
@@ -438,13 +451,10 @@ def read_ui_messages(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             turn.result(key, data.get("output"))
         if kind in ("tool-output-error", "tool-input-error"):
             turn.result(key, None, error=data.get("errorText"))
-        turn.error = turn.error or (data.get("errorText") if kind in ("error", "abort") else None)
+        if kind in ("error", "abort"):
+            turn.error = turn.error or data.get("errorText")
         turn.ended = turn.ended or kind == "finish"
     turn.ended = turn.ended or any(event.data == DONE for event in events)
-
-
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _starts(*beginnings: str) -> Callable[[Mapping[str, Any]], bool]:

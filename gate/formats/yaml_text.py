@@ -226,6 +226,18 @@ def _mappings(value: Any, mark: TextMark, line: int) -> list[tuple[dict[str, Any
     raise RefusedTextError("<< takes a mapping or a list of mappings", line)
 
 
+_HINTS = (
+    (r"\n *\t", "indent with spaces, not with tabs"),
+    ("mapping values are not allowed", "put the text in quotes, or begin a new line after the key"),
+    (
+        "expected '-' indicator|expected <block end>|could not find expected ':'|did not find expected key",
+        "indent it like the lines above",
+    ),
+    ("cannot start any token", "put the text in quotes"),
+)
+"""Signs in an error and its line → what to write."""
+
+
 def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
     """The value of a YAML text and the marks of its values.
 
@@ -241,7 +253,10 @@ def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = error.problem or error.context or "unreadable"
-        raise ConfigError(f"not YAML: {what}", where=at_line(where, mark.line + 1 if mark else 0)) from error
+        number = mark.line + 1 if mark else 0
+        line = next(iter(text.splitlines()[max(0, number - 1) : number]), "")
+        hint = next((hint for sign, hint in _HINTS if re.search(sign, f"{what}\n{line}")), "")
+        raise ConfigError(f"not YAML: {what}", where=at_line(where, number), hint=hint) from error
     except (yaml.YAMLError, UnicodeError) as error:
         raise ConfigError(f"not YAML: {shorten(str(error), 200)}".replace("\n", " "), where=where) from error
     if builder.done is None:

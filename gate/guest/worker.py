@@ -165,6 +165,22 @@ def plain(value: Any) -> Any:
     raise TypeError(f"the agent returned something of type {type(value).__name__}, which is not JSON")
 
 
+def refuse_large(answer: Any, limit: int) -> None:
+    """Raise ValueError if the answer is larger, before it is copied. Of objects, what they tell is looked at."""
+    size, waiting, seen = 0, [answer], 0
+    while waiting:
+        value = waiting.pop()
+        seen += 1
+        size += len(value) if isinstance(value, (str, bytes)) else 1
+        if size > limit or seen > limit:
+            raise ValueError(f"an answer of more than {limit:,} bytes")
+        if isinstance(value, dict):
+            size += sum(len(key) for key in value if isinstance(key, str))
+            waiting.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            waiting.extend(value)
+
+
 def place(error: BaseException) -> str:
     """Where in the user's code an exception came from: the last line outside installed packages, if there is one."""
     ours = os.path.dirname(__file__)  # noqa: PTH120 - strings on both sides
@@ -259,7 +275,7 @@ class Worker:
         self.writer.write(json.dumps(message).encode() + b"\n")
 
     async def serve(self, reader: asyncio.StreamReader) -> bool:
-        """Until told to end (True), or the gate is gone (False)."""
+        """Serve until told to end (True), or the gate is gone (False)."""
         self.send({"ready": True, "asynchronous": self.asynchronous})
         while True:
             line = await reader.readline()
@@ -284,6 +300,7 @@ class Worker:
         try:
             answer, reply["duration"] = await self.call(request)
             try:
+                refuse_large(answer, self.limit)
                 if self.results is not None:
                     reply["form"], answer = self.results.form_of(answer), self.results.told(answer)
                 reply["answer"] = json.loads(self.encode(answer))
@@ -305,9 +322,15 @@ class Worker:
         self.send(reply)
 
     def encode(self, answer: Any) -> str:
-        text = json.dumps(answer, default=plain, allow_nan=False)
+        def told(value: Any) -> Any:
+            found = plain(value)
+            refuse_large(found, self.limit)
+            return found
+
+        refuse_large(answer, self.limit)
+        text = json.dumps(answer, default=told, allow_nan=False)
         if len(text) > self.limit:
-            raise ValueError(f"an answer of {len(text):,} bytes, more than {self.limit:,}")
+            raise ValueError(f"an answer of more than {self.limit:,} bytes")
         return text
 
     async def call(self, request: dict[str, Any]) -> tuple[Any, float]:

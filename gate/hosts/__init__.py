@@ -14,7 +14,7 @@ _BUILT_IN = {
     "gitlab": "gate.hosts.gitlab:MergeRequestHost",
 }
 HOSTS = Registry[type[Host]]("host", "agent_gate.hosts", _BUILT_IN, base="gate.hosts.base:Host")
-"""By the name under ``publish``."""
+"""The hosts, by the name under ``publish``."""
 
 
 def read_host_options(name: str, options: Mapping[str, Any], where: str) -> HostOptions:

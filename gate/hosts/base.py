@@ -180,7 +180,7 @@ def write(effect: WriteFile | CopyFile) -> Done:
 
 
 class Stamp(Struct, frozen=True, order=True):
-    """Which run a comment comes from; a later run is greater."""
+    """The run that a comment comes from; a later run is greater."""
 
     run: int
     attempt: int

@@ -12,15 +12,15 @@ from gate.security.escape import console
 
 PREFIX = "Agent Gate: "
 SUMMARY_CHARS = 65_535
-"""Of a check run's summary."""
+"""Most characters of a check run's summary."""
 ANNOTATIONS_PER_REQUEST = 50
 MOST_ANNOTATIONS = 200
-"""Of a check run; the report has the rest."""
+"""Most annotations of a check run; the report has the rest."""
 _MESSAGE_CHARS = 2_000
 _TITLE_CHARS = 250
 _LEVELS: Mapping[Level, str] = {"error": "failure", "warning": "warning", "notice": "notice"}
 _BADNESS = {"success": 0, "neutral": 1}
-"""Of a conclusion; every other is a failure."""
+"""The badness of a conclusion; every other is a failure."""
 _MARK = re.compile(r"agent-gate ([0-9a-f]{16}) (\d{1,18}) (\d{1,9})")
 NOT_ALLOWED = "no check run: the token may not write any (`checks: write` in the job's permissions adds one per suite)"
 

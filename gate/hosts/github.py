@@ -55,7 +55,7 @@ PERMISSION_HINT = (
 LOCKED_HINT = "unlock it, or set `comment: false`; the summary of the run has everything"
 
 GONE = (404, 410)
-"""What a comment is answered with that is no longer there; and one that the token may not see."""
+"""The answers for a comment that is no longer there, and for one that the token may not see."""
 MOVED_ON = "no comment: the pull request has moved on to another commit"
 
 
@@ -94,7 +94,7 @@ class Written(Struct, frozen=True):
 
     id: int
     key: str
-    """Of its suite."""
+    """The key of its suite."""
     stamp: Stamp
     url: str
     body: str
@@ -154,7 +154,8 @@ class GitHub:
         return found[0] if found else None
 
     def _open_of(self, pulls: Iterable[Any], run: MeasuringRun) -> list[PullRequest]:
-        """Those from the run's branch of its repository, with its head: anybody can open one of the same commit.
+        """Return the open pull requests from the run's branch of its repository, with its head: anybody can open one of
+        the same commit.
 
         Only where there is none, those of that branch whose fork was deleted meanwhile.
         """
@@ -457,7 +458,7 @@ class GitHub:
 
 @contextmanager
 def _if_there() -> Iterator[None]:
-    """What somebody has deleted meanwhile needs no more care."""
+    """Ignore the error that somebody has deleted the object meanwhile."""
     try:
         yield
     except RestError as error:
@@ -494,7 +495,8 @@ def connect(environment: Mapping[str, str], token: str) -> GitHub:
 
 
 def _addresses(environment: Mapping[str, str]) -> tuple[str, str]:
-    """Of the API and of GraphQL: where nothing states them, of the job's own server. No other sees the token."""
+    """Return the addresses of the API and of GraphQL: by default those of the job's own server. No other sees the
+    token."""
     server = environment.get("GITHUB_SERVER_URL", PUBLIC).rstrip("/")
     own = "https://api.github.com" if server == PUBLIC else f"{server}/api"
     rest = own if server == PUBLIC else f"{own}/v3"

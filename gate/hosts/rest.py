@@ -49,7 +49,7 @@ class RestError(PublishError):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether it was refused for want of a permission, or of a token that is known."""
+        """True if it was refused for want of a permission, or of a token that is known."""
         return self.status in (401, 403, 404) and not self.is_limit
 
 

@@ -26,7 +26,7 @@ INSTALL = "pip install 'agent-gate[inspect]', or write JSON: `inspect log dump F
 _HEADER, _STARTED = "header.json", "_journal/start.json"
 _SAMPLE = re.compile(r"samples/.*\.json")
 _LOCAL = struct.Struct("<4s22xHH")
-"""Of a member's own header: its mark, and how long its name and its extra field are."""
+"""The layout of a member's own header: its mark, and the lengths of its name and its extra field."""
 _CHUNK = 1_000_000
 
 

@@ -50,7 +50,7 @@ class ShapeError(Exception):
 
 _QUESTIONS = ("input", "question", "query", "prompt", "user", "message", "text")
 _EXPECTED = ("ideal", "answer", "expected", "expected_output", "reference")
-"""Of the names of answers, those of answers that are expected, and not given."""
+"""The names of answers that are expected, and not given."""
 _ANSWERS = ("output", "answer", "response", "expected", "expected_output", "ideal", "reference", "text", "content")
 
 

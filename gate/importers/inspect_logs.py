@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from gate.formats import messages
 from gate.formats.messages import FormatError
 from gate.formats.reading import Ignored, changed
+from gate.formats.shapes import as_mapping, as_text
 from gate.importers.eval_archive import read_eval_archive
 from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Turn, Usage, total_usage
 from gate.security.limits import shorten
@@ -126,7 +127,7 @@ def _check_whole(document: Document) -> None:
     if document.data.get("invalidated"):
         raise document.error("the log was invalidated", "invalidated")
     results, held = document.data.get("results"), document.data.get("samples")
-    counted = results.get("total_samples") if isinstance(results, Mapping) else None
+    counted = as_mapping(results).get("total_samples")
     if isinstance(counted, int) and isinstance(held, list) and 0 < len(held) < counted:
         hint = "take the whole log: what it lacks is not known to have passed"
         raise document.error(f"the log holds {len(held)} of {counted} samples", "results", hint=hint)
@@ -168,7 +169,7 @@ def _case(document: Document, sample: Sample, number: int) -> Case:
 
 def _scorers(sample: Sample) -> Iterator[str]:
     scores = sample.get("scores")
-    yield from (str(name) for name in scores) if isinstance(scores, Mapping) else ()
+    yield from map(str, as_mapping(scores))
 
 
 def _trial(document: Document, sample: Sample, case: Case, number: int) -> RecordedTrial:
@@ -205,10 +206,9 @@ class _Given(Struct, frozen=True):
 def _given(sample: Sample) -> Iterator[_Given]:
     """The values of a sample's scores, those of a score with parts each by its own name."""
     held = sample.get("scores")
-    for name, score in held.items() if isinstance(held, Mapping) else ():
+    for name, score in as_mapping(held).items():
         value = score.get("value") if isinstance(score, Mapping) else score
-        told = score.get("explanation") if isinstance(score, Mapping) else None
-        why = told if isinstance(told, str) else ""
+        why = as_text(as_mapping(score).get("explanation"))
         if isinstance(value, Mapping | list):
             parts = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
             yield from (_Given(f"{name}.{key}", one, why, decides=False) for key, one in parts)
@@ -241,7 +241,7 @@ def _usage(sample: Sample) -> Usage | None:
         return None
     found = []
     for model, given in by_model.items():
-        used = messages.to_usage(given, cost_usd=given.get("total_cost") if isinstance(given, Mapping) else None)
+        used = messages.to_usage(given, cost_usd=as_mapping(given).get("total_cost"))
         found += [replace(used, model=str(model))] if used is not None else []
     return total_usage(tuple(found))
 
@@ -251,7 +251,7 @@ def _plain(spoken: Any, sample: Sample) -> Any:
     if not isinstance(spoken, list):
         return spoken
     attached = sample.get("attachments")
-    texts: Mapping[str, Any] = attached if isinstance(attached, Mapping) else {}
+    texts = as_mapping(attached)
     return [_message(one, texts) if isinstance(one, Mapping) else one for one in spoken]
 
 

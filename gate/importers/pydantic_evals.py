@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from gate.formats.reading import Ignored, carried
+from gate.formats.shapes import as_mapping
 from gate.importers.exports import ShapeError, question_of, response_of
 from gate.model import Case, Part, Rubric, Turn
 from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
@@ -32,15 +33,17 @@ class _Checks(Struct):
     contains: list[str]
     seconds: list[float]
     criteria: dict[str, Any]
-    """Of the whole dataset."""
+    """The criteria of the whole dataset."""
     expected: Any
     patterns: list[str] = []
     lost: list[str] = []
 
 
 def recognises(data: Any) -> bool:
-    cases = data.get("cases") if isinstance(data, Mapping) else None
-    return isinstance(cases, list) and bool(cases) and isinstance(cases[0], Mapping) and "inputs" in cases[0]
+    cases = as_mapping(data).get("cases")
+    if not (isinstance(cases, list) and cases and isinstance(cases[0], Mapping)):
+        return False
+    return "inputs" in cases[0] and not cases[0].keys() & {"id", "input", "tools", "response"}
 
 
 def read(document: Document) -> Contents:

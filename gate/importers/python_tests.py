@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.formats.python_text import ComputedError, Constants, MadeCall, parsed
+from gate.formats.shapes import as_list
 from gate.importers import exports, pydantic_evals
 from gate.model import Case
 from gate.security.limits import shorten
@@ -140,7 +141,7 @@ def _metrics(constants: Constants) -> list[Loss]:
     found = dict[str, Loss]()
     for made in constants.calls(ASSERTS):
         listed = made.fields.get("metrics", made.fields.get("1"))
-        told = [_metric(one) for one in listed] if isinstance(listed, list) else []
+        told = list(map(_metric, as_list(listed)))
         if not told and ("metrics" in made.computed or "1" in made.computed):
             told = ["which are computed"]
         for text in told:
@@ -174,7 +175,7 @@ class _Dataset(Struct):
 
 
 def _datasets(constants: Constants, losses: list[Loss]) -> list[_Dataset]:
-    """Those that are made in the file, and one of the cases that stand alone."""
+    """Return the datasets that are made in the file, and one of the cases that stand alone."""
     found, taken = list[_Dataset](), set[int]()
     for made in constants.calls(_any(EVALS, DATASET)):
         listed = made.fields.get("cases")

@@ -42,7 +42,7 @@ class SharedCases(Struct, frozen=True):
     """The cases that all contenders have."""
 
     cases: tuple[Case, ...]
-    """As the first has them."""
+    """The cases as the first entry has them."""
     trials: tuple[Mapping[str, tuple[Trial, ...]], ...]
     """By contender: case → its trials of whole epochs, lost ones included, under the first's ids."""
 

@@ -33,7 +33,7 @@ Tick = Callable[[], None]
 
 
 class Proof(Struct, frozen=True):
-    """What became of changes that changed nothing."""
+    """The verdicts on changes that changed nothing."""
 
     suite: str
     cases: int
@@ -49,7 +49,7 @@ class Proof(Struct, frozen=True):
     """Blocked by a gate that runs each case once and compares the pass rate with a threshold: the stored pass rate,
     rounded down to five points."""
     threshold: float
-    """That threshold, by the trials that are really stored."""
+    """The rate at that threshold, by the trials that are really stored."""
     runs_per_case: float
 
 
@@ -235,7 +235,7 @@ def in_words(proof: Proof) -> str:
 
 
 WIDTH, LEFT, RIGHT, ROW = 720, 230, 90, 34
-"""Of the picture: pixels, of which a name and a number take those at the sides."""
+"""The pixels of the picture, of which a name and a number take those at the sides."""
 OURS, OTHER, INK = "#11734a", "#bb2430", "#30363d"
 
 

@@ -370,7 +370,8 @@ def not_applied(calibration: Calibration, marks: Collection[float | None] = ()) 
 
 
 def not_corrected(known: JudgeCalibration) -> str:
-    """Which scores cannot be corrected by it, and why; empty where those of the kind that people labelled can."""
+    """Return the scores that cannot be corrected by it, and why; empty if those of the kind that people labelled
+    can."""
     graded = known.graded
     if graded is None:
         why = "" if is_usable(known) else f"{known.labels:,} labels do not show the judge to be better than chance"

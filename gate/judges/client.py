@@ -67,7 +67,7 @@ class _Completion(BaseModel):
     choices: list[_Choice] = Field(min_length=1)
     usage: _Tokens | None = None
     model: str | None = None
-    """Who answered, by the server's word: a name that is asked for may stand for one model today and another later."""
+    """The model that answered, by the server's word: a requested name may stand for another model later."""
 
 
 class _Category(BaseModel):

@@ -1,4 +1,4 @@
-"""Which judge is asked, and how: knows the settings and where they come from; calls nobody."""
+"""The settings of the judge, and where they come from; calls nobody."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CALIBRATION_FILE = "calibration.json"
 """Beside the configuration, so that it is reviewed and versioned with it."""
 FRAME_VERSION = 1
-"""Of the text around every question; raise it when `prompt.py` words it differently."""
+"""The version of the text around every question; raise it when `prompt.py` words it differently."""
 
 
 class _Strict(BaseModel):
@@ -35,9 +35,9 @@ class Price(_Strict):
     """US dollars per million tokens, for models that the price list does not know."""
 
     input: float = Field(ge=0)
-    """For what is sent."""
+    """Price of input tokens."""
     output: float = Field(ge=0)
-    """For what comes back."""
+    """Price of output tokens."""
 
 
 class Juror(_Strict):
@@ -59,11 +59,11 @@ class ModelConfig(_Strict):
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature."""
     top_p: float | None = Field(default=None, gt=0, le=1)
-    """Nucleus sampling: the share of probability that is sampled from."""
+    """Nucleus sampling: the share of probability to sample from."""
     seed: int | None = None
-    """Sample *i* (from 0) is sent ``seed + i``, or votes would be copies of one another."""
+    """Seed; sample *i* (from 0) is sent ``seed + i``, so that votes differ."""
     max_output_tokens: int | None = Field(default=None, ge=1)
-    """The most tokens of one answer."""
+    """Largest number of tokens in an answer."""
 
 
 class JudgeModelOptions(_Strict):
@@ -95,17 +95,17 @@ class JudgeOptions(ModelConfig):
     num_samples: int | None = Field(default=None, ge=1, le=100)
     """Votes per question and model. Default: the metric's: 5 for ADK's names, else 3."""
     moderation_model: str = "omni-moderation-latest"
-    """For ``safety_v1: {backend: moderation}``."""
+    """The model of ``safety_v1: {backend: moderation}``."""
     concurrency: int = Field(default=8, ge=1, le=1000)
     """Calls in flight at a time, over the whole run."""
     requests_per_minute: float | None = Field(default=None, gt=0)
-    """Over the whole run. Default: no bound."""
+    """Largest number of calls a minute, over the whole run. Default: no bound."""
     retries: int = Field(default=4, ge=0, le=20)
     """Further attempts after 429, 5xx, a timeout or a broken connection."""
     timeout: Annotated[Seconds, Field(le=3600)] = 60.0
-    """Seconds for one attempt, from sending to the last byte; ``60s`` and ``2m`` are understood."""
+    """Longest time for one attempt, in seconds or as ``60s``, ``2m``."""
     calibration: str = Field(default=CALIBRATION_FILE, min_length=1, max_length=500)
-    """The file with what `gate calibrate` found, relative to the configuration; commit it."""
+    """File in which ``gate calibrate`` stores its result, relative to the configuration; commit it."""
 
 
 class SimulatedUserOptions(ModelConfig):
@@ -120,7 +120,7 @@ class SimulatedUserOptions(ModelConfig):
     price: Price | None = None
     """US dollars per million tokens. Default: the list price of the model, by genai-prices."""
     max_turns: int = Field(default=20, ge=1, le=100)
-    """The most turns of a conversation, the first one included."""
+    """Largest number of turns, the first one included."""
 
     def as_judge(self, judge: JudgeOptions | None) -> JudgeOptions:
         """Return the options by which the model is reached: its own over the judge's."""
@@ -169,10 +169,9 @@ def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Membe
     base_url = juror.base_url or first.base_url
     if not key and not base_url:
         raise ConfigError(
-            "a criterion asks a judge, and no key for one is set",
+            "a criterion asks a judge, and its key is not set",
             where="judge",
-            hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own; "
-            "safety_v1 works offline with `backend: patterns`",
+            hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own",
         )
     return Member(juror.model, base_url or DEFAULT_BASE_URL, key or NO_KEY, juror.price)
 

@@ -36,6 +36,7 @@ _BUILT_IN = {
     "token_usage_v1": "gate.metrics.efficiency:TokenUsageV1",
     "invocation_duration_v1": "gate.metrics.efficiency:InvocationDurationV1",
     "pass_rate": "gate.metrics.outcome:PassRate",
+    "pass_k": "gate.metrics.outcome:PassK",
     "recorded_score": "gate.metrics.outcome:RecordedScore",
     "weighted_score": "gate.metrics.weighted:WeightedScore",
     "response_evaluation_score": "gate.metrics.final_response:ResponseEvaluationScore",
@@ -88,7 +89,7 @@ _BUILT_IN = {
     "retrieval_f1": "gate.metrics.domain:RetrievalF1",
 }
 METRICS = Registry[type[Metric[Any]]]("metric", "agent_gate.metrics", _BUILT_IN, base="gate.metrics.base:Metric")
-"""By the name of a criterion, or under its ``metric``. One line here and a class make a metric.
+"""The metrics, by the name of a criterion, or under its ``metric``. One line here and a class make a metric.
 
 `PRESETS` is a table of metrics by name: each is one of the classes with its own question.
 """

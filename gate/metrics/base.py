@@ -28,7 +28,7 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 
 TEXT = frozenset({RESPONSE})
 NO_CONTENT: frozenset[str] = frozenset()
-"""Of a metric that looks at names, counts and figures."""
+"""The parts that a metric of names, counts and figures looks at."""
 
 
 class Context(Struct, frozen=True):

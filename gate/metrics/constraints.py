@@ -82,4 +82,4 @@ def _plain(name: str) -> str:
 
 
 _known_name = lru_cache(_plain)
-"""Of the names that an agent's tools have, each is met many times."""
+"""Return a tool's name in its known form; each of an agent's names is met many times."""

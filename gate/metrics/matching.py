@@ -118,7 +118,7 @@ def all_equal(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Sa
 
 
 def equal_at_start(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> int:
-    """How many calls are the same at the beginning of both."""
+    """Return the number of calls that are the same at the beginning of both."""
     pairs = enumerate(zip(expected, actual, strict=False))
     return next((index for index, (wanted, call) in pairs if not same(wanted, call)), min(len(expected), len(actual)))
 

@@ -3,6 +3,8 @@ them."""
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from gate.metrics.base import NO_CONTENT, Metric, NoOptions, Options, TrialOutput
 from gate.model import Case, Scale, Score
 
@@ -27,8 +29,37 @@ class PassRate(Metric[NoOptions]):
         return Score(None, reason="counted over the trials when the suite is judged")
 
 
+class PassKOptions(Options):
+    """The number of trials."""
+
+    k: int = Field(default=3, ge=2, le=25)
+    """Trials of a case that all have to pass."""
+
+
+class PassK(Metric[PassKOptions]):
+    """pass^k: the probability that k trials of a case all pass, that is hold every other blocking criterion.
+
+    C(s, k) / C(n, k) for a case of which s of n trials passed, over full epochs, which has no bias; the mean over
+    cases, with Student's interval over cases (Wilson's where each case is 0 or 1). Range 0–1, typically at least 0.7.
+    It takes at least k trials of each case. Gated by threshold; a change against the baseline is shown and never
+    blocks. Source: Yao et al. 2024, τ-bench.
+    """
+
+    options_type = PassKOptions
+    scale = Scale.SHARE
+    over_trials = True
+    needs_others = True
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
+
+    def score(self, case: Case, performance: TrialOutput) -> Score:
+        return Score(None, reason="counted over the trials when the suite is judged")
+
+
 class RecordedOptions(Options):
-    """Which scorer is meant."""
+    """The scorer that is meant."""
 
     scorer: str = ""
     """Its name in the tool that recorded the trials."""

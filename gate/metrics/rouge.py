@@ -52,7 +52,7 @@ class _Bag(NamedTuple):
     size: int
     words: frozenset[str]
     repeated: Mapping[str, int]
-    """Those that are there more than once."""
+    """The words that are there more than once."""
 
     def common(self, said: list[str]) -> int:
         """Return the number of words that both have, each as often as both have it."""
@@ -66,14 +66,14 @@ class _Bag(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _bag(text: str) -> _Bag:
-    """Of an expected answer, which the trials of its case share."""
+    """Return the words of an expected answer, which the trials of its case share."""
     counts = Counter(tokens(text))
     repeated = {word: n for word, n in counts.items() if n > 1}
     return _Bag(counts.total(), frozenset(counts), repeated)
 
 
 def rouge_1_sets(candidate: str, reference: str) -> tuple[float, float, float]:
-    """The same over sets of unstemmed ASCII words, as ADK-TS 0.8 computes it."""
+    """Return ROUGE-1 over sets of unstemmed ASCII words, as ADK-TS 0.8 computes it."""
     said, wanted = set(_TS_WORD.findall(candidate.lower())), set(_TS_WORD.findall(reference.lower()))
     common = len(said & wanted)
     precision = common / max(len(said), 1)

@@ -53,7 +53,7 @@ class RubricOptions(AdkJudgeOptions):
     """Rubrics for every case of the suite; cases and turns may add their own."""
 
     rubrics: tuple[RubricOption, ...] = ()
-    """Those of every case."""
+    """The rubrics of every case."""
 
     @field_validator("rubrics")
     @classmethod
@@ -192,7 +192,7 @@ class _AdkRubrics(RubricMetric[RubricOptions]):
     options_type = RubricOptions
 
     def effective(self, *others: Sequence[Rubric]) -> list[Rubric]:
-        """Those for one turn; empty if neither the criterion nor the case states any.
+        """Return the rubrics for one turn; empty if neither the criterion nor the case states any.
 
         Raises ValueError for an id that is given twice.
         """

@@ -98,7 +98,7 @@ class Invocation(Struct, frozen=True, gc=False):
     unseen: tuple[str, ...] = ()
     """Parts that the source did not record, of `PARTS`: a metric that reads one of them does not measure the trial."""
     foreign: tuple[ForeignScore, ...] = ()
-    """Of the last turn of a recorded trial: what the scorers of the tool that recorded it found."""
+    """The scores of the tool that recorded the trial, in the last turn of a recorded trial."""
 
     @property
     def text(self) -> str:

@@ -38,7 +38,7 @@ class Course(Struct, frozen=True):
     confirming: int = 0
     """Runs of both sides that confirm failures of the agent."""
     baseline_confirming: int = 0
-    """Those of the baseline's agent among them."""
+    """The confirming runs of the baseline's agent among them."""
     epoch_runs: int | None = None
     """Runs of the judged cases in epochs; None: all cases in each. An epoch may leave cases out, or be cut short."""
     baseline_epochs: int = 0
@@ -74,7 +74,7 @@ class ReplayedShare(Struct, frozen=True):
     cases: int
     """Judged cases that were run."""
     same: int
-    """Those in all of whose trials the model was asked the same things, and answered from recordings."""
+    """The cases in all of whose trials the model was asked the same things, and answered from recordings."""
     runs: int
     """Trials that asked the real model or tools for something."""
     calls: int

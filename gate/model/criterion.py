@@ -36,7 +36,7 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     hard: bool = False
     """One failing trial fails the gate (forbidden tools, safety)."""
     fingerprint: str = ""
-    """Of metric, options, version, judge; not of thresholds."""
+    """Fingerprint of metric, options, version, judge; not of thresholds."""
     stands_for: str = ""
     """The criterion that this one is the previous version of: compared with what baselines hold of it, held to nothing
     else."""
@@ -48,6 +48,8 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     """True if it compares words with words, so that another wording lowers it."""
     parts: tuple[str, ...] = ()
     """The criteria that it is computed from."""
+    k: int = 0
+    """Of ``pass_k``: how many trials of a case have to pass together."""
     calibration: JudgeCalibration | None = None
     """The agreement of the judge with people's labels; None if no calibration applies to judge, question and options as
     they are."""

@@ -72,7 +72,7 @@ class MetricTest(Struct, frozen=True):
     p_adjusted: float
     """Over all blocking metrics and all statistics."""
     p_shift: float | None = None
-    """Of a drop that all cases share, of zeros and ones."""
+    """The p-value of a drop that all cases share, of zeros and ones."""
 
     @property
     def by_mean(self) -> bool:
@@ -85,7 +85,7 @@ class LookTest(Struct, frozen=True):
 
     epochs: int
     p: float
-    """Of all looks up to this one, combined."""
+    """The p-value of all looks up to this one, combined."""
     threshold: float
     """The p from which on it blocks. From the second look on it is above what the look spends: p that would have
     blocked earlier are not paid for again."""
@@ -169,8 +169,8 @@ class EvidenceSummary(Struct, frozen=True):
     gained: Mapping[str, CaseCounts] = {}
     """Cases that are better at a false discovery rate of at most 10 %; their e-values are those of the gain."""
     perhaps_gained: Mapping[str, CaseCounts] = {}
-    """Of a proven regression where none can be named, and the joint test with the sides exchanged rejects at alpha: the
-    cases with the most evidence."""
+    """The cases with the most evidence of a gain, if a regression is proven where none can be named, and the joint test
+    with the sides exchanged rejects at alpha."""
     repeats: tuple[RepeatsTest, ...] = ()
 
     @property

@@ -127,7 +127,7 @@ class HeldMean(Struct, frozen=True):
     """Cases without a baseline, where these alone are held to it."""
     new_value: float = 0.0
     measured: float | None = None
-    """Of a calibrated judge: the plain mean of the scores, where the others are corrected."""
+    """The plain mean of a calibrated judge's scores, if the others are corrected."""
 
 
 class Change(Struct, frozen=True):

@@ -28,12 +28,12 @@ class Concentration(Struct, frozen=True):
     cases: int
     """Paired cases of the group."""
     of: int
-    """Those of the suite."""
+    """The cases of the suite."""
     before: float
     """The baseline's mean over the cases of the group."""
     now: float
     rest_before: float
-    """The same over all others."""
+    """The mean over all others at the baseline."""
     rest_now: float
     lost: int
     """Cases of the group that are worse than at the baseline, by however little."""

@@ -19,7 +19,7 @@ class LineupEntry(Struct, frozen=True):
     trials: int = 0
     """Measured trials of the cases that all have; of whole epochs."""
     failed: int = 0
-    """Those among them in which the agent failed instead of answering."""
+    """The trials among them in which the agent failed instead of answering."""
     lost: int = 0
     """Further trials that infrastructure errors took."""
     started: float = 0.0
@@ -47,7 +47,7 @@ class Measure(Struct, frozen=True):
     estimates: tuple[Estimate | None, ...]
     """Each entry's own mean with its 95 % interval; None where it has no figures."""
     differences: tuple[Difference, ...] = ()
-    """Of each pair, the later entry minus the earlier one."""
+    """The difference of each pair, the later entry minus the earlier one."""
     apart: tuple[str, ...] = ()
     """The reasons why entries are left out, by entry; empty for an entry that is not."""
 

@@ -47,9 +47,9 @@ class CalibratedJudge(Struct, frozen=True):
     kappa: float | None
     """Cohen's: agreement beyond chance; None where all labels or all judgements are alike."""
     sensitivity: Estimate | None
-    """Of what people pass, the share that the judge passes, exact; ``n`` counts labels. None without such labels."""
+    """The share that the judge passes of what people pass, exact; ``n`` counts labels. None without such labels."""
     specificity: Estimate | None
-    """Of what people fail, the share that the judge fails."""
+    """The share that the judge fails of what people fail."""
     candidate: Estimate | None = None
     """The candidate's mean as people would find it, with the error of its trials and of the labels; None where nothing
     is corrected. The criterion's own estimates are of the scores as they are."""
@@ -78,13 +78,14 @@ class CriterionResult(Struct, frozen=True):
     """Trials of which the score is None with an error."""
     quantiles: tuple[tuple[float, Estimate], ...] = ()
     dimensions: Mapping[str, tuple[Estimate | None, Estimate | None]] = field(default_factory=dict)
-    """Of a rubric or another score that is made of several: the candidate's mean and the baseline's of each, 0 to 1."""
+    """The means of the candidate and the baseline in each dimension of a rubric or another score that is made of
+    several, 0 to 1."""
     crashes: int = 0
     """Trials without a score because the agent failed; a threshold counts them as the worst score there is."""
     not_compared: Finding | None = None
     """The reason why its baseline scores are not compared; such a criterion gets no tick, regardless of its verdict."""
     judge: CalibratedJudge | None = None
-    """Of a criterion whose judge is calibrated."""
+    """The agreement of a calibrated judge."""
     checked: bool = True
     """True if a comparison, a threshold or a limit judged it; without one it gets no tick either."""
     compared: tuple[float, float] | None = None
@@ -109,13 +110,13 @@ class GroupResult(Struct, frozen=True):
     candidate: Estimate | None
     """Pass rate over the trials of whole epochs."""
     baseline: Estimate | None
-    """Of the paired cases among them."""
+    """The mean of the paired cases among them."""
     change: Estimate | None
     """Candidate minus baseline over paired cases, with a 90 % interval for this group alone; level 0: none is known."""
     lost: int = 0
     """Paired cases that pass less often than at the baseline, by however little."""
     gained: int = 0
-    """Those that pass more often."""
+    """The cases that pass more often."""
     broken: int = 0
     """Cases that are named broken."""
     scores: Mapping[str, tuple[Estimate | None, Estimate | None]] = field(default_factory=dict)
@@ -196,7 +197,7 @@ class CrashFacts(Struct, frozen=True):
     """Measured trials of these cases; ``failed`` are among them."""
     baseline_failed: int
     baseline_trials: int
-    """The same cases at the baseline; 0 trials where none is stored."""
+    """Trials of the same cases at the baseline; 0 if none is stored."""
     message: str = ""
     """The commonest error, with its kind."""
     unexplained: tuple[str, ...] = ()
@@ -256,9 +257,9 @@ class SuiteResult(Struct, frozen=True):
     errors: int = 0
     """Trials that ended in an infrastructure error."""
     cost_usd: float | None = None
-    """Of the agent, as far as it is known: reported, or its tokens by list price."""
+    """The agent's cost as far as it is known: reported, or its tokens by list price."""
     cost_basis: Literal["", "reported", "list price", "partly list price"] = ""
-    """Where ``cost_usd`` is from; empty where nothing is known."""
+    """The source of ``cost_usd``; empty if nothing is known."""
     cost_unknown: int = 0
     """Runs that answered, or in which the agent failed, of which the cost is not known or not all of it."""
     judge_cost_usd: float | None = None
@@ -282,7 +283,7 @@ class SuiteResult(Struct, frozen=True):
     outcome: Outcome | None = None
     """The engine's answer on the pairing, and the numbers behind it; None where nothing is paired."""
     further: tuple[SuiteResult, ...] = ()
-    """The same record against further references, such as the anchor; the verdict is the worst of all."""
+    """The results against further references, such as the anchor; the verdict is the worst of all."""
     reference: str = ""
     """The name of the reference if the suite was compared with several: ``anchor``."""
     decided_by: str = ""
@@ -292,7 +293,7 @@ class SuiteResult(Struct, frozen=True):
     tools: tuple[ToolTime, ...] = ()
     """Time per tool over the candidate's trials, the longest first; of the turns in which the agent times its tools."""
     crashes: CrashFacts | None = None
-    """Where the agent failed instead of answering, on both sides; None where it never did in this run."""
+    """The agent's failures to answer, on both sides; None if it never failed in this run."""
     retried: int = 0
     """Attempts that ended in an infrastructure error and were repeated."""
     stored: StoredForLater | None = None

@@ -1,4 +1,5 @@
-"""Which way an option tightens: stated beside the option as ``Annotated`` metadata, and read by the base policy alone.
+"""The direction in which an option tightens: stated beside the option as ``Annotated`` metadata, and read by the base
+policy alone.
 
 An option without such a statement is not ordered: any change of it may be loosening.
 """

@@ -48,7 +48,7 @@ class Behavior(Struct, frozen=True):
     description: str = ""
     instructions: tuple[str, ...] = ()
     violations: tuple[str, ...] = ()
-    """By which a judge finds that a simulated user does not behave so."""
+    """The signs by which a judge finds that a simulated user does not behave so."""
 
 
 class Persona(Struct, frozen=True):
@@ -70,7 +70,7 @@ class Scenario(Struct, frozen=True):
 
 
 class Location(Struct, frozen=True, gc=False):
-    """Where something was written: a path relative to the working directory, and a line from 1."""
+    """A place where something was written: a path relative to the working directory, and a line from 1."""
 
     path: str
     line: int | None = None
@@ -102,7 +102,7 @@ class Case(Struct, frozen=True, gc=False):
     cluster: str = ""
     """The group of cases that share a fixture, so that their trials of one epoch depend on one another."""
     scenario: Scenario | None = None
-    """Of a case whose user is simulated: ``turns`` then holds the first one alone."""
+    """The scenario of a case whose user is simulated: ``turns`` then holds the first one alone."""
 
     def as_held(self, said: Sequence[Invocation]) -> Case:
         """The case with the turns that a simulated user took, which state nothing; any other case is what it is."""
@@ -119,7 +119,7 @@ class RecordedTrial(Struct, frozen=True, gc=False):
     invocations: Sequence[Invocation]
     error: str | None = None
     origin: str = ""
-    """Where it was read from and the number that it has there, for messages."""
+    """Its place and its number there, for messages."""
 
 
 class Suite(Struct, frozen=True):
@@ -133,7 +133,7 @@ class Suite(Struct, frozen=True):
     recorded: tuple[RecordedTrial, ...] = ()
     """Trials that came with the cases, for ``replay``."""
     source: str = ""
-    """Where it was read from, for messages."""
+    """Its place, for messages."""
     brought: Mapping[str, Any] | None = None
     """Raw criteria that the files of cases bring themselves; a configuration's refine them."""
     notes: tuple[str, ...] = ()

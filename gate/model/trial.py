@@ -188,7 +188,7 @@ class Trial(Struct, frozen=True, gc=False):
     """The name of the agent's process that answered, one of those that answer many trials; empty where the gate starts
     none. What a process has cached ends with it."""
     run: str = ""
-    """Of a trial out of a stored record, the run that it is of; never stored, since the header says so."""
+    """The run of a trial out of a stored record; never stored, since the header says so."""
     log: str = ""
     """The end of the agent's output beside its answers, tracebacks and the body of an HTTP error included."""
     replay: Replay | None = None

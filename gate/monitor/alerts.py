@@ -36,7 +36,7 @@ MAX_TEXT_CHARS = 2_000
 
 
 class Target(Struct, frozen=True):
-    """Where alerts go."""
+    """The target of alerts."""
 
     name: str
     """As errors and the state name it: the form, and the variable that holds its address."""
@@ -121,7 +121,7 @@ def _teams(alert: Alert) -> Any:
 
 
 FORMS: Mapping[str, Callable[[Alert], Any]] = {"webhook": _webhook, "slack": _slack, "teams": _teams}
-"""By the key under ``monitor.alerts``. One function and one line make a form."""
+"""The forms, by the key under ``monitor.alerts``. One function and one line make a form."""
 
 
 def _details(alert: Alert) -> list[str]:

@@ -25,9 +25,9 @@ from gate.suites.base import is_answered
 from gate.suites.messages import FieldPaths, value_at
 
 MOST_BYTES = 128 * 2**20
-"""Of the lines whose spans wait, about; beyond it the oldest trace is scored as it is."""
+"""Most bytes of the lines whose spans wait, about; beyond it the oldest trace is scored as it is."""
 MOST_PIECES = 20_000
-"""Of one trace; further ones are left out, and counted as late."""
+"""Most pieces of one trace; further ones are left out, and counted as late."""
 AHEAD_SECONDS = 86_400.0
 """A span that ends later than this after now says nothing of the time."""
 NO_ANSWER = "the row holds no answer"

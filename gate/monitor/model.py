@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from gate.model import Invocation
 
 MAX_PREVIEW_CHARS = 200
-"""Of a query or an output that is shown."""
+"""Most characters of a query or an output that are shown."""
 
 NO_AGENT = "it ended in an error before any agent"
 """The beginning of the reason of a trace that tells of a failure, and of nobody who answered."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 MAX_WHY_CHARS = 300
 MAX_KEPT_BYTES = 200_000
-"""Of a conversation that is kept whole."""
+"""Most bytes of a conversation that is kept whole."""
 MOST_TURNS = 200
 """Turns of a conversation that are scored; a longer one is scored by its first, and counted as scored incomplete."""
 _WITHOUT_TEXT = (Scale.SECONDS, Scale.USD, Scale.COUNT)
@@ -86,7 +86,7 @@ class Scoring(Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """Of everything that decides a score or whether a trace passes."""
+        """Return the fingerprint of everything that decides a score or whether a trace passes."""
         parts = [(c.name, c.fingerprint, c.threshold, c.limit, c.pass_threshold, c.blocking) for c in self.criteria]
         return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 

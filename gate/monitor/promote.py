@@ -29,7 +29,7 @@ MOST_CALLS = 10
 MAX_COMMENT_CHARS = 300
 MAX_SLUG_CHARS = 40
 MAX_OWN_CHARS = 20
-"""Of a trace's id that is part of its case's."""
+"""Most characters of a trace's id in its case's."""
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 _HINT = "add it by hand:"
 
@@ -39,7 +39,7 @@ class Promoted(Struct, frozen=True):
 
     id: str
     text: str
-    """As it stands in the file, indented by nothing."""
+    """The text as it stands in the file, indented by nothing."""
     value: Mapping[str, Any]
     """The content that the text reads as."""
     masked: int = 0

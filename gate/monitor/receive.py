@@ -20,9 +20,9 @@ from gate.traces.otlp import from_protobuf
 from gate.traces.receiver import Receiver
 
 ENOUGH_BYTES = 16 * 2**20
-"""Of the file, from which it is emptied once all of it is settled."""
+"""Size of the file from which it is emptied once all of it is settled."""
 SUFFIX = ".received.jsonl"
-"""Of the file's name, behind that of the state."""
+"""The suffix of the file's name, behind that of the state."""
 _TOKEN = re.compile(r"[\w-]{16,128}", re.ASCII)
 _ENCODER = Encoder()
 

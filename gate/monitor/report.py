@@ -53,7 +53,7 @@ class CriterionAverage(Struct, frozen=True):
     window: Average | None
     """None: it was never measured here."""
     baseline: Average | None = None
-    """Of the trials that CI stored; None where there are none, or they were scored otherwise."""
+    """The mean of the trials that CI stored; None if there are none, or they were scored otherwise."""
     note: str = ""
     scale: Scale = Scale.UNIT
 
@@ -68,7 +68,7 @@ class Failure(Struct, frozen=True):
     output: str
 
 
-class Sample(Struct, frozen=True):
+class TraceSample(Struct, frozen=True):
     """A scored trace of the window."""
 
     trace: str
@@ -96,7 +96,7 @@ class MonitorReport(Struct, frozen=True):
     unmeasured: int
     """Traces of the window without an outcome."""
     average_score: Average | None
-    """Of the traces' means over their scores on bounded scales, 0–1, 1 the best."""
+    """The mean of the traces' means over their scores on bounded scales, 0–1, 1 the best."""
     criteria: tuple[CriterionAverage, ...]
     skipped: tuple[Skipped, ...]
     failures: tuple[Failure, ...]
@@ -105,7 +105,7 @@ class MonitorReport(Struct, frozen=True):
     evidence: PassShare | None = None
     """The part of the window that decided, at the level of the decision."""
     baseline_pass_rate: Average | None = None
-    """Of the trials that CI stored, which are of other conversations: to be compared with care."""
+    """The pass rate of the trials that CI stored, which are of other conversations: to be compared with care."""
     version: int = FORMAT
     blind: bool = False
     """True if there are traces, or were, of which nothing can be said: the judge is down, or nothing new comes."""
@@ -113,7 +113,7 @@ class MonitorReport(Struct, frozen=True):
     """When the newest trace of the window ended, Unix time; None: there is none."""
     without_agent: int = 0
     """Traces of the window that ended in an error before any agent; they are unmeasured."""
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[TraceSample, ...] = ()
     """Every trace of the window, the oldest first."""
 
     @property
@@ -173,14 +173,14 @@ def make_report(
         blind=finding.blind,
         newest=max((one.at for one in window), default=None),
         without_agent=sum(one.has_no_agent for one in window),
-        samples=tuple(Sample(one.trace, one.at, one.passed, one.average, one.scores) for one in window),
+        samples=tuple(TraceSample(one.trace, one.at, one.passed, one.average, one.scores) for one in window),
     )
 
 
 def _averages(
     window: Sequence[Observation], scoring: Scoring, expected: Expected | None
 ) -> tuple[CriterionAverage, ...]:
-    """Of each criterion, with what CI measured."""
+    """Return the average of each criterion, with that of CI."""
     values: dict[str, list[float]] = {}
     for one in window:
         for name, value in one.scores.items():

@@ -1,4 +1,4 @@
-"""Which traces are looked at: a share of them, decided by the trace's id alone, so that every reader picks the same."""
+"""Samples traces: a share of them, decided by the trace's id alone, so that every reader picks the same."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class TelemetryTraces:
     def __init__(self) -> None:
         self._reader = TraceReader()
         self._services: set[str] = set()
-        """Those that were seen in traces of agents."""
+        """The services that were seen in traces of agents."""
 
     def pieces(self, value: Any) -> Sequence[Piece]:
         """The spans and log records in a line's value; empty if it holds none."""

@@ -19,7 +19,7 @@ from gate.statistics.intervals import fisher_less, mean, mean_interval, wilson
 MOST_SHARED = 0.1
 """Share of a window's traces that may be in the other one, too: more, and one version is compared with itself."""
 LEVEL = 0.90
-"""Of the interval by which nothing beyond the margin is lost, as in a run."""
+"""The level of the interval by which nothing beyond the margin is lost, as in a run."""
 
 
 class Arm(Struct, frozen=True):
@@ -27,7 +27,8 @@ class Arm(Struct, frozen=True):
 
     name: str
     values: tuple[float, ...]
-    """Of each that is independent of the others, 0–1: whether a trace passed, or a case's share of passed trials."""
+    """The value of each that is independent of the others, 0–1: whether a trace passed, or a case's share of passed
+    trials."""
     unit: str = "trace"
     problem: str = ""
     """The reason why nothing can be said of it; empty if something can."""

@@ -37,7 +37,7 @@ LOOK_SECONDS = 600.0
 LEAST_LOST = 3
 """Traces that could not be read, or be told to be complete, from which a look may count as lost."""
 ATTEMPTS = 3
-"""Of telling a target, in one `once`."""
+"""Attempts at telling a target, in one `once`."""
 _END = re.compile(rb'"(?:endTimeUnixNano|end_time_unix_nano)"\s*:\s*"?(\d{16,20})')
 
 Say = Callable[[MonitorReport], None]
@@ -104,7 +104,7 @@ class Watch:
         return report
 
     async def forever(self, client: Client, say: Say) -> None:
-        """Until it is cancelled. ``say`` is told at the beginning and of each change of status."""
+        """Watch until it is cancelled. ``say`` is told at the beginning and of each change of status."""
         told = None
         while True:
             await self._catch_up(client)

@@ -21,7 +21,7 @@ from gate.reports.formatting import figure, figures
 from gate.statistics.intervals import beta_quantile
 
 CLOCK_SECONDS = 60.0
-"""By which clocks are set back in the ordinary course of things."""
+"""Seconds by which clocks are set back in the ordinary course of things."""
 
 
 class Status(str, Enum):
@@ -84,7 +84,7 @@ class WindowFinding(Struct, frozen=True):
 
     status: Status
     share: PassShare
-    """Of the whole window, at the level of the decision."""
+    """The pass share of the whole window, at the level of the decision."""
     evidence: PassShare | None = None
     """The part of the window that decided, at the level of the decision; None: none excluded a limit."""
     unmeasured: int = 0

@@ -33,9 +33,9 @@ def own_user(config: Config, root: Path, options: AgentOptions, environment: Map
     suite = case_files([Path(name) for name in config.file.suite], root)
     try:
         if options.reads_suite:
-            user.give(root, hidden=secret, kept=suite)
+            user.give(root, top=_top(root), hidden=secret, kept=suite)
         else:
-            user.give(root, hidden=[*secret, *suite])
+            user.give(root, top=_top(root), hidden=[*secret, *suite])
     except BaseException:
         user.end()
         raise
@@ -69,6 +69,11 @@ def _programs(config: Config, root: Path, environment: Mapping[str, str]) -> Ite
         found = shutil.which(word, path=environment.get("PATH"))
         if found is not None:
             yield Path(found)
+
+
+def _top(root: Path) -> Path:
+    """Return the folder of the repository; the configuration's own if there is none."""
+    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
 
 
 def _of_the_gate(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:

@@ -30,7 +30,7 @@ from gate.system.own_user import open_to_others
 
 
 def _nothing_to_check() -> None:
-    """Of an agent that is served, nothing is here."""
+    """Check nothing: of an agent that is served, nothing is here."""
 
 
 class BaseAgent(Struct, frozen=True):

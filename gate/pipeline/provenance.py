@@ -1,4 +1,4 @@
-"""Where the proof of a baseline comes from: the artifact of a job on the default branch, or a signature.
+"""Finds the proof of a baseline: in the artifact of a job on the default branch, or in a signature.
 
 On GitHub the artifact of a run can be written by that run alone, and GitHub says which commit, event and workflow file
 it is of. Artifacts expire, so each job that records a baseline carries on what was proven before in its own
@@ -43,7 +43,7 @@ CHAINED = 3
 TRIED = 12
 """The newest runs of each event and workflow file that are looked at in search of them."""
 RUNS_OF_COMMIT = 3
-"""Likewise, of those on one commit."""
+"""Runs on one commit that are asked."""
 LOOK_UPS = 12
 """The most commits that are looked up one by one."""
 FORMER = 3

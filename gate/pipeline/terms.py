@@ -75,7 +75,7 @@ class Terms(Demands, frozen=True):
     doubts: tuple[str, ...] = ()
     """Parts of the base that were not compared, in words; each keeps the suite from passing."""
     doubts_if_compared: tuple[str, ...] = ()
-    """The same if a baseline is stored."""
+    """Further doubts if a baseline is stored."""
     earlier: tuple[Verdict, ...] = ()
     """Earlier measurements of this change, judged again when it was measured, the newest first."""
     base: Demands | None = None

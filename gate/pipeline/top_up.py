@@ -20,7 +20,6 @@ from gate.baselines.pairing import pair, reference_to
 from gate.baselines.union import run_ids, without
 from gate.config.resolve import Plan
 from gate.config.settings import goal_of, wanted_trials
-from gate.decision.power import rates_of, stored_wanted
 from gate.errors import BaselineError, MeasureError
 from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
@@ -188,6 +187,8 @@ def _wanted(session: Session, plan: Plan, record: Record, later: Sequence[Trial]
     if not known:
         return each
     settings = session.settings
+    from gate.decision.power import rates_of, stored_wanted  # weight: only where a goal is set
+
     rates = rates_of(later, plan.criteria, plan.cases)
     enough = stored_wanted(rates, goal, alpha=settings.own_alpha, epochs=settings.looks)
     return max(each, min(known + each, enough))

@@ -41,7 +41,7 @@ class _Line(MeasuredTrial, frozen=True, gc=False, kw_only=True):
 
 
 class _First(Struct, gc=False):
-    """Of the first line of a record of any format."""
+    """The first line of a record of any format."""
 
     gate_record: Ordinal
     created: Amount = 0.0

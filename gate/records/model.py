@@ -21,7 +21,7 @@ class PlannedCase(Struct, frozen=True, gc=False):
 
     id: str
     fingerprint: str
-    """Of the case's content: trials of cases that differ in it are not comparable."""
+    """Fingerprint of the case's content: trials of cases that differ in it are not comparable."""
     tags: frozenset[str] = frozenset()
     complexity: Complexity = Complexity.MEDIUM
     location: Location | None = None
@@ -74,7 +74,7 @@ class Header(Struct, frozen=True):
     """Fingerprint of the agent's source; empty where it is not known, which equals nothing."""
     seed: int = 0
     shard: tuple[int, int] = (1, 1)
-    """Which shard of how many, from 1."""
+    """The number of the shard, from 1, and of all."""
     epochs: int = 0
     """Number of planned epochs of a shard; 0 if that is not decided beforehand."""
     created: float = 0.0

@@ -24,7 +24,7 @@ from gate.security.redact import Redactor
 MAX_STORED_TEXT = 500
 """Characters kept of an error's message and of any text in a tool's arguments, in a stored baseline."""
 ANSWER_BYTES = 6
-"""Of the digest of an answer: two different answers of a case share it once in 2⁴⁸."""
+"""Bytes of the digest of an answer: two different answers of a case share it once in 2⁴⁸."""
 OTHER_TERMS = "the shards ran under different criteria or settings: judge them by one configuration (gate merge -c)"
 """The reason why a merged record is not passed as it stands."""
 
@@ -108,9 +108,9 @@ CallDigest = tuple[str, Any, float | None]
 TurnDigest = tuple[str, Usage | None, str, tuple[CallDigest, ...], bool]
 ScoreDigest = tuple[str, float | None, str, str | None, tuple[tuple[str, float], ...]]
 Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...], str, str]
-"""Of each turn: digest, usage, the beginning of the response, calls (name, arguments, seconds), whether it shows that
-calls are reported. Of each score: name, value, reason, error, dimensions. At last `Trial.answer`, and the end of
-`Trial.log`."""
+"""The digest of a trial. Of each turn: digest, usage, the beginning of the response, calls (name, arguments, seconds),
+whether it shows that calls are reported. Of each score: name, value, reason, error, dimensions. At last `Trial.answer`,
+and the end of `Trial.log`."""
 
 
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Digest:
@@ -354,7 +354,7 @@ def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
 
 
 def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Those of the first shard with the notes of all; the command ran one shard alone.
+    """Return the terms of the first shard with the notes of all; the command ran one shard alone.
 
     If the shards were to be judged by different terms, those of the first are a guess, and no pass by them is believed.
     """

@@ -108,6 +108,6 @@ def _row(one: GroupResult, *, is_named: bool) -> Row:
 
 
 def _counts(one: GroupResult) -> tuple[tuple[int, str], ...]:
-    """Those that got worse hold those that are proven broken."""
+    """Return the counts; cases that got worse include those that are proven broken."""
     worse = f"worse ({one.broken:,} broken)" if one.broken else "worse"
     return (max(one.lost, one.broken), worse), (one.gained, "better")

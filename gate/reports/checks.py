@@ -30,7 +30,8 @@ NO_SUITE = "gate"
 MOST_SECONDS = 1e10
 """Some 300 years: above each time since 1970, and so low that its milliseconds are a whole number in every reader."""
 _DIGITS = 4
-"""Of a second. Numbers of more digits, and sums beyond those above, are written with exponents, which JUnit forbids."""
+"""Digits of a second. Numbers of more digits, and sums beyond those above, are written with exponents, which JUnit
+forbids."""
 
 
 class Outcome(str, Enum):
@@ -149,7 +150,7 @@ def _verdict(view: View, undecided_fails: bool) -> ReportItem:
 
 
 def _further(suite: SuiteResult, one: SuiteResult, undecided_fails: bool) -> Iterator[ReportItem]:
-    """The same record against another reference: its verdict, its criteria, and the cases that got worse since."""
+    """Return the checks against another reference: its verdict, its criteria, and the cases that got worse since."""
     group = one.reference or "further"
     one = replace(one, accepted=suite.accepted)
     view = View(one)

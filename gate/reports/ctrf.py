@@ -140,8 +140,8 @@ def _baseline(result: Result) -> dict[str, Any]:
 
 
 def _pass_rate(result: Result) -> dict[str, float]:
-    """Of a single suite, the rate of trials that pass, of both sides over the cases that they share; rates of several
-    have no common meaning."""
+    """Return the rate of passing trials of a single suite, of both sides over the cases that they share; rates of
+    several have no common meaning."""
     suites = result.suites if len(result.suites) == 1 else ()
     rates = [found for suite in suites for found in suite.criteria if found.criterion.name == PASS_RATE]
     if not rates:

@@ -492,7 +492,7 @@ def _blocking(suite: SuiteResult, evidence: EvidenceSummary) -> list[tuple[Crite
 
 
 def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
-    """Which drops are ruled out."""
+    """Return the drops that are ruled out."""
     lines = []
     for criterion, found in _blocking(suite, evidence):
         low = found.excluded

@@ -1,4 +1,4 @@
-"""Which reports are written as files, and where.
+"""Writes reports to files.
 
 A file holds the verdict of the run that was asked to write it, or says that this run has none: never an earlier run's.
 """
@@ -32,7 +32,7 @@ _PAGE = (
 
 
 class Outputs(Struct, frozen=True):
-    """Which reports are written, and where."""
+    """The reports to write, with their files."""
 
     paths: Mapping[str, Path] = {}
     """Name of the report → its file."""

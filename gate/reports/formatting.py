@@ -17,7 +17,7 @@ TYPICAL = "a typical case"
 APART = 0.1
 """The least distance of the logarithms of two relative changes of which one cannot stand for the other: about 10 %."""
 OPPOSED = 0.02
-"""The same where one is a rise and the other a fall."""
+"""The least distance if one is a rise and the other a fall."""
 FINEST = 9
 """Digits beyond the usual ones that a figure has at most; values that are alike to so many are the same but for
 rounding."""
@@ -355,9 +355,9 @@ def judge_line(result: CriterionResult) -> str:
 
 def dimensions(result: CriterionResult) -> list[tuple[str, str]]:
     """Return the parts of a score: ``0.82 [0.71, 0.90] n = 40, was 0.85 [0.8, 0.9] n = 40``. Names are the user's."""
-    rows = []
+    rows, scale = [], Scale.SHARE if result.criterion.scale.is_in_percent else Scale.UNIT
     for name, sides in result.dimensions.items():
-        now, before = (f"{interval(side, Scale.UNIT)} {sample(side)}" if side else "" for side in sides)
+        now, before = (f"{interval(side, scale)} {sample(side)}" if side else "" for side in sides)
         rows.append((name, ", was ".join([now or NOT_MEASURED, *([before] if before else [])])))
     return rows
 

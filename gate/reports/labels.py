@@ -339,7 +339,7 @@ def says_verdict(text: str, verdict: Verdict) -> bool:
 
 
 def further_line(suite: SuiteResult) -> str:
-    """The same record against another reference, in a line: its commit, the verdict and why."""
+    """Return the result against another reference, in a line: its commit, the verdict and why."""
     commit = suite.baseline.commit if suite.baseline else None
     return verdict_line(suite) + (f" (commit {commit[:12]})" if commit else "")
 

@@ -28,7 +28,7 @@ def fragment(result: Result) -> str:
 
 
 def line(result: Result) -> str:
-    """The same for a terminal: a line for each suite."""
+    """Return the result for a terminal: a line for each suite."""
     from gate.reports.console import render_line
 
     return render_line(result)

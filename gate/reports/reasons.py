@@ -14,8 +14,8 @@ from gate.reports.formatting import change, count, end_and_margin, figures, of_m
 from gate.reports.wording import Table, clauses
 
 RULED_OUT = "ruled out at 95 % confidence"
-"""Of a bound that the true change lies beyond in at most 5 % of runs like this one. It is wider than the interval of
-the change, which is Student's: steady cases hide their failures, so one that was not seen is counted."""
+"""The name of a bound that the true change lies beyond in at most 5 % of runs like this one. It is wider than the
+interval of the change, which is Student's: steady cases hide their failures, so one that was not seen is counted."""
 SHOWN_BROKEN = 5
 """Broken cases that a reason names."""
 COUNTED = "in which the agent failed counted as"
@@ -125,7 +125,7 @@ CONFIRMED = "the agent fails where it answered at the baseline, and failed again
 
 
 def _own_thresholds(one: Finding, _: Criterion) -> str:
-    """Of cases that are held to thresholds of their own: whether all reach them, or some miss them as before."""
+    """Return whether all cases reach thresholds of their own, or some miss them as before."""
     cases, excused, short = count(one["cases"], "case"), one["excused"], one["short"]
     if short:
         return f"{short} of {cases} {'is' if short == 1 else 'are'} below a threshold of its own, but not beyond chance"
@@ -370,4 +370,4 @@ WORDS: Table = {
         "the failures came while answers slowed from {before:seconds} to {now:seconds}: the provider may be at fault"
     ),
 }
-"""Of the findings on a criterion, why it is not compared, and why failures of the agent are not believed."""
+"""The words of the findings on a criterion, why it is not compared, and why failures of the agent are not believed."""

@@ -49,7 +49,7 @@ class TurnDiff(Struct, frozen=True):
     noun: str = ""
     """``answer`` where the lines are what was said."""
     words: tuple[Pieces, ...] = ()
-    """Of an answer beside an expected one: the same two lines, with the words that differ."""
+    """The two lines of an answer beside an expected one, with the words that differ."""
 
     @property
     def title(self) -> str:

@@ -263,7 +263,7 @@ class View:
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
-        """Those that do not stand below the headline."""
+        """Return the changes that do not stand below the headline."""
         return tuple(line for line in self.all_changes if line not in self.opening)
 
     @cached_property
@@ -277,7 +277,7 @@ class View:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Those that neither the headline nor what is below it says."""
+        """Return the warnings that neither the headline nor what is below it says."""
         told = (self.headline, *self.opening)
         found = []
         for one, line in zip(self.suite.warnings, self.all_warnings, strict=True):
@@ -339,7 +339,7 @@ class View:
 
     @cached_property
     def further(self) -> tuple[View, ...]:
-        """The same record against further references."""
+        """Return the views against further references."""
         return tuple(View(one) for one in self.suite.further)
 
     @cached_property

@@ -292,8 +292,10 @@ def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
-    row = row_of(suite, cause["criterion"])
-    return [f"{criterion(cause['criterion'])} could not be measured", reason(row) if row is not None else ""]
+    row, plain = row_of(suite, cause["criterion"]), "could not be measured"
+    why = reason(row) if row is not None else ""
+    named = criterion(cause["criterion"])
+    return [f"{named} {plain}", why.partition(": ")[2] if why.startswith(plain) else why]
 
 
 def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -318,6 +320,26 @@ def _collapsed(found: Finding, _: object) -> str:
     if found["copies"]:
         return f"{fell}, but repeats are copies of one answer, which proves nothing"
     return f"{fell}, but {count(found['cases'], 'case')} cannot prove a loss"
+
+
+def _too_many_errors(found: Finding, _: object) -> str:
+    often = f": {found['error']}" if found["error"] else ""
+    if found["share"] >= 1:
+        return f"no trial could be run{often}"
+    return (
+        f"{percents(found['share'])} % of the trials could not be run, at most {percents(found['most'])} % may{often}"
+    )
+
+
+def _outage(found: Finding, _: object) -> str:
+    cases, often = found["cases"], f": {found['error']}" if found["error"] else ""
+    if not found["compared"]:
+        which = "the only case" if cases == 1 else f"all {cases} cases"
+        return f"the agent failed in {which}{often}"
+    if found["of"] == 1:
+        return f"the agent fails in the only case, which it answered at the baseline{often}"
+    verb = "fails" if cases == 1 else "fail"
+    return f"an outage: {cases} of {count(found['of'], 'case')} that answered at the baseline {verb} alike{often}"
 
 
 def _lost_decide(found: Finding, _: object) -> str:
@@ -472,15 +494,12 @@ WORDS: Table = {
     # why a suite could not be measured
     "no_cases": "no cases",
     "all_quarantined": "every case is in quarantine: nothing is left to judge",
-    "outage": (
-        "an outage: {cases} of {of} {of:case|cases} {compared:that answered at the baseline |}{cases:fails|fail}"
-        "{compared: alike|}" + OFTEN
-    ),
+    "outage": _outage,
     "failures_not_confirmed": "the agent failed in {failed:trial}; {why}",
     "unexplained_failures": "the agent fails in {cases:case} in which it did not at the baseline",
     "lost_decide": _lost_decide,
     "collapsed": _collapsed,
-    "too_many_errors": ("{share:share} of the trials ended in infrastructure errors; at most {most:share} may" + OFTEN),
+    "too_many_errors": _too_many_errors,
     "cases_not_measured": "no trial of {cases:n} of {of:case} could be measured: {cases:first}" + OFTEN,
     "cases_not_run": "{cases:n} of its {of:case} {cases:was|were} not run: {cases:first}",
     "case_not_recorded": ("the recordings have no answer to what {lost} of {trials:trial} of {case_id} asked" + OFTEN),
@@ -565,7 +584,7 @@ WORDS: Table = {
     "attempts_repeated": "{attempts:attempt} repeated after an infrastructure error",
     "repeats_alike": (
         "repeated trials give identical answers"
-        "{cached:, and five times faster: a response cache answers, not the agent|"
+        "{cached:, and five times faster: a cache, or a server that was still starting|"
         ": a fixed seed, a cache, or a deterministic agent}"
     ),
     "repeats_once": (

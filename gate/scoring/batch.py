@@ -90,7 +90,7 @@ def score_batch(setup: ScoringSetup, batch: Batch, redactor: Redactor) -> Scored
 
 
 def score_packed(setup: ScoringSetup, data: bytes) -> bytes:
-    """The same of a packed batch, with a packed answer, where no secret values are known."""
+    """Score a packed batch, with a packed answer, if no secret values are known."""
     cases, recordings = unpack(data)
     answer = score_batch(setup, Batch(cases, [Recording(*recording) for recording in recordings]), Redactor())
     return pack(([tuple(scored) for scored in answer.scored], answer.seconds))

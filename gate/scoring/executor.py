@@ -23,7 +23,7 @@ MOST_PROCESSES = 4
 EXECUTORS = Registry[Callable[..., AbstractAsyncContextManager["Executor"]]](
     "executor", "agent_gate.executors", {"ray": "gate.cluster.executor:Cluster"}
 )
-"""By the key under ``executor``, those that are loaded only if they are asked for."""
+"""The executors that are loaded only if they are asked for, by the key under ``executor``."""
 
 
 class Executor(Protocol):

@@ -11,9 +11,9 @@ class ExecutorOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     processes: int | None = Field(default=None, ge=1, le=256)
-    """Worker processes on this machine; 1 scores in the gate's own. Default: as many as pay."""
+    """Worker processes on this machine; 1: the gate's own process. Default: as many as pay."""
     ray: str | None = Field(default=None, pattern=r"^(auto|local|[^\s:/]+:\d{1,5})$")
-    """A Ray cluster: `host:port`, `auto` for the one this machine belongs to, `local` for one that is started here."""
+    """A Ray cluster: ``host:port``, ``auto`` for this machine's, ``local`` to start one."""
 
     @model_validator(mode="after")
     def _one(self) -> ExecutorOptions:

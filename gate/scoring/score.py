@@ -27,7 +27,7 @@ class Scorer(Struct, frozen=True):
     metric: Metric[Any]
     by_case: Mapping[str, Metric[Any]]
     held_back: str = ""
-    """Why its judge may not block; empty if it may."""
+    """The reason why its judge may not block; empty if it may."""
     note: str = ""
     """A note for the reader on its judge's calibration."""
 
@@ -179,7 +179,7 @@ def _blocks(score: Score | None) -> bool:
 
 
 def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial:
-    """The same without waiting for anybody: only if no scorer needs a judge or the agent's interpreter."""
+    """Score without waiting for anybody: only if no scorer needs a judge or the agent's interpreter."""
     scoring = score_trial(scorers, case, trial)
     try:
         scoring.send(None)

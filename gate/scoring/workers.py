@@ -25,7 +25,7 @@ from gate.system.processes import Child
 from gate.system.serialize import unpack
 
 START_SECONDS = 60.0
-"""Until a worker has to be ready; a cluster that nobody answers for is given up then."""
+"""Seconds until a worker has to be ready; a cluster that nobody answers for is given up then."""
 LEAVE_SECONDS = 10.0
 """For a worker to leave by itself once nothing more is asked."""
 ATTEMPTS = 3

@@ -1,4 +1,4 @@
-"""Which variables of the environment other people's code may see, and which never."""
+"""The variables of the environment that other people's code may see, and those that it never may."""
 
 from __future__ import annotations
 

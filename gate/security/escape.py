@@ -42,6 +42,16 @@ def _visible(match: re.Match[str]) -> str:
     return f"⟨U+{code:04X}⟩"
 
 
+def in_json(text: str) -> str:
+    """JSON, without line breaks, in which nothing invisible stands as it is: it means the same."""
+    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_coded, text)
+
+
+def _coded(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
 def visible(text: str) -> str:
     """The text with control, direction-changing and invisible characters made visible; keeps newlines and tabs."""
     if text.isascii() and text.isprintable():

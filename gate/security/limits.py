@@ -13,7 +13,8 @@ MAX_NESTING = 100
 MAX_ID_CHARS = 500
 """The longest case id, tool name or metric name that is kept whole."""
 RAW_LOG_CHARS = 16_000
-"""Of the same before secrets are masked: more than is kept, so that what is kept begins with no half of a secret."""
+"""Most characters before secrets are masked: more than is kept, so that what is kept begins with no half of a
+secret."""
 MAX_LOG_CHARS = 4_000
 """The most that is kept of what an agent wrote beside its answers in one trial: the last of it."""
 

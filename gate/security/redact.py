@@ -178,10 +178,18 @@ def _luhn(number: str) -> bool:
 
 
 def _spellings(secret: str) -> set[str]:
-    """A handed-in value as it may appear: as it is, inside JSON, in a URL, in a basic header."""
+    """A handed-in value as it may appear: as it is, in JSON, in a URL, as hexadecimal digits, within any base64."""
     raw = secret.encode("utf-8", "surrogatepass")
     spelled = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-    return spelled | {quote(raw, safe=""), base64.b64encode(raw).decode()}
+    in_url, each = quote(raw, safe=""), "".join(f"%{byte:02X}" for byte in raw)
+    lower = re.compile("%[0-9A-F]{2}").sub
+    spelled |= {text for url in (in_url, each) for text in (url, lower(lambda found: found[0].lower(), url))}
+    spelled |= {raw.hex(), raw.hex().upper(), base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
+    for before in range(3):  # bytes of something else in its first group
+        first, end = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            spelled.add(encode(bytes(before) + raw + bytes(2)).decode()[first:end])
+    return spelled
 
 
 class Redactor:

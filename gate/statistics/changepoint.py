@@ -23,7 +23,7 @@ FAR = 0.1
 """Above this p the scan stops early, which can only keep it from finding a point."""
 
 Sums = Mapping[int, tuple[float, int]]
-"""Of one case, by run: sum and number of its trials' values."""
+"""The sum and number of one case's values, by run."""
 
 
 class Move(Struct, frozen=True):

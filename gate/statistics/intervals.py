@@ -125,7 +125,7 @@ def fisher_less(passed_now: int, now: int, passed_before: int, before: int) -> f
 
 
 def stratified_fisher_less(strata: Iterable[tuple[int, int, int, int]]) -> float:
-    """The same over strata that each have a rate of their own: the probability of this few passes now in all, or fewer.
+    """Return the probability of this few passes now in all, or fewer, over strata that each have a rate of their own.
 
     ``strata``: the arguments of `fisher_less`. The distribution is that of a sum of independent hypergeometric ones.
     """
@@ -154,6 +154,11 @@ def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def all_pass(passed: int, trials: int, k: int) -> float:
+    """The probability that k trials all pass (pass^k), without bias: C(passed, k) / C(trials, k) (Yao et al. 2024)."""
+    return math.comb(passed, k) / math.comb(trials, k)
 
 
 def share_upper_bound(successes: int, n: int, error: float) -> float:

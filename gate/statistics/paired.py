@@ -10,7 +10,7 @@ from msgspec import Struct
 from gate.statistics.evalues import case_log_e, log_marginal_of
 
 _STEPS = 60
-"""Of a golden-section search: the bracket shrinks to 10⁻¹² of the unit interval."""
+"""Steps of a golden-section search: the bracket shrinks to 10⁻¹² of the unit interval."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -28,7 +28,7 @@ class Coupled(Struct, frozen=True):
 
     @property
     def exchanged(self) -> Coupled:
-        """The same with the sides exchanged."""
+        """Return the counts with the sides exchanged."""
         return Coupled(self.both, self.now_only, self.before_only, self.neither)
 
 

@@ -25,7 +25,7 @@ Links = Sequence[tuple[int, int]]
 """Positions of coupled trials, the candidate's and the baseline's; each stands in one pair at most."""
 
 FIRST_RELABELINGS = 500
-"""After which a test that is far from significant stops."""
+"""Relabelings after which a test that is far from significant stops."""
 RELABELINGS = 4000
 MOST_RELABELINGS = 40_000
 MOST_DRAWS = 20_000_000
@@ -45,16 +45,17 @@ class PerMetricTest(Struct, frozen=True):
     """The result of the joint permutation test for one metric."""
 
     p_mean: float
-    """Of the mean drop alone, not adjusted for the other statistics."""
+    """The p-value of the mean drop alone, not adjusted for the other statistics."""
     p_concentrated: float
     p_adjusted: float
     """The smallest of the metric's, adjusted for every statistic of the test."""
     p_shift: float | None = None
-    """Of the likelihood ratio of a drop that all cases share; None for a metric that is not of zeros and ones."""
+    """The p-value of the likelihood ratio of a drop that all cases share; None for a metric that is not of zeros and
+    ones."""
 
     @property
     def smallest(self) -> float:
-        """Of its statistics' p, none adjusted."""
+        """Return the smallest p of its statistics, none adjusted."""
         return min(self.p_mean, self.p_concentrated, 1.0 if self.p_shift is None else self.p_shift)
 
 
@@ -144,7 +145,7 @@ class Parts(Struct, frozen=True):
     now: Sequence[Row]
     before: Sequence[Row]
     held: Sequence[Row] = ()
-    """Those of the baseline whose labels stay."""
+    """The baseline's trials whose labels stay."""
     links: Links = ()
 
     @property
@@ -202,7 +203,7 @@ def _labellings(case: Parts, priors: Sequence[Prior | None], rng: Random) -> lis
 
 
 def _ways(rows: Sequence[Row], k: int, links: Links, rng: Random) -> Sequence[Sequence[int]]:
-    """Which trials to call the candidate's, the observed ones first.
+    """Return the ways to choose the candidate's trials, the observed one first.
 
     Labels are exchanged only among trials that lack the same values: what could not be measured may differ between the
     sides (a judge that is down today), and must not look like a difference between the agents. If there are too many

@@ -23,7 +23,7 @@ class Repeated(Struct, frozen=True):
     before: int
     passed: int
     trials: int
-    """Those after the failure that it was picked for, which is not among them."""
+    """Trials after the failure that it was picked for, which is not among them."""
     least: int
     """It was picked only because at least so many of the stored trials passed."""
 

@@ -45,7 +45,7 @@ def fit_prior(totals: Mapping[tuple[int, int], int]) -> Prior:
 
 @lru_cache(maxsize=4096)
 def _likelihoods(passed: int, trials: int) -> tuple[float, ...]:
-    """Of each rate on the grid, in units of the largest."""
+    """Return the likelihood of each rate on the grid, in units of the largest."""
     logs = [_log_power(rate, passed) + _log_power(1 - rate, trials - passed) for rate in GRID]
     largest = max(logs)
     return tuple(math.exp(log - largest) for log in logs)

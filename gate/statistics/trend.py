@@ -1,4 +1,5 @@
-"""Where a series of runs is going: the level of each run, a straight line through them, and when it meets a limit.
+"""Finds where a series of runs is going: the level of each run, a straight line through them, and when it meets a
+limit.
 
 What is tested here are runs, not trials: whatever the trials of one run have in common, such as the provider's mood of
 that day, is the noise that a trend has to stand out from. Changes that happen at once are left to `changepoint`.
@@ -19,7 +20,7 @@ from gate.statistics.intervals import t_quantile
 LEAST_RUNS = 8
 """Runs below which no trend is stated: with fewer, how far they differ by chance is hardly known."""
 ROUNDS = 12
-"""Of the alternation between cases and runs; a history in which all runs hold all cases needs one."""
+"""Rounds of the alternation between cases and runs; a history in which all runs hold all cases needs one."""
 
 
 class Sums(Struct, frozen=True, gc=False):
@@ -38,7 +39,7 @@ class Level(Struct, frozen=True):
     run: int
     value: float
     variance: float
-    """Of the value, as far as the trials of a case differ: the least that chance alone does."""
+    """The variance of the value, as far as the trials of a case differ: the least that chance alone does."""
 
 
 def levels(runs: Sequence[Mapping[int, Sums]], reach: float = 0.0) -> list[Level]:

@@ -65,6 +65,7 @@ def save_baseline(
     accepted: tuple[str, str] | None = None,
     proofs: list[Proofs] | None = None,
     key: bytes | None = None,
+    measured_for_it: bool = False,
 ) -> str:
     """Store a complete record with its verdict. Returns what was done in words.
 
@@ -74,7 +75,8 @@ def save_baseline(
     release tag; ``accepted`` says by whom and why a record becomes the anchor regardless of its verdict.
 
     Further runs of the same commit and agent that lie beside it are saved with it, so that nobody picks the luckiest.
-    Without a fingerprint nobody knows whether they are of the same agent: then they are counted as left out.
+    Without a fingerprint nobody knows whether they are of the same agent: then they are counted as left out, unless
+    this one was ``measured_for_it``, whatever would come of it.
 
     Raises:
         BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
@@ -86,6 +88,8 @@ def save_baseline(
     proven: list[Proofs] = []
     with _as_write_error(), _store(config, environment) as store:
         others = _unsaved_runs(config, store, path, record)
+        if measured_for_it and not record.header.agent:
+            others = []
         left_out = 0 if record.header.agent else len(others)
         lines = _ledger_lines(record, path, config, environment, release, left_out=left_out)
         suite_id, name = record.header.suite_id, commit_key(record.header)
@@ -274,7 +278,7 @@ def carry_on(config: Config, environment: Mapping[str, str], own: Sequence[Proof
         if not isinstance(store, ProvenStore):
             return mine, ()
         for suite_id in suite_ids(config, environment):
-            entries = [entry for entry in store.entries(suite_id) if not entry.dirty]
+            entries = store.entries(suite_id)
             stored |= {(suite_key(suite_id), one.key) for nth, one in enumerate(entries) if store.is_known(one, nth)}
             with suppress(BaselineError):  # whoever damages it does not stop the proofs
                 store.ledger(suite_id)  # looks for the jobs of releases
@@ -322,7 +326,7 @@ def accept_baseline(
             done.append(f"{console(suite_id)}: {what}")
     if not done:
         what = f"no record of {(commit or 'a run outside of git')[:12]} is stored"
-        raise BaselineError(what, where=str(config.path), hint="`gate baseline save RECORD` stores one")
+        raise BaselineError(what, where=str(config.path), hint="`gate baseline` measures and stores one")
     return "\n".join(done)
 
 
@@ -397,8 +401,8 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
     rows = [("suite", "commit", "created (UTC)", *(["proof"] if proofs else []), "found", "where")]
     for nth, entry in enumerate(entries):
         ledger, anchor = ledgers[entry.suite_id], best[entry.suite_id]
-        is_anchor = anchor is not None and anchor.info.commit == entry.commit and not entry.dirty
-        commit = (entry.commit or "–")[:12] + ("+" if entry.dirty else "")
+        is_anchor = anchor is not None and anchor.info.commit == entry.commit
+        commit = (entry.commit or "–")[:12]
         said = _standing(ledger, entry, is_anchor=is_anchor)
         rows.append((entry.suite_id, commit, _time(entry.created), *proofs[nth : nth + 1], said, entry.where))
     return "\n".join([table(rows, width), *doubts, *never])

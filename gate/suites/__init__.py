@@ -12,8 +12,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.errors import ConfigError, MeasureError, closest
+from gate.errors import ConfigError, MeasureError, closest, some_of
 from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
+from gate.formats.shapes import as_mapping
+from gate.formats.yaml_text import EMPTY
 from gate.model import Case, RecordedTrial, Suite
 from gate.registry import Registry
 from gate.security.limits import shorten
@@ -236,16 +238,18 @@ _CONVERSATIONS = {"messages", "messages_json", "conversation", "conversations", 
 def _nearest(data: Any, fields: FieldPaths) -> str:
     """Return the format that an unrecognised file resembles most."""
     row = data[0] if isinstance(data, list) and data else data
-    keys = [str(key) for key in row] if isinstance(row, Mapping) else []
+    keys = list(map(str, as_mapping(row)))
     held = next((key for key in keys if key.lower() in _CONVERSATIONS), None)
     if held is not None and isinstance(data, list):
         return f"its rows look recorded: say under `fields` where they hold what, as in `messages: {shorten(held, 40)}`"
     shapes = [format_named(name, fields).shape for name in FORMATS]
     marks = {mark: shape for shape in reversed(shapes) for mark in re.findall(r"`(\w+)`", shape)}
     near = next((mark for key in keys if (mark := closest(key, marks, cutoff=0.75))), None)
+    if near == "cases":
+        return "did you mean 'cases'? `gate help cases` shows the file"
     if near is not None:
         return f"nearest is {marks[near]}"
-    return f"the formats are {', '.join(FORMATS)}: see docs/reference/suites.md"
+    return f"`gate help cases` shows the gate's own; read are {some_of(list(FORMATS))}"
 
 
 def _is_schema(data: Any) -> bool:
@@ -277,7 +281,12 @@ def _document(path: Path, base: Path, root: Path) -> Document:
     if not path.name.endswith(SUFFIXES):
         text = read_text(path, where)
         return Document(text, where, name, row_lines=range(1, text.count("\n") + 2), root=root, folder=path.parent)
-    data, lines = read_document_with_lines(path, where=where)
+    try:
+        data, lines = read_document_with_lines(path, where=where)
+    except ConfigError as error:
+        if error.what != EMPTY:
+            raise
+        raise ConfigError(EMPTY, where=where, hint="write at least one case: `gate help cases`") from None
     return Document(data, where, name, lines, root=root, folder=path.parent)
 
 

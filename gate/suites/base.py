@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.positions import Key, LineNumbers
 from gate.formats.reading import Ignored, UnreadKey, carried, remembering, unread
+from gate.formats.shapes import as_mapping
 from gate.model import Case, Invocation, Location, Part, RecordedTrial
 from gate.security.limits import shorten
 
@@ -208,22 +209,24 @@ def validation_error(
     if problem.kind == "unknown":
         where = str(document.location(*path))
         return unknown_key(str(path[-1]), list(problem.known), f"{where}: {subject}" if subject else where)
-    names = ".".join(str(part) for part in path if not isinstance(part, int))
-    message = "missing" if problem.kind == "missing" else problem.message
-    what = f"{names}: {message}" if names else message
+    names = ".".join(str(part) for part in (path[1:] if subject else path) if not isinstance(part, int))
+    if problem.kind == "missing":
+        what = f"missing key {names!r}"
+    else:
+        what = f"{names}: {problem.message}" if names else problem.message
     return document.error(f"{subject}: {what}" if subject else what, *path)
 
 
 def _subject(document: Document, path: tuple[Key, ...]) -> str:
-    """Which case a path leads into, by its id if it has one."""
+    """Return the case that a path leads into, by its id if it has one."""
     case = path[:2] if path[:1] == ("cases",) else path[:1]
     if not case or not isinstance(case[-1], int):
         return ""
     value = document.data
     for part in case:
         value = value[part]
-    identifier = value.get("id") if isinstance(value, Mapping) else None
-    return f"case {identifier!r}" if isinstance(identifier, str | int) else f"case {case[-1]}"
+    identifier = as_mapping(value).get("id")
+    return f"case {identifier!r}" if isinstance(identifier, str | int) else f"case {case[-1] + 1}"
 
 
 def is_recorded(criterion: Any) -> bool:

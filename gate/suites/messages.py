@@ -50,7 +50,7 @@ class FieldPaths(_Model):
     rows: Path | None = None
     """The list of rows in a JSON file. Default: the file is the list."""
     id: Path = "id"
-    """The properties that the trials of a case share."""
+    """The case's id; rows that share it are trials of one case."""
     trial: Path | None = None
     """The trial's number in its case. Default: the order of the rows."""
     messages: Path = "messages"
@@ -123,7 +123,7 @@ def read(document: Document, fields: FieldPaths) -> Contents:
 
 
 def read_lines(lines: Iterable[tuple[int, Any]], document: Document, fields: FieldPaths) -> Contents:
-    """The same for JSON Lines, row by row; messages are kept on disk, so a file may be larger than memory.
+    """Read JSON Lines row by row; messages are kept on disk, so a file may be larger than memory.
 
     ``document`` names the file and contains no rows.
     """

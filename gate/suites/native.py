@@ -61,7 +61,7 @@ class RubricModel(_Model):
     id: Text
     text: Text
     type: Literal["FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY"] = "FINAL_RESPONSE_QUALITY"
-    """Which criterion reads it; without a word the one on final responses."""
+    """The criterion that reads it; without a word the one on final responses."""
     description: str | None = None
 
 

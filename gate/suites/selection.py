@@ -31,7 +31,7 @@ _COMPLEXITY_SCHEMA = WithJsonSchema({"anyOf": [_COMPLEXITY, {"type": "array", "i
 
 
 class Selection(BaseModel):
-    """Which cases to run: those with any of the tags, any of the complexities, any of the ids, and for every key of
+    """The cases to run: those with any of the tags, any of the complexities, any of the ids, and for every key of
     ``metadata`` any of its values.
 
     An empty list selects all. Ids are exact or patterns with ``*``, ``?`` and ``[…]``. Keys of metadata may lead into
@@ -62,10 +62,15 @@ class Selection(BaseModel):
     @property
     def in_words(self) -> str:
         """The selection in words, as ``tags smoke, core; complexity simple``; empty if it takes every case."""
-        groups = [("tag", "tags", self.tags), ("complexity", "complexity", [c.value for c in self.complexity])]
-        groups.append(("case", "cases", self.ids))
-        parts = [f"{one if len(words) == 1 else many} {', '.join(words)}" for one, many, words in groups if words]
-        parts += [f"{key} {', '.join(map(str, values))}" for key, values in self.metadata.items()]
+        parts = []
+        if self.tags:
+            parts.append(f"{'tag' if len(self.tags) == 1 else 'tags'} {', '.join(self.tags)}")
+        if self.complexity:
+            parts.append(f"complexity {', '.join(level.value for level in self.complexity)}")
+        if self.ids:
+            parts.append(f"{'case' if len(self.ids) == 1 else 'cases'} {', '.join(self.ids)}")
+        for key, values in self.metadata.items():
+            parts.append(f"{key} {', '.join(map(str, values))}")
         return shorten("; ".join(parts), 200)
 
 
@@ -104,8 +109,13 @@ def stated(case: Case, key: str) -> frozenset[str]:
 
 def _texts(value: Any) -> frozenset[str]:
     """Plain values as text, ``true`` and ``false`` as YAML writes them; mappings have none."""
-    values = value if isinstance(value, list | tuple) else [value]
-    return frozenset(str(v).lower() if isinstance(v, bool) else str(v) for v in values if isinstance(v, Plain))
+    texts = set()
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(one, bool):
+            texts.add(str(one).lower())
+        elif isinstance(one, Plain):
+            texts.add(str(one))
+    return frozenset(texts)
 
 
 def select(suite: Suite, selection: Selection) -> Suite:
@@ -127,22 +137,34 @@ def select_all(
     Raises `ConfigError` for a tag or id that no case of any suite has, and `MeasureError` if nothing is left.
     """
     formerly = formerly or {}
-    former = [case for cases in formerly.values() for case in cases.values()]
-    _refuse_unknown([*(case for suite in suites for case in suite.cases), *former], selection)
-    chosen = [_taken(suite, selection, formerly.get(suite.id, {})) for suite in suites]
-    left = [suite for suite in chosen if suite.cases]
+    cases: list[Case] = []
+    for suite in suites:
+        cases.extend(suite.cases)
+    known = list(cases)
+    for former in formerly.values():
+        known.extend(former.values())
+    _refuse_unknown(known, selection)
+    left = []
+    for suite in suites:
+        selected = _selected(suite, selection, formerly.get(suite.id, {}))
+        if selected.cases:
+            left.append(selected)
     if not left:
-        cases = [case for suite in suites for case in suite.cases]
         source = ", ".join(suite.source or suite.id for suite in suites)
         raise MeasureError("no case is selected", where=source, hint=_what_there_is(cases))
     return left
 
 
-def _taken(suite: Suite, selection: Selection, formerly: Mapping[str, Case]) -> Suite:
-    takes = selection.takes
-    cases = tuple(case for case in suite.cases if takes(case) or (case.id in formerly and takes(formerly[case.id])))
-    ids = {case.id for case in cases}
-    return replace(suite, cases=cases, recorded=tuple(trial for trial in suite.recorded if trial.case_id in ids))
+def _selected(suite: Suite, selection: Selection, formerly: Mapping[str, Case]) -> Suite:
+    """Return the suite with its selected cases and their recorded trials."""
+    cases = []
+    ids = set()
+    for case in suite.cases:
+        if selection.takes(case) or (case.id in formerly and selection.takes(formerly[case.id])):
+            cases.append(case)
+            ids.add(case.id)
+    recorded = [trial for trial in suite.recorded if trial.case_id in ids]
+    return replace(suite, cases=tuple(cases), recorded=tuple(recorded))
 
 
 def _matches(identifier: str, pattern: str) -> bool:
@@ -150,23 +172,25 @@ def _matches(identifier: str, pattern: str) -> bool:
 
 
 def _refuse_unknown(cases: Sequence[Case], selection: Selection) -> None:
-    tags = {tag for case in cases for tag in case.tags}
+    tags: set[str] = set()
+    for case in cases:
+        tags.update(case.tags)
     for tag in selection.tags:
         if tag not in tags:
-            raise ConfigError(
-                f"no case has the tag {tag!r}",
-                where="select.tags",
-                hint=nearest(tag, list(tags)) if tags else "no case has any",
-            )
+            hint = nearest(tag, list(tags)) if tags else "no case has any"
+            raise ConfigError(f"no case has the tag {tag!r}", where="select.tags", hint=hint)
     for pattern in selection.ids:
         if not any(_matches(case.id, pattern) for case in cases):
             hint = shorten(nearest(pattern, [case.id for case in cases]), 300) if cases else ""
             raise ConfigError(f"no case has the id {pattern!r}", where="select.ids", hint=hint)
     for key, wanted in selection.metadata.items():
-        known = set().union(*(stated(case, key) for case in cases))
+        known: set[str] = set()
+        keys: set[str] = set()
+        for case in cases:
+            known.update(stated(case, key))
+            keys.update((*case.metadata, *case.app))
         if not known:
-            keys = sorted({key for case in cases for key in (*case.metadata, *case.app)})
-            hint = nearest(key, keys) if keys else "no case has any metadata"
+            hint = nearest(key, sorted(keys)) if keys else "no case has any metadata"
             raise ConfigError(f"no case has the key {key!r} in its metadata", where="select.metadata", hint=hint)
         for value in sorted(_texts(wanted) - known):
             what = f"no case has the {key} {shorten(value, 80)!r}"
@@ -202,17 +226,26 @@ class Distribution(Struct, frozen=True):
 
 def distribution(suite: Suite) -> Distribution:
     """Return how the cases of a suite are distributed."""
-    cases = suite.cases
-    stated = [[turn.tools for turn in case.turns if turn.tools is not None] for case in cases]
+    counts: Counter[str] = Counter()
+    tags: Counter[str] = Counter()
+    lengths: Counter[int] = Counter()
+    levels = {level.value: 0 for level in Complexity}
+    for case in suite.cases:
+        levels[case.complexity.value] += 1
+        tags.update(case.tags or ("",))
+        lengths[len(case.turns)] += 1
+        stated = [turn.tools for turn in case.turns if turn.tools is not None]
+        counts["calls" if any(stated) else "no call" if stated else "nothing"] += 1
+        counts["response"] += any(turn.response is not None for turn in case.turns)
     return Distribution(
-        cases=len(cases),
-        turns=sum(len(case.turns) for case in cases),
+        cases=len(suite.cases),
+        turns=sum(len(case.turns) for case in suite.cases),
         recorded=len(suite.recorded),
-        by_complexity={level.value: sum(case.complexity is level for case in cases) for level in Complexity},
-        by_tag=dict(sorted(Counter(tag for case in cases for tag in case.tags or ("",)).items())),
-        by_turns=dict(sorted(Counter(len(case.turns) for case in cases).items())),
-        expects_calls=sum(any(turns) for turns in stated),
-        expects_no_call=sum(bool(turns) and not any(turns) for turns in stated),
-        states_no_calls=sum(not turns for turns in stated),
-        expects_response=sum(any(turn.response is not None for turn in case.turns) for case in cases),
+        by_complexity=levels,
+        by_tag=dict(sorted(tags.items())),
+        by_turns=dict(sorted(lengths.items())),
+        expects_calls=counts["calls"],
+        expects_no_call=counts["no call"],
+        states_no_calls=counts["nothing"],
+        expects_response=counts["response"],
     )

@@ -47,7 +47,7 @@ FORMAT = Format(
 
 
 def read_lines(path: Path, where: str) -> Contents:
-    """The same of a file, whose broken lines are counted. Raises ConfigError if it cannot be read."""
+    """Read a file, whose broken lines are counted. Raises ConfigError if it cannot be read."""
     conversations, refused = _conversations_in(path, where)
     return contents(conversations, refused, where)
 
@@ -59,7 +59,8 @@ def _reader() -> TraceReader:
 
 
 def _conversations_in(path: Path, where: str) -> tuple[Sequence[Conversation], Mapping[str, int]]:
-    """Those of a file, and why parts of it were not read → how many. Raises ConfigError if it cannot be read."""
+    """Return the conversations of a file, and why parts of it were not read → how many. Raises ConfigError if it cannot
+    be read."""
     from gate.traces import conversations_of, read_file
 
     reader = _reader()

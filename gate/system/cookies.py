@@ -11,7 +11,7 @@ from urllib.request import Request
 
 MOST_COOKIES = 50
 MOST_CHARS = 8_192
-"""Of a cookie, name and attributes together."""
+"""Most characters of a cookie, name and attributes together."""
 
 
 class _Answer:

@@ -23,8 +23,8 @@ _NUMBERS = range(61_184, 65_520)
 _NAME = "agent"
 _TEMPORARY = "temporary"
 _OTHERS = 0o077
-_ADD_ONLY = 0o1777
-"""Of a folder in which anybody may make files, and remove their own alone."""
+_ADD_ONLY = 0o1070
+"""Of a folder in which its group, here this user alone, may make files, and remove none but its own."""
 
 
 def can_switch() -> bool:
@@ -44,7 +44,7 @@ class OwnUser:
     def __init__(self, number: int, home: Path) -> None:
         self.number, self.home = number, home
         self._owners: dict[str, tuple[int, int]] = {}
-        self._modes: dict[Path, int] = {}
+        self._modes: dict[Path, tuple[int, int]] = {}
         self._given: list[Path] = []
 
     @classmethod
@@ -92,13 +92,15 @@ class OwnUser:
                         return str(folder)
         return ""
 
-    def give(self, folder: Path, *, hidden: Iterable[Path], kept: Iterable[Path] = ()) -> None:
+    def give(self, folder: Path, *, top: Path, hidden: Iterable[Path], kept: Iterable[Path] = ()) -> None:
         """Give the user the files of a folder; what is ``hidden`` it cannot read either, what is ``kept`` not write.
 
+        What is not below ``top`` stays as it is: a link may lead anywhere.
         Virtual environments are kept, and so is every file with a second name, which may be one outside of the folder.
         """
         folder = folder.resolve()
-        withheld = {path.resolve() for path in hidden if path.exists()}
+        top = top.resolve()
+        withheld = {real for path in hidden if path.exists() and (real := path.resolve()).is_relative_to(top)}
         for path in withheld:
             self._mode(path, path.stat().st_mode & ~_OTHERS)
         withheld |= {path.resolve() for path in kept if path.exists()}
@@ -116,11 +118,12 @@ class OwnUser:
                 elif path not in on_the_way:
                     self._take(str(path), name, descriptor)
         for path in on_the_way:
-            self._mode(path, path.stat().st_mode | _ADD_ONLY)
+            self._mode(path, path.stat().st_mode | _ADD_ONLY, group=self.number)
 
-    def _mode(self, path: Path, mode: int) -> None:
-        before = path.stat().st_mode
-        self._modes.setdefault(path, stat.S_IMODE(before))
+    def _mode(self, path: Path, mode: int, *, group: int = -1) -> None:
+        before = path.stat()
+        self._modes.setdefault(path, (before.st_gid, stat.S_IMODE(before.st_mode)))
+        os.chown(path, -1, group)
         path.chmod(stat.S_IMODE(mode))
 
     def _take(self, path: str, name: str, descriptor: int) -> None:
@@ -143,8 +146,9 @@ class OwnUser:
                         if os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_uid == self.number:
                             to = self._owners.get(f"{inside}/{name}", (owner.st_uid, owner.st_gid))
                             os.chown(name, *to, dir_fd=descriptor, follow_symlinks=False)
-        for path, mode in self._modes.items():
+        for path, (group, mode) in self._modes.items():
             with suppress(FileNotFoundError):
+                os.chown(path, -1, group)
                 path.chmod(mode)
         shutil.rmtree(self.home, ignore_errors=True)
 

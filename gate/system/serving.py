@@ -26,7 +26,7 @@ class Bounds(Struct, frozen=True):
     """The bounds of a server on loopback."""
 
     body_bytes: int
-    """Of one request."""
+    """Most bytes of one request."""
     head_bytes: int
     connections: int
     """At once; for a further one that is closed which has said nothing for the longest time."""
@@ -87,7 +87,7 @@ class LoopbackServer:
         self._handle, self.port, self._bounds, self._where = handle, port, bounds, where
         self._connections: set[asyncio.Task[None]] = set()
         self._silent: dict[asyncio.Task[None], None] = {}
-        """Those that are to say something, the one that has been silent for the longest time first."""
+        """The connections that are to say something, the one that has been silent for the longest time first."""
 
     async def __aenter__(self) -> Self:
         try:

@@ -27,7 +27,7 @@ _TAGS = ("tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags")
 
 
 class Captured(Struct, frozen=True):
-    """Which parts of a turn the trace would show; what it would not is not measured."""
+    """The parts of a turn that the trace would show; what it would not is not measured."""
 
     user: bool = True
     response: bool = True
@@ -102,7 +102,7 @@ def failure_of(pieces: Iterable[Piece]) -> str:
 
 
 def _traces(pieces: Iterable[Piece]) -> list[Trace]:
-    """By the start of their first span."""
+    """Return the traces by the start of their first span."""
     found: dict[str, Trace] = {}
     for piece in pieces:
         trace = found.get(piece.trace_id)

@@ -120,12 +120,12 @@ class Operation:
 
     @property
     def arguments(self) -> Any:
-        """Of a tool: its arguments; UNSET if they were not recorded."""
+        """Return the arguments of a tool; UNSET if they were not recorded."""
         return _tool_content(self, _ARGUMENTS, "gen_ai.tool.message", "content")
 
     @property
     def result(self) -> Any:
-        """Of a tool: what it gave back; UNSET if it was not recorded."""
+        """Return the result of a tool; UNSET if it was not recorded."""
         return _tool_content(self, _RESULT, "gen_ai.choice", "message")
 
     def inputs(self) -> tuple[Message, ...]:
@@ -138,7 +138,7 @@ class Operation:
 
     @property
     def ends_without_calls(self) -> bool:
-        """Of a model: whether the reasons why it ended are known, and none of them is a call."""
+        """True if the reasons why a model call ended are known, and none of them is a call."""
         raw = parsed(self.span.attributes.get("gen_ai.response.finish_reasons"))
         raw = [raw] if isinstance(raw, str) else raw
         return isinstance(raw, list) and bool(raw) and not any(str(reason).lower() in _TOOL_ENDINGS for reason in raw)

@@ -19,9 +19,9 @@ from gate.traces.span import Piece, Span
 from gate.traces.tree import MAX_SPANS
 
 MAX_BODY_BYTES = 20_000_000
-"""Of one request, and again of what it unpacks to."""
+"""Most bytes of one request, and again of what it unpacks to."""
 MAX_TURN_BYTES = 50_000_000
-"""Of all that is kept of one turn."""
+"""Most bytes that are kept of one turn."""
 QUIET_SECONDS = 0.5
 """The silence after which a turn without a span of its own is complete, once an agent that the gate starts has ended
 it; such an agent exports every 0.2 s."""

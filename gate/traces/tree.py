@@ -23,7 +23,7 @@ from gate.traces.said import Message
 from gate.traces.span import LogRecord, Piece, Span
 
 MAX_SPANS = 20_000
-"""Of one trace; further ones are left out, which the conversation says."""
+"""Most spans of one trace; further ones are left out, which the conversation says."""
 
 
 class ModelCall:

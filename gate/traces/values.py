@@ -17,7 +17,7 @@ from gate.formats.json_text import parse_json
 from gate.security.limits import MAX_ID_CHARS, MAX_NESTING, cut
 
 MAX_ATTRIBUTES = 5_000
-"""Of one span; indexed dialects write several for each message of a conversation."""
+"""Most attributes of one span; indexed dialects write several for each message of a conversation."""
 _JSON = Decoder()
 _PLACEHOLDERS = frozenset({"", "<REDACTED>", "__REDACTED__", "<elided>", "<not specified>", "N/A"})
 """The texts that instrumentation writes in place of content that it was told not to record."""

@@ -66,7 +66,7 @@ class Attempt:
         self.tools_changed: dict[str, None] = {}
         """The differences of those lists from the recording, tool by tool."""
         self._renamed: dict[str, str] = {}
-        """Which id of the recording is which one now."""
+        """The present id of each id of the recording."""
         self._began: float | None = None
         self._spared: list[tuple[float, float]] = []
         self._left: dict[str, deque[RecordedExchange]] = {}

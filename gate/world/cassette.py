@@ -51,7 +51,7 @@ class RecordedExchange(Struct, frozen=True, omit_defaults=True):
     status: int
     response: str
     headers: tuple[tuple[str, str], ...] = ()
-    """Of the answer, those that its reader needs."""
+    """The headers of the answer that its reader needs."""
     start: float = 0.0
     """Seconds after the trial's first turn began."""
     first: float = 0.0
@@ -94,7 +94,7 @@ class _Line(Struct, frozen=True, omit_defaults=True):
     attempt: str = ""
     """The attempt at a trial that an exchange or an end is of."""
     owner: str = ""
-    """Of the first line: whose recording it is."""
+    """The owner of the recording, on the first line."""
 
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")

@@ -72,7 +72,7 @@ def by_name(items: list[Any]) -> dict[str, Any] | None:
 
 
 def _of_named(before: dict[str, Any], now: dict[str, Any], path: str) -> str:
-    """Of items with names, each with that of its name; then their order."""
+    """Return the first difference of items with names, each with that of its name; then of their order."""
     if found := _of_members(before, now, lambda name: f"{path}[{shorten(name, _SHOWN)}]"):
         return found
     return "" if [*before] == [*now] else f"the order of {path}: {_said([*before])} → {_said([*now])}"

@@ -26,13 +26,13 @@ class UpstreamOptions(_Section):
     """A server that may be reached through the proxy; a text alone is its address."""
 
     url: str
-    """Its address, which the rest of a request's path is appended to."""
+    """Its address; the rest of a request's path is appended."""
     kind: Kind = "tool"
     """The kind of server: a model, a tool, or an MCP server over streamable HTTP."""
     env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     """The variable that tells the agent its address on the proxy. Default: ``GATE_WORLD_`` and the name in capitals."""
     mode: Mode | None = None
-    """Instead of ``models`` or ``tools``, for this server alone."""
+    """Mode of this server, instead of ``models`` or ``tools``."""
 
     @model_validator(mode="before")
     @classmethod
@@ -54,19 +54,19 @@ class WorldOptions(_Section):
     models: Mode = "replay-then-live"
     """The source of answers to calls of models: ``live``, ``replay``, ``replay-then-live`` or ``fail``."""
     tools: Mode = "replay-then-live"
-    """The source of answers to calls of tools that go through the proxy, with the same values."""
+    """Answers to calls of tools that go through the proxy."""
     upstreams: Mapping[str, UpstreamOptions] = {}
-    """Servers that may be reached, by name, besides the models' own: ``openai``, ``anthropic`` and ``gemini``."""
+    """Further servers by name, besides ``openai``, ``anthropic`` and ``gemini``."""
     store: str | None = None
     """Folder of the recordings, relative to the configuration file. Default: the user's cache folder."""
     normalise: list[str] = Field(default=[], max_length=MOST_PATTERNS)
-    """Texts that are alike whatever stands at ``{number}``, ``{word}`` or ``{hex}``, such as ``ticket {number}``."""
+    """Texts that vary by themselves, with ``{number}``, ``{word}`` or ``{hex}``, such as ``ticket {number}``."""
     port: int = Field(default=0, ge=0, le=65_535)
-    """The proxy's port on loopback, for an agent that the gate does not start; 0: a free one, told to the agent."""
+    """Port of the proxy on loopback, for an agent that the gate does not start; 0: a free one."""
     megabytes: int = Field(default=200, ge=1, le=10_000)
-    """The most that one run's recording takes; what is asked beyond is answered live and not recorded. All recordings
-    of this configuration may take five times as much. Beyond it the oldest are removed as a baseline is saved, but none
-    that a stored record names, and none of the last day."""
+    """Largest size of a run's recording; further calls go live. All recordings of this configuration may take five
+    times as much; saving a baseline removes the oldest beyond it, but none that a stored record names, and none of
+    the last day."""
 
     @property
     def kept_megabytes(self) -> int:

@@ -57,12 +57,12 @@ class OutboundRequest(Struct, frozen=True):
 
 
 def digest(data: bytes) -> str:
-    """By which bodies are kept."""
+    """Return the digest by which bodies are kept."""
     return hashlib.sha256(data).hexdigest()[:DIGEST_CHARS]
 
 
 def digest_of(value: Any) -> str:
-    """Of a JSON value, in short; the order of keys makes no difference."""
+    """Return a short digest of a JSON value; the order of keys makes no difference."""
     return digest(_ENCODER.encode(value))[:SHORT_CHARS]
 
 
@@ -122,7 +122,7 @@ def path_without_keys(target: str) -> str:
 
 
 def meant(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Those headers that say what is asked: any that is not known to say how it is carried, or who asks."""
+    """Return the headers that say what is asked: any that is not known to say how it is carried, or who asks."""
     found: dict[str, str] = {}
     for raw, value in headers:
         name = raw.decode("latin-1").lower()
@@ -143,7 +143,8 @@ def signed_query(target: str) -> dict[str, str]:
 
 
 def whereabouts(url: str) -> dict[str, str]:
-    """Which server has an address: on loopback its port says nothing, which is often another one each time."""
+    """Return the name of the server at an address: on loopback its port says nothing, which is often another one each
+    time."""
     parts = urlsplit(url)
     local = parts.hostname in ("localhost", "127.0.0.1", "::1")
     host = parts.hostname if local else parts.netloc.rpartition("@")[2]

@@ -220,4 +220,4 @@ def test_one_line_names_the_budget_that_left_nothing_to_say(project: Project) ->
     project.write("gate.yaml", (project.root / "gate.yaml").read_text() + "budget: {minutes: 0.0001}\n")
     ran = project.gate("run", "-q")
     assert ran.code == 3
-    assert "(stopped: the budget of 0.0001 minutes is spent)\n" in ran.out
+    assert "stopped: the budget of 0.0001 minutes is spent\n" in ran.out

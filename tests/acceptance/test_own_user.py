@@ -169,3 +169,63 @@ def test_what_an_agent_leaves_running_ends_with_it_whatever_it_forgets(place: Pr
     assert place.gate("run", "--trials", "1").code == 0
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert "sleep 987" not in listed
+
+
+OTHERS = """
+import json, os, sys, time
+from pathlib import Path
+
+def lie_in_wait():
+    while True:
+        time.sleep(0.02)
+        for tree in Path(PLACE).glob("gate-base-*/tree"):
+            tried = []
+            for what in (lambda: (tree / "agent.py").open("a"), lambda: (tree / "json.py").touch()):
+                try:
+                    what()
+                    tried.append("done")
+                except OSError as error:
+                    tried.append(type(error).__name__)
+            with open("tried.txt", "a") as file:
+                file.write(" ".join(tried) + " ")
+
+said = json.load(sys.stdin)["messages"][-1]["content"]
+if Path("of_the_change").exists() and not os.fork():
+    os.setsid()
+    for stream in (0, 1, 2):
+        os.close(stream)
+    if not os.fork():
+        lie_in_wait()
+    os._exit(0)
+print(json.dumps({"output": said, "tool_calls": []}))
+"""
+
+
+def test_the_changes_agent_cannot_write_to_the_base_commits(place: Project) -> None:
+    """Both have a user of their own; the base's work tree is open to be entered, since its agent runs there."""
+    place.write("agent.py", OTHERS.replace("PLACE", repr(tempfile.gettempdir())))
+    place.write("evals/suite.yaml", {"cases": [_case("c1", "word"), _case("c2", "more")]})
+    _configured(place, user="own")
+    place.git("checkout", "-qb", "change")
+    place.write("of_the_change", "")
+    place.commit("change")
+    assert place.gate("run", "--trials", "2").code == 0
+    assert set((place.root / "tried.txt").read_text().split()) == {"PermissionError"}
+
+
+def test_what_a_link_of_the_suite_leads_to_stays_as_it_is(place: Project) -> None:
+    """A suite may hold a link to any file of the machine, and the gate is root."""
+    outside = place.root.parent / "elsewhere"
+    link = place.root / "evals" / "linked.yaml"
+    link.symlink_to(outside)
+    before = _state(place.root.parent)
+    user = OwnUser.make(None)
+    try:
+        user.give(place.root, top=place.root, hidden=[link, place.root / "evals" / "suite.yaml"])
+        during = _state(place.root.parent)
+        assert during["elsewhere"] == before["elsewhere"]
+        assert during["project/evals/suite.yaml"] == (0, 0, 0o600)
+        assert during["project/agent.py"][0] == user.number
+    finally:
+        user.end()
+    assert _state(place.root.parent) == before

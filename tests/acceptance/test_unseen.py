@@ -56,7 +56,7 @@ def test_a_case_explained_says_what_the_verdict_says(project: Project) -> None:
     set_up(project, answering(project, '"Deleted " + message'), FORBIDDEN, trials=1)
     project.gate("run", "--record", "record.jsonl")
     silent = project.gate("explain", "record.jsonl", "--case", "a").out
-    assert "forbidden_tools not measured no answer shows that this agent reports its tool calls" in silent
+    assert "forbidden_tools not measured the answers report no tool calls" in silent
     assert "turn 1: (calls not reported)" in silent
     set_up(project, answering(project, '{"output": message, "tool_calls": []}'), FORBIDDEN, trials=1)
     project.gate("run", "--record", "told.jsonl")
@@ -142,7 +142,7 @@ def test_a_stream_that_tells_of_no_calls_passes_nothing(project: Project, media:
         set_up(project, {"http": url, "retries": 0}, {**FORBIDDEN, "not_contains": {"values": ["secret"]}})
         code, result = project.result("run")
     assert (code, result["verdict"]) == (3, "error")
-    told = "several of its events are answers" if "json" in media else "no answer shows that this agent reports"
+    told = "several of its events are answers" if "json" in media else "the answers report no tool calls"
     assert told in str(result["suites"][0])
 
 

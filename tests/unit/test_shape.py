@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import gate
+from docs.tools.docstrings import FRAGMENT, docstrings
 
 PACKAGE = Path(gate.__file__).parent
 DEFINED_TWICE: dict[str, str] = {
@@ -29,6 +30,11 @@ def test_every_room_says_what_it_does() -> None:
     rooms = [path for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"]
     silent = [room.name for room in rooms if not ast.get_docstring(ast.parse((room / "__init__.py").read_text()))]
     assert silent == []
+
+
+def test_no_docstring_is_a_fragment() -> None:
+    """A noun, a verb or *True if*, and not *Whether it is*."""
+    assert [f"{place}: {text}" for place, text in docstrings(PACKAGE) if FRAGMENT.match(text)] == []
 
 
 def test_a_public_class_name_is_defined_once() -> None:

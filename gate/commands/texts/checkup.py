@@ -20,7 +20,7 @@ class Checkup(Struct, frozen=True):
     found: str
     remedy: str = ""
     code: ExitCode = ExitCode.PASS
-    """Of a problem."""
+    """The exit code of a problem."""
 
 
 def ok(area: str, name: str, found: str) -> Checkup:

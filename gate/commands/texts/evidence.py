@@ -36,7 +36,7 @@ UNCHECKED = "not judged again, without the baseline; that is the statement's wor
 NOT_PROVEN = "nothing showed the run who measured that baseline"
 UNKNOWN = "which version of the agent answered is not known"
 MAX_BYTES = 16 * 2**20
-"""Of a statement or a key."""
+"""Most bytes of a statement or a key."""
 
 
 def stated(result: Result, path: Path, reports: Iterable[Path], rules: str = "") -> Result:

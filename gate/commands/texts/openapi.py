@@ -1,4 +1,4 @@
-"""Which operation of an OpenAPI description takes a message and gives an answer, as an agent's configuration.
+"""Finds the operation of an OpenAPI description that takes a message and gives an answer, as an agent's configuration.
 
 Versions 3.x and 2.0 are read. Servers of frameworks are known by operations that only they have.
 """

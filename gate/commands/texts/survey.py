@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from gate.agents.sources import sources_of
 from gate.commands.texts import adapters
 from gate.commands.texts.openapi import DescribedAgent
 from gate.commands.texts.openapi import agent_of as agent_of_openapi
 from gate.commands.texts.routes import FindClass, FoundClass, RoutedModule, routes_of
-from gate.commands.texts.sources import sources_of
 from gate.errors import GateError
 from gate.formats.documents import parse_document
 from gate.formats.python_text import dotted, imports, parsed
@@ -57,7 +57,7 @@ class FoundAgent(Struct, frozen=True):
     adapter: str = ""
     """The content of the file that asks it, if it needs one."""
     rank: tuple[int, ...] = (9,)
-    """Those with the least are proposed first."""
+    """The rank among proposals; the least comes first."""
     fill: tuple[str, ...] = ()
     """The parts that only somebody who knows it can fill in."""
     module: Path | None = None
@@ -97,7 +97,7 @@ class _Tree(Struct):
     left: int = MOST_TEXT
     """Bytes that may still be read."""
     left_to_parse: int = MOST_DATA
-    """Likewise of YAML and JSON, which takes longer."""
+    """Seconds left to read YAML and JSON, which takes longer."""
 
     read: dict[Path, str] = field(default_factory=dict)
 

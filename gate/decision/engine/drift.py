@@ -29,7 +29,7 @@ class Check(Struct, frozen=True):
     candidate: int
     baseline: int
     share: float
-    """Of the check's error budget; the shares add up to 1."""
+    """Its share of the check's error budget; the shares add up to 1."""
     futile: float
     """From this p-value on a drop against the baseline's agent as it is now is out of sight, and no further step is
     run; not where that agrees with its record."""
@@ -44,7 +44,7 @@ QUARTERS = (
 """The baseline's agent alone, a quarter of the cases at a time: first those that were steadiest when they were stored.
 The first of them alone lets nothing go."""
 WHOLE = (Check(0, 1, 0.45, 0.35),)
-"""The same at once, in a suite that is too small to be divided."""
+"""The bound for all at once, in a suite that is too small to be divided."""
 AGAIN = Check(0, 1, 0.10, 0.3)
 """The baseline's agent alone in every case once more, where it may agree with its record, or may not."""
 BOTH = Check(1, 1, 0.45, 0.0)
@@ -59,9 +59,10 @@ AGREES, LEANS, AGREES_TWICE = 0.9, 0.05, 0.35
 """The baseline's agent agrees with its record, if the p-value of its having fallen is above this: asked once, or asked
 twice. In between it leans away from its record, and is asked a second time, before that may block."""
 AGREES_IN_PARTS = 0.05
-"""The same of the other statistics: a few cases that fell far, or a fall that steady cases share."""
+"""The bound for the other statistics: a few cases that fell far, or a fall that steady cases share."""
 REPEATED_SHARE, REPEATED_FUTILE = 0.2, 0.15
-"""The same of cases that were asked again and proved a drop together, by repeats of both sides: no trial is added."""
+"""The bounds for cases that were asked again and proved a drop together, by repeats of both sides: no trial is
+added."""
 LEVEL = 2.5
 """In shares of alpha: the most often that the steps of the check confirm a drop of a change which is no worse than the
 baseline's agent is *now*, whatever happened since the baseline was stored. Repeats of both sides have

@@ -47,9 +47,9 @@ from gate.statistics.sequential import combined_p, nominal_level
 LOOK_SHARES = (0.45, 0.14, 0.05)
 """Share of alpha that the suite look after epoch 1, 2 and 3 adds to what is spent."""
 ALONE_SHARES = (0.45, 0.20, 0.10)
-"""The same where no failing cases are asked again together: the looks have that share, too."""
+"""The shares if no failing cases are asked again together: the looks have that share, too."""
 ONE_LOOK_SHARE = sum(ALONE_SHARES)
-"""Of a design that looks once."""
+"""The share of a design that looks once."""
 CASES_SHARE = 0.15
 """Share of alpha for the case e-values, at any time. With looks and repeats 0.90: the rest is for the confirmation of
 crashes.
@@ -66,7 +66,8 @@ COLLAPSED_FROM, COLLAPSED_P = 0.5, 0.05
 """A metric of which all values are the worst has collapsed, if the baseline's mean is at least this, or chance alone
 shows so much as seldom as this."""
 TINY_BY_CHANCE = 0.2
-"""Of so few cases the interval says nothing. They pass unless chance alone shows as much less often than this."""
+"""The bound for so few cases that the interval says nothing. They pass unless chance alone shows as much less often
+than this."""
 
 
 class CaseEvidence(Struct):
@@ -79,7 +80,7 @@ class CaseEvidence(Struct):
     full: list[Row] = field(default_factory=list)
     """Candidate trials of epochs: run regardless of earlier results, so they are a fair sample."""
     stored: int = 0
-    """Those of ``before`` whose success is known."""
+    """The trials of ``before`` whose success is known."""
     stored_passed: int = 0
     now: list[Row] = field(default_factory=list)
     """Trials of the baseline's agent run in this job, of whole epochs and of checks for drift."""
@@ -98,7 +99,7 @@ class CaseEvidence(Struct):
     looked_at: list[int] = field(default_factory=list)
     """Number of ``full`` that each look so far has seen."""
     links: list[Partner | None] = field(default_factory=list)
-    """Of each of ``full``, the trial of ``before`` that it was coupled with."""
+    """The trial of ``before`` that each of ``full`` was coupled with."""
     coupled: Coupled = Coupled()
     """The outcomes of all coupled trials, reruns included."""
     stored_at: dict[int, int] = field(default_factory=dict)
@@ -106,7 +107,7 @@ class CaseEvidence(Struct):
     whole: int = 0
     """The candidate's trials that were answered wholly from recordings, reruns included."""
     others: int = 0
-    """Those that asked the real model or tools for anything, or may have."""
+    """The trials that asked the real model or tools for anything, or may have."""
 
     @property
     def live(self) -> bool:
@@ -130,7 +131,8 @@ class CaseEvidence(Struct):
         return case_log_e(self.baseline_passed, self.baseline_trials, self.passed, self.trials) >= 0
 
     def log_e_after(self, failing: int = 0, passing_before: int = 0) -> float:
-        """The same with so many further failing trials of the candidate, and passing ones of the baseline."""
+        """Return the evidence with so many further failing trials of the candidate, and passing ones of the
+        baseline."""
         passed_before, before = self.baseline_passed + passing_before, self.baseline_trials + passing_before
         return coupled_log_e(self.coupled, passed_before, before, self.passed, self.trials + failing)
 
@@ -151,7 +153,7 @@ class CaseEvidence(Struct):
 
     @property
     def log_gain(self) -> float:
-        """The same evidence with the sides exchanged: that the baseline passes less often than the candidate."""
+        """Return the evidence with the sides exchanged: that the baseline passes less often than the candidate."""
         sides = (self.passed, self.trials), (self.baseline_passed, self.baseline_trials)
         return coupled_log_e(self.coupled.exchanged, *sides[0], *sides[1])
 
@@ -163,7 +165,7 @@ class Look(Struct, frozen=True):
     names: tuple[str, ...]
     """The metrics tested, as in ``test.metrics``."""
     test: JointTest
-    """Of all looks so far, combined."""
+    """The test of all looks so far, combined."""
     threshold: float
     """The p-value from which on it blocks."""
     spent: float
@@ -186,7 +188,7 @@ class Checked(Struct, frozen=True):
     """A step of a check for drift."""
 
     cases: int
-    """In which the check has run the baseline's agent so far."""
+    """The cases in which the check has run the baseline's agent so far."""
     rounds: int
     """Number of times that every case of which anything was not replayed was asked."""
     paired: bool
@@ -194,7 +196,7 @@ class Checked(Struct, frozen=True):
     test: JointTest
     """The candidate's trials against those."""
     moved: JointTest
-    """Those against the stored ones."""
+    """The moves against the stored trials."""
 
 
 class Beside(Struct, frozen=True):
@@ -223,7 +225,7 @@ class Bound(Struct, frozen=True):
     excluded: float
     """The loss below which the change lies in at most 5 % of runs, early stopping included: what reports rule out."""
     by_chance: bool = False
-    """Of so few cases that the interval says nothing: whether chance alone often shows as much."""
+    """True if chance alone often shows as much, for so few cases that the interval says nothing."""
 
     @property
     def holds(self) -> bool:
@@ -241,15 +243,15 @@ class Evidence(Struct, dict=True):
     waves: int = 0
     """Confirming rounds since the last epoch."""
     naming_waves: int = 0
-    """Those since a regression was proven."""
+    """The waves since a regression was proven."""
     looks: list[Look] = field(default_factory=list)
     parts: list[LookPart] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
-    """Of each look, that of what was new in it."""
+    """The weight of what was new in each look."""
     spent: list[float] = field(default_factory=list)
-    """Of each look with something new in it, what it may add to the error."""
+    """The possible addition to the error by each look with something new in it."""
     repeats: AskedAgain = field(default_factory=AskedAgain)
-    """Of the cases that failed in an epoch and are asked again together."""
+    """The test of the cases that failed in an epoch and are asked again together."""
     repeats_now: float | None = None
     """The p-value of those repeats against as many of the baseline's agent in this job, from when they proved one."""
     suite_e: float = 1.0
@@ -678,7 +680,7 @@ class NewTrials(Struct, frozen=True):
     side: Side
     weight: float
     pairs: Sequence[ComparedTrials]
-    """Of each case, the new trials and those to compare them with."""
+    """The new trials of each case and those to compare them with."""
     blocking: Sequence[int]
 
 
@@ -761,7 +763,8 @@ def _comparable(evidence: Evidence, pairs: Sequence[ComparedTrials]) -> list[int
 
 
 def blocking_metrics(evidence: Evidence) -> list[int]:
-    """Those that can be compared: one that a side lacks everywhere would only keep labels from changing hands."""
+    """Return the blocking metrics that can be compared: one that a side lacks everywhere would only keep labels from
+    changing hands."""
     return _comparable(evidence, [ComparedTrials(case.full, case.before) for case in evidence.cases.values()])
 
 
@@ -931,7 +934,8 @@ def _detectable(metric: Metric, within: float, cases: int, before: float, now: f
 
 
 def _excluded(pairs: Sequence[tuple[list[float], list[float]]], differences: Sequence[float], extra: float) -> float:
-    """Of values between 0 and 1, most of which are often the same; others vary enough to show their spread."""
+    """Return the metrics with values between 0 and 1, most of which are often the same; others vary enough to show
+    their spread."""
     values = [value for pair in pairs for side in pair for value in side]
     if min(values) < 0 or max(values) > 1:
         return math.inf

@@ -77,7 +77,7 @@ def _flag(data: Mapping[str, Any], key: str) -> bool:
 
 
 def _newest(data: Any, baseline: Mapping[str, Sequence[Row]]) -> dict[str, list[int]]:
-    """Of each case the positions of the baseline's trials that its newest runs measured."""
+    """Return the positions of the baseline's trials that its newest runs measured, by case."""
     found = {}
     for case, given in _mapping(data, "newest").items():
         stored = len(baseline.get(case, ()))
@@ -135,7 +135,7 @@ def _round(data: Any, where: str, width: int) -> Round:
 
 
 def _links(data: Any, where: str, trials: Mapping[str, Sequence[Row]]) -> dict[str, list[Partner | None]]:
-    """Of each trial of a case null, or ``{"stored": position, "whole": bool}``."""
+    """Return null, or ``{"stored": position, "whole": bool}``, for each trial of a case."""
     found = {}
     for case, given in _mapping(data, where).items():
         links = [_link(one, f"{where}[{case!r}][{i}]") for i, one in enumerate(_list(given, f"{where}[{case!r}]"))]

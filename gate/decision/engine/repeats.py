@@ -23,7 +23,7 @@ REPEATS = (1, 2, 3, 4)
 GOING_ON = (0.3, 0.25, 0.15)
 """From this p-value of the other cases after a round on, their test is out of sight, and none is asked further."""
 STEADY = 0.6
-"""Of its stored trials a case passed at least so many, or its failing says little and it is not picked."""
+"""The least share of stored trials that a case passed, or its failing says little and it is not picked."""
 LEAST_CASES = 6
 """Fewer are left to their own evidence."""
 LEAST_SUITE = 50

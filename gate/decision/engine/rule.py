@@ -56,25 +56,27 @@ def decide(state: State, known: Looks | None = None) -> Step:
     if evidence.proof:
         naming = next_naming(evidence, config)
         if naming and not evidence.fresh:
-            return Continue(naming, "name the broken cases")
+            return Continue(naming, "asking the failing cases again")
         return _against_now(evidence, evidence.proof)
     if evidence.checks and confirmed(evidence):
         return _proven_beside(evidence)
     if not _screened(evidence):
         requests = next_pass(evidence, config)
         return (
-            Continue(requests, "screen") if requests else _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOTHING))
+            Continue(requests, "asking each case")
+            if requests
+            else _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOTHING))
         )
     if kept := next_kept_pass(evidence, config):
-        return Continue(kept, "another pass")
+        return Continue(kept, "asking each case again")
     if wave := next_wave(evidence, config):
-        return Continue(wave, "confirm")
+        return Continue(wave, "asking the failing cases again")
     if _certified(evidence, final=False):
         return _passed(evidence)
     if _doubtful(evidence) and (check := next_check(evidence, config)):
-        return Continue(check, "tell the change from a drift")
+        return Continue(check, "asking the base commit's agent, too")
     if more := next_pass(evidence, config):
-        return Continue(more, "another pass")
+        return Continue(more, "asking each case again")
     if _certified(evidence, final=True):
         return _passed(evidence)
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.END))
@@ -167,7 +169,7 @@ def _checked(evidence: Evidence, proof: Stage) -> Step:
         if not begun and moved_before(evidence, clearly=True):
             return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
         if requests := next_check(evidence, evidence.state.config):
-            return Continue(requests, "tell the change from a drift")
+            return Continue(requests, "asking the base commit's agent, too")
         if not begun:
             return _against_newest(evidence, proof)
     if found:
@@ -184,7 +186,8 @@ def _proven_beside(evidence: Evidence) -> Outcome:
 
 
 def _against_newest(evidence: Evidence, proof: Stage) -> Outcome:
-    """Where the baseline's agent cannot be asked, what is stored of it last says most of what it does now."""
+    """Compare with the baseline's last stored trials, which say most of what its agent does now if it cannot be
+    asked."""
     if moved_before(evidence):
         return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
     return _outcome(evidence, "REGRESSION", proof)

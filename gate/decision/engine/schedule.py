@@ -1,4 +1,4 @@
-"""Which trials are worth running next, and how the error budget is divided over what is looked at."""
+"""Chooses the trials that are worth running next, and divides the error budget over the looks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ BEHIND = 0.2
 NAMING_WAVES = 4
 """Waves that are still run, once the suite is proven worse, to name what broke: of the cases that had fewer reruns."""
 NAMING_CASES = 10
-"""Where more are suspicious the whole is worse, and their names would cost much and tell little."""
+"""The most cases that are named. If more are suspicious the whole is worse, and their names would cost much and tell
+little."""
 RERUN_RATE = 0.5
 """A case that passed less often at the baseline is not rerun: its failing says little."""
 

@@ -88,7 +88,7 @@ class Config(Struct, frozen=True):
     kept_epochs: int = 0
     """Epochs that will be run in any case, for later changes to compare with: those come before reruns."""
     fineness: int = FINE
-    """Of the permutation tests. A simulation of many decisions makes do with less."""
+    """The fineness of the permutation tests. A simulation of many decisions makes do with less."""
 
 
 class Partner(Struct, frozen=True):
@@ -107,7 +107,7 @@ class Round(Struct, frozen=True):
     side: Side
     trials: Mapping[str, Sequence[Row]]
     links: Mapping[str, Sequence[Partner | None]] = {}
-    """Of cases with coupled trials: of each trial, what it was coupled with."""
+    """The partner of each trial, of cases with coupled trials."""
 
 
 class State(Struct, frozen=True):

@@ -61,7 +61,8 @@ def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
 
 
 def _most_gained(evidence: Evidence) -> list[CaseEvidence]:
-    """Where no gain can be named, and the mirrored test of the whole proves that there are some: the likeliest."""
+    """Return the likeliest gains if none can be named, and the mirrored test of the whole proves that there are
+    some."""
     success = next((b for b in evidence.bounds if b.metric is evidence.state.metrics[0]), None)
     if (
         evidence.gained

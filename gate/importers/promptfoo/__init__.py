@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gate.formats.reading import Ignored
+from gate.formats.shapes import as_mapping
 from gate.suites.base import Contents, Document, Format, Loss, but_recorded, nothing_unread, without_losses
 
 _MARKS = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
@@ -49,7 +50,7 @@ def recognises(data: Any) -> bool:
 
 
 def _are_results(data: Any) -> bool:
-    held = data.get("results") if isinstance(data, Mapping) else None
+    held = as_mapping(data).get("results")
     return isinstance(held, Mapping) and isinstance(held.get("results"), list) and "version" in held
 
 

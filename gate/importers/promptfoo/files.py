@@ -19,7 +19,7 @@ _FUNCTION = re.compile(r"(\.\w+):\w+$")
 """A function named behind its file: ``checks.py:polite``."""
 MAX_FILES = 1_000
 MAX_BYTES = 100_000_000
-"""Of all files together that one configuration refers to."""
+"""Most bytes of all files together that one configuration refers to."""
 
 
 class NotReadError(Exception):

@@ -21,7 +21,7 @@ class _NotTranslated(Exception):  # noqa: N818 - never leaves this module
 
 
 def from_javascript(pattern: str) -> str | None:
-    r"""The same pattern for Python; None if JavaScript or Python takes it otherwise, or it holds for an empty answer.
+    r"""Return the pattern for Python; None if JavaScript or Python takes it otherwise, or it holds for an empty answer.
 
     What has another meaning is spelt as Python has it: ``$`` is the end of the text alone, ``.`` is no end of a line,
     ``\s`` any space, and ``\d``, ``\w`` and ``\b`` mean ASCII. Whatever is not known to mean the same is not taken.

@@ -16,6 +16,7 @@ from msgspec import Struct
 from gate.formats import messages
 from gate.formats.messages import FormatError
 from gate.formats.reading import carried
+from gate.formats.shapes import as_list, as_mapping
 from gate.importers.promptfoo.assertions import NotPromptfooError
 from gate.importers.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
 from gate.model import ForeignScore, Invocation, Part, RecordedTrial, ToolCall, Usage
@@ -87,7 +88,7 @@ def _rows(document: Document, listed: list[Any]) -> Iterator[_Read]:
 def _prompt(row: Row) -> tuple[str, str]:
     """Label and text of a row's prompt."""
     given = row.get("prompt")
-    held = given if isinstance(given, Mapping) else {}
+    held = as_mapping(given)
     return str(held.get("label") or ""), str(held.get("raw") or "")
 
 
@@ -112,7 +113,7 @@ def _fresh(group: list[_Read]) -> Iterator[_Read]:
 
 def _response(row: Row) -> Mapping[str, Any]:
     held = row.get("response")
-    return held if isinstance(held, Mapping) else {}
+    return as_mapping(held)
 
 
 def _cached(row: Row) -> bool:
@@ -120,14 +121,14 @@ def _cached(row: Row) -> bool:
 
 
 Place = tuple[Any, Any]
-"""Which test a row is of, and which prompt."""
+"""The test and the prompt of a row."""
 
 
 def _traces(listed: Any) -> dict[Place, Row]:
     """The traces that promptfoo received, by the row that they are of; a place that several have is nobody's."""
     found: dict[Place, Row | None] = {}
-    for trace in listed if isinstance(listed, list) else []:
-        told = trace.get("metadata") if isinstance(trace, Mapping) else None
+    for trace in as_list(listed):
+        told = as_mapping(trace).get("metadata")
         place = (told.get("testIdx"), told.get("promptIdx")) if isinstance(told, Mapping) else (None, None)
         found[place] = None if place in found or place[0] is None else trace
     return {place: trace for place, trace in found.items() if trace is not None}
@@ -185,8 +186,7 @@ def _verdict(row: Row) -> ForeignScore:
 
 def _components(grading: Any) -> Iterator[Mapping[str, Any]]:
     """The assertions that did not hold."""
-    listed = grading.get("componentResults") if isinstance(grading, Mapping) else None
-    for held in listed if isinstance(listed, list) else []:
+    for held in as_list(as_mapping(grading).get("componentResults")):
         if isinstance(held, Mapping) and held.get("pass") is not True and isinstance(held.get("assertion"), Mapping):
             yield held
 
@@ -210,7 +210,7 @@ def _output(output: Any) -> tuple[str, tuple[ToolCall, ...]]:
 def _usage(response: Mapping[str, Any]) -> Usage | None:
     """Return the provider's figures; the row itself counts unreported ones as 0."""
     tokens, cost = response.get("tokenUsage"), response.get("cost")
-    held = tokens if isinstance(tokens, Mapping) else {}
+    held = as_mapping(tokens)
     if response.get("cached") is True or (not held and cost is None):
         return None
     return Usage(_whole(held.get("prompt")), _whole(held.get("completion")), messages.number(cost, "cost"))

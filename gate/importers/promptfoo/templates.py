@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_CHARS = 1_000_000
-"""Of a text with its variables put in."""
+"""Most characters of a text with its variables put in."""
 _PLACE = re.compile(r"\{\{-?[ \t\n]*([A-Za-z_]\w*(?:\.\w+)*)[ \t\n]*-?\}\}")
 _ANY = re.compile(r"\{\{|\{%|\{#")
 

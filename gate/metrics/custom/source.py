@@ -19,7 +19,7 @@ class Folders(Struct, frozen=True):
     own: str = ""
     """The configuration's folder."""
     base: str = ""
-    """The same at the base commit; a custom metric that is there is taken from there. Empty without one."""
+    """The module at the base commit; a custom metric that is there is taken from there. Empty without one."""
     paths: tuple[str, ...] = ()
     """Further folders of the agent's, relative to the former."""
 

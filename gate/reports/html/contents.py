@@ -44,9 +44,9 @@ PIECE = 200_000
 SIDES = {"now": (6, 4), "beside": (3, 3), "before": (3, 5)}
 """Side → how many failing and how many passing trials of a case are shown. ``beside``: of the base commit, run now."""
 QUIET = {"now": (2, 1), "beside": (1, 1), "before": (1, 1)}
-"""The same of a case that neither fails nor passes more often than before."""
+"""The bounds for a case that neither fails nor passes more often than before."""
 LEVEL = 4
-"""Of compression: a page takes half the time of level 6, and 5 % more room."""
+"""The level of compression: a page takes half the time of level 6, and 5 % more room."""
 
 
 _Spent = tuple[float | None, int | None]
@@ -113,7 +113,7 @@ class CaseContents(Struct):
     failing: dict[str, list[str]] = {}
     """Case → criteria that did not hold in one of its trials."""
     measured: dict[str, tuple[list[float], list[float]]] = {}
-    """Of each trial: ``seconds``, ``usd``, ``tokens`` → candidate's and baseline's."""
+    """``seconds``, ``usd`` and ``tokens`` of each trial → candidate's and baseline's."""
     left_out: int = 0
     """Cases without content for want of room."""
 

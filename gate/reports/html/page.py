@@ -26,7 +26,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gate.security.escape import one_line
+from gate.security.escape import in_json, one_line
 from gate.security.escape import spaced as keep_spaces
 from gate.security.limits import MAX_ID_CHARS, cut
 
@@ -159,9 +159,8 @@ def encoded(value: Any) -> bytes:
 
 
 def _json(value: Any) -> str:
-    """JSON that may stand in a script element: no tag can begin in it."""
-    text = encoded(value).decode()
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    """JSON that may stand in a script element: no tag can begin in it, and no control character is in it."""
+    return in_json(encoded(value).decode().replace("<", "\\u003c"))
 
 
 def _encodable(value: Any) -> Any:

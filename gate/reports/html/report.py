@@ -119,7 +119,7 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
 
 
 def _measured(suite: SuiteResult) -> Mapping[str, str]:
-    """What was measured: branch, subject and commit."""
+    """Return the measured branch, subject and commit."""
     return {
         "branch": shorten(suite.branch, 60),
         "subject": shorten(suite.subject, 100),

@@ -63,7 +63,7 @@ class Shown(Struct, frozen=True):
 
     suites: tuple[SuiteHistory, ...]
     names: Mapping[str, str]
-    """Of each suite's files, without suffix."""
+    """The names of each suite's files, without suffix."""
     unread: tuple[LeftOut, ...] = ()
     source: str = ""
     link: str = ""

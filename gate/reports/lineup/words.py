@@ -50,7 +50,7 @@ def sample_of(measure: Measure, place: int) -> str:
 
 
 def difference(measure: Measure, one: int, other: int) -> Difference | None:
-    """Of a pair, whichever way it is kept."""
+    """Return the difference of a pair, whichever way it is kept."""
     return next((d for d in measure.differences if (d.one, d.other) == (one, other)), None)
 
 

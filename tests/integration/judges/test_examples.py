@@ -116,17 +116,16 @@ JUDGED: Mapping[str, Mapping[str, Any]] = {
 }
 """Judged by a judge's answers to questions on one conversation: the options."""
 
-PASS_RATE = "pass_rate"
-"""Counted over whole trials: `tests/unit/decision` has its examples."""
+COUNTED = {"pass_rate", "pass_k"}
+"""Counted over whole trials: `tests/unit/decision` has their examples."""
 RECORDED_SCORE = "recorded_score"
 """What another tool found in a recorded trial: `tests/unit/metrics` has its examples."""
 NEVER_APPLIES = "per_turn_user_simulator_quality_v1"
 
 
 def test_every_registered_metric_has_examples() -> None:
-    assert {*DETERMINISTIC, *PARTS, *JUDGED, NEVER_APPLIES, STRATEGY_CONSISTENCY, PASS_RATE, RECORDED_SCORE} == set(
-        METRICS
-    )
+    others = {NEVER_APPLIES, STRATEGY_CONSISTENCY, RECORDED_SCORE}
+    assert {*DETERMINISTIC, *PARTS, *JUDGED, *COUNTED, *others} == set(METRICS)
 
 
 def built(name: str, options: Mapping[str, Any]) -> Metric[Any]:

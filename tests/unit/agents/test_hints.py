@@ -49,8 +49,8 @@ def test_an_answer_of_a_known_framework_names_what_reads_it(answer: Any, remedy:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ({"reply": "hello", "id": 7}, "; it has text at 'reply': return it as output, or of a server write http.res"),
-        ({"a": "1", "b": "2", "c": "3", "d": "4"}, "; it has text at 'a', 'b', 'c': "),
+        ({"reply": "hello", "id": 7}, "; return 'reply' as output, or set http.response.output: reply"),
+        ({"a": "1", "b": "2", "c": "3", "d": "4"}, "; return 'a', 'b', 'c' as output"),
         ({"a.b": "1", "\n": "2", "x" * 60: "3", "empty": "", "none": None}, ""),
         ({"reply": {"text": "hello"}}, ""),
     ],
@@ -59,7 +59,7 @@ def test_an_answer_of_nobody_says_where_its_text_is(answer: Any, told: str) -> N
     with pytest.raises(AgentFailure) as failure:
         read_answer(answer, user="")
     assert told in failure.value.message
-    assert ("it has text" in failure.value.message) == bool(told)
+    assert ("as output, or set" in failure.value.message) == bool(told)
 
 
 @pytest.mark.parametrize(

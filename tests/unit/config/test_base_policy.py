@@ -123,7 +123,7 @@ def test_options_are_held_one_by_one(before: dict[str, Any], after: dict[str, An
     name = "tool_trajectory_avg_score"
     [found], changes = criteria_under_base(specs({name: before}), specs({name: after}))
     [wanted] = specs({name: holds})
-    assert (found.effective, found.options) == (wanted.effective, wanted.options)
+    assert (found.common, found.options) == (wanted.common, wanted.options)
     assert changes
 
 

@@ -279,6 +279,17 @@ def test_the_pass_rate_has_a_threshold_and_needs_another_criterion_that_blocks()
         parse({"response_match_score": 0.5, "pass_rate": 0.85, "weighted_score": {"weights": {"pass_rate": 1.0}}})
 
 
+def test_pass_k_says_how_many_trials_it_means() -> None:
+    found = [parse({"response_match_score": 0.5, "pass_k": asked})[1].criterion for asked in (0.7, {"k": 5})]
+    assert [(one.k, one.threshold, one.blocks_regression) for one in found] == [(3, 0.7, False), (5, None, False)]
+    assert found[0].fingerprint != found[1].fingerprint
+    for wrong in (1, 26):
+        with pytest.raises(ConfigError, match="k"):
+            parse({"response_match_score": 0.5, "pass_k": {"k": wrong}})
+    with pytest.raises(ConfigError, match="no other criterion blocks"):
+        parse({"pass_k": 0.85})
+
+
 def test_the_previous_version_of_a_metric_is_scored_beside_it_and_held_to_its_baseline_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,8 +84,8 @@ def test_lone_surrogates_are_replaced() -> None:
         ({"messages": []}, "there is no message"),
         ({"messages": [{"role": "user", "content": "hi"}]}, "no message follows the user's"),
         ([], "there is no message"),
-        ({"output": None}, "the output is null and no tool was called"),
-        ({"output": None, "tool_calls": []}, "the output is null and no tool was called"),
+        ({"output": None}, "no output and no tool call"),
+        ({"output": None, "tool_calls": []}, "no output and no tool call"),
         ([1], "message 0 must be an object"),
     ],
 )

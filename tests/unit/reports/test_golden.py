@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gate.commands.texts.history import history_text
 from gate.insight.history import Histories, Unread
+from gate.insight.history_text import history_text
 from gate.model import (
     BaselineInfo,
     CaseStatus,

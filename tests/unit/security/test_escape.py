@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from xml.dom import minidom
 from xml.sax.saxutils import escape as xml_escape
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from gate.security import escape
@@ -131,3 +133,11 @@ def test_visible_text_keeps_what_is_readable() -> None:
     for text in CORPUS:
         shown = escape.visible(text)
         assert [c for c in shown if c.isalnum()][:50] == [c for c in escape.visible(shown) if c.isalnum()][:50]
+
+
+@given(st.text())
+def test_json_of_any_text_holds_nothing_invisible_and_means_the_same(text: str) -> None:
+    raw = json.dumps({"said": text, "kept": "\x7f\x85\u202e\ufeff\U0001fffe"}, ensure_ascii=False)
+    shown = escape.in_json(raw)
+    assert json.loads(shown) == json.loads(raw)
+    assert not escape._UNSAFE.search(shown)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import gate.security.redact
-from gate.security.redact import MARK, MAX_DEPTH, PERSONAL_MARK, Redactor, redact, redact_json
+from gate.security.redact import MARK, MAX_DEPTH, MIN_SECRET, PERSONAL_MARK, Redactor, redact, redact_json
 from tests.properties import examples
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
@@ -92,6 +93,18 @@ def test_handed_in_values_are_masked_in_every_spelling() -> None:
     for text in (secret, json.dumps({"a": secret}), "z%C3%BCrich%20%227%22%2Fx", "esO8cmljaCAiNyIveA=="):
         assert MARK in redactor.redact(text), text
     assert redactor.redact("zürich") == "zürich"
+
+
+@given(st.binary(max_size=7), st.text(min_size=6, max_size=40), st.binary(max_size=7), st.booleans())
+def test_no_encoding_of_a_handed_in_value_passes(before: bytes, secret: str, after: bytes, lower: bool) -> None:
+    """An agent that was told to give a secret away says it in another spelling."""
+    assume(len(secret.strip()) >= MIN_SECRET and secret.strip() not in MARK)
+    raw = secret.strip().encode("utf-8", "surrogatepass")
+    each = "".join(f"%{byte:02X}" for byte in raw)
+    said = [raw.hex() if lower else raw.hex().upper(), each.lower() if lower else each]
+    said += [encode(before + raw + after).decode() for encode in (base64.b64encode, base64.urlsafe_b64encode)]
+    for text in said:
+        assert MARK in Redactor([secret]).redact(f"it is {text}."), text
 
 
 def test_short_values_and_parts_of_the_mark_are_not_taken_for_secrets() -> None:

@@ -159,7 +159,7 @@ def test_a_class_is_what_it_says_it_is(folder: Path) -> None:
 
 
 def test_options_are_validated_by_the_class(folder: Path) -> None:
-    with pytest.raises(ValueError, match="Input should be a valid integer"):
+    with pytest.raises(ValueError, match="expected a whole number"):
         made(folder, "Limit", most_calls="many")
     with pytest.raises(ValueError, match="Extra inputs are not permitted"):
         made(folder, "Limit", cals=3)

@@ -205,7 +205,7 @@ def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expe
 
 
 def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[tuple[str, float]]:
-    """Which stored trials hold the criteria that production is judged by, with their cases."""
+    """Return the stored trials that hold the criteria by which production is judged, with their cases."""
     found = []
     for trial in record.trials:
         case = plan.cases.get(trial.case_id)

@@ -1,0 +1,68 @@
+"""Scores cases by whether k trials of one all pass (pass^k), which no metric of a single trial can. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gate.model import FULL, Case, Criterion, Score, Side, Trial
+from gate.statistics.intervals import all_pass
+
+METRIC = "pass_k"
+OTHERS = "counted over the trials of the case"
+
+
+def too_few(k: int) -> str:
+    """Return why a case has no score, with what to write."""
+    return f"pass^{k} takes {k} trials of a case: write `trials: {k}` or more"
+
+
+def scored(
+    trials: Sequence[Trial],
+    cases: Mapping[str, Case],
+    criteria: Sequence[Criterion],
+    outcome_of: Callable[[Trial], bool | None],
+) -> tuple[Trial, ...]:
+    """Return the trials with the scores of `METRIC`, where a criterion asks for it.
+
+    Of each case and side the measured trials of epochs count; one of them carries the score, so that a case has one.
+    """
+    asked = [criterion for criterion in criteria if criterion.metric == METRIC]
+    if not asked:
+        return tuple(trials)
+    groups: dict[tuple[str, Side], list[int]] = {}
+    for position, trial in enumerate(trials):
+        if trial.tag == FULL and trial.measured and trial.case_id in cases:
+            groups.setdefault((trial.case_id, trial.side), []).append(position)
+    scores: dict[int, dict[str, Score]] = {}
+    for positions in groups.values():
+        outcomes = [outcome_of(trials[position]) for position in positions]
+        known = [outcome for outcome in outcomes if outcome is not None]
+        answered = [position for position in positions if trials[position].answered]
+        bearer = (answered or positions)[-1]
+        for criterion in asked:
+            for position in positions:
+                scores.setdefault(position, {})[criterion.name] = Score(None, OTHERS)
+            scores[bearer][criterion.name] = _score(known, criterion.k)
+    return tuple(
+        replace(trial, scores={**trial.scores, **scores[position]}) if position in scores else trial
+        for position, trial in enumerate(trials)
+    )
+
+
+def _score(outcomes: Collection[bool], k: int) -> Score:
+    if not outcomes:
+        return Score(None, "no trial of the case was checked")
+    if len(outcomes) < k:
+        return Score(None, error=too_few(k))
+    passed = sum(outcomes)
+    return Score(all_pass(passed, len(outcomes), k), f"{passed} of {len(outcomes)} trials passed")
+
+
+def lacks_trials(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
+    """True if a further epoch would let a blocking criterion of `METRIC` be measured."""
+    asked = {c.name: too_few(c.k) for c in criteria if c.metric == METRIC and c.blocking}
+    if not asked:
+        return False
+    return any(score.error == asked[name] for trial in trials for name, score in trial.scores.items() if name in asked)
