@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
@@ -21,7 +20,7 @@ from gate.errors import ConfigError
 from gate.formats import streams
 from gate.formats.a2a import ANSWERED, OPEN, Exchange, file_part, text_of_parts
 from gate.formats.messages import FormatError
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model import ErrorKind, Invocation
 from gate.security.limits import shorten
 from gate.system.http import Response, check_url
 
@@ -106,26 +105,16 @@ class A2AAgent(ServerAgent):
     """A context per trial, a message per turn; a task that asks for input is continued by the next turn."""
 
     Options = A2AOptions
+    kind = "a2a"
     takes_attached = True
 
     def __init__(self, server: A2AServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, "a2a", environment)
+        super().__init__(server, environment)
         self._headers["Accept"] = "application/json, text/event-stream"
         self._server = server
         self._interface: Interface | None = None
         self._asking = asyncio.Lock()
         self._conversations: dict[str, A2AContext] = {}
-
-    @classmethod
-    def make(
-        cls,
-        options: A2AOptions,
-        *,
-        root: Path,  # noqa: ARG003 - nothing is relative
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> A2AAgent:
-        return cls(options.a2a, environment)
 
     async def open_session(self, request: Request) -> None:
         async with self._asking:  # one asks for the card, and the others wait for it
