@@ -17,7 +17,7 @@ class TextMark(Struct):
     size: int = 1
     depth: int = 0
 
-    def adopt(self, key: Key, line: int, child: TextMark) -> None:
+    def add_child(self, key: Key, line: int, child: TextMark) -> None:
         """Takes a finished child in, at the line of its key."""
         assert self.children is not None
         self.children[key] = child if child.line == line else TextMark(line, child.children, child.size, child.depth)

@@ -252,7 +252,7 @@ class Intake:
 
 def _is_answered(said: Sequence[Any]) -> bool:
     """True if the agent said or called anything after the last words of the user, in messages that can be read."""
-    return is_answered([messages.to_invocation(messages.since_asked(said))])
+    return is_answered([messages.to_invocation(messages.after_last_question(said))])
 
 
 def _may_hold_traces(value: Any) -> bool:
