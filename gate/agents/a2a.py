@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
@@ -21,7 +20,7 @@ from gate.errors import ConfigError
 from gate.formats import streams
 from gate.formats.a2a import ANSWERED, OPEN, Exchange, file_part, text_of_parts
 from gate.formats.messages import FormatError
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model import ErrorKind, Invocation
 from gate.security.limits import shorten
 from gate.system.http import Response, check_url
 
@@ -51,7 +50,7 @@ class A2AServer(ByAddress, Server):
     endpoint: str | None = None
     """Path on this server for messages. Default: the address in the agent's card, if it is on this server."""
     context: Literal["server", "gate"] = "server"
-    """Who names a conversation: the ``server`` with its first answer, or the ``gate``, for servers that name none."""
+    """The side that names a conversation: the ``server`` in its first answer, or the ``gate``."""
     metadata: Mapping[str, Any] = Field(default_factory=dict)
     """The ``metadata`` of every message's request; ``{{state.x}}`` and the other fields are replaced."""
     tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
@@ -106,26 +105,16 @@ class A2AAgent(ServerAgent):
     """A context per trial, a message per turn; a task that asks for input is continued by the next turn."""
 
     Options = A2AOptions
+    kind = "a2a"
     takes_attached = True
 
     def __init__(self, server: A2AServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, "a2a", environment)
+        super().__init__(server, environment)
         self._headers["Accept"] = "application/json, text/event-stream"
         self._server = server
         self._interface: Interface | None = None
         self._asking = asyncio.Lock()
         self._conversations: dict[str, A2AContext] = {}
-
-    @classmethod
-    def make(
-        cls,
-        options: A2AOptions,
-        *,
-        root: Path,  # noqa: ARG003 - nothing is relative
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> A2AAgent:
-        return cls(options.a2a, environment)
 
     async def open_session(self, request: Request) -> None:
         async with self._asking:  # one asks for the card, and the others wait for it
@@ -156,7 +145,8 @@ class A2AAgent(ServerAgent):
         return found._replace(url=self._place(found.url), streams=streamed)
 
     def _place(self, told: str) -> str:
-        """Where messages go: what goes with them, keys too, is for the server that is configured and for no other."""
+        """Return the address of messages: what goes with them, keys too, is for the configured server and for no
+        other."""
         if self._server.endpoint is not None:
             return urljoin(self._url, self._server.endpoint)
         try:  # read as it is asked for: what looks like a path may name a host, as in //host/path

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -14,7 +13,7 @@ from gate.agents.http import Server, ServerAgent
 from gate.formats import adk
 from gate.formats.messages import FormatError
 from gate.formats.paths import find
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model import ErrorKind, Invocation
 
 LOCKED = "database is locked"
 REMEDY = "adk api_server --session_service_uri memory:// holds many sessions at once, or lower agent.concurrency"
@@ -43,24 +42,14 @@ class AdkAgent(ServerAgent):
     """Creates a session with the case's state, and reads the events of each run."""
 
     Options = AdkOptions
+    kind = "adk"
     takes_attached = True
     reports_calls = True
 
     def __init__(self, server: AdkServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, "adk", environment)
+        super().__init__(server, environment)
         self._server = server
         self._sessions: dict[str, str] = {}
-
-    @classmethod
-    def make(
-        cls,
-        options: AdkOptions,
-        *,
-        root: Path,  # noqa: ARG003 - nothing is relative
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> AdkAgent:
-        return cls(options.adk, environment)
 
     def _names(self, request: Request) -> tuple[str, str]:
         return request.app.get("app_name") or self._server.app, request.app.get("user_id") or self._server.user

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from gate.agents.base import AgentFailure, AgentOptions, ByAddress, Request, Stream, decode_answer, read_answer
 from gate.agents.http import Server, ServerAgent
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model import ErrorKind, Invocation
 
 
 class AguiServer(ByAddress, Server):
@@ -34,23 +33,13 @@ class AguiAgent(ServerAgent):
     """A thread per trial, a run per turn; the events say what was called, and what came of it."""
 
     Options = AguiOptions
+    kind = "agui"
     reports_calls = True
 
     def __init__(self, server: AguiServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, "agui", environment)
+        super().__init__(server, environment)
         self._headers["Accept"] = "text/event-stream"
         self._server = server
-
-    @classmethod
-    def make(
-        cls,
-        options: AguiOptions,
-        *,
-        root: Path,  # noqa: ARG003 - nothing is relative
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> AguiAgent:
-        return cls(options.agui, environment)
 
     async def answer(self, request: Request) -> Invocation:
         body = {

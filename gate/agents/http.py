@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from string import ascii_letters, digits
 from time import time
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from urllib.parse import quote, urljoin, urlsplit
 
 from msgspec.structs import replace
@@ -98,11 +98,13 @@ def shown_address(url: str) -> str:
 class ServerAgent(Agent):
     """An agent behind a server, asked through one client, whose statuses are read as failures."""
 
+    kind: ClassVar[str]
+    """The key under ``agent`` that holds its section."""
     starts_clock = True
 
-    def __init__(self, server: Server, kind: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, server: Server, environment: Mapping[str, str]) -> None:
+        kind = self.kind
         self._environment = environment
-        self._kind = kind
         self._url = expand(server.url, environment, where=f"agent.{kind}.url")
         check_url(self._url, where=f"agent.{kind}.url")
         self._socket = expand(server.socket or "", environment, where=f"agent.{kind}.socket")
@@ -111,6 +113,17 @@ class ServerAgent(Agent):
             self._headers[name] = expand(value, environment, where=f"agent.{kind}.headers.{name}")
 
         self._cookies: dict[str, Cookies] = {}
+
+    @classmethod
+    def make(
+        cls,
+        options: Any,
+        *,
+        root: Path,  # noqa: ARG003 - nothing is relative
+        environment: Mapping[str, str],
+        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
+    ) -> Agent:
+        return cls(getattr(options, cls.kind), environment)
 
     async def __aenter__(self) -> Self:
         self._client = Client(limit=connections(), environment=self._environment)
@@ -146,7 +159,7 @@ class ServerAgent(Agent):
                 method, url, headers=headers, body=data, socket=self._socket, on_send=request.clock.start
             )
         except HttpError as error:
-            remedy = unconnected(error.message, self._kind, reached=error.kind is not ErrorKind.UNREACHABLE)
+            remedy = unconnected(error.message, self.kind, reached=error.kind is not ErrorKind.UNREACHABLE)
             raise AgentFailure(
                 error.kind, error.message + remedy, transient=error.transient, said=error.message
             ) from error
@@ -157,7 +170,7 @@ class ServerAgent(Agent):
         self._check_version(response)
         if not 200 <= response.status < 300 or response.status == PARTIAL:
             request.log.add(_beginning(response.body))
-            raise _failure(response, self._kind)
+            raise _failure(response, self.kind)
         return response
 
     def _check_version(self, response: Response) -> None:
@@ -313,23 +326,13 @@ class HttpAgent(ServerAgent):
     """One request per turn, made from a template."""
 
     Options = HttpOptions
+    kind = "http"
 
     def __init__(self, http: HttpRequest, environment: Mapping[str, str]) -> None:
-        super().__init__(http, "http", environment)
+        super().__init__(http, environment)
         self._http = http
         self._ids: dict[str, str | int] = {}
         """The id that the server gave each session."""
-
-    @classmethod
-    def make(
-        cls,
-        options: HttpOptions,
-        *,
-        root: Path,  # noqa: ARG003 - nothing is relative
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> HttpAgent:
-        return cls(options.http, environment)
 
     async def open_session(self, request: Request) -> None:
         if self._http.setup is not None:

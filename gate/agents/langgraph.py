@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from gate.agents.base import AgentFailure, AgentOptions, Request, decode_answer,
 from gate.agents.http import Server, ServerAgent, known_fields, render
 from gate.formats import messages as formats
 from gate.formats.paths import PathError, find
-from gate.model import ErrorKind, Invocation, Part, RecordedTrial
+from gate.model import ErrorKind, Invocation, Part
 from gate.security.limits import shorten
 
 MOST_RESUMES = 20
@@ -72,9 +71,10 @@ class LangGraphAgent(ServerAgent):
     """Reads the messages of the state that a run ends with; what follows the last user message is the turn."""
 
     Options = LangGraphOptions
+    kind = "langgraph"
 
     def __init__(self, server: LangGraphServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, "langgraph", environment)
+        super().__init__(server, environment)
         self._server = server
         self._threads: dict[str, str] = {}
         self._waiting: dict[str, int] = {}
@@ -82,17 +82,6 @@ class LangGraphAgent(ServerAgent):
         self._given: dict[str, Iterator[Any]] = {}
         """The unused answers to interrupts in each session's case."""
         self.reports_calls = server.response is None or not server.response.names_parts
-
-    @classmethod
-    def make(
-        cls,
-        options: LangGraphOptions,
-        *,
-        root: Path,  # noqa: ARG003 - nothing is relative
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> LangGraphAgent:
-        return cls(options.langgraph, environment)
 
     async def open_session(self, request: Request) -> None:
         thread, _ = await self._ask_for_json(request, {}, "/threads")

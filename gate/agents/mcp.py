@@ -259,8 +259,10 @@ class McpAgent(Agent):
 class _OverHttp(McpAgent, ServerAgent):
     """A session of streamable HTTP; the server's id goes with every message of it."""
 
+    kind = "mcp"
+
     def __init__(self, server: McpServer, environment: Mapping[str, str]) -> None:
-        ServerAgent.__init__(self, server, "mcp", environment)
+        ServerAgent.__init__(self, server, environment)
         self._headers["Accept"] = "application/json, text/event-stream"
         self._server, self._arguments, self._sessions = server, None, {}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -15,7 +14,7 @@ from gate.agents.hints import looks_like
 from gate.agents.http import Server, ServerAgent
 from gate.formats.messages import FormatError, to_usage, usage_of
 from gate.formats.paths import find
-from gate.model import ErrorKind, Invocation, RecordedTrial, Usage
+from gate.model import ErrorKind, Invocation, Usage
 
 MOST_ROUNDS = 20
 """Requests of one turn whose tool calls are answered."""
@@ -60,25 +59,15 @@ class OpenAIAgent(ServerAgent):
     """One request per turn with the whole history; ``OPENAI_API_KEY`` is sent unless a header replaces it."""
 
     Options = OpenAIOptions
+    kind = "openai"
     takes_attached = True
 
     def __init__(self, server: OpenAIServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, "openai", environment)
+        super().__init__(server, environment)
         self._server = server
         key = environment.get("OPENAI_API_KEY")
         if key and not any(name.lower() == "authorization" for name in server.headers):
             self._headers["Authorization"] = f"Bearer {key}"
-
-    @classmethod
-    def make(
-        cls,
-        options: OpenAIOptions,
-        *,
-        root: Path,  # noqa: ARG003 - nothing is relative
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> OpenAIAgent:
-        return cls(options.openai, environment)
 
     async def answer(self, request: Request) -> Invocation:
         """The turn: as many requests as its tool calls have recorded results."""

@@ -93,13 +93,11 @@ class Entry(Struct, frozen=True):
     """Unix time."""
     where: str
     """Names it inside its store."""
-    dirty: bool = False
-    """Measured on a work tree with changes, and stored by an older version: never found."""
 
     @property
     def key(self) -> str:
         """Return the name of the record's file, without suffix."""
-        return key_of(self.commit, dirty=self.dirty)
+        return key_of(self.commit)
 
 
 def newest_first(entries: Iterable[Entry]) -> list[Entry]:
@@ -180,11 +178,11 @@ class Store(ABC):
         """
 
     def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Found | None:
-        """The newest record of the suite at any commit, except those of a dirty work tree and the keys to ``exclude``.
+        """The newest record of the suite at any commit, except the keys to ``exclude``.
 
         Callers announce it, since it may not be an ancestor.
         """
-        entries = (entry for entry in self.entries(suite_id) if not entry.dirty and entry.key not in exclude)
+        entries = (entry for entry in self.entries(suite_id) if entry.key not in exclude)
         entry = next(entries, None)
         return None if entry is None else Found((self.read(entry),), entry.commit, None, self.place(entry))
 
@@ -247,7 +245,7 @@ class Store(ABC):
         first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials a case, else the one with
         the most; if none suits, the first. None if there is no such record.
         """
-        entries = {entry.key: entry for entry in self.entries(suite_id) if not entry.dirty}
+        entries = {entry.key: entry for entry in self.entries(suite_id)}
         times = {key: entry.created for key, entry in entries.items()}
         first: Anchor | None = None
         best: Anchor | None = None
@@ -383,7 +381,8 @@ def outage_in(record: Record) -> str:
 
 def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record:
     """The record, if it is what its name says. Raises `BaselineError`: a moved, copied or renamed file is not."""
-    if record.header.suite_id != suite_id or commit_key(record.header) != key:
+    header = record.header
+    if header.dirty or header.suite_id != suite_id or commit_key(header) != key:
         raise misplaced(where)
     if not is_sound(record):
         what = "the stored baseline is damaged: its runs are not those of its trials"

@@ -191,9 +191,9 @@ class BlobStore(Store):
         found = []
         for key in self._records("" if suite_id is None else suite_key(suite_id)):
             header = self._asked(partial(self._header, key), BaselineError)
-            if key != self.key_of_record(header):
+            if header.dirty or key != self.key_of_record(header):
                 raise misplaced(self.shown(key))
-            found.append(Entry(header.suite_id, header.commit, header.created, key, header.dirty))
+            found.append(Entry(header.suite_id, header.commit, header.created, key))
         return newest_first(found)
 
     def _header(self, key: str) -> Header:

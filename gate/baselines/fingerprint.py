@@ -222,6 +222,11 @@ def of_agent(
     return of_json(["agent", digest.hexdigest(), settings])
 
 
+def files_named(names: Iterable[str], sources: Sequence[str], entry: Sequence[str]) -> list[str]:
+    """Return those of these files that are the agent's by its ``sources``; without sources, all."""
+    return [name for name in names if _is_named(name, sources, entry)]
+
+
 class _Writer(Struct, frozen=True):
     """A program that writes a file while an agent is run, so that it is not the agent's source."""
 

@@ -46,7 +46,7 @@ _LONGEST_WAIT = 4.0
 _DAY = 86_400.0
 _NAME = re.compile(
     r"(?P<suite>[^/]+)/(?P<created>\d{8}T\d{6})"
-    r"-(?P<key>(?:[0-9a-f]{40,64}|uncommitted)(?:-dirty)?)"
+    r"-(?P<key>(?:[0-9a-f]{40,64}|uncommitted))"
     r"-(?P<agent>[0-9a-f]{12}|unknown)\.jsonl"
 )
 _LOST_RACE = re.compile(
@@ -68,7 +68,7 @@ class _File(Struct, frozen=True):
     created: str
     """UTC, as ``YYYYMMDDTHHMMSS``, which sorts by time."""
     key: str
-    """The commit, with ``-dirty`` if the work tree was."""
+    """The commit."""
     agent: str
     blob: str = ""
 
@@ -79,10 +79,6 @@ class _File(Struct, frozen=True):
             return float(calendar.timegm(time.strptime(self.created, "%Y%m%dT%H%M%S")))
         except ValueError:
             return 0.0
-
-    @property
-    def is_dirty(self) -> bool:
-        return self.key.endswith("-dirty")
 
 
 class _Tree(Struct, frozen=True):
@@ -351,7 +347,7 @@ class GitStore(BlobStore):
 
     def _superseded(self, others: Sequence[_File], new: _File, ledger: Ledger) -> list[_File]:
         """The oldest of a suite beyond the bounds; never a release, what someone accepted, or the anchor."""
-        stored = {file.key: file.time for file in (*others, new) if not file.is_dirty}
+        stored = {file.key: file.time for file in (*others, new)}
         pinned = {line.key for line in ledger.lines if stays(line)}
         for view in (
             ledger,
@@ -419,9 +415,8 @@ def _named(header: Header) -> _File:
 
 
 def _entry(file: _File, suite_id: str) -> Entry:
-    commit = file.key.removesuffix("-dirty")
-    known = None if commit == UNCOMMITTED else commit
-    return Entry(suite_id, known, file.time, file.path, file.is_dirty)
+    commit = None if file.key == UNCOMMITTED else file.key
+    return Entry(suite_id, commit, file.time, file.path)
 
 
 def _wait(attempt: int) -> None:

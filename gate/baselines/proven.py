@@ -204,7 +204,7 @@ class ProvenStore(Store):
         if not self._excludes(suite_id):
             return self._inner.latest(suite_id, exclude=exclude)
         for entry in self.entries(suite_id):
-            if entry.dirty or entry.key in exclude:
+            if entry.key in exclude:
                 continue
             record = self._inner.read(entry)
             if (proven := self._check(record).record) is not None:

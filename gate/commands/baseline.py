@@ -11,6 +11,7 @@ import click
 
 from gate.commands.common_options import (
     CONFIG,
+    DRY_RUN,
     OUTPUTS,
     outputs_of,
     record_before_or,
@@ -31,6 +32,7 @@ RELEASE = click.option("--release", metavar="TAG", default="", help="The release
 @click.option("--record", "record_path", type=click.Path(path_type=Path), help="Write the record here, too.")
 @RELEASE
 @KEY
+@DRY_RUN
 @with_options(*OUTPUTS)
 @click.pass_context
 def baseline(context: click.Context, /, config_path: Path, release: str, key: Path | None, **given: Any) -> None:
@@ -45,6 +47,7 @@ def baseline(context: click.Context, /, config_path: Path, release: str, key: Pa
 
 
 def _measure_and_store(config_path: Path, release: str, key: Path | None, given: dict[str, Any]) -> NoReturn:
+    from gate.commands.texts.dry_run import estimate
     from gate.commands.texts.evidence import read_key
     from gate.config.load import load_config
     from gate.errors import ExitCode
@@ -53,6 +56,9 @@ def _measure_and_store(config_path: Path, release: str, key: Path | None, given:
     from gate.stored.upkeep import check_can_store, save_baseline
     from gate.system.signals import run as run_coroutine
 
+    if given["dry_run"]:
+        click.echo(estimate(load_config(config_path), os.environ, fills_baseline=True))
+        raise SystemExit(0)
     asked = outputs_of(given)
     with told_in(lambda: asked):
         config, private = load_config(config_path), read_key(key)

@@ -36,6 +36,7 @@ CONDITION = click.option(
     multiple=True,
     help="Only cases with this in their metadata (or tag=, complexity=, id=); may be repeated.",
 )
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Print how many runs, judge calls and dollars it would take.")
 STATEMENT = click.option(
     "--statement",
     type=click.Path(path_type=Path),

@@ -28,8 +28,8 @@ def history(
     of records, or archives (zip) of them. Without any: the configured store of baselines, as the branch
     gate-baselines, or else the records of the results folder. What cannot be read is counted and named.
     """
-    from gate.commands.texts.history import history_text
     from gate.insight.history import history_of_configured
+    from gate.insight.history_text import history_text
     from gate.reports.history_json import render
 
     found = history_of_configured(sources, config_path, os.environ, suite_id=suite_id)

@@ -14,8 +14,8 @@ from gate.commands.groups import Once
 from gate.commands.output import show, width_of
 
 if TYPE_CHECKING:
-    from gate.commands.texts.monitor import Setup
     from gate.monitor.report import MonitorReport
+    from gate.monitor.service import Setup
 
 FILE = click.Path(path_type=Path)
 
@@ -52,8 +52,8 @@ def monitor(config_path: Path, **given: Any) -> NoReturn:
     They are held to the criteria of CI, with an alert when the pass rate falls. TRACES are files or folders with OTLP
     JSON lines or rows of messages; by default those under `monitor.traces`.
     """
-    from gate.commands.texts.monitor import check_other, set_up, stored_report
     from gate.config.load import load_config
+    from gate.monitor.service import check_other, set_up, stored_report
 
     if given["once"] and given["looking"]:
         raise click.UsageError("either --once or --status")
@@ -74,7 +74,7 @@ def monitor(config_path: Path, **given: Any) -> NoReturn:
 
 
 def _once(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
-    from gate.commands.texts.monitor import PATIENCE, stored_report, wait_for_state, watch
+    from gate.monitor.service import PATIENCE, stored_report, wait_for_state, watch
     from gate.system.signals import run as run_coroutine
 
     state = wait_for_state(setup.state_path, patience=PATIENCE)
@@ -87,8 +87,8 @@ def _once(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
 
 
 def _forever(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
-    from gate.commands.texts.monitor import stored_report, text_of, wait_for_state, watch
     from gate.errors import Cancelled
+    from gate.monitor.service import stored_report, text_of, wait_for_state, watch
     from gate.system.signals import run as run_coroutine
 
     def say(report: MonitorReport) -> None:
@@ -117,9 +117,9 @@ def _finish(
     write: bool = False,
     lost: str = "",
 ) -> NoReturn:
-    from gate.commands.texts.monitor import code_of, compared_with, exit_code, text_of
     from gate.errors import ExitCode
     from gate.monitor.report import to_json
+    from gate.monitor.service import code_of, compared_with, exit_code, text_of
     from gate.security import files
     from gate.security.escape import console
 

@@ -27,8 +27,8 @@ def promote(
     where it comes from, and is added below what is in the file; by default to production.yaml in the suite's
     folder. A trace that is a case already is not added again.
     """
-    from gate.commands.texts.promote import promote_trace
     from gate.config.load import load_config
+    from gate.monitor.promotion import promote_trace
 
     click.echo(
         promote_trace(load_config(config_path), trace, os.environ, target=target, state=state, why=why, show=show)

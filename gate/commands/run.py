@@ -15,6 +15,7 @@ from gate.commands.common_options import (
     COMPLEXITY,
     CONDITION,
     CONFIG,
+    DRY_RUN,
     OUTPUTS,
     STATEMENT,
     TAG,
@@ -62,6 +63,7 @@ SELECTIONS = ("tags", "complexities", "ids", "conditions")
 @click.option("--shard", metavar="I/N", help="Run part I of N; `gate merge` joins the records.")
 @click.option("--publish", metavar="HOST", multiple=True, help="Publish the result on this host; may be repeated.")
 @click.option("--comment", is_flag=True, help="Post the result as a note on this pipeline's GitLab merge request.")
+@DRY_RUN
 @STATEMENT
 @with_options(*OUTPUTS)
 def run(config_path: Path, **given: Any) -> NoReturn:
@@ -69,6 +71,8 @@ def run(config_path: Path, **given: Any) -> NoReturn:
 
     Ends with the verdict as exit code.
     """
+    if given["dry_run"]:
+        _print_estimate(config_path, given)
     revision, asked = given["rules_from"], outputs_of(given)
     with ExitStack() as stack:
         with told_in(lambda: asked if revision else _with_configured(asked, config_path)):
@@ -77,6 +81,14 @@ def run(config_path: Path, **given: Any) -> NoReturn:
         with told_in(lambda: outputs):
             result = _run(rules, outputs, given)
     finish(result, given["quiet"], given["verbose"])
+
+
+def _print_estimate(config_path: Path, given: dict[str, Any]) -> NoReturn:
+    from gate.commands.texts.dry_run import estimate
+    from gate.config.load import load_config
+
+    click.echo(estimate(load_config(config_path, overrides_of(given)), os.environ))
+    raise SystemExit(0)
 
 
 def _with_configured(asked: Outputs, config_path: Path) -> Outputs:
@@ -120,7 +132,8 @@ def _run(rules: Rules, outputs: Outputs, given: dict[str, Any]) -> Result:
 
 
 def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[str, Any]]:
-    """Where to publish, with options. Raises ConfigError before anything is run, if a host cannot read its own."""
+    """Return the hosts to publish on, with options. Raises ConfigError before anything is run, if a host cannot read
+    its own."""
     configured: Mapping[str, Mapping[str, Any]] = rules.config.file.publish
     if configured and held and rules.base is None:  # an address of the change's own, which nobody has reviewed
         click.echo("gate: publish takes effect once it is merged: the base commit does not have it", err=True)

@@ -159,7 +159,8 @@ def remove_outward_links(tree: Path) -> None:
     """Takes links that lead out of a tree out of it: what they lead to is not the commit's."""
     real = tree.resolve()
     for folder, folders, names in os.walk(tree):
-        for one in (Path(folder) / name for name in (*folders, *names)):
+        for name in (*folders, *names):
+            one = Path(folder) / name
             if one.is_symlink() and not one.resolve().is_relative_to(real):
                 one.unlink()
 
@@ -182,9 +183,14 @@ def read_base(
 
 def _of_base(overrides: Mapping[str, Any], source: ConfigFile, base: ConfigFile) -> dict[str, Any]:
     """The overrides that say something of the base too: not of its agent, nor of a store that the change took out."""
-    now, before = (one.data.get("baseline") or {} for one in (source, base))
-    own = {"baseline.store"} if "store" in before and "store" not in now else set()
-    return {key: value for key, value in overrides.items() if key.partition(".")[0] != "agent" and key not in own}
+    before, now = base.data.get("baseline") or {}, source.data.get("baseline") or {}
+    took_store_out = "store" in before and "store" not in now
+    found = {}
+    for key, value in overrides.items():
+        is_agent = key.partition(".")[0] == "agent"
+        if not is_agent and not (took_store_out and key == "baseline.store"):
+            found[key] = value
+    return found
 
 
 def _unstated(usual: Mapping[str, Any], base: ConfigFile) -> dict[str, Any]:
@@ -212,7 +218,8 @@ def _digest(root: Path) -> str:
     digest = hashlib.sha256()
     for folder, folders, names in os.walk(root):
         folders.sort()
-        for path in (Path(folder) / name for name in (*folders, *sorted(names))):
+        for name in (*folders, *sorted(names)):
+            path = Path(folder) / name
             digest.update(os.fsencode(path.relative_to(root)) + b"\0" + _content(path) + b"\0")
     return digest.hexdigest()
 
@@ -232,10 +239,10 @@ def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
     Raises:
         ConfigError: the configuration cannot be read, or the base commit's files are no longer what they were.
     """
-    return replace(_under(source, overrides, base), commit=base.commit)
+    return replace(_rules_under_base(source, overrides, base), commit=base.commit)
 
 
-def _under(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> Rules:
+def _rules_under_base(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> Rules:
     head = source.load(overrides)
     if base.broken:
         said = f"{base.broken}; the change's own rules apply"
@@ -248,13 +255,18 @@ def _under(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -
     own, before = _agent_of(source.load()), _agent_of(base.config)
     agent_rules, agent_changes = agent_under_base(before, own)
     head = replace(source.load({**overrides, **settings, **agent_rules}), base_root=base.root)
-    ruled: dict[str, SuiteRules | None] = {}
+    ruled = {}
+    left = set(base.suites)
     for suite in read_suites(head):
-        ruled[suite.id] = _suite_under_base(suite, base, head, changes)
-    changes += [base.unread] if base.unread else []
-    gone = tuple(f"suite {name!r} of the base commit no longer exists" for name in base.suites if name not in ruled)
+        left.discard(suite.id)
+        rules = _suite_under_base(suite, base, head, changes)
+        if rules is not None:
+            ruled[suite.id] = rules
+    if base.unread:
+        changes.append(base.unread)
+    gone = tuple(f"suite {name!r} of the base commit no longer exists" for name in base.suites if name in left)
     changes += [*gone, *_edited_calibration(base.config, head), *_edited_baselines(base.config, head)]
-    config = replace(head, base_rules={name: rules for name, rules in ruled.items() if rules is not None})
+    config = replace(head, base_rules=ruled)
     differences = tuple(dict.fromkeys([*changes, *agent_changes]))
     return Rules(config, differences, gone, base.config, redefines=redefines_agent(base.config, config))
 
@@ -266,24 +278,35 @@ def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: lis
     """The rules for a suite; None if the base commit has none for it."""
     assert base.config is not None
     known = base.suites.get(suite.id)
+    formerly: dict[str, Case] = {}
     if known is None:
-        changes += [f"suite {suite.id!r} is not in the base commit"] if not base.unread else []
+        if not base.unread:
+            changes.append(f"suite {suite.id!r} is not in the base commit")
         if base.config.file.criteria is None:
             return None
-    before = known.specs if known is not None else stated_criteria(base.config, suite).specs
+        before = stated_criteria(base.config, suite).specs
+    else:
+        before = known.specs
+        formerly = former_cases(known.cases, suite.cases)
     specs, differences = criteria_under_base(before, stated_criteria(head, suite).specs)
-    formerly = former_cases(known.cases, suite.cases) if known is not None else {}
+    changes += differences
     thresholds: dict[str, dict[str, float]] = {}
-    lowered: list[str] = []
     if not base.unread:
         thresholds, lowered = thresholds_under_base(before, formerly, suite.cases)
+        changes += lowered
     clusters, moved = clusters_under_base(formerly, suite.cases)
-    changes += [*differences, *lowered, *moved, *_edited_metrics(head, specs)]
-    stated = {case.id: case.thresholds for case in suite.cases} if base.unread else {}
-    own = stated or {case_id: case.thresholds for case_id, case in formerly.items()}
-    names = {spec.name for spec in before}
-    kept = {case_id: {n: v for n, v in found.items() if n in names} for case_id, found in own.items()}
+    changes += [*moved, *_edited_metrics(head, specs)]
+    kept: dict[str, dict[str, float]] = {}
+    for case in suite.cases if base.unread else ():
+        kept[case.id] = _of_criteria(case, before)
+    if not kept:
+        kept = {case_id: _of_criteria(case, before) for case_id, case in formerly.items()}
     return SuiteRules(specs, thresholds, formerly, _with_options_of(before, specs), kept, clusters)
+
+
+def _of_criteria(case: Case, specs: Sequence[CriterionSpec]) -> dict[str, float]:
+    """Return a case's thresholds of these criteria."""
+    return {spec.name: case.thresholds[spec.name] for spec in specs if spec.name in case.thresholds}
 
 
 def _with_options_of(before: Sequence[CriterionSpec], effective: Sequence[CriterionSpec]) -> tuple[CriterionSpec, ...]:
@@ -294,16 +317,22 @@ def _with_options_of(before: Sequence[CriterionSpec], effective: Sequence[Criter
 
 def former_cases(base: Sequence[Case], head: Sequence[Case]) -> dict[str, Case]:
     """Return each case at the base commit by its present id, paired as trials are paired."""
-    match = match_cases(*([PlannedCase(case.id, of_case(case)) for case in cases] for cases in (head, base)))
-    by_id = {case.id: case for case in base}
-    return {match.ids[case_id]: by_id[case_id] for case_id in by_id if case_id in match.same or case_id in match.edited}
+    planned = [[PlannedCase(case.id, of_case(case)) for case in cases] for cases in (head, base)]
+    match = match_cases(*planned)
+    found = {}
+    for case in base:
+        if case.id in match.same or case.id in match.edited:
+            found[match.ids[case.id]] = case
+    return found
 
 
 def _edited_metrics(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
     """The custom metrics that the base commit's code decides, because it has them and they differ here."""
     folders = Folders(str(head.root), str(head.base_root), head.paths)
     found = []
-    for spec in (spec for spec in specs if spec.is_custom):
+    for spec in specs:
+        if not spec.is_custom:
+            continue
         in_agent = spec.options.get("run_in") == "agent"
         before = folders.file_of(spec.metric, folders.base, in_agent=in_agent)
         now = folders.file_of(spec.metric, folders.own, in_agent=in_agent)
@@ -312,7 +341,7 @@ def _edited_metrics(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
 
 
 def _edited_calibration(base: Config, head: Config) -> list[str]:
-    """Return the people's labels of judges that hold if they loosen: the base commit's, and none if it has none."""
+    """Return how the change's calibration differs: the base commit's holds, and none where it has none."""
     before, now = calibration_file(base, base.root), calibration_file(head, head.root)
     name = (base.file.judge or JudgeOptions()).calibration
     if now.is_file() and not before.is_file():

@@ -14,7 +14,7 @@ from gate.errors import ConfigError, closest, unknown_key
 from gate.formats.positions import LineNumbers
 from gate.metrics import METRICS
 from gate.metrics.base import Context, Metric, PerTurn, TrialOutput
-from gate.metrics.custom.metric import Use
+from gate.metrics.custom.metric import MetricUse
 from gate.metrics.custom.source import Folders
 from gate.metrics.outcome import PassK
 from gate.metrics.weighted import WeightedScore
@@ -82,15 +82,16 @@ def _check_idle(
 ) -> None:
     """A criterion that no case gives anything to check would be found out after a full run, and never where only a part
     of the suite is run: it would look like one that applies to cases which are left out."""
-    for spec, scorer in zip(specs, scorers, strict=True) if cases else ():
+    if not cases:
+        return
+    for spec, scorer in zip(specs, scorers, strict=True):
         if not scorer.criterion.blocking or scorer.criterion.name in setting.demanded:
             continue
-        if not setting.whole:
-            idle = bool(scorer.metric.missing) and is_idle(scorer, cases)
+        if setting.whole:
+            idle = _gives_nothing(scorer, cases)
+            idle = idle and _gives_nothing(_scorer(spec, setting.whole, setting), setting.whole)
         else:
-            idle = _gives_nothing(scorer, cases) and _gives_nothing(
-                _scorer(spec, setting.whole, setting), setting.whole
-            )
+            idle = bool(scorer.metric.missing) and is_idle(scorer, cases)
         if idle:
             name, missing = scorer.criterion.name, scorer.metric.missing or "what it compares with"
             what = f"{name} would check nothing: neither it nor any case gives {missing}"
@@ -122,20 +123,28 @@ def _check_weights(scorers: Sequence[Scorer], where: str) -> None:
     _check_parts(scorers, where)
     over_trials = {scorer.criterion.name for scorer in scorers if scorer.metric.over_trials}
     for scorer in scorers:
-        for metric in (scorer.metric, *scorer.by_case.values()):
-            for name in over_trials.intersection(metric.options.weights if isinstance(metric, WeightedScore) else ()):
+        for metric in _weighted_by(scorer):
+            for name in over_trials.intersection(metric.options.weights):
                 what = f"{scorer.criterion.name} weighs {name}, which has no score for a single trial"
                 raise ConfigError(what, where=where, hint="give it a threshold of its own")
 
 
+def _weighted_by(scorer: Scorer) -> list[WeightedScore]:
+    """Return the weighted scores of a scorer, for the suite and for single cases; none if it is another metric."""
+    return [metric for metric in (scorer.metric, *scorer.by_case.values()) if isinstance(metric, WeightedScore)]
+
+
 def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
     """A part that is no criterion would leave every trial without the score, and be found out after a full run."""
-    weighted = [scorer.criterion.name for scorer in scorers if isinstance(scorer.metric, WeightedScore)]
-    known = [scorer.criterion.name for scorer in scorers if scorer.criterion.name not in weighted]
-    for scorer in (scorer for scorer in scorers if scorer.criterion.name in weighted):
+    names = [scorer.criterion.name for scorer in scorers]
+    weighted = [scorer.criterion.name for scorer in scorers if _weighted_by(scorer)]
+    known = [name for name in names if name not in weighted]
+    for scorer in scorers:
         name = scorer.criterion.name
-        for metric in (scorer.metric, *scorer.by_case.values()):
-            for part in metric.options.parts if isinstance(metric, WeightedScore) else ():
+        if name not in weighted:
+            continue
+        for metric in _weighted_by(scorer):
+            for part in metric.options.parts:
                 if part in weighted and part not in known:
                     what, hint = f"{name} weighs {part}, which is scored after it", f"name {part} before {name}"
                 elif part not in known:
@@ -223,9 +232,10 @@ def _check_limits(spec: CriterionSpec, metric_type: type[Metric[Any]], where: st
     if metric_type.direction is not Direction.LOWER and (common.max is not None or quantiles):
         what = "`max` and quantile limits are for metrics where lower is better"
         raise ConfigError(what, where=where, hint="use `threshold`")
-    limits = [("threshold", common.threshold), ("max", common.max), *((f"p{q * 100:g}", v) for q, v in quantiles)]
-    for label, limit in limits:
-        _check_range(label, limit, metric_type.scale, where)
+    _check_range("threshold", common.threshold, metric_type.scale, where)
+    _check_range("max", common.max, metric_type.scale, where)
+    for quantile, limit in quantiles:
+        _check_range(f"p{quantile * 100:g}", limit, metric_type.scale, where)
     if metric_type.needs_others and common.margin is not None:
         what = "use `gate.pass_rate_margin` for the drop that still counts as unchanged"
         raise ConfigError(f"margin: {what}", where=where, hint="set it there")
@@ -248,16 +258,20 @@ def _metric_type(
         return spec.metric_type, dict(spec.options), {}
     from gate.metrics.custom.resolve import resolve_custom  # weight: only if there are custom metrics
 
-    use = Use(spec.name, spec.common.threshold, environment=setting.environment)
+    use = MetricUse(spec.name, spec.common.threshold, environment=setting.environment)
     return resolve_custom(spec.metric, use, spec.options, setting.folders, where)
 
 
 def _check_range(label: str, value: float | None, scale: Scale, where: str) -> None:
     low, high = scale.range
-    if value is not None and not low <= value <= high:
-        bounds = f"{low:g} to {high:g}" if high != float("inf") else f"{low:g} or more"
-        hint = f"did you mean {value / 100:g}?" if scale.is_zero_to_one and 1 < value <= 100 else f"scores are {bounds}"
-        raise ConfigError(f"{label} {value:g} is out of range", where=where, hint=hint)
+    if value is None or low <= value <= high:
+        return
+    hint = f"scores are {low:g} or more"
+    if scale.is_zero_to_one and 1 < value <= 100:
+        hint = f"did you mean {value / 100:g}?"
+    elif high != float("inf"):
+        hint = f"scores are {low:g} to {high:g}"
+    raise ConfigError(f"{label} {value:g} is out of range", where=where, hint=hint)
 
 
 RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
@@ -272,13 +286,14 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
             if rubric.type in RUBRIC_TYPES:
                 continue
             near = closest(rubric.type or "", RUBRIC_TYPES)
-            if rubric.type is None or near:
-                what = (
-                    "has no type, so no criterion reads it" if rubric.type is None else f"has the type {rubric.type!r}"
-                )
-                hint = f"did you mean {near!r}?" if near else f"give it one of {', '.join(RUBRIC_TYPES)}"
-                where = str(case.location) if case.location else f"case {case.id!r}"
-                raise ConfigError(f"rubric {rubric.id!r} of case {case.id!r} {what}", where=where, hint=hint)
+            if rubric.type is None:
+                what, hint = "has no type, so no criterion reads it", f"give it one of {', '.join(RUBRIC_TYPES)}"
+            elif near:
+                what, hint = f"has the type {rubric.type!r}", f"did you mean {near!r}?"
+            else:
+                continue
+            where = str(case.location) if case.location else f"case {case.id!r}"
+            raise ConfigError(f"rubric {rubric.id!r} of case {case.id!r} {what}", where=where, hint=hint)
 
 
 def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:

@@ -30,7 +30,7 @@ class PassRate(Metric[NoOptions]):
 
 
 class PassKOptions(Options):
-    """How many trials are meant."""
+    """The number of trials."""
 
     k: int = Field(default=3, ge=2, le=25)
     """Trials of a case that all have to pass."""

@@ -14,7 +14,7 @@ from gate.metrics.rubric import ConversationProperties
 
 
 def _made(base: type[JudgedMetric[Any]], summary: str, **attributes: Any) -> type[JudgedMetric[Any]]:
-    return type(base.__name__, (base,), {"__doc__": summary, "__module__": base.__module__, **attributes})
+    return type(base.__name__, (base,), {"__doc__": summary, **attributes})
 
 
 def graded(summary: str, asked: str, **attributes: Any) -> type[JudgedMetric[Any]]:
@@ -217,3 +217,13 @@ advice.""",
         results="Results were read rightly and used; errors of tools were not taken for results.",
     ),
 }
+
+for _name, _preset in PRESETS.items():  # a process that scores is sent the metric, and finds its class by this name
+    _preset.__module__ = __name__
+    _preset.__name__ = _preset.__qualname__ = _name
+
+
+def __getattr__(name: str) -> type[JudgedMetric[Any]]:
+    if name in PRESETS:
+        return PRESETS[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

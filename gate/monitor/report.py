@@ -68,7 +68,7 @@ class Failure(Struct, frozen=True):
     output: str
 
 
-class Sample(Struct, frozen=True):
+class TraceSample(Struct, frozen=True):
     """A scored trace of the window."""
 
     trace: str
@@ -113,7 +113,7 @@ class MonitorReport(Struct, frozen=True):
     """When the newest trace of the window ended, Unix time; None: there is none."""
     without_agent: int = 0
     """Traces of the window that ended in an error before any agent; they are unmeasured."""
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[TraceSample, ...] = ()
     """Every trace of the window, the oldest first."""
 
     @property
@@ -173,7 +173,7 @@ def make_report(
         blind=finding.blind,
         newest=max((one.at for one in window), default=None),
         without_agent=sum(one.has_no_agent for one in window),
-        samples=tuple(Sample(one.trace, one.at, one.passed, one.average, one.scores) for one in window),
+        samples=tuple(TraceSample(one.trace, one.at, one.passed, one.average, one.scores) for one in window),
     )
 
 

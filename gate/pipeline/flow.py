@@ -34,6 +34,7 @@ from gate.pipeline.session import (
     Session,
     about_address,
     about_literal_version,
+    about_sources,
     check_package,
     check_version,
     may_change,
@@ -422,7 +423,7 @@ def _least_epochs(session: Session, plan: Plan) -> int:
 def _notes(session: Session, plan: Plan, journal: RecordWriter, earlier_trials: int, origin: str) -> tuple[str, ...]:
     """Return notes on how the result came about; ``origin`` says whose record it continues."""
     about = about_address(session.config, session.agent)
-    notes = [note for note in (session.options.note, session.where.note, about) if note]
+    notes = [note for note in (session.options.note, session.where.note, about, about_sources(session)) if note]
     if again := earlier_trials - len(journal.resumed):
         down = "do not count: the agent, or what it depends on, was down"
         notes.append(f"{count(again, 'trial')} of an earlier session {down}")

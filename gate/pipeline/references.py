@@ -551,7 +551,9 @@ def find_baseline(
     if store is None:
         return Reference(BaselineInfo(None, missing="baselines are switched off"))
     found = store.find(suite_id, where.ancestors, exclude=exclude)
-    while found is not None and found.commit and outage_in(found.records[0]):  # none is stored; older gates stored some
+    while (
+        found is not None and found.commit and outage_in(found.records[0])
+    ):  # no store takes one: somebody put it there
         exclude = exclude | {found.commit}
         found = store.find(suite_id, where.ancestors, exclude=exclude)
     note = ""
@@ -689,7 +691,7 @@ def newer_records(store: Store, suite_id: str, than: Record) -> list[Record]:
     """Return newer records of the same agent, as nightly runs and merges leave them, the newest first."""
     if not than.header.agent:
         return []
-    entries = [e for e in store.entries(suite_id) if not e.dirty and e.created > than.header.created]
+    entries = [e for e in store.entries(suite_id) if e.created > than.header.created]
     found = store.read_sound(entry for entry in entries[:LATER] if entry.commit != than.header.commit)
     return [record for record in found if record.header.agent == than.header.agent]
 
@@ -737,7 +739,7 @@ def past_rates(
         return ()
     most = min(MOST_PAST, MOST_PAST_TRIALS // max(1, len(own.records[0].trials)))
     place = {commit: distance for distance, commit in enumerate(where.ancestors)}
-    near = [entry for entry in store.entries(suite_id) if not entry.dirty and entry.commit in place]
+    near = [entry for entry in store.entries(suite_id) if entry.commit in place]
     near = sorted(near, key=lambda entry: place[entry.commit or ""])[:most]
     store.prefetch(near)
     found = []

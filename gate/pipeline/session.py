@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 import gate
 from gate.agents.http import server_of, shown_address
+from gate.agents.sources import sources_of_entry
 from gate.agents.version import version_of
 from gate.baselines import Store
-from gate.baselines.fingerprint import of_agent, of_version
+from gate.baselines.fingerprint import files_named, of_agent, of_version
 from gate.config.base_policy import Rules
 from gate.config.load import Config
 from gate.config.resolve import Plan
@@ -31,6 +32,9 @@ from gate.security.tree import KnownTree
 from gate.suites import case_files
 from gate.system.clock import now
 from gate.system.git import MAX_SUBJECT, Git
+
+MOST_SOURCES = 5
+"""Sources that a note proposes by name."""
 
 
 class RunOptions(Struct, frozen=True):
@@ -172,6 +176,26 @@ def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
         return frozenset()
     below = Path(git.text("rev-parse", "--show-prefix") or ".")
     return frozenset(os.path.relpath(name, below) for name in git.differing(where.base))
+
+
+def about_sources(session: Session) -> str:
+    """Return a note if this change would have cost nothing had `agent.sources` been stated; else empty.
+
+    It touches no file that the agent imports or names, nor the suite or the configuration.
+    """
+    config, git, where = session.config, session.git, session.where
+    agent = config.agent
+    if not agent.is_local or agent.sources or where.base is None or where.anchored:
+        return ""
+    below = Path(git.text("rev-parse", "--show-prefix") or ".")
+    changed = [os.path.relpath(name, below) for name in git.differing(where.base)]
+    tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
+    sources = sources_of_entry(agent.entry, config.root, tracked)
+    fixed = [config.path.name, *config.file.suite]
+    if not changed or not sources or files_named(changed, [*sources, *fixed], agent.entry):
+        return ""
+    stated = ", ".join(sources[:MOST_SOURCES]) + (", …" if len(sources) > MOST_SOURCES else "")
+    return f"this change touches none of the agent's files: with `agent.sources: [{stated}]` it would cost no run"
 
 
 def about_address(config: Config, agent: str) -> str:

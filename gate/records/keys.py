@@ -32,10 +32,10 @@ def suite_key(suite_id: str) -> str:
 
 
 def commit_key(header: Header) -> str:
-    """A file name for a record, without suffix. A dirty one does not stand for its commit."""
-    return key_of(header.commit, dirty=header.dirty)
+    """Return the file name of a record, without suffix."""
+    return key_of(header.commit)
 
 
-def key_of(commit: str | None, *, dirty: bool = False) -> str:
+def key_of(commit: str | None) -> str:
     """Return the name of a commit's record, without suffix."""
-    return f"{commit or UNCOMMITTED}{'-dirty' if dirty else ''}"
+    return commit or UNCOMMITTED

@@ -512,16 +512,6 @@ def _excludes(found: MetricChange, low: float, criterion: Criterion) -> bool:
     return found.cases >= FEW_CASES and (not criterion.scale.is_zero_to_one or low > -1.0)
 
 
-def to_decide(suite: SuiteResult) -> str:
-    """Return the remedy for an open decision; empty if none is open, or nothing is known of it."""
-    outcome = suite.outcome
-    if outcome is None or outcome.verdict != "INCONCLUSIVE" or outcome.evidence.last_look is None:
-        return ""
-    if suite.cause.kind == "agent_fails":
-        return ""
-    return next(iter(_to_decide(suite, outcome.evidence)), "")
-
-
 def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
     for criterion, found in _blocking(suite, evidence):
         if found.holds or found.low is None:

@@ -278,7 +278,7 @@ def carry_on(config: Config, environment: Mapping[str, str], own: Sequence[Proof
         if not isinstance(store, ProvenStore):
             return mine, ()
         for suite_id in suite_ids(config, environment):
-            entries = [entry for entry in store.entries(suite_id) if not entry.dirty]
+            entries = store.entries(suite_id)
             stored |= {(suite_key(suite_id), one.key) for nth, one in enumerate(entries) if store.is_known(one, nth)}
             with suppress(BaselineError):  # whoever damages it does not stop the proofs
                 store.ledger(suite_id)  # looks for the jobs of releases
@@ -401,8 +401,8 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
     rows = [("suite", "commit", "created (UTC)", *(["proof"] if proofs else []), "found", "where")]
     for nth, entry in enumerate(entries):
         ledger, anchor = ledgers[entry.suite_id], best[entry.suite_id]
-        is_anchor = anchor is not None and anchor.info.commit == entry.commit and not entry.dirty
-        commit = (entry.commit or "–")[:12] + ("+" if entry.dirty else "")
+        is_anchor = anchor is not None and anchor.info.commit == entry.commit
+        commit = (entry.commit or "–")[:12]
         said = _standing(ledger, entry, is_anchor=is_anchor)
         rows.append((entry.suite_id, commit, _time(entry.created), *proofs[nth : nth + 1], said, entry.where))
     return "\n".join([table(rows, width), *doubts, *never])

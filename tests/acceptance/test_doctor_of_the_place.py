@@ -34,8 +34,8 @@ def without_git(project: Project, *arguments: str) -> Outcome:
 
 def test_a_git_store_without_a_repository(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
-    remedy = "`git init` and add the remote 'origin', or keep baselines in a folder: baseline: {store: file}"
-    said = line(project.gate("doctor", "--no-ask"), "store ")
+    remedy = "`git init` and add the remote 'origin', or write `baseline: {store: file}`"
+    said = line(project.gate("doctor", "-v", "--no-ask"), "store ")
     assert said.startswith("  !! ")
     assert f"(to do: {remedy})" in said
     ran = project.gate("run")
@@ -45,8 +45,8 @@ def test_a_git_store_without_a_repository(project: Project) -> None:
 def test_a_git_store_without_the_remote(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
     project.commit()
-    remedy = "`git remote add origin URL`, or name another under baseline.remote, or keep baselines in a folder"
-    assert f"(to do: {remedy}" in line(project.gate("doctor", "--no-ask"), "store ")
+    remedy = "`git remote add origin URL`, or write `baseline: {store: file}`"
+    assert f"(to do: {remedy}" in line(project.gate("doctor", "-v", "--no-ask"), "store ")
     ran = project.gate("run")
     assert (ran.code, f"({remedy}" in ran.err) == (4, True), ran.err
 
@@ -56,7 +56,7 @@ def test_a_git_store_with_a_wrong_remote_is_not_fine_as_well(project: Project) -
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
     project.commit()
     project.git("remote", "add", "origin", "/nowhere")
-    assert "check the remote" in line(project.gate("doctor", "--no-ask"), "store ")
+    assert "check the remote" in line(project.gate("doctor", "-v", "--no-ask"), "store ")
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_a_damaged_baseline_is_not_fine_as_well(project: Project) -> None:
     assert project.gate("baseline", "save").code == 0
     (stored,) = (project.root / ".gate/baselines").rglob("*.jsonl")
     stored.write_bytes(stored.read_bytes() + b"{}\n")
-    ran = project.gate("doctor", "--no-ask")
+    ran = project.gate("doctor", "-v", "--no-ask")
     assert ran.code == 4
     assert line(ran, "store ").startswith("  !! ")
 
@@ -73,33 +73,35 @@ def test_a_damaged_baseline_is_not_fine_as_well(project: Project) -> None:
 def test_a_repository_without_git(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
     project.commit()
-    ran = without_git(project, "doctor", "--no-ask")
-    assert "(to do: install git, or keep baselines in a folder" in line(ran, "store ")
+    ran = without_git(project, "doctor", "-v", "--no-ask")
+    assert "(to do: install git, or write `baseline: {store: file}`" in line(ran, "store ")
     assert "git is not installed" in line(ran, "git ")
     assert "not a repository" not in ran.out
-    assert "(install git, or keep baselines in a folder" in without_git(project, "run").err
+    assert "(install git, or write `baseline: {store: file}`" in without_git(project, "run").err
 
 
 def test_a_folder_that_cannot_be_written(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "output: taken\n")
     project.write("taken", "a file")
-    ran = project.gate("doctor", "--no-ask")
+    ran = project.gate("doctor", "-v", "--no-ask")
     assert ran.code == project.gate("run").code == 3
     assert "/taken/records: cannot be written: Not a directory" in line(ran, "records ")
 
 
 def test_looking_leaves_nothing_behind(project: Project) -> None:
     before = sorted(project.root.rglob("*"))
-    ran = project.gate("doctor", "--no-ask")
+    ran = project.gate("doctor", "-v", "--no-ask")
     assert line(ran, "records ").endswith("  .gate/records can be written")
     assert sorted(project.root.rglob("*")) == before
 
 
 def test_a_missing_module_has_the_hint_of_a_run(project: Project) -> None:
     project.write("gate.yaml", CONFIG.replace("agent:answer", "agnt:answer"))
-    assert "(to do: did you mean 'agent'?)" in line(project.gate("doctor"), "answers ")
+    assert "(to do: did you mean 'agent'?)" in line(project.gate("doctor", "-v"), "answers ")
 
 
 def test_a_suite_without_cases_has_a_remedy(project: Project) -> None:
     project.write("suite.yaml", "cases: []\n")
-    assert "(to do: name at least one under `cases`" in line(project.gate("doctor", "--no-ask"), "suites and criteria")
+    assert "(to do: name at least one under `cases`" in line(
+        project.gate("doctor", "-v", "--no-ask"), "suites and criteria"
+    )

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from itertools import takewhile
@@ -91,6 +92,15 @@ def test_paths_of_the_repository_that_a_page_names_exist() -> None:
     path = re.compile(r"(?<![\w/.-])(?:gate|tests|benchmarks|docs|examples)/[\w/.-]*\w")
     named = [(page.name, found) for page in PAGES for found in path.findall(page.read_text(encoding="utf-8"))]
     assert [one for one in named if "NAME" not in one[1] and not (REPOSITORY / one[1]).exists()] == []
+
+
+def test_the_architecture_has_the_layers_of_the_linter() -> None:
+    page = (DOCS / "dev" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[a-z_]+`(?: · `[a-z_]+`)*) \| ", page.partition("## Rooms")[2], re.MULTILINE)
+    stated = [sorted(re.findall(r"`([a-z_]+)`", row)) for row in rows]
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert stated == [sorted(layer.split(" | ")) for layer in layers]
 
 
 # --- what is registered ------------------------------------------------------------------------------

@@ -117,3 +117,48 @@ def test_reports_and_records_are_no_changes_of_the_user(ready: Project) -> None:
     assert asked(ready) - before == 5 * 4, "the second run finds what the first one measured of the same agent"
     (ready.root / "out" / "note.md").write_text("mine")
     assert "not committed: out/" in ready.gate("baseline").err
+
+
+def test_doctor_is_one_screen_and_names_the_agents_files(ready: Project) -> None:
+    ready.write("README.md", "x")
+    ready.commit("readme")
+    ran = ready.gate("doctor")
+    assert (ran.code, len(ran.out.splitlines()) <= 24) == (0, True), ran.out
+    assert "all 5 tracked files count as the agent's" in ran.out
+    assert "agent.sources: [agent.py]" in ready.gate("doctor", "-v").out
+    config = {"suite": "cases.json", "agent": {"python": "agent:answer", "sources": ["agent.py"]}}
+    ready.write("gate.yaml", {**config, "criteria": {"response_match_score": 0.5}})
+    assert "ok files: agent: 1 of 5 tracked files: agent.py" in ready.gate("doctor").out
+
+
+def test_a_change_beside_the_agent_says_what_sources_would_have_saved(ready: Project) -> None:
+    assert ready.gate("baseline", "-q").code == 0
+    ready.git("checkout", "-q", "-b", "change")
+    ready.write("README.md", "x")
+    ready.commit("readme")
+    told = "with `agent.sources: [agent.py]` it would cost no run"
+    ran = ready.gate("run", "-v")
+    assert (ran.code, told in " ".join(ran.out.split())) == (0, True), ran.out
+    ready.write("agent.py", AGENT + "x = 1\n")
+    ready.commit("agent")
+    assert told not in " ".join(ready.gate("run", "-v").out.split())
+
+
+def test_a_dry_run_says_what_it_would_take_and_runs_nothing(ready: Project) -> None:
+    config = {"suite": "cases.json", "agent": {"python": "agent:answer"}, "trials": {"max": 3}}
+    judge = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "num_samples": 2}
+    criteria = {"response_match_score": 0.5, "final_response_match_v2": 0.5}
+    ready.write("gate.yaml", {**config, "criteria": criteria, "judge": judge})
+    ran = ready.gate("run", "--dry-run")
+    assert (ran.code, (ready.root / "calls.txt").exists()) == (0, False), ran.err
+    assert "agent runs   4, at most 12 if the answer is close; besides, at most 12 of the base commit's" in ran.out
+    assert "judge calls  8, at most 24" in ran.out
+    assert "money        not known" in ran.out
+    ready.write("gate.yaml", {**config, "criteria": {"response_match_score": 0.5}})
+    ready.write("agent.py", "def answer(message):\n    return {'output': 'Done.', 'cost_usd': 0.01}\n")
+    assert ready.gate("run", "-q").code == 0
+    told = ready.gate("baseline", "--dry-run").out
+    assert "agent runs   20, less what is measured already" in told
+    assert "judge calls  none" in told
+    assert "money        about $0.20, at $0.01 a run" in told
+    assert not list((ready.root / ".gate").rglob("baselines"))

@@ -20,46 +20,14 @@ on:
   push:
     branches: [{branch}]
 
-permissions: {{}}
-
-concurrency:
-  group: gate-${{{{ github.ref }}}}
-  cancel-in-progress: ${{{{ github.event_name == 'pull_request' }}}}
-
 jobs:
-  gate: # make this a required check
-    if: github.event_name != 'push'
-    runs-on: ubuntu-24.04
-    timeout-minutes: 30
+  gate: # make "gate / check" a required check
+    uses: agent-gate/agent-gate/.github/workflows/gate.yml@v0
     permissions:
       actions: read # what earlier jobs measured
-      contents: read # runs the change's own code: a token beside it must not write code
+      contents: write # the baseline branch; the job that runs a change only reads
       pull-requests: write # the comment
-    steps:{steps}
-  baseline: # stores what the merged agent does
-    if: github.event_name == 'push'
-    runs-on: ubuntu-24.04
-    timeout-minutes: 30
-    permissions:
-      actions: read # what the pull request's job measured
-      contents: write # the baseline branch
-      pull-requests: read # which change was merged, and who accepted it
-    steps: *steps
-"""
-CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
-UPLOAD = "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0"
-ACTION = "agent-gate/agent-gate@v0"
-STEPS = """
-      - uses: {checkout}
-        with:
-          persist-credentials: false
-      - uses: {action}
-{settings}      - uses: {upload}
-        if: always()
-        with:
-          name: gate-results
-          path: gate-results/
-"""
+{settings}"""
 GITLAB = """\
 # Agent Gate on every merge request and after every merge. `gate help ci` explains it.
 gate:
@@ -111,9 +79,7 @@ def workflow_of(folder: Path, keys: Sequence[str], start: str) -> Workflow:
     said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
     said += "Until then, thresholds alone decide." if start else "Until then, the base commit's agent is the yardstick."
     if (folder / ".github").is_dir() or "github" in remote:
-        lines = _setting("setup", commands) + _environment(keys)
-        steps = STEPS.format(checkout=CHECKOUT, upload=UPLOAD, action=ACTION, settings=lines)
-        text = GITHUB.format(branch=branch, steps=steps).replace("    steps: *steps\n", f"    steps:{steps}")
+        text = GITHUB.format(branch=branch, settings=_setup(commands) + _environment(keys))
         return Workflow(".github/workflows/gate.yml", text, said)
     if (folder / ".gitlab-ci.yml").is_file() or "gitlab" in remote:
         install = "".join(f"\n    - {command}" for command in commands)
@@ -126,19 +92,19 @@ def _install(folder: Path) -> list[str]:
     return next(([command] for name, command in known.items() if (folder / name).is_file()), [])
 
 
-def _setting(name: str, commands: Sequence[str]) -> str:
+def _setup(commands: Sequence[str]) -> str:
     if not commands:
         return ""
     if len(commands) == 1:
-        return f"        with:\n          {name}: {commands[0]}\n"
-    return f"        with:\n          {name}: |\n" + "".join(f"            {one}\n" for one in commands)
+        return f"    with:\n      setup: {commands[0]}\n"
+    return "    with:\n      setup: |\n" + "".join(f"        {one}\n" for one in commands)
 
 
 def _environment(keys: Sequence[str]) -> str:
     if not keys:
         return ""
-    lines = [f"          {key}_API_KEY: ${{{{ secrets.{key}_API_KEY }}}}\n" for key in keys]
-    return "".join(["        env:\n", *lines])
+    lines = [f"        {key}_API_KEY=${{{{ secrets.{key}_API_KEY }}}}\n" for key in keys]
+    return "".join(["    secrets:\n      env: |\n", *lines])
 
 
 def default_branch(folder: Path) -> str:

@@ -9,7 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from gate.agents.sources import sources_of_entry
 from gate.agents.version import version_of
+from gate.baselines.fingerprint import files_named
 from gate.commands.texts.checkup import Checkup, note, ok, problem, refused
 from gate.commands.texts.probe import AREA, Probed, checkups, probe
 from gate.commands.texts.remedies import remedy_for
@@ -22,12 +24,12 @@ from gate.model import Scale, Trial
 from gate.pipeline.agent_user import no_own_user
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.references import NO_GIT, find_baseline, git_context, store_kind, store_of
-from gate.reports.formatting import count
+from gate.reports.formatting import count, listing
 from gate.scoring.score import Scorer
 from gate.security.environment import in_ci, is_allowed
 from gate.system.git import Git
 
-CRITERIA, JUDGE, BASELINE, JOB = "criteria", "judge", "baseline", "job"
+FILES, CRITERIA, JUDGE, BASELINE, JOB = "files", "criteria", "judge", "baseline", "job"
 JUDGE_SECONDS = 10.0
 FIGURES = {Scale.USD: "a reported cost, or usage of a priced model", Scale.SECONDS: "timed requests"}
 """The needs of a criterion of figures, by its scale."""
@@ -75,7 +77,7 @@ async def _look(path: Path, environment: Mapping[str, str], *, ask: bool) -> Any
             yield one
         else:
             plans.append(one)
-    for one in _environment(config, environment):
+    for one in (*_files(config, environment), *_environment(config, environment)):
         yield one
     probed: Probed | None = None
     if plans:
@@ -125,6 +127,26 @@ def _environment(config: Config, environment: Mapping[str, str]) -> Iterator[Che
         if not matching:
             remedy = "set it here and in CI, or take it out of agent.env"
             yield note(AREA, f"env {name}", "no such variable is set", remedy)
+
+
+def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
+    """The tracked files that count as the agent's."""
+    git = Git(config.root, environment=environment)
+    try:
+        if not config.agent.is_local or not git.is_repository():
+            return
+        tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
+    except GateError:
+        return  # told with the job
+    entry = (*config.agent.entry, *config.agent.folders)
+    if config.agent.sources:
+        own = files_named(tracked, config.agent.sources, entry)
+        yield ok(FILES, "agent", f"{len(own)} of {count(len(tracked), 'tracked file')}: {listing(own)}")
+        return
+    proposed = sources_of_entry(config.agent.entry, config.root, tracked)
+    remedy = f"agent.sources: [{', '.join(proposed)}]" if proposed else "state agent.sources"
+    what = f"all {count(len(tracked), 'tracked file')} count as the agent's: a change of any costs runs"
+    yield note(FILES, "agent", what, remedy)
 
 
 async def _agent(
@@ -193,7 +215,12 @@ def _criterion(scorer: Scorer, first: Trial | None) -> Checkup:
     if score is None:
         return ok(CRITERIA, name, f"needs {needs}; not tried here")
     if score.error is not None:
-        return problem(CRITERIA, name, f"needs {needs}; not measured: {score.error}", "see docs/reference/metrics.md")
+        return problem(
+            CRITERIA,
+            name,
+            f"needs {needs}; not measured: {score.error}",
+            "gate explain shows what was scored; gate help criteria",
+        )
     if score.value is None:
         idle = f"needs {needs}; does not apply to the first case"
         return note(CRITERIA, name, idle, "other cases may state what it compares with; gate suite lists them")
@@ -275,7 +302,7 @@ def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, 
             yield ok(BASELINE, "store", f"{store_kind(config, environment)}: can be read")
             for suite_id, info in found:
                 if info.missing:
-                    yield note(BASELINE, suite_id, info.missing, "gate run --trials 5, then gate baseline save")
+                    yield note(BASELINE, suite_id, info.missing, "gate baseline")
                 else:
                     yield ok(BASELINE, suite_id, f"found, of commit {(info.commit or 'none')[:12]}")
     except GateError as error:
@@ -301,7 +328,7 @@ def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
     if name:
         yield ok(JOB, "CI", name)
     elif in_ci(environment):
-        yield note(JOB, "CI", "a CI system that is not known by name", "docs/how-to/other-ci.md")
+        yield note(JOB, "CI", "a CI system that is not known by name", "gate help ci")
     else:
         yield ok(JOB, "CI", "none: this is no CI job")
     try:

@@ -62,9 +62,9 @@ Others: a2a, agui, adk, langgraph, mcp; `replay: true` scores recorded conversat
 CI = """
 CI: the gate on every change
 
-GitHub    `gate init` writes .github/workflows/gate.yml. On a pull request, the job `gate` measures the
+GitHub    `gate init` writes .github/workflows/gate.yml. On a pull request, the job `check` measures the
           change, compares it and comments. After a merge, `baseline` stores what the merged agent does.
-          Make `gate` a required check. The label `gate:accept` accepts a loss.
+          Make "gate / check" a required check. The label `gate:accept` accepts a loss.
 Others    on a change:             gate run --junit gate-results/junit.xml
           on the default branch:   gate baseline
           with the whole history (fetch-depth: 0) and `baseline: {store: git}`.

@@ -109,7 +109,7 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     size = len(rates.counts) or len(header.plan)
     engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
     design = Design(size, asked.stored, engine, settings.pass_rate_margin)
-    progress = Progress(console(header.suite_id, 60))
+    progress = SimulationProgress(console(header.suite_id, 60))
     power = power_of(rates, design, runs=asked.simulations, tick=progress)
     power = replace(power, cost_per_run=cost_per_run(record.trials))
     more = asked.simulations or 40
@@ -119,7 +119,7 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     return SuitePower(header.suite_id, power, wanted, misses)
 
 
-class Progress:
+class SimulationProgress:
     """Counts simulated runs on a terminal's standard error."""
 
     def __init__(self, name: str) -> None:

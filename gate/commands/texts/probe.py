@@ -189,5 +189,5 @@ def _traces(config: Config, probed: Probed) -> Checkup:
     if config.agent.traces is None:
         return note(AREA, "traces", "not received (agent.traces: true does, of an agent that exports OpenTelemetry)")
     if probed.notes:
-        return problem(AREA, "traces", probed.notes[0], "see docs/how-to/production.md")
+        return problem(AREA, "traces", probed.notes[0], "let the agent export to OTEL_EXPORTER_OTLP_ENDPOINT")
     return ok(AREA, "traces", "received")

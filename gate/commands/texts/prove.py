@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import to_builtins
 
 from gate.baselines.pairing import as_baseline, pair, reference_to
-from gate.commands.texts.power import Progress, interval_of
+from gate.commands.texts.power import SimulationProgress, interval_of
 from gate.config.load import Config
 from gate.config.resolve import make_plans
 from gate.config.settings import settings_of
@@ -75,7 +75,7 @@ def _epochs(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _proven(suite: str, source: Source, settings: Settings, changes: int) -> Proof:
-    progress = Progress(console(suite, 60))
+    progress = SimulationProgress(console(suite, 60))
     found = prove(suite, source, settings, changes=changes, tick=progress)
     progress.end()
     return found

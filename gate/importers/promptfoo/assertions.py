@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from gate.formats.reading import carried as kept_whole
+from gate.formats.shapes import as_list, as_text
 from gate.importers.promptfoo import patterns
 from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
 from gate.importers.promptfoo.templates import TemplateError, filled
@@ -53,7 +54,7 @@ class Checks(Struct):
 
     variables: Mapping[str, Any]
     folder: Folder | None = None
-    """Where values may be read from; None: nowhere."""
+    """The folder that values may be read from; None: nowhere."""
     contains: list[str] = []
     icontains: list[str] = []
     not_contains: list[str] = []
@@ -86,31 +87,32 @@ class Checks(Struct):
         if not isinstance(members, list):
             raise NotPromptfooError("assert-set: expected a list under assert")
         self.losses += [(f"assert-set with {key}", True) for key in assertion if key not in (*_KEYS, "assert")]
-        self.laxer("assert-set", assertion.get("threshold"))
+        self.drop_threshold("assert-set", assertion.get("threshold"))
         for member in members:
             self.add(member)
 
-    def laxer(self, what: str, threshold: Any) -> None:
+    def drop_threshold(self, what: str, threshold: Any) -> None:
         """Says that a threshold, from which not all assertions need to hold, gives way to all of them."""
         if threshold is not None:
             self.losses.append((f"threshold {threshold} of the {what} (all of its assertions must hold)", False))
 
     def _add_one(self, assertion: Mapping[str, Any]) -> None:
         kind = assertion["type"]
-        inverse, base = kind.startswith("not-"), kind.removeprefix("not-")
-        apply, further = _KINDS.get(base), set(assertion) - _KEYS
-        try:
-            value = self._value(assertion.get("value"))
-            carried = apply is not None and not further and apply(self, value, assertion, inverse)
-            reason = ""
-        except (NotReadError, TemplateError) as error:
-            carried, reason = False, f": {error}"
+        inverse = kind.startswith("not-")
+        apply = _KINDS.get(kind.removeprefix("not-"))
+        carried, reason = False, ""
+        if apply is not None and not set(assertion) - _KEYS:
+            try:
+                carried = apply(self, self._value(assertion.get("value")), assertion, inverse)
+            except (NotReadError, TemplateError) as error:
+                reason = f": {error}"
         if not carried:
             self.losses.append((f"{_named(assertion)}{reason}", True))
             self.lost.append(kept_whole(assertion))
             return
-        told = [key for key in ("weight", "metric") if assertion.get(key) is not None]
-        self.losses += [(f"{key} of {kind}", False) for key in told]
+        for key in ("weight", "metric"):
+            if assertion.get(key) is not None:
+                self.losses.append((f"{key} of {kind}", False))
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str) and value.startswith(SCHEME):
@@ -129,15 +131,17 @@ class Checks(Struct):
 
     def options(self) -> dict[str, dict[str, Any]]:
         """Return the options of this case, by criterion."""
-        found, both = dict[str, dict[str, Any]](), bool(self.contains)
+        found: dict[str, dict[str, Any]] = {}
         regexes = list(self.patterns)
-        if both:
-            regexes += [patterns.any_of([text], ignore_case=True) for text in self.icontains]
+        if self.contains:
+            for text in self.icontains:
+                regexes.append(patterns.any_of([text], ignore_case=True))
             found[CONTAINS] = {"values": _once(self.contains)}
         elif self.icontains:
             found[CONTAINS] = {"values": _once(self.icontains), "ignore_case": True}
         if self.not_contains:
-            regexes += [patterns.never(patterns.any_of([text], ignore_case=True)) for text in self.not_icontains]
+            for text in self.not_icontains:
+                regexes.append(patterns.never(patterns.any_of([text], ignore_case=True)))
             found[NOT_CONTAINS] = {"values": _once(self.not_contains)}
         elif self.not_icontains:
             found[NOT_CONTAINS] = {"values": _once(self.not_icontains), "ignore_case": True}
@@ -155,9 +159,12 @@ class Checks(Struct):
         """The criteria that these checks need."""
         read = {rubric.type for rubric in self.rubrics}
         names = [*self.options(), *self.thresholds]
-        names += [ANSWER_RUBRIC] if "FINAL_RESPONSE_QUALITY" in read else []
-        names += [GOAL_RUBRIC] if "TRAJECTORY_QUALITY" in read else []
-        names += [FACTS] if self.response is not None else []
+        if "FINAL_RESPONSE_QUALITY" in read:
+            names.append(ANSWER_RUBRIC)
+        if "TRAJECTORY_QUALITY" in read:
+            names.append(GOAL_RUBRIC)
+        if self.response is not None:
+            names.append(FACTS)
         return {name: _CRITERIA.get(name, {}) for name in names}
 
 
@@ -167,8 +174,11 @@ def _once(texts: Sequence[str]) -> list[str]:
 
 def _named(assertion: Mapping[str, Any]) -> str:
     value = assertion.get("value")
-    shown = "" if value is None else f" {shorten(value if isinstance(value, str) else repr(value), 160)!r}"
-    return f"assertion {shorten(str(assertion['type']), 60)}{shown}"
+    name = f"assertion {shorten(str(assertion['type']), 60)}"
+    if value is None:
+        return name
+    text = value if isinstance(value, str) else repr(value)
+    return f"{name} {shorten(text, 160)!r}"
 
 
 # --- one kind each: whether it could be carried over ----------------------------------------------
@@ -183,9 +193,18 @@ def _text(value: Any) -> str | None:
 
 def _texts(value: Any) -> list[str] | None:
     """Several texts: a list, or a line with commas."""
-    parts = [part.strip() for part in value.split(",")] if isinstance(value, str) and '"' not in value else value
-    found = [_text(part) for part in parts if part != ""] if isinstance(parts, list) else []
-    return [text for text in found if text] if found and None not in found else None
+    parts = value
+    if isinstance(value, str) and '"' not in value:
+        parts = [part.strip() for part in value.split(",")]
+    texts = []
+    for part in as_list(parts):
+        if part == "":
+            continue
+        text = _text(part)
+        if text is None:
+            return None
+        texts.append(text)
+    return texts or None
 
 
 def _contains(*, ignore_case: bool) -> Callable[..., bool]:
@@ -274,8 +293,9 @@ def _rubric(kind: str, key: str = "") -> Callable[..., bool]:
             return False
         if all(rubric.id != text for rubric in checks.rubrics):
             checks.rubrics.append(Rubric(text, text, kind))
-        asked = [name for name in ("threshold", "provider", "rubricPrompt") if assertion.get(name) is not None]
-        checks.losses += [(f"{name} of {assertion['type']}", False) for name in asked]
+        for name in ("threshold", "provider", "rubricPrompt"):
+            if assertion.get(name) is not None:
+                checks.losses.append((f"{name} of {assertion['type']}", False))
         return True
 
     return apply
@@ -294,10 +314,25 @@ def _facts(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> b
 
 def _name(step: Any) -> str | None:
     """The tool that a matcher means; None for one of several."""
+    name = step
     if isinstance(step, Mapping):
-        rest = step.keys() - {"name", "pattern", "type"}
-        step = (step.get("name") or step.get("pattern")) if not rest and step.get("type", "tool") == "tool" else None
-    return step if isinstance(step, str) and step and not set(step) & set("*?") else None
+        if step.keys() - {"name", "pattern", "type"} or step.get("type", "tool") != "tool":
+            return None
+        name = step.get("name") or step.get("pattern")
+    if not isinstance(name, str) or set(name) & set("*?"):
+        return None
+    return name or None
+
+
+def _names(steps: Any) -> list[str] | None:
+    """Return the tools that matchers mean; None if there are none, or if one of them is for several tools."""
+    names = []
+    for step in as_list(steps):
+        name = _name(step)
+        if name is None:
+            return None
+        names.append(name)
+    return names or None
 
 
 def _tool_used(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
@@ -305,9 +340,8 @@ def _tool_used(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) 
     if isinstance(value, Mapping):
         least, most = value.get("min", 1), value.get("max")
         value = {key: held for key, held in value.items() if key not in ("min", "max")}
-    names = [_name(step) for step in (value if isinstance(value, list) else [value])]
-    known = [name for name in names if name]
-    if not known or len(known) < len(names):
+    known = _names(value if isinstance(value, list) else [value])
+    if known is None:
         return False
     if (inverse and (least, most) == (1, None)) or (not inverse and most == 0 and least in (0, 1)):
         checks.forbidden += known
@@ -320,10 +354,13 @@ def _tool_used(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) 
 def _expect(checks: Checks, names: Sequence[str]) -> bool:
     """These tools, in any order, with any arguments: beside a stated sequence only if it has them."""
     calls = checks.trajectory.calls
-    missing = [name for name in dict.fromkeys(names) for _ in range(names.count(name) - _count(calls, name))]
+    missing = []
+    for name in dict.fromkeys(names):
+        for _ in range(names.count(name) - _count(calls, name)):
+            missing.append(ToolCall(name, any_args=True))
     if missing and checks.trajectory.match_type != "ANY_ORDER":
         return False
-    calls += [ToolCall(name, any_args=True) for name in missing]
+    calls += missing
     return True
 
 
@@ -332,12 +369,12 @@ def _count(calls: Sequence[ToolCall], name: str) -> int:
 
 
 def _sequence(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
-    mode = value.get("mode", "in_order") if isinstance(value, Mapping) else "in_order"
-    steps = value.get("steps") if isinstance(value, Mapping) else value
-    names = [_name(step) for step in steps] if isinstance(steps, list) else []
-    known = [name for name in names if name]
+    mode, steps = "in_order", value
+    if isinstance(value, Mapping):
+        mode, steps = value.get("mode", "in_order"), value.get("steps")
+    known = _names(steps)
     found = checks.trajectory
-    if inverse or not known or len(known) < len(names) or mode not in ("in_order", "exact"):
+    if inverse or known is None or mode not in ("in_order", "exact"):
         return False
     if found.match_type != "ANY_ORDER" or any(_count(found.calls, c.name) > known.count(c.name) for c in found.calls):
         return False
@@ -358,10 +395,14 @@ def _arguments(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) 
     args, mode = value.get("args", value.get("arguments")), value.get("mode", "partial")
     name = _name({key: held for key, held in value.items() if key in ("name", "pattern", "type")})
     found = checks.trajectory
-    rule = {"partial": "subset", "exact": "exact"}.get(mode) if isinstance(mode, str) else None
+    rule = {"partial": "subset", "exact": "exact"}.get(as_text(mode))
     if name is None or rule is None or not isinstance(args, Mapping) or found.tools.get(name, rule) != rule:
         return False
-    bare = next((place for place, call in enumerate(found.calls) if call.name == name and call.any_args), None)
+    bare = None
+    for place, call in enumerate(found.calls):
+        if call.name == name and call.any_args:
+            bare = place
+            break
     if bare is None and found.match_type != "ANY_ORDER":
         return False
     if bare is not None and _count(found.calls, name) > 1 and found.match_type != "ANY_ORDER":

@@ -12,7 +12,17 @@ from msgspec import Struct
 
 from gate.formats.positions import Key
 from gate.importers.promptfoo.assertions import NotPromptfooError, from_text
-from gate.importers.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
+from gate.importers.promptfoo.cases import (
+    Made,
+    Prompt,
+    Test,
+    criteria_of,
+    key_of,
+    losses_of,
+    make,
+    mapping,
+    with_unique_ids,
+)
 from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
 from gate.importers.promptfoo.templates import TemplateError, rendered
 from gate.security.limits import shorten
@@ -50,15 +60,16 @@ class _Configuration:
         self._made = list[Made]()
 
     def carry(self) -> tuple[Contents, list[Loss]]:
-        told = [key for key in self._data if key in _SAID and self._data[key]]
-        self._losses += [Loss("", key, check=False) for key in told]
+        for key in self._data:
+            if key in _SAID and self._data[key]:
+                self._losses.append(Loss("", key, check=False))
         default = self._default()
         prompts = self._prompts()
         for keys, raw in self._tests():
             self._add(keys, raw, default, prompts)
         for keys, raw in self._scenarios():
             self._add(keys, raw, default, prompts)
-        made = told_apart(list({key_of(one.case): one for one in self._made}.values()))
+        made = with_unique_ids(list({key_of(one.case): one for one in self._made}.values()))
         if len(made) < len(self._made):
             self._losses.append(Loss("", f"{len(self._made) - len(made)} tests that are there twice", check=False))
         cases = tuple(one.case for one in made)
@@ -71,7 +82,11 @@ class _Configuration:
         found = list[_Template]()
         if isinstance(listed, Mapping):
             listed = [{"id": key, "label": label} for key, label in listed.items()]
-        for one in [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else [None]:
+        if isinstance(listed, str):
+            listed = [listed]
+        elif not isinstance(listed, list):
+            listed = [None]
+        for one in listed:
             try:
                 found += self._prompt(one)
             except NotReadError as error:
@@ -102,7 +117,9 @@ class _Configuration:
         text = self._folder.text(name)
         if name.endswith((".yaml", ".yml")):
             text = json.dumps(self._folder.value(name), ensure_ascii=False)
-        parts = text.strip().split(_SEPARATOR) if name.endswith(".txt") else [text.strip()]
+        parts = [text]
+        if name.endswith(".txt"):
+            parts = text.strip().split(_SEPARATOR)
         for part in parts:
             yield _Template(part.strip(), label or f"{name.removeprefix(SCHEME)}: {part.strip()}")
 
@@ -117,7 +134,9 @@ class _Configuration:
                 self._losses.append(Loss("", f"defaultTest: {error}"))
                 given = None
         found = mapping(given, "defaultTest")
-        return {**found, "assert": self._asserts(found.get("assert"))} if found else {}
+        if found:
+            found["assert"] = self._asserts(found.get("assert"))
+        return found
 
     def _tests(self) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
         given = self._data.get("tests")
@@ -140,7 +159,10 @@ class _Configuration:
     def _from_file(self, reference: str) -> list[dict[str, Any]]:
         """The tests of a file, or of all that a pattern names."""
         try:
-            return [test for name in self._folder.matching(reference) for test in self._tests_of(name)]
+            tests = []
+            for name in self._folder.matching(reference):
+                tests += self._tests_of(name)
+            return tests
         except NotReadError as error:
             self._losses.append(Loss("", f"tests {_short(reference)}: {error}"))
             return []
@@ -148,10 +170,12 @@ class _Configuration:
     def _tests_of(self, reference: str) -> list[dict[str, Any]]:
         """Raises `NotReadError`."""
         held = self._folder.value(reference)
-        held = [held] if isinstance(held, Mapping) else held
+        if isinstance(held, Mapping):
+            held = [held]
         if not isinstance(held, list) or not all(isinstance(one, Mapping) for one in held):
             raise NotPromptfooError(f"{reference}: expected a list of tests")
-        return [_from_row(one) for one in held] if reference.endswith(".csv") else [dict(one) for one in held]
+        read = _from_row if reference.endswith(".csv") else dict
+        return [read(one) for one in held]
 
     def _scenarios(self) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
         """Every set of data with every test of its scenario."""
@@ -159,9 +183,9 @@ class _Configuration:
         for index, one in enumerate(listed if isinstance(listed, list) else [listed]):
             keys: tuple[Key, ...] = ("scenarios", index)
             for scenario in self._from_file(one) if isinstance(one, str) else [mapping(one, "scenarios")]:
-                self._losses += [
-                    Loss("", f"scenarios.{key}") for key in scenario if key not in ("config", "tests", "description")
-                ]
+                for key in scenario:
+                    if key not in ("config", "tests", "description"):
+                        self._losses.append(Loss("", f"scenarios.{key}"))
                 data = [held for _, held in self._listed(scenario.get("config") or [{}], keys)]
                 tests = [held for _, held in self._listed(scenario.get("tests") or [{}], keys)]
                 if len(data) * len(tests) > MAX_CASES:
@@ -174,10 +198,9 @@ class _Configuration:
 
     def _over(self, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
         """A test over what it inherits: assertions of both, for the rest its own."""
-        joined = {
-            key: {**mapping(self._variables(lower, key), key), **mapping(self._variables(upper, key), key)}
-            for key in ("vars", "options", "metadata")
-        }
+        joined = {}
+        for key in ("vars", "options", "metadata"):
+            joined[key] = mapping(self._variables(lower, key), key) | mapping(self._variables(upper, key), key)
         for key in ("prefix", "suffix"):  # an empty one does not replace another
             if not joined["options"].get(key, "-"):
                 joined["options"][key] = mapping(lower.get("options"), "options").get(key)
@@ -254,16 +277,16 @@ class _Configuration:
 
     def _combinations(self, test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Each variable with one of its values; lists of texts are several. Raises `NotReadError`."""
-        held = {name: self._value(value) for name, value in test["vars"].items()}
         fixed = mapping(test.get("options"), "options").get("disableVarExpansion") is True
-        values = [
-            value if isinstance(value, list) and value and isinstance(value[0], str) and not fixed else [value]
-            for value in held.values()
-        ]
-        if prod(map(len, values)) > MAX_CASES:
+        values: dict[str, list[Any]] = {}
+        for name, stated in test["vars"].items():
+            value = self._value(stated)
+            several = isinstance(value, list) and value and isinstance(value[0], str) and not fixed
+            values[name] = value if several else [value]
+        if prod(map(len, values.values())) > MAX_CASES:
             raise NotPromptfooError(f"more than {MAX_CASES:,} combinations of variables")
-        for chosen in product(*values):
-            plain = dict(zip(held, chosen, strict=True))
+        for chosen in product(*values.values()):
+            plain = dict(zip(values, chosen, strict=True))
             yield {name: _nested(value, plain) for name, value in plain.items()}
 
     def _value(self, value: Any) -> Any:
@@ -308,22 +331,27 @@ def _from_row(row: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in row.items():
         text = value or ""
         if key.startswith("__expected"):
-            test["assert"] += [from_text(text.strip())] if text.strip() else []
+            if text.strip():
+                test["assert"].append(from_text(text.strip()))
         elif key in ("__prefix", "__suffix"):
             test["options"][key[2:]] = text
         elif key in ("__description", "__threshold", "__providerOutput"):
-            test |= {key[2:]: text} if text.strip() else {}
+            if text.strip():
+                test[key[2:]] = text
         elif key.startswith("__metadata:"):
             name = key.removeprefix("__metadata:")
-            several = [part.strip() for part in text.split(",")]
-            test["metadata"] |= {name.removesuffix("[]"): several if name.endswith("[]") else text} if text else {}
+            if text and name.endswith("[]"):
+                test["metadata"][name.removesuffix("[]")] = [part.strip() for part in text.split(",")]
+            elif text:
+                test["metadata"][name] = text
         elif key == "__metric":
             test["metric"] = text
         elif key.startswith("__"):
             test[key] = text
         else:
             test["vars"][key] = text
-    if metric := test.pop("metric", ""):
+    metric = test.pop("metric", "")
+    if metric:
         test["assert"] = [{**one, "metric": metric} for one in test["assert"]]
     return test
 

@@ -74,7 +74,7 @@ def test_a_stated_error_and_a_path_that_leads_nowhere_are_failures() -> None:
     for body, kind, message in (
         ({"text": "", "steps": [], "error": "no such order"}, ErrorKind.CRASH, "states an error: no such order"),
         ({"text": "hi"}, ErrorKind.PROTOCOL, "nothing at 'steps' (tool_calls); write steps? if it may be left out"),
-        ({"text": None, "steps": None}, ErrorKind.PROTOCOL, "no tool was called"),
+        ({"text": None, "steps": None}, ErrorKind.PROTOCOL, "no output and no tool call"),
     ):
         answer, _ = says(ok(body))
         error = served(answer, [case("a")], http)["a"].error

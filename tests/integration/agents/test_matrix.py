@@ -202,7 +202,7 @@ def processes(name: str, *arguments: str, **more: Any) -> dict[str, Any]:
     return {name: {"command": command, "tool": "ask"}, **more} if name == "mcp" else {name: command, **more}
 
 
-NOT_SET = "(SHOP_API_KEY is not set here: set it, and hand it on by agent.env: [SHOP_API_KEY])"
+NOT_SET = "(set SHOP_API_KEY, and write agent.env: [SHOP_API_KEY])"
 NOT_SEEN = "(SHOP_API_KEY is set here, but the agent does not see it: agent.env: [SHOP_API_KEY])"
 LOCAL = {
     "python": ({"python": "bot:key"}, {"python": "bot:leave"}, {"python": "bot:anser"}, "did you mean 'answer'"),

@@ -321,7 +321,7 @@ def test_half_an_answer_is_an_error_and_no_quality(root: Path) -> None:
         ({"output": "", "error": "quota exceeded"}, ErrorKind.LIMIT, "the agent states an error: quota exceeded"),
         ({"output": "x", "error": {"code": 429}}, ErrorKind.LIMIT, 'the agent states an error: {"code": 429}'),
         ({"messages": []}, ErrorKind.PROTOCOL, "there is no message"),
-        ({"output": None}, ErrorKind.PROTOCOL, "no tool was called"),
+        ({"output": None}, ErrorKind.PROTOCOL, "no tool call"),
         ([], ErrorKind.PROTOCOL, "there is no message"),
         (None, ErrorKind.PROTOCOL, "must be text or an object"),
     ]

@@ -161,11 +161,7 @@ def test_latest_entries_and_read(store: GitStore) -> None:
     for number, suite in ((1, "one"), (2, "two"), (3, "one")):
         store.save(at(number, suite=suite))
     entries = store.entries()
-    assert [(e.suite_id, e.commit, e.dirty) for e in entries] == [
-        ("one", commit(3), False),
-        ("two", commit(2), False),
-        ("one", commit(1), False),
-    ]
+    assert [(e.suite_id, e.commit) for e in entries] == [("one", commit(3)), ("two", commit(2)), ("one", commit(1))]
     assert [e.commit for e in store.entries("two")] == [commit(2)]
     assert store.read(entries[0]) == strip(at(3, suite="one"))
     latest = store.latest("one")

@@ -165,7 +165,7 @@ def test_outside_a_repository_the_latest_saved_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_stored_outage_is_passed_over(repository: Repository) -> None:
-    """Older gates stored some: the ancestor before it is what a change is measured against."""
+    """No store takes one, but somebody may put it there: the ancestor before it counts."""
     first, second = repository.commit("1"), repository.commit("2")
     repository.commit("3")
     repository.save(first)

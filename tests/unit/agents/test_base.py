@@ -79,7 +79,7 @@ def test_durations(written: Any, seconds: float) -> None:
         ({"pyhton": "a:b"}, "did you mean 'python'"),
         ({"python": "a:b", "command": "x"}, "more than one kind"),
         ({"python": "a:b", "retry": 3}, "agent.retry: unknown key 'retry' (did you mean 'retries'?)"),
-        ({"python": "answer"}, "'answer' is not of the form module:attribute"),
+        ({"python": "answer"}, "'answer' is not of the form module:function"),
         ({"python": "a:b:c"}, "not of the form"),
         ({"python": "a:b", "timeout": "soon"}, "agent.timeout: write a duration as"),
         ({"python": "a:b", "timeout": 0}, "agent.timeout"),
@@ -265,7 +265,7 @@ def test_an_error_that_speaks_of_a_variable_that_is_hidden_names_the_line_to_add
 
 def test_a_key_that_is_not_set_is_named_with_what_hands_it_on() -> None:
     said = naming_hidden("set OPENAI_API_KEY", frozenset(), frozenset({"PATH"}))
-    told = "(OPENAI_API_KEY is not set here: set it, and hand it on by agent.env: [OPENAI_API_KEY])"
+    told = "(set OPENAI_API_KEY, and write agent.env: [OPENAI_API_KEY])"
     assert said == f"set OPENAI_API_KEY {told}"
     for known in (None, frozenset({"OPENAI_API_KEY"})):
         assert naming_hidden("set OPENAI_API_KEY", frozenset(), known) == "set OPENAI_API_KEY"

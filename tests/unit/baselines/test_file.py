@@ -105,14 +105,14 @@ def test_a_dirty_record_is_refused(store: FileStore) -> None:
     assert store.entries() == []
 
 
-def test_a_dirty_record_of_an_older_version_is_never_found(store: FileStore) -> None:
+@pytest.mark.parametrize("name", [commit(1), f"{commit(1)}-dirty"])
+def test_a_dirty_record_that_somebody_put_there_is_refused(store: FileStore, name: str) -> None:
     record = strip(make_record(1))
     dirty = replace(record, header=replace(record.header, dirty=True))
-    write_record(store.folder / suite_key("support") / f"{commit(1)}-dirty.jsonl", dirty)
-    assert store.entries()[0].dirty
-    assert store.find("support", commits(1)) is None
-    assert store.latest("support") is None
-    assert store.anchor("support") is None
+    write_record(store.folder / suite_key("support") / f"{name}.jsonl", dirty)
+    for ask in (lambda: store.find("support", [name]), store.entries, lambda: store.latest("support")):
+        with pytest.raises(BaselineError, match="belongs to another suite or commit"):
+            ask()
 
 
 def test_a_selection_is_refused_unless_it_is_the_configurations_own(store: FileStore) -> None:

@@ -59,7 +59,7 @@ def test_sampling_goes_on_until_each_case_has_k_trials() -> None:
     assert len(trials) == 3 * len(SUITE)
     assert (result.verdict, estimated(result).value) == (Verdict.PASS, 1.0)
     more = ask(SUITE, [TRAJECTORY, together(0.9)], [trial(case.id, trajectory=1.0) for case in SUITE])
-    assert more.why == "trials are compared with one another"
+    assert more.why == "asking each case again, to compare its answers"
 
 
 def test_fewer_trials_than_k_are_no_pass() -> None:

@@ -43,9 +43,8 @@ def test_jurors_inherit_what_they_leave_out() -> None:
 
 
 def test_no_key_is_an_error_that_names_who_asks_and_what_to_do() -> None:
-    with pytest.raises(ConfigError, match=r"no key .*safety_v1, relevance") as caught:
+    with pytest.raises(ConfigError, match=r"key is not set .*safety_v1, relevance"):
         check(None, {}, needed_by=["safety_v1", "relevance"])
-    assert "backend: patterns" in caught.value.hint
     check(None, {}, needed_by=[])
     check(None, KEY, needed_by=["relevance"])
 

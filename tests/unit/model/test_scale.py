@@ -26,6 +26,7 @@ def test_a_margin_is_less_than_the_scale_and_a_step_less_than_the_margin() -> No
 def test_the_margins_are_those_that_the_documents_name() -> None:
     assert {scale.value: scale.default_margin for scale in Scale} == {
         "binary": 0.10,
+        "share": 0.10,
         "unit": 0.10,
         "likert": 0.4,
         "percent": 10.0,

@@ -67,7 +67,7 @@ def test_a_shard_in_which_the_agent_fails_in_every_trial_measured_nothing(
     result = shard_result((1, 2), [case.id for case in PLAN], trials, suite_id="s", seed=0, config=config(tmp_path))
     assert result.verdict is verdict
     if not answers:
-        assert "10 of 10 cases fail" in headline(result) and "no such module" in headline(result)
+        assert "the agent failed in all 10 cases" in headline(result) and "no such module" in headline(result)
 
 
 def test_a_shard_without_cases_has_measured(tmp_path: Path) -> None:

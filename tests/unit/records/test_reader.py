@@ -172,7 +172,7 @@ def test_that_a_selection_left_cases_out_is_kept() -> None:
 
 def test_what_is_known_of_reported_calls_is_kept() -> None:
     criterion = Criterion(
-        "c", "weighted_score", Scale.UNIT, reads_tools=True, absence=True, lexical=True, parts=("a", "b")
+        "c", "weighted_score", Scale.UNIT, reads_tools=True, absence=True, lexical=True, k=3, parts=("a", "b")
     )
     given = ForeignScore("match", 0.5, "half of it")
     turns = (Invocation(reports_calls=True), Invocation(foreign=(given,)))
@@ -211,6 +211,7 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "reads_tools",
         "absence",
         "lexical",
+        "k",
         "stands_for",
         "parts",
         "calibration",

@@ -7,10 +7,10 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from gate.commands.texts.history import history_text
 from gate.decision.history import CaseHistory
 from gate.decision.trends import SuiteHistory, suite_history
 from gate.insight.history import Histories, Unread
+from gate.insight.history_text import history_text
 from gate.reports.history import case_trend, day, moved_together
 from gate.reports.history_json import render
 from tests.unit.decision.histories import QUALITY, drawn_runs

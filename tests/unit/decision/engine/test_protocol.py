@@ -84,7 +84,7 @@ def test_cases_of_a_cluster_are_one_unit() -> None:
 def test_an_agent_that_answers_alike_is_not_asked_again() -> None:
     broken = {c: [[float(c != CASES[0]), 0.5]] for c in CASES}
     rounds = [{"tag": "full", "side": "candidate", "trials": broken}]
-    assert answer(rounds=rounds)["why"] == "confirm"
+    assert answer(rounds=rounds)["why"] == "asking the failing cases again"
     assert answer(rounds=rounds, frozen=True)["verdict"] == "INCONCLUSIVE"
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gate.commands.texts.monitor import redactor_of_production
 from gate.config.load import Config
 from gate.config.resolve import read_suites
 from gate.errors import ConfigError, MeasureError
 from gate.formats.documents import read_text
 from gate.monitor.model import Observation
 from gate.monitor.promote import added, case_of, promoted_before
+from gate.monitor.service import redactor_of_production
 from gate.monitor.store import MonitorState, open_state
 from gate.reports.formatting import count
 from gate.security import files

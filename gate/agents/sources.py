@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from gate.formats.python_text import parsed
@@ -21,7 +21,7 @@ DEPENDENCIES = (
 )
 MATERIAL = frozenset({"prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools"})
 """Names of folders of which an agent's words and tools are made."""
-MOST_MODULES = 300
+MOST_MODULES, MOST_BYTES = 300, 300_000
 _LOOKS = re.compile(r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|os\.walk)\b")
 """Ways to find files or modules that no name in the code tells of."""
 
@@ -42,6 +42,20 @@ def sources_of(modules: Iterable[Path], files: Iterable[Path], text: Callable[[P
     found += [f"{folder}/" for folder in _folders(known) if PurePosixPath(folder).name in MATERIAL]
     found += [name for name in DEPENDENCIES if Path(name) in known]
     return _without_covered(dict.fromkeys(found))
+
+
+def sources_of_entry(entry: Sequence[str], root: Path, tracked: Sequence[str]) -> list[str]:
+    """Return `sources_of` an agent that begins in one of the ``entry`` files; ``tracked`` are all files."""
+    files = [Path(name) for name in tracked]
+
+    def text(path: Path) -> str:
+        try:
+            with (root / path).open("rb") as file:
+                return file.read(MOST_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    return sources_of([path for path in files if path.as_posix() in entry], files, text)
 
 
 def _with_imports(modules: Iterable[Path], known: frozenset[Path], text: Callable[[Path], str]) -> list[Path]:

@@ -1,0 +1,85 @@
+"""The text of `--dry-run`: how many runs, judge calls and dollars a command would take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from gate.config.load import Config
+from gate.config.resolve import Plan, make_plans
+from gate.config.settings import settings_of, wanted_trials
+from gate.decision.power import cost_per_run
+from gate.errors import GateError
+from gate.judges.options import JudgeOptions, members
+from gate.metrics.judged import JudgedMetric
+from gate.pipeline.journal import newest_first, records_folder
+from gate.records import read_record
+from gate.reports.formatting import count, dollars
+from gate.security.escape import console
+from gate.system.clock import now
+
+
+def estimate(config: Config, environment: Mapping[str, str], *, fills_baseline: bool = False) -> str:
+    """Return what a run of each suite would take: at first, and at most if the answer stays open."""
+    plans = make_plans(config, environment)
+    return "\n".join([*(_of_suite(config, plan, environment, fills_baseline) for plan in plans), "nothing was run"])
+
+
+def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_baseline: bool) -> str:
+    settings = settings_of(config, now())
+    least, most = settings.exact_epochs or 1, settings.exact_epochs or settings.max_epochs
+    if fills_baseline:
+        least = most = max(most, wanted_trials(config))
+    cases = len(plan.suite.cases)
+    runs, most_runs = least * cases, most * cases
+    if config.agent_kind == "replay":
+        runs = most_runs = 0
+    votes = _votes(config, plan, environment)
+    cost = _cost_of_run(config, plan.suite.id)
+    lines = [
+        f"{console(plan.suite.id)}: {count(cases, 'case')}",
+        f"  agent runs   {_range(runs, most_runs)}{_besides(config, most_runs, fills_baseline)}",
+        f"  judge calls  {_range(votes * least * cases, votes * most * cases) if votes else 'none'}",
+    ]
+    if cost is None:
+        lines.append("  money        not known: no record here tells what a run costs")
+    else:
+        at_most = f", at most {dollars(most_runs * cost)}" if most_runs > runs else ""
+        lines.append(
+            f"  money        about {dollars(runs * cost)}{at_most}, at {dollars(cost)} a run, without the judge"
+        )
+    return "\n".join(lines)
+
+
+def _range(least: int, most: int) -> str:
+    return f"{least:,}" if least == most else f"{least:,}, at most {most:,} if the answer is close"
+
+
+def _besides(config: Config, most: int, fills_baseline: bool) -> str:
+    """Return that the base commit's agent may be run, too."""
+    if fills_baseline:
+        return ", less what is measured already"
+    if not config.agent.is_local or config.file.baseline.rerun == "never" or not most:
+        return ""
+    return f"; besides, at most {most:,} of the base commit's agent"
+
+
+def _votes(config: Config, plan: Plan, environment: Mapping[str, str]) -> int:
+    """Return how many answers of judges a trial takes, for one question of each criterion that asks one."""
+    judge = config.file.judge or JudgeOptions()
+    found = 0
+    for scorer in plan.scorers:
+        if scorer.needs_judge and isinstance(scorer.metric, JudgedMetric):
+            own = scorer.metric.options.judge_model_options.num_samples
+            found += own or judge.num_samples or scorer.metric.samples
+    return found * len(members(judge, environment)) if found else 0
+
+
+def _cost_of_run(config: Config, suite_id: str) -> float | None:
+    """Return the mean cost of a run in the newest record that tells it."""
+    for path in newest_first(records_folder(config, suite_id))[:5]:
+        with suppress(GateError):
+            cost = cost_per_run(read_record(path, complete=False).trials)
+            if cost is not None:
+                return cost
+    return None
