@@ -44,7 +44,7 @@ class Place(Struct, frozen=True):
     url: str = ""
     """The run's page, where the job can be run again."""
     report: str = ""
-    """Where the whole report is, if not on that page itself."""
+    """The address of the whole report, if not that page itself."""
     accept_label: str = ""
     """The label that accepts a regression there; empty if there is none."""
     base: str = ""

@@ -106,7 +106,7 @@ def _parts(one: Finding, criterion: Criterion) -> list[str]:
 
 
 def stage_text(stage: Stage) -> str:
-    """Where a decision ended, in words; `stage_name` has the protocol's names."""
+    """Return in words the stage at which a decision ended; `stage_name` has the protocol's names."""
     match stage.kind:
         case StageKind.CERTIFIED | StageKind.CASES_AT_PASS | StageKind.SUITE_LOOK:
             said = f"after {count(stage.epochs, 'trial')} a case"
