@@ -168,7 +168,7 @@ def ended_at(moment: float, name: str, number: signal.Signals, prepared: Path, p
         left = [path for path in (place / "temporary").rglob("*") if "pytest" not in path.name]
         assert not left, left
         new = {path.name for path in project.root.rglob("*")} - before
-        assert not [path for path in new if path.endswith((".new", ".lock"))], new
+        assert not [path for path in new if path.endswith(".new")], new
         assert project.git("worktree", "list").count("\n") == 0
     again = project.gate(*arguments, TMPDIR=str(place / "temporary"))
     assert again.code == 0 or (name == "import" and "the file exists" in again.err), again.err
