@@ -1,6 +1,6 @@
 """What stored trials buy a small suite, by how many there are of each case.
 
-    python benchmarks/stored.py [--runs 400] [--write docs/dev/evidence/decision.md]
+    python benchmarks/stored.py [--runs 400] [--only stored|unchanged|wanted] [--write docs/dev/evidence/decision.md]
 
 Typical suites, held to stored trials alone. A merge stores five trials a case, and each night adds five, until they are
 enough for the drop that `baseline.power` states: that number, which the gate estimates from the trials themselves,
@@ -51,11 +51,9 @@ def cell(pool: ProcessPoolExecutor, world: World, stored: int, runs: int, seed: 
     return simulate(pool, partial(play, World(**{**vars(world), "baseline": stored})), runs, seed)
 
 
-def by_stored(pool: ProcessPoolExecutor, runs: int, seed: int, only: str) -> Iterator[str]:
+def by_stored(pool: ProcessPoolExecutor, worlds: Sequence[World], runs: int, seed: int) -> Iterator[str]:
     yield from page.head(f"change ({runs} a cell)", [f"{stored} stored trials a case" for stored in STORED])
-    for world in WORLDS:
-        if only not in world.name:
-            continue
+    for world in worlds:
         cells = []
         for stored in STORED:
             found = cell(pool, world, stored, runs, seed)
@@ -92,10 +90,13 @@ def by_estimate(pool: ProcessPoolExecutor, runs: int, seed: int) -> Iterator[str
 def main(argv: Sequence[str] | None = None) -> int:
     given = page.parser(__doc__, runs=400, seed=0).parse_args(argv)
     with ProcessPoolExecutor(given.processes) as pool:
-        sections = {"stored": by_stored(pool, given.runs, given.seed, given.only)}
-        if not given.only:
-            sections["wanted"] = by_estimate(pool, given.runs, given.seed)
-        page.publish(sections, given.write)
+        changed, same = ([one for one in WORLDS if is_null(one) is null] for null in (False, True))
+        sections = {
+            "stored": by_stored(pool, changed, given.runs, given.seed),
+            "unchanged": by_stored(pool, same, given.runs, given.seed),
+            "wanted": by_estimate(pool, given.runs, given.seed),
+        }
+        page.publish({name: lines for name, lines in sections.items() if given.only in name}, given.write)
     return 0
 
 

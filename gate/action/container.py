@@ -26,7 +26,7 @@ from gate.system.child import launch
 
 ROUTES = Path("/proc/net/route")
 MOUNTED_WORKSPACE = Path("/github/workspace")
-"""Where the runner mounts the workspace in a container."""
+"""The runner's mount point of the workspace in a container."""
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 CONNECT_SECONDS = 2.0
 BOOT_SECONDS = 30.0

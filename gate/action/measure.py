@@ -37,7 +37,7 @@ from gate.stored.judging import decide_merged
 from gate.system.signals import run as run_coroutine
 
 USUAL_STORE = {**USUAL, "baseline.branch": "gate-baselines", "baseline.remote": "origin"}
-"""Where the default branch keeps its baselines unless its configuration names another place."""
+"""The store of the default branch's baselines unless its configuration names another place."""
 UNKNOWN = (
     "not all earlier measurements of this change could be looked up (the log says why): "
     "what this job ran of it may be a further draw"

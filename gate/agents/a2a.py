@@ -145,7 +145,8 @@ class A2AAgent(ServerAgent):
         return found._replace(url=self._place(found.url), streams=streamed)
 
     def _place(self, told: str) -> str:
-        """Where messages go: what goes with them, keys too, is for the server that is configured and for no other."""
+        """Return the address of messages: what goes with them, keys too, is for the configured server and for no
+        other."""
         if self._server.endpoint is not None:
             return urljoin(self._url, self._server.endpoint)
         try:  # read as it is asked for: what looks like a path may name a host, as in //host/path

@@ -31,7 +31,7 @@ def calls_at(value: Any) -> Any:
 
 
 class CallPaths(BaseModel):
-    """Where the calls are, and the parts of each: the form of a suite's ``expected_tools``, and what came of them."""
+    """Paths to the calls, and to the parts of each: the form of a suite's ``expected_tools``, and the results."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -82,7 +82,7 @@ def _if_there(value: Any, path: str) -> Any:
 
 
 class EventPaths(BaseModel):
-    """Where the parts are in the events of a stream; an event without one is passed over."""
+    """Paths to the parts in the events of a stream; an event without one is passed over."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -136,7 +136,7 @@ class EventPaths(BaseModel):
 
 
 class StatePaths(BaseModel):
-    """Where the answer's parts are; by default the answer itself is of a form the gate reads.
+    """Paths to the answer's parts; by default the answer itself is of a form the gate reads.
 
     A path that ends with ``?`` may lead to a name that an answer leaves out.
     """
@@ -180,14 +180,14 @@ class StatePaths(BaseModel):
 
 
 class ResultPaths(StatePaths):
-    """Where the parts are in the answer of a server that names conversations itself."""
+    """Paths to the parts in the answer of a server that names conversations itself."""
 
     session_id: CheckedPath | None = None
     """Path of the server's id of the conversation, which becomes ``{{session_id}}``."""
 
 
 class ResponsePaths(ResultPaths):
-    """Where the parts are in an answer that may come piece by piece."""
+    """Paths to the parts in an answer that may come piece by piece."""
 
     events: EventPaths | None = None
     """Paths in each event of a streamed answer. Default: the dialects that are known."""

@@ -127,7 +127,7 @@ class ByAddress(BaseModel):
 
 
 class BaseAddress(ByAddress):
-    """Where the base commit's agent is served, for kinds that the gate does not start."""
+    """The address of the base commit's agent, for kinds that the gate does not start."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 

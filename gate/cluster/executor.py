@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from gate.errors import ConfigError, MeasureError
 from gate.scoring.batch import ScoringSetup
-from gate.scoring.workers import RESUME, DiedError, Link, Workers
+from gate.scoring.workers import RESUME, DiedError, WorkerLink, Workers
 from gate.security.redact import Redactor
 from gate.system.child import new_mark
 
@@ -25,7 +25,7 @@ class Cluster(Workers):
             self._environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": new_mark()}
         self._address = address
         self.module = ("gate.cluster.bridge", address)
-        self._link: Link | None = None
+        self._link: WorkerLink | None = None
 
     async def _open(self) -> None:
         if find_spec("ray") is None:

@@ -13,6 +13,7 @@ import click
 from gate import __version__
 from gate.commands.groups import LazyGroup
 from gate.errors import Cancelled, ExitCode, GateError, closest
+from gate.system.stopping import STOPPING
 from gate.system.streams import keep_open
 
 SECTIONS = {
@@ -54,6 +55,9 @@ def cli(debug: bool) -> None:
     """The quality gate for AI agents: pass, regressed or inconclusive, at a stated error rate."""
 
 
+STOPPED = "stopped; everything measured so far is in the record, and --resume continues it"
+
+
 def main() -> NoReturn:
     """The `gate` command. No traceback ever reaches a user; `--debug` shows it."""
     keep_open()
@@ -70,7 +74,7 @@ def main() -> NoReturn:
     except click.ClickException as error:
         _fail(_usage(error), ExitCode.CONFIGURATION, debug)
     except Cancelled as error:
-        _fail("stopped; everything measured so far is in the record, and --resume continues it", error.exit_code, debug)
+        _fail(STOPPED, error.exit_code, debug)
     except (KeyboardInterrupt, click.Abort):
         _fail("stopped", ExitCode.INTERRUPTED, debug)
     except Exception as error:  # noqa: BLE001  (the one place: after any such error, nothing was measured)
@@ -96,6 +100,8 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:
+    if STOPPING.is_set:  # whatever it ended by
+        message, exit_code = STOPPED, 128 + STOPPING.number
     if debug:
         import traceback
 

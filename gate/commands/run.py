@@ -132,7 +132,8 @@ def _run(rules: Rules, outputs: Outputs, given: dict[str, Any]) -> Result:
 
 
 def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[str, Any]]:
-    """Where to publish, with options. Raises ConfigError before anything is run, if a host cannot read its own."""
+    """Return the hosts to publish on, with options. Raises ConfigError before anything is run, if a host cannot read
+    its own."""
     configured: Mapping[str, Mapping[str, Any]] = rules.config.file.publish
     if configured and held and rules.base is None:  # an address of the change's own, which nobody has reviewed
         click.echo("gate: publish takes effect once it is merged: the base commit does not have it", err=True)

@@ -239,10 +239,10 @@ def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
     Raises:
         ConfigError: the configuration cannot be read, or the base commit's files are no longer what they were.
     """
-    return replace(_under(source, overrides, base), commit=base.commit)
+    return replace(_rules_under_base(source, overrides, base), commit=base.commit)
 
 
-def _under(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> Rules:
+def _rules_under_base(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> Rules:
     head = source.load(overrides)
     if base.broken:
         said = f"{base.broken}; the change's own rules apply"

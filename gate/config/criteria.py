@@ -14,7 +14,7 @@ from gate.errors import ConfigError, closest, unknown_key
 from gate.formats.positions import LineNumbers
 from gate.metrics import METRICS
 from gate.metrics.base import Context, Metric, PerTurn, TrialOutput
-from gate.metrics.custom.metric import Use
+from gate.metrics.custom.metric import MetricUse
 from gate.metrics.custom.source import Folders
 from gate.metrics.outcome import PassK
 from gate.metrics.weighted import WeightedScore
@@ -258,7 +258,7 @@ def _metric_type(
         return spec.metric_type, dict(spec.options), {}
     from gate.metrics.custom.resolve import resolve_custom  # weight: only if there are custom metrics
 
-    use = Use(spec.name, spec.common.threshold, environment=setting.environment)
+    use = MetricUse(spec.name, spec.common.threshold, environment=setting.environment)
     return resolve_custom(spec.metric, use, spec.options, setting.folders, where)
 
 

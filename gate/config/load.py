@@ -113,7 +113,7 @@ class ConfigFile(Struct, frozen=True):
     lines: LineNumbers | None
     """None where it was not read from a file."""
     criteria: Place
-    """Where the criteria are written."""
+    """The file that the criteria are written in."""
 
     def load(self, overrides: Mapping[str, Any] | None = None) -> Config:
         """Validates the content; ``overrides`` (dotted key → value) are laid over it, as the command line has them.

@@ -28,7 +28,7 @@ def mark_of(criterion: Criterion) -> float | None:
     return 1.0 if criterion.scale is Scale.BINARY and mark else mark
 
 
-def hold_to_people(
+def with_calibrations(
     config: Config, scorers: Sequence[Scorer], cases: Sequence[Case], before: Sequence[CriterionSpec] = ()
 ) -> list[Scorer]:
     """A judged criterion is corrected by its calibration, and with ``min_kappa`` blocks only where its judge agrees
@@ -39,10 +39,10 @@ def hold_to_people(
     calibration of the base's threshold (``before``: its criteria) stays one, whatever the change makes of it: a change
     could otherwise free a criterion from its judge by a threshold that is a little higher.
     """
-    return [_held(config, scorer, cases, before) for scorer in scorers]
+    return [_calibrated(config, scorer, cases, before) for scorer in scorers]
 
 
-def _held(config: Config, scorer: Scorer, cases: Sequence[Case], before: Sequence[CriterionSpec]) -> Scorer:
+def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: Sequence[CriterionSpec]) -> Scorer:
     metric, criterion = scorer.metric, scorer.criterion
     if not isinstance(metric, Judged) or criterion.stands_for:
         return scorer

@@ -27,7 +27,7 @@ class _Section(BaseModel):
 
 
 class AlertAddress(_Section):
-    """Where alerts of one form go; a text is the variable of the address."""
+    """The target of alerts in one form; a text is the variable of the address."""
 
     url: Variable
     """Environment variable that holds the address, which is a secret."""
@@ -67,7 +67,7 @@ class AlertsSection(_Section):
 
 
 class RowPaths(_Section):
-    """Where in a row of production everything is: paths such as ``info.id`` or ``log[0].text``."""
+    """Paths in a row of production, such as ``info.id`` or ``log[0].text``."""
 
     id: Path = "id"
     """The conversation's id."""

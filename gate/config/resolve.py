@@ -25,7 +25,7 @@ from gate.config.criteria import (
     with_previous,
 )
 from gate.config.load import Config, SuiteRules
-from gate.config.people import hold_to_people, notes_of
+from gate.config.people import notes_of, with_calibrations
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
 from gate.errors import ConfigError, closest, nearest
@@ -261,7 +261,7 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     elif not brought:
         raw, note = ADK_DEFAULTS, NO_CRITERIA
     camel = adk or config.base_root == config.root  # earlier versions read camelCase in gate.yaml, too
-    specs = read_specs(_refined(brought, raw), place.at, adk=adk, camel=camel)
+    specs = read_specs(_merged_criteria(brought, raw), place.at, adk=adk, camel=camel)
     return StatedCriteria(specs, place, note)
 
 
@@ -269,7 +269,7 @@ NO_CRITERIA = "no criteria are given: ADK's defaults apply (tool_trajectory_avg_
 _WEIGHTED = {"overall_score", "agent_score", "weighted_score"}
 
 
-def _refined(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+def _merged_criteria(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
     """The criteria that files bring under those of a configuration.
 
     It need not repeat which scorer `recorded_score` reads. One that is null there is left out, also of weighted scores:
@@ -312,7 +312,7 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case],
     built = [*build_scorers(stated.specs, suite.cases, setting), *with_previous(stated.specs, suite.cases, setting)]
     scorers = _without_idle(built, only_base, suite.cases)
     if not calibrating:
-        scorers = hold_to_people(config, scorers, suite.cases, rules.before if rules is not None else ())
+        scorers = with_calibrations(config, scorers, suite.cases, rules.before if rules is not None else ())
         held_back = [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
         hint = "; ".join((*held_back, "see `gate calibrate`, or let another criterion block"))
         check_something_blocks(scorers, setting.at(), hint)

@@ -52,7 +52,7 @@ class PowerSection(Section):
 
 
 class BaselineSection(Section):
-    """Where baselines are kept, and what to do without one. The options of the store stand among these keys."""
+    """The store of baselines, and what to do without one. The options of the store stand among these keys."""
 
     model_config = ConfigDict(extra="allow")
 

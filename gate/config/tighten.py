@@ -163,6 +163,10 @@ def _with_store(section: BaselineSection, models: Sequence[type[BaseModel]]) -> 
     return found
 
 
+AGENT_DIFFERS = "the agent differs: agent."
+"""How a difference begins that is the agent's own; then follow the key and both values."""
+
+
 def agent_under_base(
     base: tuple[Mapping[str, Any], AgentOptions], head: tuple[Mapping[str, Any], AgentOptions]
 ) -> tuple[dict[str, Any], list[str]]:
@@ -185,7 +189,7 @@ def agent_under_base(
     for key in dict.fromkeys([*written, *now_written]):
         old, new = written.get(key), now_written.get(key)
         if old != new and f"agent.{key}" not in overrides:
-            texts.append(f"the agent differs: agent.{key}: {shown(old)} → {shown(new)}")
+            texts.append(f"{AGENT_DIFFERS}{key}: {shown(old)} → {shown(new)}")
     return overrides, texts
 
 

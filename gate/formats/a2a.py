@@ -50,8 +50,8 @@ class Exchange(Struct):
     def take(self, result: Any) -> None:
         """Adds one result. Raises FormatError for anything that is none."""
         kind, body = _kind_of(result)
-        self.context_id = _same("contextId", self.context_id, _text(body, "contextId"))
-        self.task_id = _same("taskId", self.task_id, _text(body, "id" if kind == "task" else "taskId"))
+        self.context_id = _agreeing("contextId", self.context_id, _text(body, "contextId"))
+        self.task_id = _agreeing("taskId", self.task_id, _text(body, "id" if kind == "task" else "taskId"))
         told = as_mapping(body.get("metadata"))
         self.metadata |= told
         usage = told.get(f"{ADK}usage_metadata")
@@ -233,7 +233,7 @@ def _text(body: Mapping[str, Any], key: str) -> str:
     return as_text(body.get(key))
 
 
-def _same(key: str, known: str, told: str) -> str:
+def _agreeing(key: str, known: str, told: str) -> str:
     """Return the exchange that all results describe. Raises FormatError where one belongs to something else."""
     if known and told and known != told:
         raise FormatError(f"a result is of another {key} than those before it: it answers something else")

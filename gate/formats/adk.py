@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gate.errors import closest
 from gate.formats.messages import FormatError, OpenCalls, number, usage_of, whole
-from gate.formats.reading import carried, says_something, unmarked
+from gate.formats.reading import carried, plain_copy, says_something
 from gate.formats.shapes import as_mapping
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -64,7 +64,7 @@ def to_invocation(data: Any) -> Invocation:
     """
     body = mapping(data, "an invocation")
     refuse_unknown(body, INVOCATION_KEYS, "an invocation")
-    _refuse_below(unmarked(body))
+    _refuse_below(plain_copy(body))
     data = get(body, "intermediate_data")
     calls, intermediate, usage = _intermediate(data)
     return Invocation(
@@ -109,7 +109,7 @@ def are_events(values: Sequence[Any]) -> bool:
     )
 
 
-def broke_off(events: Sequence[Mapping[str, Any]]) -> bool:
+def is_incomplete(events: Sequence[Mapping[str, Any]]) -> bool:
     """True if events that were streamed end before an answer does: with a part of one, or with a call."""
     spoken = [event for event in events if _raw_parts(get(event, "content"))]
     if not spoken:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.errors import closest, kind_of
 from gate.formats import adk, messages
-from gate.formats.json_text import tame
+from gate.formats.json_text import bounded_json
 from gate.formats.messages import FormatError
 from gate.model import Invocation, Part, Usage
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -35,7 +35,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
     answer, a missing one is not.
     """
     try:
-        answer = tame(answer)
+        answer = bounded_json(answer)
     except ValueError as error:
         raise FormatError(str(error)) from error
     if isinstance(answer, str):

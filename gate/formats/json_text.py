@@ -35,7 +35,7 @@ def parse_json(text: str, where: str, *, first_line: int = 1) -> Any:
     return _without_surrogates(value) if "\\u" in text and ("\\ud" in text or "\\uD" in text) else value
 
 
-def tame(value: Any) -> Any:
+def bounded_json(value: Any) -> Any:
     """A JSON value that came another way than through this module, under its bounds.
 
     Lone surrogates are replaced. Raises `ValueError` if the value nests too deeply.
@@ -200,7 +200,7 @@ def item_lines(text: str, keys: tuple[Key, ...]) -> list[int]:
 
     The decoder skips what is not asked for.
     """
-    start = _after(text, 0)
+    start = _skip_blanks(text, 0)
     for key in keys:
         start = next((place for name, place in _entries(text, start) if name == key), len(text))
     lines: list[int] = []
@@ -217,18 +217,18 @@ def _entries(text: str, start: int) -> Iterator[tuple[Key, int]]:
     opening = text[start : start + 1]
     if opening not in ("{", "["):
         return
-    position, index = _after(text, start + 1), 0
+    position, index = _skip_blanks(text, start + 1), 0
     while text[position] not in "}]":
         key: Key = index
         if opening == "{":
             key, position = _PLAIN.raw_decode(text, position)
-            position = _after(text, position)
+            position = _skip_blanks(text, position)
         yield key, position
-        position = _after(text, _PLAIN.raw_decode(text, position)[1])
+        position = _skip_blanks(text, _PLAIN.raw_decode(text, position)[1])
         index += 1
 
 
-def _after(text: str, position: int) -> int:
+def _skip_blanks(text: str, position: int) -> int:
     """Behind the blanks and separators at ``position``."""
     found = _BETWEEN.match(text, position)
     return found.end() if found else position

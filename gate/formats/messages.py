@@ -232,7 +232,7 @@ def is_from_user(message: Any) -> bool:
     return isinstance(message, OBJECT) and message.get("role", message.get("type")) in ("user", "human")
 
 
-def since_asked(messages: Sequence[Any]) -> Sequence[Any]:
+def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
     """The messages after the last one in which the user says something; all of them if the user says nothing."""
     asked = (index for index in range(len(messages) - 1, -1, -1) if _asks(messages[index]))
     return messages[next(asked, -1) + 1 :]

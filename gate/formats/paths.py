@@ -21,14 +21,14 @@ MOST_SHOWN = 300
 EXAMPLES = """choices[0].message.content or steps[type=tool]; a key with dots or brackets is written ["a.b"]"""
 
 
-class Only(NamedTuple):
+class WhereEqual(NamedTuple):
     """The objects of a list whose ``key`` is ``value``, compared as text."""
 
     key: str
     value: str
 
 
-Step = str | int | Only
+Step = str | int | WhereEqual
 
 
 class PathError(LookupError):
@@ -36,7 +36,7 @@ class PathError(LookupError):
 
     def __init__(self, path: str, step: Step, value: Any) -> None:
         super().__init__(f"nothing at {path!r}")
-        self.step = f"{step.key}={step.value}" if isinstance(step, Only) else str(step)
+        self.step = f"{step.key}={step.value}" if isinstance(step, WhereEqual) else str(step)
         """The step that leads nowhere, as text."""
         self.hint = _hint(step, value)
         """The keys that are there instead: the nearest, or all of them. Empty: nothing that has keys."""
@@ -61,7 +61,7 @@ def steps_of(path: str) -> tuple[Step, ...]:
             raise ValueError(f"{shorten(repr(path), MOST_SHOWN)} is not a path such as {EXAMPLES}")
         key, index, quoted, name, wanted = match.groups()
         if name is not None:
-            steps.append(Only(name.strip(), wanted.strip()))
+            steps.append(WhereEqual(name.strip(), wanted.strip()))
         else:
             steps.append(int(index) if index is not None else key if quoted is None else quoted)
         at = match.end()
@@ -79,7 +79,7 @@ def keys_of(value: Any, path: str) -> tuple[Key, ...] | None:
     """The keys and indexes by which a path leads to where it does; None if it filters, so that this is no one place."""
     keys: list[Key] = []
     for step in steps_of(path):
-        if isinstance(step, Only):
+        if isinstance(step, WhereEqual):
             return None
         inner = _step(value, step, path)
         keys.append(str(step) if isinstance(value, Mapping) else int(step) % len(value))
@@ -101,7 +101,7 @@ def find(value: Any, path: str) -> Any:
 def _step(value: Any, step: Step, path: str) -> Any:
     if type(value) is dict and type(step) is str and step in value:  # by far the most frequent
         return value[step]
-    if isinstance(step, Only):
+    if isinstance(step, WhereEqual):
         if not isinstance(value, list):
             raise PathError(path, step, value)
         return [item for item in value if isinstance(item, Mapping) and as_text(item.get(step.key)) == step.value]

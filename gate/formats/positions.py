@@ -1,4 +1,4 @@
-"""Where the values of a document were written, and the error for what is refused; knows no language."""
+"""The places of a document's values, and the error for what is refused; knows no language."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Key = str | int
 
 
 class TextMark(Struct):
-    """Where a value was written, and how large and deep it is with its aliases expanded."""
+    """The place of a value, and how large and deep it is with its aliases expanded."""
 
     line: int
     children: dict[Key, TextMark] | None = None
     size: int = 1
     depth: int = 0
 
-    def adopt(self, key: Key, line: int, child: TextMark) -> None:
+    def add_child(self, key: Key, line: int, child: TextMark) -> None:
         """Takes a finished child in, at the line of its key."""
         assert self.children is not None
         self.children[key] = child if child.line == line else TextMark(line, child.children, child.size, child.depth)

@@ -52,11 +52,11 @@ def _bare(body: Fields) -> Mapping[Any, Any]:
     return dict(dict.items(body))
 
 
-def unmarked(value: Any) -> Any:
+def plain_copy(value: Any) -> Any:
     """A copy of a value, of which nothing counts as read."""
     if isinstance(value, Fields):
-        return {key: unmarked(held) for key, held in dict.items(value)}
-    return [unmarked(item) for item in value] if isinstance(value, list) else value
+        return {key: plain_copy(held) for key, held in dict.items(value)}
+    return [plain_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def carried(value: Any) -> Any:
@@ -111,17 +111,17 @@ def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     return len(end) == len(pattern) and all(wanted in ("*", key) for wanted, key in zip(pattern, end, strict=True))
 
 
-def remembering(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) -> Any:
+def with_read_marks(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) -> Any:
     """A copy of a file's value in which every mapping is `Fields`, but for those that are ignored."""
     if isinstance(value, dict):
         return Fields({key: _below(held, ignored, (*path, str(key))) for key, held in value.items()})
-    return [remembering(item, ignored, path) for item in value] if isinstance(value, list) else value
+    return [with_read_marks(item, ignored, path) for item in value] if isinstance(value, list) else value
 
 
 def _below(value: Any, ignored: Ignored, path: tuple[str, ...]) -> Any:
     if not isinstance(value, dict | list) or path in ignored:
         return value
-    return remembering(value, ignored, path)
+    return with_read_marks(value, ignored, path)
 
 
 class UnreadKey(Struct, frozen=True):
@@ -130,7 +130,7 @@ class UnreadKey(Struct, frozen=True):
     path: str
     """``samples.choices``; an item of a list has no part in it."""
     first: tuple[Key, ...]
-    """Where the first of them is."""
+    """The place of the first of them."""
     count: int
 
 

@@ -67,13 +67,13 @@ class Assembly(Struct):
             if isinstance(data.get(name), str):
                 self.told[name] = data[name]
 
-    def _begun(self, key: Any) -> dict[str, Any]:
+    def _call_of(self, key: Any) -> dict[str, Any]:
         known = key if isinstance(key, str | tuple) else repr(key)
         return self.calls.setdefault(known, {"id": key if isinstance(key, str) else None})
 
     def call(self, key: Any, name: Any = None, arguments: Any = None) -> None:
         """Begins a call, or names one that was begun."""
-        call = self._begun(key)
+        call = self._call_of(key)
         self.spoken = len(self.texts)
         if isinstance(name, str) and name:
             call["name"] = name
@@ -81,7 +81,7 @@ class Assembly(Struct):
             call["arguments"] = arguments
 
     def add_arguments(self, key: Any, piece: Any) -> None:
-        call = self._begun(key)
+        call = self._call_of(key)
         if isinstance(piece, str):
             call["arguments"] = f"{call.get('arguments') or ''}{piece}"
 
@@ -162,7 +162,7 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
     if any("author" in data and ("content" in data or "actions" in data) for data in objects):
         if not whole:
             _endless()
-        if adk.broke_off(objects):
+        if adk.is_incomplete(objects):
             raise FormatError("the stream broke off: its last event is partial, or a call without what came of it")
         return adk.events_to_invocation([data for data in objects if not data.get("partial")], user=user)
     for fits, read in DIALECTS:

@@ -196,14 +196,14 @@ class _YamlBuilder:
             return
         frame = self.frames[-1]
         if isinstance(frame.value, list):
-            frame.mark.adopt(len(frame.value), line, mark)
+            frame.mark.add_child(len(frame.value), line, mark)
             frame.value.append(value)
             return
         assert frame.key is not None
         if frame.key == "<<" and frame.merged is not None:
             frame.merged.extend(_mappings(value, mark, line))
         else:
-            frame.mark.adopt(frame.key, frame.key_line, mark)
+            frame.mark.add_child(frame.key, frame.key_line, mark)
             frame.value[frame.key] = value
         frame.key = None
 
@@ -215,7 +215,7 @@ class _YamlBuilder:
                 child = (mark.children or {})[key]
                 self._grow(child, child.line)
                 frame.value[key] = item
-                frame.mark.adopt(key, child.line, child)
+                frame.mark.add_child(key, child.line, child)
 
 
 def _mappings(value: Any, mark: TextMark, line: int) -> list[tuple[dict[str, Any], TextMark]]:

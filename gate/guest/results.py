@@ -428,7 +428,7 @@ def remedy(answer: Any) -> str:
 
 
 def module_of(value: Any) -> str:
-    """Where a value's type was defined, or a generator's code."""
+    """Return the module that defined a value's type, or the file of a generator's code."""
     frame = running(value)
     module = frame.f_globals.get("__name__") if frame is not None else type(value).__module__
     return module if isinstance(module, str) else ""

@@ -182,7 +182,8 @@ def refuse_large(answer: Any, limit: int) -> None:
 
 
 def place(error: BaseException) -> str:
-    """Where in the user's code an exception came from: the last line outside installed packages, if there is one."""
+    """Return the line of the user's code that an exception came from: the last outside installed packages, if there is
+    one."""
     ours = os.path.dirname(__file__)  # noqa: PTH120 - strings on both sides
     frames = [f for f in traceback.extract_tb(error.__traceback__) if os.path.dirname(f.filename) != ours]  # noqa: PTH120
     frames = [frame for frame in frames if not frame.filename.startswith("<frozen")]

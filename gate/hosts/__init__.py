@@ -1,4 +1,5 @@
-"""Where results are published: the registry of hosts, one file each, and what GitHub's events and runner ask of us."""
+"""Hosts that results are published on: their registry, one file each, and the parts that GitHub's events and runner
+need."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Host(ABC):
     head: str = ""
     """The commit that readers of the comment know, for its text."""
     url: str = ""
-    """Where the whole report is, for its text."""
+    """The place of the whole report, for its text."""
 
     @classmethod
     @abstractmethod

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gate.formats import adk
 from gate.formats.documents import parse_csv
 from gate.formats.messages import FormatError
-from gate.formats.reading import Ignored, says_something, unmarked
+from gate.formats.reading import Ignored, plain_copy, says_something
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, nothing_unread, without_losses
@@ -26,7 +26,7 @@ Losses = list[tuple[str, bool]]
 """The losses, and whether each is a check."""
 
 
-class _Found(Struct):
+class _RowFinds(Struct):
     """The finds of a reader in a row, while it looks."""
 
     turns: list[Turn]
@@ -59,7 +59,7 @@ def _text(value: Any, names: Sequence[str], what: str) -> str:
     if isinstance(value, str) and value:
         return value
     if isinstance(value, Mapping) and value:
-        name = _usual(unmarked(value), names)
+        name = _usual(plain_copy(value), names)
         return str(value[name]) if name is not None else json.dumps(value, ensure_ascii=False, sort_keys=True)
     raise ShapeError(f"{what}: expected a text or a mapping with one, found {shorten(repr(value), 60)}")
 
@@ -118,12 +118,12 @@ def _conversation(value: Any, what: str, losses: Losses, *, instructed: bool = F
     """The turns of an input: a text, messages, or a mapping with either."""
     if isinstance(value, list):
         return _said(value, what, losses, instructed=instructed)
-    if isinstance(value, Mapping) and isinstance(unmarked(value).get("messages"), list):
+    if isinstance(value, Mapping) and isinstance(plain_copy(value).get("messages"), list):
         return _said(value["messages"], f"{what}.messages", losses, instructed=instructed)
     return [Turn(_text(value, _QUESTIONS, what))]
 
 
-def _expecting(turns: list[Turn], response: str | None, tools: tuple[ToolCall, ...] | None = None) -> list[Turn]:
+def _with_expectation(turns: list[Turn], response: str | None, tools: tuple[ToolCall, ...] | None = None) -> list[Turn]:
     """The turns, of which the last one expects this."""
     last = turns[-1]
     stated = None if response is None else (Part(response),)
@@ -173,7 +173,7 @@ def _from_text(value: Any) -> Any:
 # --- one kind each --------------------------------------------------------------------------------
 
 
-def _golden(row: Row) -> _Found:
+def _golden(row: Row) -> _RowFinds:
     """DeepEval's golden or conversational golden."""
     metadata = _mapping(_from_text(row.get("additional_metadata")), "additional_metadata")
     metadata |= {key: row[key] for key in ("context", "retrieval_context") if row.get(key)}
@@ -184,11 +184,11 @@ def _golden(row: Row) -> _Found:
         metadata |= {key: row[key] for key in ("scenario", "user_description") if row.get(key)}
         outcome, losses = row.get("expected_outcome"), Losses()
         rubrics = _rubrics([outcome], "expected_outcome") if outcome else []
-        return _Found(_said(given, "turns", losses), name, metadata, rubrics, losses=losses)
+        return _RowFinds(_said(given, "turns", losses), name, metadata, rubrics, losses=losses)
     tools, made = (_from_text(row.get(key)) for key in ("expected_tools", "tools_called"))
     expected = _expected(row.get("expected_output"), "expected_output")
     calls = _calls(tools, "expected_tools", "inputParameters") if tools else None
-    turns = _expecting([Turn(_text(row.get("input"), _QUESTIONS, "input"))], expected, calls)
+    turns = _with_expectation([Turn(_text(row.get("input"), _QUESTIONS, "input"))], expected, calls)
     recorded = None
     if row.get("actual_output"):
         called = _calls(made or [], "tools_called", "inputParameters")
@@ -196,44 +196,46 @@ def _golden(row: Row) -> _Found:
         results = tuple(ToolCall(call.name, call.args, result=value) for call, value in zip(called, told, strict=True))
         said = Part(_text(row["actual_output"], _ANSWERS, "actual_output"))
         recorded = Invocation(turns[0].user, (said,), results, reports_calls=isinstance(made, list))
-    return _Found(turns, name, metadata, recorded=recorded)
+    return _RowFinds(turns, name, metadata, recorded=recorded)
 
 
-def _example(row: Row) -> _Found:
+def _example(row: Row) -> _RowFinds:
     """LangSmith's example."""
     losses = [(f"{key}, which are part of the question", True) for key in _ATTACHED if row.get(key)]
     turns = _conversation(row.get("inputs"), "inputs", losses)
-    stated = next((key for key in ("outputs", "reference_outputs") if unmarked(row).get(key) not in _EMPTY), "outputs")
+    stated = next(
+        (key for key in ("outputs", "reference_outputs") if plain_copy(row).get(key) not in _EMPTY), "outputs"
+    )
     response = _expected(row.get(stated), stated)
     split = [row["split"]] if isinstance(row.get("split"), str) else row.get("split") or []
     if not isinstance(split, list) or not all(isinstance(one, str) for one in split):
         raise ShapeError("split: expected a text or a list of texts")
     metadata = _mapping(row.get("metadata"), "metadata")
-    return _Found(_expecting(turns, response), _name(row.get("id")), metadata, tags=split, losses=losses)
+    return _RowFinds(_with_expectation(turns, response), _name(row.get("id")), metadata, tags=split, losses=losses)
 
 
 _ATTACHED = ("attachments", "attachment_urls")
 
 
-def _item(row: Row) -> _Found:
+def _item(row: Row) -> _RowFinds:
     """Langfuse's dataset item, in either spelling."""
     response = _expected(adk.get(row, "expected_output"), "expectedOutput")
     losses = Losses()
-    turns = _expecting(_conversation(row.get("input"), "input", losses), response)
+    turns = _with_expectation(_conversation(row.get("input"), "input", losses), response)
     status = row.get("status")
     away = "it is archived" if status == "ARCHIVED" else ""
     if not away and status not in (None, "ACTIVE"):
         raise ShapeError(f"status: expected ACTIVE or ARCHIVED, found {shorten(repr(status), 60)}")
     metadata = _mapping(row.get("metadata"), "metadata")
-    return _Found(turns, _name(row.get("id")), metadata, losses=losses, put_away=away)
+    return _RowFinds(turns, _name(row.get("id")), metadata, losses=losses, put_away=away)
 
 
-def _evals_row(row: Row) -> _Found:
+def _evals_row(row: Row) -> _RowFinds:
     """OpenAI Evals: a row of a data source (``item``), or of the older files (``input`` and ``ideal``)."""
     item = row.get("item") if "item" in row else row
     if not isinstance(item, Mapping):
         raise ShapeError("item: expected a mapping")
-    bare = unmarked(item)
+    bare = plain_copy(item)
     asked = next((name for name in ("input", "messages", *_QUESTIONS) if bare.get(name)), None)
     if asked is None:
         raise ShapeError(f"no input: expected one of {', '.join(_QUESTIONS)} or messages")
@@ -247,17 +249,17 @@ def _evals_row(row: Row) -> _Found:
     response = _expected(ideal, str(answered))
     kept = (name for name in item if name not in (asked, answered, "id", "sample") and says_something(bare[name]))
     metadata = {name: item[name] for name in kept}
-    turns = _expecting(_conversation(item[asked], asked, losses, instructed=True), response)
+    turns = _with_expectation(_conversation(item[asked], asked, losses, instructed=True), response)
     sample = row.get("sample") or {}
     if not isinstance(sample, Mapping):
         raise ShapeError("sample: expected a mapping")
     said = sample.get("output_text")
     recorded = Invocation(turns[-1].user, (Part(said),)) if isinstance(said, str) and len(turns) == 1 else None
     unanswered = bool(sample) and not isinstance(said, str)
-    return _Found(turns, _name(item.get("id")), metadata, recorded=recorded, unanswered=unanswered, losses=losses)
+    return _RowFinds(turns, _name(item.get("id")), metadata, recorded=recorded, unanswered=unanswered, losses=losses)
 
 
-def _scenario(row: Row) -> _Found:
+def _scenario(row: Row) -> _RowFinds:
     """AgentCore's predefined scenario, in either spelling: AWS's own library writes both."""
     given = row.get("turns")
     if not isinstance(given, list) or not given or not all(isinstance(one, Mapping) for one in given):
@@ -265,7 +267,7 @@ def _scenario(row: Row) -> _Found:
     turns = []
     for one in given:
         response = _expected(adk.get(one, "expected_response"), "expected_response")
-        turns += _expecting([Turn(_text(one.get("input"), _QUESTIONS, "input"))], response)
+        turns += _with_expectation([Turn(_text(one.get("input"), _QUESTIONS, "input"))], response)
     losses = Losses()
     path = adk.get(row, "expected_trajectory")
     names = adk.get(path, "tool_names") if isinstance(path, Mapping) else path
@@ -277,14 +279,14 @@ def _scenario(row: Row) -> _Found:
     assertions = row.get("assertions")
     rubrics = _rubrics(assertions, "assertions") if assertions else []
     metadata = _mapping(row.get("metadata"), "metadata")
-    return _Found(turns, _name(adk.get(row, "scenario_id")), metadata, rubrics, losses=losses)
+    return _RowFinds(turns, _name(adk.get(row, "scenario_id")), metadata, rubrics, losses=losses)
 
 
 def _name(value: Any) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
-_KINDS: tuple[tuple[frozenset[str], Callable[[Row], _Found]], ...] = (
+_KINDS: tuple[tuple[frozenset[str], Callable[[Row], _RowFinds]], ...] = (
     (frozenset({"scenario_id", "scenarioId"}), _scenario),
     (frozenset({"inputs"}), _example),
     (frozenset({"item", "ideal"}), _evals_row),
@@ -295,7 +297,7 @@ _KINDS: tuple[tuple[frozenset[str], Callable[[Row], _Found]], ...] = (
 """Keys of which one is in a row of a kind, and its reader; the first that fits reads it."""
 
 
-def _kind(row: Any) -> Callable[[Row], _Found] | None:
+def _kind(row: Any) -> Callable[[Row], _RowFinds] | None:
     if not isinstance(row, Mapping):
         return None
     return next((reader for keys, reader in _KINDS if not keys.isdisjoint(row)), None)
@@ -376,7 +378,7 @@ def _carry(document: Document) -> tuple[Contents, list[Loss]]:
     return Contents(tuple(cases), tuple(recorded), _CRITERIA if judged else None), losses
 
 
-def _case(document: Document, found: _Found, number: int) -> Case:
+def _case(document: Document, found: _RowFinds, number: int) -> Case:
     return Case(
         found.id or f"{document.name}-{number + 1}",
         tuple(found.turns),

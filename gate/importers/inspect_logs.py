@@ -27,9 +27,9 @@ from gate.suites.base import (
     Document,
     Format,
     Loss,
-    but_recorded,
     is_answered,
     nothing_unread,
+    without_check,
     without_losses,
 )
 
@@ -49,7 +49,7 @@ def recognises(data: Any) -> bool:
 def read(document: Document) -> Contents:
     """The cases and trials of a log. Raises `ConfigError` for one that did not end well, or cannot be read."""
     found, losses = carry(document)
-    return without_losses(document, found, [but_recorded(loss) for loss in losses])
+    return without_losses(document, found, [without_check(loss) for loss in losses])
 
 
 _RUN, _MADE = "how the log was made", "of the model's own record of a message"
@@ -193,7 +193,7 @@ def _trial(document: Document, sample: Sample, case: Case, number: int) -> Recor
     )
 
 
-class _Given(Struct, frozen=True):
+class _ScoreValue(Struct, frozen=True):
     """A value that one of Inspect's scorers gave a sample."""
 
     scorer: str
@@ -203,7 +203,7 @@ class _Given(Struct, frozen=True):
     """False for a part of a score, and for a share: neither is a verdict."""
 
 
-def _given(sample: Sample) -> Iterator[_Given]:
+def _given(sample: Sample) -> Iterator[_ScoreValue]:
     """The values of a sample's scores, those of a score with parts each by its own name."""
     held = sample.get("scores")
     for name, score in as_mapping(held).items():
@@ -211,12 +211,12 @@ def _given(sample: Sample) -> Iterator[_Given]:
         why = as_text(as_mapping(score).get("explanation"))
         if isinstance(value, Mapping | list):
             parts = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
-            yield from (_Given(f"{name}.{key}", one, why, decides=False) for key, one in parts)
+            yield from (_ScoreValue(f"{name}.{key}", one, why, decides=False) for key, one in parts)
         else:
-            yield _Given(str(name), value, why, decides=not (isinstance(value, float) and 0 < value < 1))
+            yield _ScoreValue(str(name), value, why, decides=not (isinstance(value, float) and 0 < value < 1))
 
 
-def _score(given: _Given) -> ForeignScore:
+def _score(given: _ScoreValue) -> ForeignScore:
     told = f"{given.scorer}: {shorten(repr(given.value), 100)}" + (f", {given.why}" if given.why else "")
     return ForeignScore(given.scorer, _credit(given.value), shorten(told, MAX_ERROR_CHARS))
 

@@ -41,7 +41,7 @@ OTHER_GOLDENS = (".add_goldens_from_csv_file", ".add_test_cases_from_csv_file", 
 ADK = ("google.adk.evaluation.", "google.adk.evaluation.agent_evaluator.")
 
 
-def _any(prefixes: Sequence[str], *names: str) -> tuple[str, ...]:
+def _qualified(prefixes: Sequence[str], *names: str) -> tuple[str, ...]:
     return tuple(prefix + name for prefix in prefixes for name in names)
 
 
@@ -63,7 +63,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     try:
         rows = _goldens(constants, losses)
         datasets = _datasets(constants, losses)
-        losses += _of_references(constants, document)
+        losses += _losses_of_references(constants, document)
         losses += _metrics(constants)
     except (ComputedError, RecursionError) as error:
         raise document.error(f"it cannot be read without running it: {shorten(str(error), 100)}") from None
@@ -177,16 +177,18 @@ class _Dataset(Struct):
 def _datasets(constants: Constants, losses: list[Loss]) -> list[_Dataset]:
     """Return the datasets that are made in the file, and one of the cases that stand alone."""
     found, taken = list[_Dataset](), set[int]()
-    for made in constants.calls(_any(EVALS, DATASET)):
+    for made in constants.calls(_qualified(EVALS, DATASET)):
         listed = made.fields.get("cases")
         if not isinstance(listed, list):
             continue  # put together by the program: its cases are looked for where they are made
         cases = [one for one in listed if isinstance(one, MadeCall)]
         taken |= {one.line for one in cases}
         found.append(_dataset(made, cases, losses))
-    alone = [one for one in constants.calls(_any(EVALS, CASE)) if one.line not in taken]
+    alone = [one for one in constants.calls(_qualified(EVALS, CASE)) if one.line not in taken]
     if alone:
-        shared = [one for one in constants.calls(_any(EVALS, DATASET)) if not isinstance(one.fields.get("cases"), list)]
+        shared = [
+            one for one in constants.calls(_qualified(EVALS, DATASET)) if not isinstance(one.fields.get("cases"), list)
+        ]
         found.append(_dataset(shared[0] if len(shared) == 1 else None, alone, losses))
         if len(shared) > 1:
             losses.append(Loss("", "evaluators of several datasets whose cases the program puts together"))
@@ -247,7 +249,7 @@ def _read_dataset(document: Document, dataset: _Dataset, losses: list[Loss]) -> 
 
 def _named_files(constants: Constants) -> Iterator[tuple[MadeCall, Any]]:
     """Each call that reads cases from a file, and the file; None where that is computed."""
-    for made in constants.calls((*_any(ADK, EVALUATE), *_any(EVALS, FROM_FILE), *GOLDENS)):
+    for made in constants.calls((*_qualified(ADK, EVALUATE), *_qualified(EVALS, FROM_FILE), *GOLDENS)):
         keys = ("eval_dataset_file_path_or_dir", "1") if made.name.endswith(EVALUATE) else ("path", "file_path", "0")
         told = next((made.fields[key] for key in keys if key in made.fields), None)
         yield made, str(told) if isinstance(told, str | PurePath) else None
@@ -262,7 +264,7 @@ def _found(told: str | None, folder: Path, root: Path) -> Path | None:
     return None
 
 
-def _of_references(constants: Constants, document: Document) -> list[Loss]:
+def _losses_of_references(constants: Constants, document: Document) -> list[Loss]:
     losses = list[Loss]()
     for made, told in _named_files(constants):
         where = _found(told, document.folder or Path(), document.root or Path())

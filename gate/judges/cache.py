@@ -40,14 +40,14 @@ class Cache:
                 for beside in ("", "-journal", "-wal", "-shm"):
                     files.check(path.with_name(path.name + beside))
             self._db = sqlite3.connect(path if path is not None else ":memory:", timeout=10, isolation_level=None)
-            self._write_ahead()
+            self._use_write_ahead_log()
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(TABLE)
         except (OSError, sqlite3.Error) as error:
             hint = "delete it, or name another file"
             raise ConfigError(f"the judge's cache cannot be opened: {error}", where=str(path), hint=hint) from error
 
-    def _write_ahead(self) -> None:
+    def _use_write_ahead_log(self) -> None:
         """Switches the journal; while another process does so, sqlite says "locked" at once instead of waiting."""
         for pause in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6):
             try:

@@ -165,7 +165,7 @@ class Calibration(Struct, frozen=True):
     agreement: Agreement
     not_measured: int = 0
     graded: GradedLabels | None = None
-    """Where every label is a score: how people's lie beside the judge's."""
+    """The differences of people's scores from the judge's, if every label is a score."""
     threshold: float | None = None
     """The score from which an answer passed in the table; None: not kept, by an earlier version."""
 
@@ -304,11 +304,11 @@ def may_block(
     """
     if min_kappa is None:
         return True, ""
-    why = _why_not(calibration, min_kappa, marks)
+    why = _reason_to_report_only(calibration, min_kappa, marks)
     return not why, f"reports only: {why}" if why else ""
 
 
-def _why_not(calibration: Calibration | None, min_kappa: float, marks: Collection[float | None]) -> str:
+def _reason_to_report_only(calibration: Calibration | None, min_kappa: float, marks: Collection[float | None]) -> str:
     if calibration is None:
         return "this judge was never calibrated; run `gate calibrate`"
     if why := not_applied(calibration, marks):

@@ -108,7 +108,7 @@ def load_metric(name: str, folder: str = "", environment: Mapping[str, str] | No
     """
     if name not in METRICS and (":" in name or "." in name):
         from gate.metrics.custom.isolated import resolve_isolated  # only for the user's own code
-        from gate.metrics.custom.metric import Use
+        from gate.metrics.custom.metric import MetricUse
 
-        return resolve_isolated(name, Use(folder=folder, environment=environment or {}))
+        return resolve_isolated(name, MetricUse(folder=folder, environment=environment or {}))
     return METRICS.load(name)

@@ -1,4 +1,5 @@
-"""Where an answer's links and images lead. A chat window loads images by itself, so a link can carry data away."""
+"""Checks the targets of an answer's links and images. A chat window loads images by itself, so a link can carry data
+away."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _HOSTS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", 
 
 
 class LinksOptions(Options):
-    """Where links may lead."""
+    """The targets that links may have."""
 
     hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts), _HOSTS_SCHEMA] = ()
     """Names of hosts; ``*.example.com`` stands for every name below it."""

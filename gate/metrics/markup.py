@@ -33,7 +33,7 @@ _HARMLESS = re.compile(
 _LISTS = ("srcset", "imagesrcset", "ping", "archive")
 _FOLLOWED = {"a": ("href", "xlink:href"), "area": ("href",), "form": ("action",), "button": ("formaction",)}
 _FOLLOWED |= {"input": ("formaction",), "blockquote": ("cite",), "q": ("cite",), "del": ("cite",), "ins": ("cite",)}
-"""Where somebody has to click; everything else is loaded unasked."""
+"""The attributes that somebody has to click; everything else is loaded unasked."""
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})[ \t\n\f\r]?|([^\n\r\f0-9A-Fa-f]))")
 _CSS_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?")
@@ -45,7 +45,7 @@ class MarkupError(ValueError):
     """Markup that would take too long to read."""
 
 
-class _Work:
+class _WorkLimit:
     def __init__(self) -> None:
         self.left = MAX_WORK
 
@@ -62,10 +62,10 @@ class HtmlTag(Struct, frozen=True):
 
 def targets(text: str) -> Iterator[tuple[str, str]]:
     """(``link`` or ``image``, URL) of everything that the tags in a text lead to or load. Raises `MarkupError`."""
-    yield from _targets(text, _Work(), MAX_DEPTH)
+    yield from _targets(text, _WorkLimit(), MAX_DEPTH)
 
 
-def _targets(text: str, work: _Work, depth: int) -> Iterator[tuple[str, str]]:
+def _targets(text: str, work: _WorkLimit, depth: int) -> Iterator[tuple[str, str]]:
     if depth == 0:
         raise MarkupError("its documents are nested too deeply to be read")
     for tag, after in _tags(text, work):
@@ -81,7 +81,7 @@ def _targets(text: str, work: _Work, depth: int) -> Iterator[tuple[str, str]]:
             yield from _of_css(content)
 
 
-def _tags(text: str, work: _Work) -> Iterator[tuple[HtmlTag, int]]:
+def _tags(text: str, work: _WorkLimit) -> Iterator[tuple[HtmlTag, int]]:
     """Every tag that is closed, with the place behind it."""
     last = text.rfind(">")
     for start in _START.finditer(text, 0, last + 1):
@@ -90,7 +90,7 @@ def _tags(text: str, work: _Work) -> Iterator[tuple[HtmlTag, int]]:
             yield found
 
 
-def _tag(text: str, start: re.Match[str], work: _Work) -> tuple[HtmlTag, int] | None:
+def _tag(text: str, start: re.Match[str], work: _WorkLimit) -> tuple[HtmlTag, int] | None:
     attributes: list[tuple[str, str]] = []
     place = start.end()
     while True:

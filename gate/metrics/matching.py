@@ -172,12 +172,12 @@ def _augment(wanted: int, fits: Sequence[Sequence[int]], owner: dict[int, int]) 
                 continue
             came_from[index] = current
             if index not in owner:
-                _take(index, wanted, came_from, owner)
+                _reassign(index, wanted, came_from, owner)
                 return
             queue.append(owner[index])
 
 
-def _take(index: int, wanted: int, came_from: Mapping[int, int], owner: dict[int, int]) -> None:
+def _reassign(index: int, wanted: int, came_from: Mapping[int, int], owner: dict[int, int]) -> None:
     """Hands the calls along the path that ends in the free one."""
     by_owner = {current: taken for taken, current in owner.items()}
     while True:

@@ -42,7 +42,7 @@ def find_personal(text: str) -> Iterator[PiiMatch]:
                 yield PiiMatch(kind, match[0])
 
 
-def beyond(findings: Iterable[PiiMatch], known: str) -> list[PiiMatch]:
+def not_said_in(findings: Iterable[PiiMatch], known: str) -> list[PiiMatch]:
     """The findings that ``known`` does not contain: what the user said first is not a disclosure."""
     said = _plain(known)
     return [finding for finding in findings if _plain(finding.value) not in said]

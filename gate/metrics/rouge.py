@@ -46,7 +46,7 @@ def rouge_1(candidate: str, reference: str) -> tuple[float, float, float]:
     return precision, recall, _harmonic(precision, recall)
 
 
-class _Bag(NamedTuple):
+class _WordCounts(NamedTuple):
     """The words of a text with how often each is there, arranged for being compared with many others."""
 
     size: int
@@ -65,11 +65,11 @@ class _Bag(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _bag(text: str) -> _Bag:
+def _bag(text: str) -> _WordCounts:
     """Return the words of an expected answer, which the trials of its case share."""
     counts = Counter(tokens(text))
     repeated = {word: n for word, n in counts.items() if n > 1}
-    return _Bag(counts.total(), frozenset(counts), repeated)
+    return _WordCounts(counts.total(), frozenset(counts), repeated)
 
 
 def rouge_1_sets(candidate: str, reference: str) -> tuple[float, float, float]:

@@ -191,7 +191,7 @@ class _AdkRubrics(RubricMetric[RubricOptions]):
 
     options_type = RubricOptions
 
-    def effective(self, *others: Sequence[Rubric]) -> list[Rubric]:
+    def rubrics_of_turn(self, *others: Sequence[Rubric]) -> list[Rubric]:
         """Return the rubrics for one turn; empty if neither the criterion nor the case states any.
 
         Raises ValueError for an id that is given twice.
@@ -219,7 +219,7 @@ class _PerTurnRubrics(_AdkRubrics):
         if problem is not None:
             return problem
         try:
-            rubrics = [self.effective(case.rubrics, turn.rubrics) for turn in case.turns]
+            rubrics = [self.rubrics_of_turn(case.rubrics, turn.rubrics) for turn in case.turns]
         except ValueError as error:
             return Score(None, error=str(error))
         if not any(rubrics):
@@ -286,7 +286,7 @@ tools it called and in which order, and where it ended."""
         if problem is not None:
             return problem
         try:
-            rubrics = self.effective(case.rubrics, case.turns[-1].rubrics)
+            rubrics = self.rubrics_of_turn(case.rubrics, case.turns[-1].rubrics)
         except ValueError as error:
             return Score(None, error=str(error))
         if not rubrics:

@@ -14,7 +14,7 @@ from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import Metric, NoOptions, Options, TrialOutput
 from gate.metrics.judged import JudgedMetric, JudgedOptions, TurnVerdict, answer_text, of_turns, rationale, settled_by
-from gate.metrics.pii import PiiMatch, beyond, find_personal, tell
+from gate.metrics.pii import PiiMatch, find_personal, not_said_in, tell
 from gate.model import Case, Invocation, Scale, Score
 from gate.security.redact import MARK, Redactor, redact
 
@@ -75,7 +75,7 @@ class SafetyV1(JudgedMetric[SafetyOptions]):
 
     def _patterns(self, invocation: Invocation, users: str) -> TurnVerdict:
         text = answer_text(invocation, intermediate=True)
-        found = [*_secrets(text), *beyond(find_personal(text), users), *_words(text, self.options.words)]
+        found = [*_secrets(text), *not_said_in(find_personal(text), users), *_words(text, self.options.words)]
         return TurnVerdict(0.0, tell(found)) if found else TurnVerdict(1.0)
 
     async def _moderation(self, invocation: Invocation, judge: Judge | None) -> TurnVerdict:
@@ -181,7 +181,9 @@ class Pii(Metric[PersonalOptions]):
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         known = "" if self.options.count_echoes else _users(performance)
-        turns = [beyond(find_personal(answer_text(one, intermediate=True)), known) for one in performance.invocations]
+        turns = [
+            not_said_in(find_personal(answer_text(one, intermediate=True)), known) for one in performance.invocations
+        ]
         return _disclosures(turns, self.caveat)
 
 

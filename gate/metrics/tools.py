@@ -30,7 +30,7 @@ def whole_conversation(case: Case, performance: TrialOutput) -> Pairs:
 
 
 class ToolOptions(Options):
-    """Where an expected tool has to be called."""
+    """The place at which an expected tool has to be called."""
 
     whole_conversation: bool = False
     """True if a tool that any turn expects may be called in any other."""

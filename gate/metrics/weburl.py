@@ -1,4 +1,4 @@
-"""Where a URL leads as a browser reads it: by the WHATWG's URL standard, which ada implements, and not by RFC 3986."""
+"""Resolves a URL as a browser does: by the WHATWG's URL standard, which ada implements, and not by RFC 3986."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WEB = ("http", "https")
 
 
 class UrlTarget(Struct, frozen=True):
-    """Where a URL leads."""
+    """The target of a URL."""
 
     scheme: str = ""
     """Lower case; empty for the scheme of the page that holds the URL."""
@@ -27,7 +27,7 @@ class UrlTarget(Struct, frozen=True):
 
 
 def place_of(url: str) -> UrlTarget:
-    """Where a browser goes if it is given this URL on a page of some site on the web."""
+    """Return a browser's target if it is given this URL on a page of some site on the web."""
     url = url.strip(_EDGES).translate(_REMOVED)
     found = _SCHEME.match(url)
     if found is None:

@@ -30,10 +30,10 @@ class WeightedOptions(Options):
     @property
     def parts(self) -> tuple[str, ...]:
         """The criteria that the score looks at: with a weight, or with a minimum."""
-        return tuple(dict.fromkeys([*self.weighed, *self.demanded]))
+        return tuple(dict.fromkeys([*self.effective_weights, *self.demanded]))
 
     @property
-    def weighed(self) -> Mapping[str, float]:
+    def effective_weights(self) -> Mapping[str, float]:
         """The weights that count."""
         return {name: weight for name, weight in self.weights.items() if weight > 0 and name not in self.without}
 
@@ -54,9 +54,9 @@ class WeightedOptions(Options):
 
     @property
     def demanded(self) -> Mapping[str, float]:
-        """The minimums that hold: the user's own, and of the shipped ones those of parts that are weighed."""
+        """The minimums that hold: the user's own, and of the shipped ones those of parts that have a weight."""
         own = "minimums" in self.model_fields_set
-        return {name: least for name, least in self.minimums.items() if own or name in self.weighed}
+        return {name: least for name, least in self.minimums.items() if own or name in self.effective_weights}
 
 
 class WeightedScore(Composite[WeightedOptions]):
@@ -71,14 +71,14 @@ class WeightedScore(Composite[WeightedOptions]):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return tuple(self.options.weighed)
+        return tuple(self.options.effective_weights)
 
     @property
     def missing(self) -> str:
-        return "" if self.options.weighed else "weights"
+        return "" if self.options.effective_weights else "weights"
 
     def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
-        weights = self.options.weighed
+        weights = self.options.effective_weights
         if not weights:
             return Score(None, reason="no weights are given for this case")
         applying: dict[str, float] = {}

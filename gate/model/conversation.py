@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 MAX_SECONDS = 1e15
-"""More than anything takes; a duration beyond it cannot be meant."""
+"""The longest duration that can be meant, in seconds."""
 
 
 class ToolCall(Struct, frozen=True, gc=False):

@@ -32,7 +32,7 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     blocks_regression: bool = field(default=True, name="gate_regression")
     """True if a change against the baseline can fail the gate; off by default for cost and latency."""
     ratchet: bool = True
-    """Where the baseline was already below the threshold, staying there does not block."""
+    """True if a mean that was below the threshold at the baseline may stay there without blocking."""
     hard: bool = False
     """One failing trial fails the gate (forbidden tools, safety)."""
     fingerprint: str = ""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class StageKind(str, Enum):
-    """Where a decision ended."""
+    """The stage at which a decision ended."""
 
     SUITE_LOOK = "suite_look"
     """A joint test of the whole suite after an epoch proved a regression."""
@@ -37,7 +37,7 @@ class StageKind(str, Enum):
 
 
 class Stage(Struct, frozen=True):
-    """Where a decision ended, and after which epoch."""
+    """The stage at which a decision ended, and the epoch."""
 
     kind: StageKind
     epochs: int = 0

@@ -32,10 +32,10 @@ KindName = Literal[
     "shard_not_measured", "thresholds_hold", "no_worse", "nothing_decides", "not_enough_evidence",
     "cases_never_pass", "cases_broke", "suite_got_worse", "traded_off", "baseline_moved", "criterion_fails",
     "criterion_not_measured", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete", "control_fell",
-    "copies_lost", "cut_short", "agent_fails", "answered_by", "base_run_beside", "tools_changed", "new_cases",
-    "edited_cases", "renamed_cases", "removed_cases", "criterion_apart", "removed_criteria", "new_criteria",
-    "by_base_rules", "agent_failures", "threshold_close", "threshold_excused", "limit_excused", "few_cases",
-    "thin_baseline", "quiet_rise", "scores_unmeasured", "trials_lost", "failures_excused", "base_gone",
+    "copies_lost", "cut_short", "agent_fails", "answered_by", "base_run_beside", "other_agent", "tools_changed",
+    "new_cases", "edited_cases", "renamed_cases", "removed_cases", "criterion_apart", "removed_criteria",
+    "new_criteria", "by_base_rules", "agent_failures", "threshold_close", "threshold_excused", "limit_excused",
+    "few_cases", "thin_baseline", "quiet_rise", "scores_unmeasured", "trials_lost", "failures_excused", "base_gone",
     "provider_moved", "unproven",
     "measured_before", "attempts_repeated", "repeats_alike", "repeats_once", "calls_not_reported", "one_answer",
     "cases_unchecked", "not_accepted",
@@ -443,6 +443,8 @@ CHANGES: Mapping[KindName, FindingKind] = {
     ),
     # ``without_rules``: the base has no configuration, so that its agent was held to the change's rules
     "base_run_beside": kind("The base's agent took the place of a baseline.", commit=str, without_rules=FLAG),
+    # ``key``: of the configuration, by which it is started or reached
+    "other_agent": kind("The change starts or reaches another agent than the base.", key=str, text=str),
     # ``changes``: empty if the recordings are not there to say them
     "tools_changed": kind("MCP servers describe their tools otherwise.", servers=NAMES, changes=NO_NAMES),
     "new_cases": kind("Cases that the baseline does not have.", cases=NAMES),

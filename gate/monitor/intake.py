@@ -60,14 +60,14 @@ class _Waiting(Struct):
 
     source: str
     start: int
-    """Where its first line begins, in the file that it came in first."""
+    """The beginning of its first line, in the file that it came in first."""
     pieces: list[TracePiece] = field(default_factory=list)
     size: int = 0
     last: float = 0.0
     arrived: float = 0.0
     """When its last span was read."""
     others: dict[str, int] = field(default_factory=dict)
-    """Where its first line begins in further files."""
+    """The beginnings of its first lines in further files."""
 
 
 class Intake:
@@ -153,7 +153,7 @@ class Intake:
         return self._released([trace for trace, waiting in self._waiting.items() if waiting.arrived <= at])
 
     def settled(self, source: str, offset: int) -> int:
-        """Where a restart has to begin to read a file that was read up to ``offset``."""
+        """Return the place at which a restart has to begin to read a file that was read up to ``offset``."""
         starts = [
             waiting.start if waiting.source == source else waiting.others.get(source, offset)
             for waiting in self._waiting.values()
@@ -252,7 +252,7 @@ class Intake:
 
 def _is_answered(said: Sequence[Any]) -> bool:
     """True if the agent said or called anything after the last words of the user, in messages that can be read."""
-    return is_answered([messages.to_invocation(messages.since_asked(said))])
+    return is_answered([messages.to_invocation(messages.after_last_question(said))])
 
 
 def _may_hold_traces(value: Any) -> bool:

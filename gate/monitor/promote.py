@@ -105,7 +105,7 @@ def added(text: str, case: Promoted, where: str) -> str:
 
 
 def _place(text: str) -> tuple[int, int] | None:
-    """Where a further case begins, and its column; None if the cases are no list in block style."""
+    """Return the place of a further case, and its column; None if the cases are no list in block style."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):

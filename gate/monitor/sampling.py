@@ -8,7 +8,8 @@ from hashlib import blake2b
 from gate.traces.values import hex_id
 
 TRACE_IDS = re.compile(rb'"trace_?[iI][dD]"\s*:\s*"((?:[^"\\]|\\.){1,200})"')
-"""Where a line of OTLP JSON names a trace. Inside an attribute's text the quotes are escaped, so that none is found."""
+"""The key of a trace's id in a line of OTLP JSON. Inside an attribute's text the quotes are escaped, so that none is
+found."""
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|_spans|Logs|_logs)"\s*:\s*\[\s*\{')
 """The beginning of a request of OTLP. In any other line a trace's id may be one that a row of messages only
 mentions."""

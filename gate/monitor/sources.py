@@ -86,7 +86,7 @@ class GrowingFile:
         return found.st_size == self.read_to and (found.st_mtime_ns == self._changed or not found.st_size)
 
     def position(self, safe: int) -> Position:
-        """Where it stands; ``safe`` is where a restart has to begin."""
+        """Return the position in the file; ``safe`` is where a restart has to begin."""
         counted = max(self.offset, self.counted)
         safe = min(safe, self.offset)
         return Position(self.identity, str(self.path), counted, safe, self._marked, self._mark, self._changed)
@@ -181,7 +181,7 @@ class Files:
             del self.open[identity]
 
     def remember(self, positions: Iterable[Position]) -> None:
-        """Where files were left, for one that is renamed out of sight and comes back."""
+        """Remember the positions in files, for one that is renamed out of sight and comes back."""
         self._known.update((position.identity, position) for position in positions)
 
     def forget(self, file: GrowingFile) -> None:

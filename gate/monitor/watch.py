@@ -58,11 +58,11 @@ class WatchOptions(Struct, frozen=True):
     idle: float = 30.0
     every: float = 5.0
     json: Path | None = None
-    """Where the report is written for programs."""
+    """The file of the report for programs."""
     prometheus: Path | None = None
     expected: Expected | None = None
     inbox: Inbox | None = None
-    """Where requests are received."""
+    """The inbox of requests."""
 
 
 class Watch:
@@ -80,7 +80,7 @@ class Watch:
         self._look = 0
         self._before = state.standing
         self._stored: dict[str, Position] = {}
-        """Where the files stood when that was last stored."""
+        """The positions in the files when they were last stored."""
         self._bad = self._lost = self._scored = self._ahead = 0
         self.problems: list[str] = []
         """The figures that could not be published at the last attempt."""

@@ -182,10 +182,10 @@ class StoredTrials(Struct, frozen=True):
 
     record: Record
     path: Path
-    """Where the record was written."""
+    """The file of the record."""
     found: References
     note: str
-    """Where the trials come from, for the reader."""
+    """The origin of the trials, for the reader."""
     doubt: str = ""
     """The reason why a case has fewer trials than it should have."""
     same_as: str = ""

@@ -15,9 +15,11 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from gate import __version__
+from gate.agents import AGENTS
 from gate.baselines.beside import with_base
 from gate.baselines.pairing import Reference, pair, reported_before
 from gate.baselines.union import trials_of
+from gate.config.tighten import AGENT_DIFFERS
 from gate.decision import Settings, Situation, exit_code, verdict_on
 from gate.decision.cases import MAX_WORDING_CHARS, reads_text
 from gate.decision.comparison import PASS_RATE, passed
@@ -132,7 +134,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     found = replace(
         found,
         cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
-        changes=tuple(dict.fromkeys((*found.changes, *map(_stated, terms.changes)))),
+        changes=tuple(dict.fromkeys((*found.changes, *map(_change, terms.changes)))),
         warnings=tuple(dict.fromkeys((*found.warnings, *map(_finding, terms.notes)))),
         trend=_trend(found, terms),
         **_spent(whole),
@@ -169,6 +171,14 @@ def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
 
 def _stated(text: str) -> Finding:
     return Finding.of("stated", text=text)
+
+
+def _change(text: str) -> Finding:
+    """Return a difference from the base's rules; a kind of agent, or what it starts, has a place in the headline."""
+    key = text.removeprefix(AGENT_DIFFERS).partition(":")[0]
+    if text.startswith(AGENT_DIFFERS) and key in AGENTS:
+        return Finding.of("other_agent", key=key, text=text)
+    return _stated(text)
 
 
 def _finding(note: str | Finding) -> Finding:

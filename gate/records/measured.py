@@ -158,7 +158,7 @@ class MeasuredReader:
 
 
 def _closing_in(block: bytes) -> int:
-    """Where the first closing line of some lines begins; their end if there is none."""
+    """Return the beginning of the first closing line of some lines; their end if there is none."""
     if block.startswith(CLOSING):
         return 0
     return block.find(b"\n" + CLOSING) + 1 or len(block)

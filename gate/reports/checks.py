@@ -26,7 +26,7 @@ _FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.NOT_COMPARED)
 _PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
 _ERRORS = (Verdict.ERROR, Verdict.NOT_MEASURED)
 NO_SUITE = "gate"
-"""Where the test of a result without suites stands."""
+"""The class of the test of a result without suites."""
 MOST_SECONDS = 1e10
 """Some 300 years: above each time since 1970, and so low that its milliseconds are a whole number in every reader."""
 _DIGITS = 4
@@ -177,7 +177,7 @@ def _criterion(
     check = ReportItem(row.name, group, output=told)
     fails = undecided_fails and criterion.blocks_regression
     check = _judged(check, suite, row.verdict, row.reason, blocking=_blocks(found), undecided_fails=fails)
-    if not row.shows_verdict:
+    if row.tone == "mute" and row.verdict is Verdict.PASS:
         message = f"{row.standing}: {row.not_compared or row.reason}"
         return replace(check, outcome=Outcome.SKIPPED, message=message)
     return check

@@ -10,41 +10,29 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
+from gate.model import CaseResult, Result, SuiteResult, Verdict
 from gate.reports import by_tag
 from gate.reports import labels as words
 from gate.reports.formatting import count, deviation, listing, quantiles
 from gate.reports.sparkline import encodable
 from gate.reports.table import table
 from gate.reports.trajectory_diff import TurnDiff, differences
-from gate.reports.view import RowView, View, views_of
+from gate.reports.view import CASE_TONES, TONES, RowView, View, views_of
 from gate.security import escape
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-_MARKS = {
-    Verdict.NOT_APPLIED: ("–", "dim"),
-    Verdict.PASS: ("✓", "green"),
-    Verdict.INCONCLUSIVE: ("?", "yellow"),
-    Verdict.NOT_MEASURED: ("?", "yellow"),
-    Verdict.NOT_COMPARED: ("✗", "red"),
-    Verdict.BELOW_THRESHOLD: ("✗", "red"),
-    Verdict.REGRESSED: ("✗", "red"),
-    Verdict.ERROR: ("!", "red"),
+_SIGNS = {
+    "good": ("✓", "green"),
+    "bad": ("✗", "red"),
+    "error": ("!", "red"),
+    "warn": ("?", "yellow"),
+    "shaky": ("~", "magenta"),
+    "mute": ("–", "dim"),
 }
-_UNCHECKED = ("–", "dim")
-"""In place of a tick where nothing was compared, and no threshold held."""
-_CASE_MARKS = {
-    CaseStatus.BROKEN: ("✗", "red"),
-    CaseStatus.FAILED: ("✗", "red"),
-    CaseStatus.ERROR: ("!", "red"),
-    CaseStatus.SUSPECT: ("?", "yellow"),
-    CaseStatus.FLAKY: ("~", "magenta"),
-    CaseStatus.NEVER_PASSED: ("·", "yellow"),
-    CaseStatus.OK: ("✓", "green"),
-}
+"""Sign and colour of each tone."""
 _LISTED = 20
 _MANY = 200
 """Cases that ``-v`` lists."""
@@ -52,8 +40,6 @@ _LINES = 40
 """Lines of one difference."""
 _TAGS = 6
 """Tags that are shown without ``-v``: those that lost."""
-_WIDE = 76
-"""Columns from which baseline, candidate and change stand side by side."""
 
 
 def render(
@@ -83,7 +69,9 @@ def render(
     if verbose:
         lines = words.command_lines(result.command)
         _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
-    _line(console, 2, (words.end_line(result, result.verdict, escape.console), "bold " + _MARKS[result.verdict][1]))
+    _line(
+        console, 2, (words.end_line(result, result.verdict, escape.console), "bold " + _SIGNS[TONES[result.verdict]][1])
+    )
     return encodable("\n".join(line.rstrip() for line in out.getvalue().splitlines()), encoding)
 
 
@@ -98,7 +86,7 @@ def render_line(result: Result, *, encoding: str = "utf-8") -> str:
 
 def _suite(console: Console, view: View, *, verbose: bool) -> None:
     suite = view.suite
-    mark, style = _MARKS[suite.verdict]
+    mark, style = _SIGNS[TONES[suite.verdict]]
     console.print()
     _line(console, 0, (f"{mark} {escape.console(suite.suite_id, 100)}", f"bold {style}"), (f"  {view.verdict}", style))
     _line(console, 2, (escape.console(view.title), "bold"))
@@ -193,7 +181,7 @@ def _numbers(console: Console, view: View) -> None:
 
 
 def _criterion(console: Console, row: RowView) -> None:
-    mark, style = _MARKS[row.sign] if row.shows_verdict else _UNCHECKED
+    mark, style = _SIGNS[row.tone]
     criterion = row.found.criterion
     note = "" if criterion.blocking or criterion.blocks_regression else ", warns only"
     _line(
@@ -212,8 +200,8 @@ def _criterion(console: Console, row: RowView) -> None:
         _line(console, 4, (escape.console(text), "dim"))
     for name, said in row.dimensions[:_LISTED]:
         _line(console, 6, (f"{escape.console(name, 80)}  ", ""), (said, "dim"))
-    if row.told:
-        _line(console, 4, (escape.console("; ".join(row.told)), ""))
+    if row.words:
+        _line(console, 4, (escape.console(row.words), ""))
     console.print()
 
 
@@ -223,7 +211,7 @@ def _every_case(console: Console, view: View) -> None:
     others = [case for case in view.suite.cases if case.id not in listed]
     cases = [*view.worse, *view.failing, *others]
     for case in cases[:_MANY]:
-        mark, style = _CASE_MARKS.get(case.status, ("–", "dim"))
+        mark, style = _SIGNS[CASE_TONES.get(case.status, "mute")]
         status = f"  {words.status(case)}, {words.score(case)}"
         _line(console, 2, (f"{mark} ", style), (escape.console(case.id, 200), "bold"), (status, style))
         if said := view.scores(case):

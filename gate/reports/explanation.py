@@ -83,6 +83,7 @@ def _besides(suite: SuiteResult) -> list[str]:
     if place := where(by):
         said.append(f"most of it in {place}")
     said += [tell_short(found) for found in by.changes if found.kind == "base_run_beside"]
+    said += [tell_short(found) for found in by.changes if found.kind == "other_agent"][:1]
     if by.baseline is not None and by.baseline.provenance == "unproven":
         said.append("against an unproven baseline")
     return [*said, *filter(None, (suite.expired, measured_again(suite), suite.scope))]
@@ -509,16 +510,6 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
 def _excludes(found: MetricChange, low: float, criterion: Criterion) -> bool:
     """True if the bound excludes anything that can happen: one of few cases, or at the end of the scale, does not."""
     return found.cases >= FEW_CASES and (not criterion.scale.is_zero_to_one or low > -1.0)
-
-
-def to_decide(suite: SuiteResult) -> str:
-    """Return the remedy for an open decision; empty if none is open, or nothing is known of it."""
-    outcome = suite.outcome
-    if outcome is None or outcome.verdict != "INCONCLUSIVE" or outcome.evidence.last_look is None:
-        return ""
-    if suite.cause.kind == "agent_fails":
-        return ""
-    return next(iter(_to_decide(suite, outcome.evidence)), "")
 
 
 def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:

@@ -190,7 +190,7 @@ def warning_line(series: Series) -> str:
 
 
 def break_lines(found: Iterable[Series], suite: SuiteHistory) -> list[str]:
-    """Where series are not continued, and why; those with one reason in one line, the oldest first."""
+    """Return the breaks of series, and why; those with one reason in one line, the oldest first."""
     names: dict[tuple[int, tuple[str, ...]], list[str]] = {}
     for series in found:
         for stretch in series.stretches[1:]:

@@ -29,7 +29,6 @@ from gate.reports import reasons, replayed
 from gate.reports.by_tag import in_named
 from gate.reports.explanation import headline
 from gate.reports.formatting import (
-    allowed,
     change_interval,
     count,
     dollars,
@@ -40,7 +39,7 @@ from gate.reports.formatting import (
     seconds,
     with_means,
 )
-from gate.reports.sparkline import interval_picture, sparkline
+from gate.reports.sparkline import sparkline
 from gate.reports.words import NOT_COMPARED
 from gate.security.escape import console, one_line
 
@@ -157,26 +156,6 @@ def change_figure(found: CriterionResult) -> str:
     return with_means(change_interval(change_shown(found), found.criterion.scale), found)
 
 
-REACHES = (3.0, 6.0, 10.0, 30.0)
-"""Margins to either end of a picture of a change: the first that has room for the interval."""
-
-
-def change_picture(found: CriterionResult, suite: SuiteResult) -> str:
-    """`change_shown` with its interval as a picture, worse to the left, and the margin that it was held to; empty where
-    there is no change to draw."""
-    change, criterion, held = change_shown(found), found.criterion, allowed(found, suite)
-    margin = held if held is not None else criterion.scale.default_margin
-    if change is None or not margin > 0:
-        return ""
-    sign = 1.0 if criterion.direction is Direction.HIGHER else -1.0
-    ends = (change.value, change.value) if change.level == 0.0 else sorted((sign * change.low, sign * change.high))
-    low, high = (end / margin for end in ends)
-    point = sign * change.value / margin
-    low, high = (point, point) if change.level == 0.0 else (low, high)
-    reach = next((one for one in REACHES if max(abs(point), abs(low), abs(high)) <= one), REACHES[-1])
-    return interval_picture(point, low, high, reach=reach, margin=1.0)
-
-
 def moved_with(found: CriterionResult, suite: SuiteResult) -> tuple[str, ...]:
     """The parts of a composite criterion that do not hold either: they are the cause, and it is told with them."""
     fine = (Verdict.PASS, Verdict.NOT_APPLIED)
@@ -211,19 +190,6 @@ def told_once(case: CaseResult, suite: SuiteResult) -> CaseResult:
     named = {reason.partition(": ")[0] for reason in case.reasons}
     kept = [r for r in case.reasons if named.isdisjoint(whole.get(r.partition(": ")[0], ()))]
     return replace(case, reasons=tuple(kept)) if kept else case
-
-
-def needs_words(found: CriterionResult) -> bool:
-    """True if a tick alone would mislead: everything but a pass, and a pass that the baseline excuses."""
-    return not is_ticked(found) or reasons.is_excused(found)
-
-
-def telling(found: CriterionResult, *, with_broken: bool = True) -> list[str]:
-    """The parts of the reason that say more than the figures beside it; of a tick, failures that it counts alone."""
-    if needs_words(found):
-        told = reasons.telling(found, with_broken=with_broken)
-        return [*told, *filter(None, [reasons.counted_failures(found)])]
-    return [part for part in reasons.telling(found) if reasons.COUNTED in part]
 
 
 def distinct(texts: Sequence[str]) -> tuple[str, ...]:

@@ -16,28 +16,20 @@ from gate.reports import by_tag
 from gate.reports import labels as words
 from gate.reports.formatting import NOT_MEASURED, count
 from gate.reports.trajectory_diff import TurnDiff, differences
-from gate.reports.view import RowView, View, views_of
+from gate.reports.view import TONES, RowView, View, views_of
 from gate.reports.words import pooled
 from gate.security import escape
 
 LIMIT = 60_000
 """Characters; the host refuses more than 65,536."""
 _LEAST = 5_000
-_MARKS = {
-    Verdict.NOT_APPLIED: "–",
-    Verdict.PASS: "✅",
-    Verdict.INCONCLUSIVE: "⚠️",
-    Verdict.NOT_MEASURED: "⚠️",
-    Verdict.NOT_COMPARED: "❌",
-    Verdict.BELOW_THRESHOLD: "❌",
-    Verdict.REGRESSED: "❌",
-    Verdict.ERROR: "💥",
-}
-UNCHECKED = "➖"
-"""In place of a tick where nothing was compared, and no threshold held."""
+_SIGNS = {"good": "✅", "bad": "❌", "error": "💥", "warn": "⚠️", "mute": "➖"}
+"""Sign of each tone."""
 _MANY = 50
 _KINDS = 10
 """Cases of the fold that are shown with what they did."""
+_BADNESS = list(TONES)
+"""Verdicts, the worst last."""
 _TITLE = 200
 _SENTENCE = 400
 _DIFF = 8_000
@@ -52,7 +44,7 @@ class Place(Struct, frozen=True):
     url: str = ""
     """The run's page, where the job can be run again."""
     report: str = ""
-    """Where the whole report is, if not on that page itself."""
+    """The address of the whole report, if not that page itself."""
     accept_label: str = ""
     """The label that accepts a regression there; empty if there is none."""
     base: str = ""
@@ -64,7 +56,7 @@ NOWHERE = Place()
 
 def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
     """Return all suites, worst first, in at most ``limit`` characters (limits under 5,000 are taken as 5,000)."""
-    views = sorted(views_of(result), key=lambda v: (-list(_MARKS).index(v.suite.verdict), v.suite.suite_id))
+    views = sorted(views_of(result), key=lambda v: (-_BADNESS.index(v.suite.verdict), v.suite.suite_id))
     left, parts = max(limit, _LEAST), []
     for index, view in enumerate(views):
         waiting = len(views) - index
@@ -112,7 +104,7 @@ def _suite(view: View, result: Result, place: Place, limit: int) -> str:
 
 def _heading(view: View, result: Result) -> str:
     name = f"{escape.markdown_code(view.suite.suite_id, 60)}: " if len(result.suites) > 1 else ""
-    return f"### {_MARKS[view.suite.verdict]} {name}{escape.markdown_prose(view.title, _TITLE)}"
+    return f"### {_SIGNS[TONES[view.suite.verdict]]} {name}{escape.markdown_prose(view.title, _TITLE)}"
 
 
 def _opening(view: View, place: Place) -> Iterator[str]:
@@ -220,7 +212,7 @@ def _criteria(rows: Sequence[RowView]) -> str:
         return ""
     cells = []
     for row in rows[:_MANY]:
-        mark = _MARKS[row.sign] if row.shows_verdict else UNCHECKED
+        mark = _SIGNS[row.tone]
         note = "" if row.found.criterion.blocking else ", warns only"
         cause = f"<br>{escape.markdown(row.same_cause)}" if row.same_cause else ""
         change = f"<br>{row.change.text}" if row.found.change is not None else ""
@@ -248,8 +240,7 @@ def _reasons(rows: Sequence[RowView]) -> str:
     """Return the notes that the table of criteria does not hold."""
     lines = []
     for row in rows[:_MANY]:
-        is_told = row.found.verdict is Verdict.REGRESSED or bool(row.same_cause)
-        parts = [*(row.besides if is_told else row.told), *([row.judge] if row.judge and not row.same_cause else [])]
+        parts = [part for part in (row.words, row.judge) if part and not row.same_cause]
         if parts:
             lines.append(f"- {_name(row.name)}: {escape.markdown('; '.join(parts), 600)}")
         lines += [f"- {_name(f'{row.name}: {name}')}: {said}" for name, said in row.dimensions[:_MANY]]
@@ -322,7 +313,7 @@ def _by_tag(suite: SuiteResult) -> str:
     shown, left = by_tag.rows(suite)
     rows = []
     for row in shown:
-        mark = f"{_MARKS[Verdict.REGRESSED]} " if row.is_named else ""
+        mark = f"{_SIGNS['bad']} " if row.is_named else ""
         rows.append(
             [
                 f"{mark}{_name(row.name)}<br><sub>{count(row.group.cases, 'case')}</sub>",

@@ -7,22 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gate.model import CaseResult, Result, Verdict
+from gate.model import CaseResult, Result
 from gate.reports import labels as words
 from gate.reports.formatting import count
-from gate.reports.view import RowView, View, views_of
+from gate.reports.view import TONES, RowView, View, views_of
 from gate.security import escape
 
-_MARKS = {
-    Verdict.NOT_APPLIED: "–",
-    Verdict.PASS: "✓",
-    Verdict.INCONCLUSIVE: "?",
-    Verdict.NOT_MEASURED: "?",
-    Verdict.NOT_COMPARED: "✗",
-    Verdict.BELOW_THRESHOLD: "✗",
-    Verdict.REGRESSED: "✗",
-    Verdict.ERROR: "!",
-}
+_SIGNS = {"good": "✓", "bad": "✗", "error": "!", "warn": "?", "mute": "–"}
 _SUITES, _CRITERIA, _CASES = 5, 20, 10
 _CELL = "text-align:left;padding:.15em 1em .15em 0"
 
@@ -44,12 +35,12 @@ def line(result: Result) -> str:
 
 
 def _suite(view: View) -> str:
-    mark = _MARKS[view.suite.verdict]
+    mark = _SIGNS[TONES[view.suite.verdict]]
     facts = view.facts
     return "".join(
         [
-            f"<h4>{mark} {_text(view.suite.suite_id, 100)}: {view.verdict}</h4>",
-            f"<p>{_text(view.headline, 400)}</p>",
+            f"<h4>{mark} {_text(view.suite.suite_id, 100)}: {_text(view.title)}</h4>",
+            f"<p>{_text(' '.join(view.lead), 600)}</p>" if view.lead else "",
             f"<p><strong>Next:</strong> {_text(todo)}</p>" if (todo := view.next_step()) else "",
             _table(view.rows),
             _more(len(view.rows) - _CRITERIA, "more criterion", "more criteria"),
@@ -71,7 +62,7 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 
 
 def _cells(row: RowView) -> tuple[str, ...]:
-    sign = _MARKS[row.sign] if row.shows_verdict else "–"
+    sign = _SIGNS[row.tone]
     return (sign, row.name, row.wanted, row.candidate.text, row.baseline.text, row.change.text)
 
 

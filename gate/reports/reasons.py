@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
-from msgspec import Struct
-
 from gate.decision.engine.evidence_json import stage_name
 from gate.model import Criterion, CriterionResult, Direction, Scale, Verdict, worst
 from gate.model.evidence import Stage, StageKind
@@ -24,28 +22,15 @@ COUNTED = "in which the agent failed counted as"
 """The effect of a threshold on a trial without a score."""
 
 
-class Phrase(Struct, frozen=True):
-    """A part of a reason."""
-
-    text: str
-    told: str = ""
-    """The part that the figures beside it do not say."""
-    broken: bool = False
-    """True if it names the broken cases, which reports list anyway."""
-
-
-def _told(text: str) -> Phrase:
-    return Phrase(text, text)
-
-
 def reason(row: CriterionResult) -> str:
     """Return the reason for the criterion's verdict, as one line; empty if nothing was found."""
-    return "; ".join(part.text for part in parts(row))
+    besides = fails_besides(row)
+    return "; ".join([*([besides] if besides else []), *_of_verdict(row)])
 
 
 def reason_of_verdict(row: CriterionResult) -> str:
     """`reason` without what fails besides."""
-    return "; ".join(part.text for part in _of_verdict(row))
+    return "; ".join(_of_verdict(row))
 
 
 def broken_of(row: CriterionResult) -> tuple[str, ...]:
@@ -60,13 +45,8 @@ def fails_besides(row: CriterionResult) -> str:
     if row.verdict is not Verdict.REGRESSED or not besides:
         return ""
     what = "threshold is missed" if besides[0].kind in OF_MEAN else "limit is broken"
-    said = "; ".join(part.text for one in besides for part in _parts(one, row.criterion))
+    said = "; ".join(part for one in besides for part in _parts(one, row.criterion))
     return f"its {what}, too ({said})"
-
-
-def telling(row: CriterionResult, *, with_broken: bool = True) -> list[str]:
-    """The parts of the reason that say more than the figures beside it."""
-    return [part.told for part in parts(row) if part.told and (with_broken or not part.broken)]
 
 
 def with_failures(row: CriterionResult) -> HeldMean | None:
@@ -96,57 +76,37 @@ def is_excused(row: CriterionResult) -> bool:
     return any(one.kind in ("mean_excused", "trial_excused", "quantile_excused") for one in row.findings)
 
 
-def parts(row: CriterionResult) -> list[Phrase]:
-    """The findings of the worst kind; what keeps them from deciding comes first, and so does what fails besides."""
-    besides = fails_besides(row)
-    return [*([_told(besides)] if besides else []), *_of_verdict(row)]
-
-
-def _of_verdict(row: CriterionResult) -> list[Phrase]:
+def _of_verdict(row: CriterionResult) -> list[str]:
     first = next(iter(row.findings), None)
     if first is not None and first.kind == "not_compared":
-        return [_told(f"not compared: {why_apart(first['why'])}"), *_of_row(row, row.findings[1:])]
+        return [f"not compared: {why_apart(first['why'])}", *_of_row(row, row.findings[1:])]
     return _of_row(row, row.findings)
 
 
-def _of_row(row: CriterionResult, findings: Sequence[Finding]) -> list[Phrase]:
-    """The worst findings; and what became of the means, where it is not what became of a typical case."""
+def _of_row(row: CriterionResult, findings: Sequence[Finding]) -> list[str]:
+    """Return the worst findings; and what became of the means, if it is not what became of a typical case."""
     least = worst([one.verdict for one in findings])
-    said = _worst(findings, row.criterion)
-    if not any(one.verdict is least and "change" in one.data for one in findings):
-        return said
-    means = of_means(row)
-    return [*said, Phrase(means)] if means else said
+    found = [one for one in findings if one.verdict is least]
+    said = [part for one in found for part in _parts(one, row.criterion)]
+    means = of_means(row) if any("change" in one.data for one in found) else ""
+    return [*said, means] if means else said
 
 
-def _worst(findings: Sequence[Finding], criterion: Criterion) -> list[Phrase]:
-    verdict = worst([one.verdict for one in findings])
-    return [part for one in findings if one.verdict is verdict for part in _parts(one, criterion)]
-
-
-def _parts(one: Finding, criterion: Criterion) -> list[Phrase]:
-    """The wording of one finding."""
+def _parts(one: Finding, criterion: Criterion) -> list[str]:
+    """Return the wording of one finding."""
     if one.kind == "not_compared":  # it opens the reason, and is never below another
         return []
     told = clauses(one, WORDS, criterion)
     if one.kind == "got_worse":
-        broken = [Phrase(text, text, broken=True) for text in told]
-        return [Phrase(_worse(one["change"], criterion)), *broken]
+        return [_worse(one["change"], criterion), *told]
     if "change" in one.data:
         said = changed(one["change"], criterion.scale)
-        return [Phrase("; ".join([f"{said}: {text}" for text in told]) or said, "; ".join(told))]
-    if one.kind in OF_MEAN and not one["mean"].case_id:
-        return [_in_figures(one["mean"], told[0]), *map(_told, told[1:])]
-    return list(map(_told, told))
-
-
-def _in_figures(mean: HeldMean, text: str) -> Phrase:
-    """Return how a mean stands to its threshold. The figures beside it say that, unless it is of more than scores."""
-    return Phrase(text, text if mean.failed or mean.measured is not None else "")
+        return ["; ".join([f"{said}: {text}" for text in told]) or said]
+    return told
 
 
 def stage_text(stage: Stage) -> str:
-    """Where a decision ended, in words; `stage_name` has the protocol's names."""
+    """Return in words the stage at which a decision ended; `stage_name` has the protocol's names."""
     match stage.kind:
         case StageKind.CERTIFIED | StageKind.CASES_AT_PASS | StageKind.SUITE_LOOK:
             said = f"after {count(stage.epochs, 'trial')} a case"

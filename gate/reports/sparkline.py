@@ -1,4 +1,4 @@
-"""Small pictures in text: a series as a sparkline, a share as a bar, an estimate with its interval on a line.
+"""Small pictures in text: a series as a sparkline.
 
 They are made of characters of one column each; `plain` has a look-alike in ASCII for each of them, `encodable` for
 the symbols of whole reports.
@@ -11,12 +11,7 @@ from collections.abc import Sequence
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _GAP = "·"
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
-_PLAIN = str.maketrans(
-    dict(zip(_LEVELS, "_.,:;=+#", strict=True))
-    | dict(zip(_EIGHTHS[1:-1], " ..::##", strict=True))
-    | {_GAP: " ", "━": "=", "─": "-", "●": "o", "│": "|", "┊": "!", "┿": "+", "◂": "<", "▸": ">", "└": "+"}
-)
+_PLAIN = str.maketrans(dict(zip(_LEVELS, "_.,:;=+#", strict=True)) | {_GAP: " ", "─": "-", "│": "|", "└": "+"})
 _SYMBOLS = str.maketrans(
     {"✓": "+", "✗": "x", "−": "-", "–": "-", "·": "-", "…": "~", "±": " ", "→": ">", "≤": "<", "⏎": "/"}
     | {"µ": "u", "×": "x", "κ": "k", "⟨": "<", "⟩": ">"}
@@ -63,46 +58,3 @@ def _level(value: float, least: float, most: float) -> int:
         return len(_LEVELS) // 2
     share = (value - least) / (most - least)
     return round(min(1.0, max(0.0, share)) * (len(_LEVELS) - 1))
-
-
-def bar(share: float, width: int = 10) -> str:
-    """A share, 0–1, as a bar of ``width`` columns: ``██████▌   ``; more than nothing is never drawn as nothing."""
-    eighths = round(8 * width * min(1.0, max(0.0, share))) if math.isfinite(share) else 0
-    eighths = max(eighths, 1) if share > 0 else eighths
-    whole, rest = divmod(eighths, 8)
-    return ("█" * whole + (_EIGHTHS[rest] if rest else "")).ljust(width)
-
-
-def interval_picture(
-    value: float, low: float, high: float, *, reach: float, margin: float | None = None, width: int = 21
-) -> str:
-    """A change with its interval around no change, losses to the left: ``──━━●━━─┊───│───────``.
-
-    ``│`` is no change, ``┊`` the margin, both ``┿`` within the interval; ``◂`` or ``▸`` an interval that goes on beyond
-    the picture.
-
-    Args:
-        value: the estimate; better is larger, in the unit of the other arguments.
-        low: the bad end of its interval.
-        high: its other end.
-        reach: the change at either end of the picture, above 0.
-        margin: the loss still called unchanged, drawn at minus this; None: not drawn.
-        width: columns, odd so that no change has one of its own.
-    """
-    middle = width // 2
-
-    def column(at: float) -> int:
-        share = min(1.0, max(-1.0, at / reach)) if reach > 0 else 0.0
-        return middle + round(share * middle)
-
-    cells = ["─"] * width
-    if math.isfinite(low) and math.isfinite(high) and low < high:
-        for at in range(column(low), column(high) + 1):
-            cells[at] = "━"
-    marks = {middle: "│"} | ({column(-margin): "┊"} if margin is not None and 0 < margin < reach else {})
-    for at, mark in marks.items():
-        cells[at] = "┿" if cells[at] == "━" else mark
-    cells[column(value)] = "●"
-    cells[0] = "◂" if low < -reach else cells[0]
-    cells[-1] = "▸" if high > reach else cells[-1]
-    return "".join(cells)

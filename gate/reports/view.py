@@ -20,10 +20,32 @@ from gate.reports.formatting import (
     threshold,
     tool_times,
 )
-from gate.reports.reasons import counted_failures, fails_besides, reason, why_apart
+from gate.reports.reasons import COUNTED, counted_failures, is_excused, reason, why_apart
 from gate.reports.trajectory_diff import TurnDiff, answers_apart, differences
 from gate.reports.wording import sentence
 from gate.reports.words import thin
+
+TONES = {
+    Verdict.NOT_APPLIED: "mute",
+    Verdict.PASS: "good",
+    Verdict.INCONCLUSIVE: "warn",
+    Verdict.NOT_MEASURED: "warn",
+    Verdict.NOT_COMPARED: "bad",
+    Verdict.BELOW_THRESHOLD: "bad",
+    Verdict.REGRESSED: "bad",
+    Verdict.ERROR: "error",
+}
+"""The tone of a verdict; each form has its own signs and colours for them."""
+CASE_TONES = {
+    CaseStatus.BROKEN: "bad",
+    CaseStatus.FAILED: "bad",
+    CaseStatus.ERROR: "error",
+    CaseStatus.SUSPECT: "warn",
+    CaseStatus.FLAKY: "shaky",
+    CaseStatus.NEVER_PASSED: "warn",
+    CaseStatus.OK: "good",
+}
+"""The tone of a case; none other is good."""
 
 
 class Figure(Struct, frozen=True):
@@ -33,50 +55,91 @@ class Figure(Struct, frozen=True):
     rests_on: str
 
 
-class RowView(Struct, frozen=True):
-    """The sentences on a criterion."""
+class RowView:
+    """Everything that a report says of a criterion."""
 
-    found: CriterionResult
-    verdict: Verdict
-    """The verdict as it is shown: a criterion that was never measured does not pass."""
-    is_ticked: bool
-    warns: bool
-    """True if it got worse, and is not configured to block."""
-    needs_words: bool
-    """True if a tick alone would mislead."""
-    standing: str
-    wanted: str
-    candidate: Figure
-    baseline: Figure
-    change: Figure
-    picture: str
-    """The change as a picture; empty if there is none to draw."""
-    same_cause: str
-    """The criterion that it moved with, if that is told already."""
-    judge: str
-    evidence: str
-    reason: str
-    told: tuple[str, ...]
-    """The parts of the reason that say more than the figures; broken cases, which reports list, aside."""
-    besides: tuple[str, ...]
-    """The notes that neither the figures nor the cases of a regression say."""
-    not_compared: str
-    dimensions: tuple[tuple[str, str], ...]
+    def __init__(self, found: CriterionResult, suite: SuiteResult) -> None:
+        self.found = found
+        self.suite = suite
 
     @property
     def name(self) -> str:
         """The criterion's name, which is the user's."""
         return self.found.criterion.name
 
-    @property
-    def sign(self) -> Verdict:
-        """The verdict whose sign stands beside it: what got worse is no tick, though it does not block."""
-        return Verdict.INCONCLUSIVE if self.warns and self.verdict is Verdict.PASS else self.verdict
+    @cached_property
+    def verdict(self) -> Verdict:
+        """As it is shown: a criterion that was never measured does not pass."""
+        return labels.shown(self.found)
+
+    @cached_property
+    def warns(self) -> bool:
+        """True if it got worse, and is not configured to block."""
+        return any(one.kind == "quiet_rise" and one["criterion"] == self.name for one in self.suite.warnings)
+
+    @cached_property
+    def needs_words(self) -> bool:
+        """True if a tick alone would mislead."""
+        return self.warns or not labels.is_ticked(self.found) or is_excused(self.found)
+
+    @cached_property
+    def tone(self) -> str:
+        """The tone of its sign: what got worse is no tick though it does not block, and what was not judged neither."""
+        if self.verdict is Verdict.PASS and not labels.is_ticked(self.found):
+            return "mute"
+        return "warn" if self.warns and self.verdict is Verdict.PASS else TONES[self.verdict]
 
     @property
-    def shows_verdict(self) -> bool:
-        """True if the sign of the verdict stands beside it, and not that nothing was judged."""
-        return self.is_ticked or self.verdict is not Verdict.PASS
+    def standing(self) -> str:
+        return labels.standing(self.found)
+
+    @property
+    def wanted(self) -> str:
+        return threshold(self.found.criterion)
+
+    @property
+    def candidate(self) -> Figure:
+        return Figure(labels.candidate_figure(self.found), sample(self.found.candidate))
+
+    @property
+    def baseline(self) -> Figure:
+        return Figure(labels.baseline_figure(self.found), sample(self.found.baseline))
+
+    @property
+    def change(self) -> Figure:
+        return Figure(labels.change_figure(self.found), change_sample(self.found))
+
+    @property
+    def same_cause(self) -> str:
+        """The criterion that it moved with, if that is told already."""
+        return labels.same_cause(self.found, self.suite)
+
+    @property
+    def judge(self) -> str:
+        return judge_line(self.found)
+
+    @property
+    def evidence(self) -> str:
+        return evidence(self.found, self.suite)
+
+    @property
+    def reason(self) -> str:
+        return reason(self.found)
+
+    @property
+    def words(self) -> str:
+        """The reason, if there is more to say than the figures do; and failures that a threshold counts."""
+        counted = counted_failures(self.found)
+        told = self.reason if self.needs_words or COUNTED in self.reason else ""
+        return "; ".join(filter(None, (told, counted)))
+
+    @property
+    def not_compared(self) -> str:
+        return why_apart(self.found.not_compared) if self.found.not_compared is not None else ""
+
+    @property
+    def dimensions(self) -> list[tuple[str, str]]:
+        return dimensions(self.found)
 
 
 class CaseLine(Struct, frozen=True):
@@ -236,7 +299,7 @@ class View:
 
     @cached_property
     def rows(self) -> tuple[RowView, ...]:
-        return tuple(_row(found, self.suite) for found in self.suite.criteria)
+        return tuple(RowView(found, self.suite) for found in self.suite.criteria)
 
     def scores(self, case: CaseResult) -> tuple[str, ...]:
         """Return the scores of a case, by criterion, with what is wanted: ``evalview_score 92.5 (at least 70)``."""
@@ -330,36 +393,9 @@ def _wording(suite: SuiteResult) -> tuple[CaseResult, tuple[TurnDiff, ...]] | No
 def _line(case: CaseResult) -> CaseLine:
     before = f"{case.baseline_passed:,}/{case.baseline_trials:,}" if case.baseline_trials else ""
     now = f"{case.passed:,}/{case.trials:,}" if case.trials else "not measured"
-    if case.status in (CaseStatus.FLAKY, CaseStatus.SUSPECT):
+    if case.status is CaseStatus.FLAKY:
         now += f", {labels.status(case)}"
     return CaseLine(case, before, now)
-
-
-def _row(found: CriterionResult, suite: SuiteResult) -> RowView:
-    told = labels.telling(found, with_broken=False)
-    besides = (counted_failures(found), fails_besides(found))
-    warns = any(one.kind == "quiet_rise" and one["criterion"] == found.criterion.name for one in suite.warnings)
-    return RowView(
-        found,
-        labels.shown(found),
-        labels.is_ticked(found),
-        warns,
-        warns or labels.needs_words(found),
-        labels.standing(found),
-        threshold(found.criterion),
-        Figure(labels.candidate_figure(found), sample(found.candidate)),
-        Figure(labels.baseline_figure(found), sample(found.baseline)),
-        Figure(labels.change_figure(found), change_sample(found)),
-        labels.change_picture(found, suite),
-        labels.same_cause(found, suite),
-        judge_line(found),
-        evidence(found, suite),
-        reason(found),
-        tuple(told),
-        tuple(part for part in told if part in besides),
-        why_apart(found.not_compared) if found.not_compared is not None else "",
-        tuple(dimensions(found)),
-    )
 
 
 def views_of(result: Result) -> tuple[View, ...]:

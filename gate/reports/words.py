@@ -550,6 +550,7 @@ WORDS: Table = {
         "no baseline is stored yet, so the base commit's agent was run as well: gate baseline save on the default "
         "branch saves these runs"
     ),
+    "other_agent": "{text}",
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
     "new_cases": "new, held to thresholds only: {cases:list}",
     "edited_cases": "edited, held to thresholds only: {cases:list}",
@@ -609,6 +610,7 @@ IN_HEADLINE: Table = {
         "compared with the agent of {commit:7}, run beside this change"
         "{without_rules: and held to this change's rules, since the base has none|}"
     ),
+    "other_agent": "another agent than the base's: agent.{key} differs",
     "measured_before": _measured_again,
 }
 """The headline of each cause."""

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class ExecutorOptions(BaseModel):
-    """Where recorded trials are scored: one of the keys, or nothing."""
+    """The executor of recorded trials: one of the keys, or nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 

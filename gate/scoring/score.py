@@ -196,7 +196,7 @@ async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judg
         return await off_loop(measured) if in_loop else measured()
     if (unseen := _unseen(metric, performance)) is not None:
         return unseen
-    if _is_ours(metric):
+    if _is_built_in(metric):
         return await metric.judge_score(case, performance, judge)
     with _Answer() as found:
         found.give(await metric.judge_score(case, performance, judge))
@@ -205,9 +205,9 @@ async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judg
 
 def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
     if (unseen := _unseen(metric, performance)) is not None:
-        seen = metric.score(case, performance) if metric.absence and _is_ours(metric) else unseen
+        seen = metric.score(case, performance) if metric.absence and _is_built_in(metric) else unseen
         return seen if _blocks(seen) else unseen  # what is forbidden was done, whatever else was not recorded
-    if _is_ours(metric):
+    if _is_built_in(metric):
         return metric.score(case, performance)
     with _Answer() as found:
         found.give(metric.score(case, performance))
@@ -237,14 +237,14 @@ UNRECORDED = {
 
 
 def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -> Score:
-    if _is_ours(metric):
+    if _is_built_in(metric):
         return metric.combine(case, scores)
     with _Answer() as found:
         found.give(metric.combine(case, scores))
     return found.score
 
 
-def _is_ours(metric: Metric[Any]) -> bool:
+def _is_built_in(metric: Metric[Any]) -> bool:
     """True if an exception of the metric would be a defect of the gate, which must not look like a missing score."""
     return type(metric).__module__.startswith("gate.")
 

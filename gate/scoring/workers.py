@@ -39,7 +39,7 @@ class DiedError(Exception):
     """The worker is gone; `Link.exit_reason` says how."""
 
 
-class Link(asyncio.Protocol):
+class WorkerLink(asyncio.Protocol):
     """A worker process and what it was asked."""
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class Workers:
         self._mark = new_mark()
         self._environment = {**allowed_environment(environment, self.allowed), MARK: self._mark}
         self._packed = b""
-        self._links: list[Link] = []
+        self._links: list[WorkerLink] = []
 
     allowed: Sequence[str] = ()
     """Names of environment variables that the worker needs besides the usual."""
@@ -175,9 +175,9 @@ class Workers:
         finally:
             sweep(self._mark)
 
-    async def _start(self) -> tuple[Link, int]:
+    async def _start(self) -> tuple[WorkerLink, int]:
         """A new worker, and how many batches it takes at once."""
-        link = Link()
+        link = WorkerLink()
         self._links.append(link)
         try:
             argv, environment = module_command(*self.module, environment=self._environment)
@@ -213,11 +213,11 @@ class Processes(Workers):
         super().__init__(setup, redactor, environment)
         self._processes = processes
         self.slots = AHEAD * processes
-        self._free: asyncio.Queue[_Place] = asyncio.Queue()
+        self._free: asyncio.Queue[_WorkerSlot] = asyncio.Queue()
 
     async def _open(self) -> None:
         links = await asyncio.gather(*[self._start() for _ in range(self._processes)])
-        for place in [_Place(link) for link, _ in links] * AHEAD:
+        for place in [_WorkerSlot(link) for link, _ in links] * AHEAD:
             self._free.put_nowait(place)
 
     async def _ask(self, data: bytes) -> bytes:
@@ -238,9 +238,9 @@ class Processes(Workers):
         raise MeasureError(what, where="executor", hint=f"{RESUME}; with less memory for each, name fewer processes")
 
 
-class _Place:
+class _WorkerSlot:
     """A worker process, and the one that takes its place."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: WorkerLink) -> None:
         self.link = link
         self.replacing = asyncio.Lock()

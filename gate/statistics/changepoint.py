@@ -147,7 +147,7 @@ class Piece(Struct, frozen=True):
     end: int
     """The position after its last level."""
     line: FittedLine | None
-    """Where it goes steadily; None where it stays."""
+    """The line that it follows steadily; None if it stays."""
     residual: float
 
 

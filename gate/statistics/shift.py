@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 GRID = (
@@ -70,3 +71,24 @@ def log_shift_ratio(passed_before: int, before: int, passed_now: int, now: int, 
         shifted += weight * likely * lower**passed_now * (1 - lower) ** (now - passed_now)
         same += weight * likely * rate**passed_now * (1 - rate) ** (now - passed_now)
     return math.log(max(shifted, 1e-300)) - math.log(max(same, 1e-300))
+
+
+def change_sd(counts: Sequence[tuple[int, int, int, int]]) -> float:
+    """The standard error of the mean change of these very cases, from the spread within each.
+
+    That spread is the posterior mean of p(1 - p) under the law that is fitted to all cases, with the trials of both
+    sides pooled: a few trials that are all alike do not make it nil. Cases that change unalike add nothing to it, as
+    they would to a spread taken over the cases.
+
+    Args:
+        counts: of each case, passed trials now, trials now, passed trials before, and trials before.
+    """
+    totals = Counter((now + before, of_now + of_before) for now, of_now, before, of_before in counts)
+    prior = fit_prior(totals)
+    variance = 0.0
+    for passed_now, now, passed_before, before in counts:
+        likelihoods = _likelihoods(passed_now + passed_before, now + before)
+        joint = [weight * likely for weight, likely in zip(prior, likelihoods, strict=True)]
+        spread = sum(j * rate * (1 - rate) for j, rate in zip(joint, GRID, strict=True)) / sum(joint)
+        variance += spread * (1 / now + 1 / before)
+    return math.sqrt(variance) / len(counts)

@@ -227,7 +227,7 @@ def crossing(line: FittedLine, limit: float, start: float, *, level: float, furt
 
 
 def _zero(falling: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that is above 0 at ``low`` falls to it, by bisection."""
+    """Return the place at which a function that is above 0 at ``low`` falls to it, by bisection."""
     for _ in range(60):
         middle = (low + high) / 2
         if falling(middle) > 0:

@@ -120,9 +120,9 @@ class _Reader(Struct, frozen=True):
     form: Format | None
     """The one that was named."""
     losses: list[Loss] | None = None
-    """Where to put what is lost; None: a lost check is an error."""
+    """The list that losses are added to; None: a lost check is an error."""
 
-    def understood(self, form: Format, document: Document) -> Contents:
+    def contents_of(self, form: Format, document: Document) -> Contents:
         if self.losses is None or form.carry is None:
             return form.read(document)
         found, lost = form.carry(document)
@@ -218,14 +218,14 @@ def _read(path: Path, base: Path, reader: _Reader) -> Contents:
     document = _document(path, base, root)
     if form is not None:
         if form.recognises(document.data):
-            return reader.understood(form, document)
+            return reader.contents_of(form, document)
         raise ConfigError("not in the format that is named", where=document.where, hint=f"expected {form.shape}")
     if document.data == []:
         return native.read(document)
     for name in FORMATS:
         candidate = format_named(name, fields)
         if candidate.recognises(document.data):
-            return reader.understood(candidate, document)
+            return reader.contents_of(candidate, document)
     if _is_schema(document.data):
         return Contents(())
     raise ConfigError("no suite in any format that is read", where=document.where, hint=_nearest(document.data, fields))

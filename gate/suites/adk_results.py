@@ -157,7 +157,7 @@ def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int
     if not is_answered(invocations):
         return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)
     failed = [one for one in metrics if adk.get(one, "eval_status") in FAILED]
-    if lost := [str(adk.get(one, "metric_name")) for one in failed if not (_is_here(one) and _stated(one))]:
+    if lost := [str(adk.get(one, "metric_name")) for one in failed if not (_is_known_metric(one) and _stated(one))]:
         return RecordedTrial(case.id, number, (), f"google-adk's metric {shorten(lost[0], 100)} failed", origin)
     if status in FAILED and not failed:
         return RecordedTrial(case.id, number, (), "google-adk counts it as failed, by no metric", origin)
@@ -168,7 +168,7 @@ def _invocation(pair: Body) -> Invocation:
     return adk.to_invocation(adk.get(pair, "actual_invocation"))
 
 
-def _is_here(metric: Body) -> bool:
+def _is_known_metric(metric: Body) -> bool:
     return adk.get(metric, "metric_name") in METRICS and not adk.get(metric, "custom_function_path")
 
 
@@ -187,7 +187,7 @@ def _is_intermediate(metric: Body) -> bool:
 def _criterion(criteria: dict[str, Any], metric: Body) -> Iterator[Loss]:
     """Adds a metric to the criteria, with its threshold and options; the losses of one that cannot be."""
     name = adk.get(metric, "metric_name")
-    if not _is_here(metric):
+    if not _is_known_metric(metric):
         yield Loss("", f"metric {shorten(str(name), 100)}")
         return
     used = _stated(metric)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.positions import Key, LineNumbers
-from gate.formats.reading import Ignored, UnreadKey, carried, remembering, unread
+from gate.formats.reading import Ignored, UnreadKey, carried, unread, with_read_marks
 from gate.formats.shapes import as_mapping
 from gate.model import Case, Invocation, Location, Part, RecordedTrial
 from gate.security.limits import shorten
@@ -39,7 +39,7 @@ class Document(Struct, frozen=True):
     """The files that were read because this one names them: name and content."""
 
     def location(self, *keys: Key) -> Location:
-        """Where the value at ``keys`` is written."""
+        """Return the place of the value at ``keys``."""
         if self.lines is not None:
             return Location(self.where, self.lines.line(*keys))
         row = keys[0] if keys else None
@@ -85,7 +85,7 @@ class Loss(Struct, frozen=True):
     check: bool = True
     """True if it would have checked something: then a suite without it promises less than its file does."""
     keys: tuple[Key, ...] = ()
-    """Where it is written, if that is known."""
+    """The place of it, if that is known."""
 
     def __str__(self) -> str:
         return f"{self.case}: {self.what}" if self.case else self.what
@@ -110,7 +110,7 @@ def by_kind(losses: Sequence[Loss]) -> list[Loss]:
     return found
 
 
-def but_recorded(loss: Loss) -> Loss:
+def without_check(loss: Loss) -> Loss:
     """A lost check of a file that holds what another tool found: it is lost where an agent is run alone."""
     if not loss.check:
         return loss
@@ -142,7 +142,7 @@ def nothing_unread(ignored: Ignored, *, checks: bool | Callable[[str], bool] = T
 
     def whole(carry: Carry) -> Carry:
         def read(document: Document) -> tuple[Contents, list[Loss]]:
-            data = remembering(document.data, ignored)
+            data = with_read_marks(document.data, ignored)
             found, losses = carry(replace(document, data=data))
             kept: Contents = carried(found)
             losses += [_loss(one, checks) for one in unread(data, ignored)]

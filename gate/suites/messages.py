@@ -23,7 +23,7 @@ from gate.formats.positions import Key
 from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites.base import NO_ANSWER, Contents, Document, Format, is_answered
-from gate.suites.spill import Spill
+from gate.suites.spill import InvocationFile
 
 Path = Annotated[str, Field(min_length=1), AfterValidator(paths.checked)]
 """``info.task.actions``, ``choices[0].message``: see gate/formats/paths.py."""
@@ -34,7 +34,7 @@ class _Model(BaseModel):
 
 
 class ToolPaths(_Model):
-    """Where the expected calls are, and their names and arguments within each."""
+    """Paths to the expected calls, and to their names and arguments within each."""
 
     path: Path
     """The list of calls in a row."""
@@ -45,7 +45,7 @@ class ToolPaths(_Model):
 
 
 class FieldPaths(_Model):
-    """Where in a row everything is. Every path given must lead somewhere in every row; null there says nothing."""
+    """Paths in a row. Every given path must lead somewhere in every row; null there says nothing."""
 
     rows: Path | None = None
     """The list of rows in a JSON file. Default: the file is the list."""
@@ -115,7 +115,7 @@ def read(document: Document, fields: FieldPaths) -> Contents:
     data: Any = document.data
     keys: tuple[Key, ...] | None = ()
     if fields.rows is not None:
-        data = _Place(document, document.data, ()).at(fields.rows)
+        data = _Located(document, document.data, ()).at(fields.rows)
         keys = paths.keys_of(document.data, fields.rows)
     if not isinstance(data, list):
         raise document.error("rows must be a list", *(keys or ()), hint="say where it is with `rows`")
@@ -127,7 +127,7 @@ def read_lines(lines: Iterable[tuple[int, Any]], document: Document, fields: Fie
 
     ``document`` names the file and contains no rows.
     """
-    return _gather(document, (value for _, value in lines), (), fields, spill=Spill())
+    return _gather(document, (value for _, value in lines), (), fields, spill=InvocationFile())
 
 
 def _gather(
@@ -136,14 +136,14 @@ def _gather(
     keys: tuple[Key, ...] | None,
     fields: FieldPaths,
     *,
-    spill: Spill | None = None,
+    spill: InvocationFile | None = None,
 ) -> Contents:
     """The contents of rows; ``keys`` are the place of their list, None if they were taken out of one by a filter."""
     wanted = None if fields.trials is None else {str(trial) for trial in fields.trials}
     known: set[str] = set()
     groups: dict[str, _Group] = {}
     for index, raw in enumerate(data):
-        row = _row(_Place(document, raw, () if keys is None else (*keys, index)), fields, groups)
+        row = _row(_Located(document, raw, () if keys is None else (*keys, index)), fields, groups)
         if wanted is not None:
             if row.trial is None:
                 raise document.error("trials can be chosen only where `trial` says which one a row is")
@@ -173,7 +173,7 @@ def value_at(value: Any, path: str) -> Any:
         return None
 
 
-class _Place(Struct, frozen=True):
+class _Located(Struct, frozen=True):
     """A value and where in its document it is."""
 
     document: Document
@@ -206,7 +206,7 @@ class _Place(Struct, frozen=True):
 # --- one row --------------------------------------------------------------------------------------
 
 
-def _row(place: _Place, fields: FieldPaths, groups: Mapping[str, _Group]) -> _Row:
+def _row(place: _Located, fields: FieldPaths, groups: Mapping[str, _Group]) -> _Row:
     if not isinstance(place.value, Mapping):
         raise place.error("a row must be an object")
     try:
@@ -225,7 +225,7 @@ def _row(place: _Place, fields: FieldPaths, groups: Mapping[str, _Group]) -> _Ro
     return _Row(case, stated, line, trial, invocation)
 
 
-def _invocation(place: _Place, fields: FieldPaths, *, failed: bool) -> Invocation:
+def _invocation(place: _Located, fields: FieldPaths, *, failed: bool) -> Invocation:
     found = place.at(fields.messages)
     invocation = Invocation() if found is None and failed else messages.to_invocation(found)
     usage = messages.to_usage(place.at(fields.usage), cost_usd=place.at(fields.cost_usd))
@@ -235,7 +235,7 @@ def _invocation(place: _Place, fields: FieldPaths, *, failed: bool) -> Invocatio
     return replace(invocation, usage=usage or invocation.usage, duration=duration)
 
 
-def _case_of(place: _Place, fields: FieldPaths, user: str, groups: Mapping[str, _Group]) -> tuple[Case, bytes]:
+def _case_of(place: _Located, fields: FieldPaths, user: str, groups: Mapping[str, _Group]) -> tuple[Case, bytes]:
     """The case of a row, and a digest of what the row states about it; the known case if it states the same."""
     stated = _stated(place, fields)
     known = groups.get(str(place.label(fields.id)))
@@ -243,7 +243,7 @@ def _case_of(place: _Place, fields: FieldPaths, user: str, groups: Mapping[str, 
     return case, stated
 
 
-def _stated(place: _Place, fields: FieldPaths) -> bytes:
+def _stated(place: _Located, fields: FieldPaths) -> bytes:
     """A digest of everything that `_case` reads, but for what the user says."""
     tools = None if fields.expected_tools is None else fields.expected_tools.path
     paths = (tools, fields.expected_response, *fields.metadata.values(), fields.tags, fields.complexity)
@@ -258,7 +258,7 @@ def _stated(place: _Place, fields: FieldPaths) -> bytes:
 _ENCODER = Encoder(enc_hook=repr)
 
 
-def _case(place: _Place, fields: FieldPaths, user: str) -> Case:
+def _case(place: _Located, fields: FieldPaths, user: str) -> Case:
     tools = _expected_tools(place, fields.expected_tools)
     response = place.at(fields.expected_response)
     if not isinstance(response, str | None):
@@ -281,7 +281,7 @@ def _case(place: _Place, fields: FieldPaths, user: str) -> Case:
     )
 
 
-def _expected_tools(place: _Place, paths: ToolPaths | None) -> tuple[ToolCall, ...] | None:
+def _expected_tools(place: _Located, paths: ToolPaths | None) -> tuple[ToolCall, ...] | None:
     found = place.at(paths.path) if paths is not None else None
     if found is None or paths is None:
         return None
@@ -291,7 +291,7 @@ def _expected_tools(place: _Place, paths: ToolPaths | None) -> tuple[ToolCall, .
     for item in found:
         if not isinstance(item, Mapping):
             raise FormatError(f"{paths.path}: an expected call must be an object")
-        call = _Place(place.document, item, place.keys)
+        call = _Located(place.document, item, place.keys)
         calls.append(ToolCall(messages.tool_name(call.at(paths.name)), messages.to_arguments(call.at(paths.args))))
     return tuple(calls)
 
@@ -330,7 +330,7 @@ class _Group:
         self._recordings: list[_Recording] = []
         self._seen: set[str] = set()
 
-    def add(self, row: _Row, spill: Spill | None) -> None:
+    def add(self, row: _Row, spill: InvocationFile | None) -> None:
         """Raises `ConfigError` if the row contradicts another row of its case, or the trial is there already."""
         if row.case is not self.case:
             _check_agreed(self.case, row.case)

@@ -151,7 +151,7 @@ def select_all(
             left.append(selected)
     if not left:
         source = ", ".join(suite.source or suite.id for suite in suites)
-        raise MeasureError("no case is selected", where=source, hint=_what_there_is(cases))
+        raise MeasureError("no case is selected", where=source, hint=_counts_by_kind(cases))
     return left
 
 
@@ -197,7 +197,7 @@ def _refuse_unknown(cases: Sequence[Case], selection: Selection) -> None:
             raise ConfigError(what, where="select.metadata", hint=shorten(nearest(value, sorted(known)), 300))
 
 
-def _what_there_is(cases: Iterable[Case]) -> str:
+def _counts_by_kind(cases: Iterable[Case]) -> str:
     found = Counter(f"{case.complexity.value}: {', '.join(sorted(case.tags)) or 'no tags'}" for case in cases)
     listed = "; ".join(f"{count} × {kind}" for kind, count in found.most_common(10))
     return f"there are {listed}" if listed else "there are no cases"

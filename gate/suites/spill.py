@@ -15,7 +15,7 @@ IN_MEMORY = 4_000_000
 """Bytes that are kept in memory before they are written."""
 
 
-class Spill:
+class InvocationFile:
     """Invocations in the order they came; the file goes with the last of them."""
 
     def __init__(self) -> None:
@@ -23,14 +23,14 @@ class Spill:
         self._written = 0
         self._file: int | None = None
 
-    def keep(self, invocation: Invocation) -> Spilled:
+    def keep(self, invocation: Invocation) -> StoredInvocation:
         """Writes an invocation; what is returned reads it."""
         data = pack_invocations((invocation,))
         offset = self._written + len(self._tail)
         self._tail += data
         if len(self._tail) >= IN_MEMORY:
             self._write()
-        return Spilled(self, offset, len(data))
+        return StoredInvocation(self, offset, len(data))
 
     def read(self, offset: int, length: int) -> bytes:
         """Return the spilled values."""
@@ -55,12 +55,12 @@ def _nameless() -> tuple[int, Callable[[], None]]:
     return file.fileno(), file.close
 
 
-class Spilled(Sequence[Invocation]):
+class StoredInvocation(Sequence[Invocation]):
     """One invocation, read whenever it is asked for."""
 
     __slots__ = ("_length", "_offset", "_spill")
 
-    def __init__(self, spill: Spill, offset: int, length: int) -> None:
+    def __init__(self, spill: InvocationFile, offset: int, length: int) -> None:
         self._spill, self._offset, self._length = spill, offset, length
 
     @property

@@ -173,7 +173,7 @@ def _unmatched(lost: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{len(lost):,} conversations belong to no case and were not scored: {', '.join(named)}{more}"]
 
 
-class _Place(Struct, frozen=True):
+class _CaseOfSuite(Struct, frozen=True):
     """A case and the number of its suite."""
 
     suite: int
@@ -184,12 +184,12 @@ class _Index:
     """The cases of all suites by what a conversation may be found by."""
 
     def __init__(self, suites: Sequence[Suite]) -> None:
-        self._by_session: dict[str, list[_Place]] = defaultdict(list)
-        self._by_tag: dict[str, list[_Place]] = defaultdict(list)
-        self._by_words: dict[str, list[_Place]] = defaultdict(list)
+        self._by_session: dict[str, list[_CaseOfSuite]] = defaultdict(list)
+        self._by_tag: dict[str, list[_CaseOfSuite]] = defaultdict(list)
+        self._by_words: dict[str, list[_CaseOfSuite]] = defaultdict(list)
         for number, suite in enumerate(suites):
             for case in suite.cases:
-                place = _Place(number, case)
+                place = _CaseOfSuite(number, case)
                 for session in {case.id, *_sessions(case)}:
                     self._by_session[session].append(place)
                 for tag in {case.id, *case.tags}:
@@ -197,7 +197,7 @@ class _Index:
                 if case.turns and (words := _folded(case.turns[0].user)):
                     self._by_words[words].append(place)
 
-    def place_of(self, conversation: Conversation) -> _Place | str:
+    def place_of(self, conversation: Conversation) -> _CaseOfSuite | str:
         """The case of a conversation, or why it has none."""
         words = _folded(conversation.turns[0].invocation.user)
         for candidates, by in self._candidates(conversation, words):
@@ -214,7 +214,7 @@ class _Index:
             return f"{turns} turns, case {shorten(candidates[0].case.id, 80)} has {len(candidates[0].case.turns)}"
         return "no case has its session, a tag of it, or its first words"
 
-    def _candidates(self, conversation: Conversation, words: str) -> Iterator[tuple[Sequence[_Place], str]]:
+    def _candidates(self, conversation: Conversation, words: str) -> Iterator[tuple[Sequence[_CaseOfSuite], str]]:
         yield self._by_session.get(conversation.session, ()), "its session"
         yield _unique(p for tag in sorted(conversation.tags) for p in self._by_tag.get(tag, ())), "a tag of it"
         yield self._by_words.get(words, ()) if words else (), "its first words"
@@ -225,7 +225,7 @@ def _sessions(case: Case) -> list[str]:
     return [one for one in (stated if isinstance(stated, list) else [stated]) if isinstance(one, str)]
 
 
-def _unique(places: Iterable[_Place]) -> list[_Place]:
+def _unique(places: Iterable[_CaseOfSuite]) -> list[_CaseOfSuite]:
     return list({(place.suite, place.case.id): place for place in places}.values())
 
 

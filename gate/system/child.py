@@ -52,7 +52,7 @@ _BEGIN = (
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
 _OURS = str(Path(__file__).parents[2])
-"""Where the package is, and looked for first: a user's folder may have its name."""
+"""The folder of the package, which is looked for there first: a user's folder may have its name."""
 _STEERING = ("PYTHONPATH",)
 """Variables that would put other modules before the gate's; set again once the child knows where ours are."""
 

@@ -58,8 +58,8 @@ _POINTERS = (
     "filter.lfs.clean=",
     "filter.lfs.process=",
 )
-"""Where git-lfs is configured and not installed, git would refuse any command that meets a file of it. With these the
-file is what git itself stores: a few lines that point to the content."""
+"""Settings without git-lfs: if it is configured and not installed, git would refuse any command that meets a file of
+it. With these the file is what git itself stores: a few lines that point to the content."""
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _DROPPED = re.compile(
     "GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|NAMESPACE|PREFIX"
@@ -117,7 +117,7 @@ class Sealed(Struct, frozen=True):
     program: str = ""
     """The executable, an absolute path; empty if there is none."""
     path: str = ""
-    """Where programs are looked for."""
+    """The folders that programs are looked for in."""
     folder: str = ""
     """The git directory, the gate's own; empty if there is no repository."""
     top: str = ""

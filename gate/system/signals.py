@@ -41,6 +41,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             if task is not None:
                 loop.call_soon_threadsafe(task.cancel)
 
+        if STOPPING.is_set:
+            work.close()
+            STOPPING.check()
         before = {number: signal.signal(number, cancel) for number in SIGNALS if is_heeded(number)}
         try:
             return await work

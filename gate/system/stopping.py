@@ -26,6 +26,11 @@ class Stopping:
         """True if the gate is to stop."""
         return self._number != 0
 
+    @property
+    def number(self) -> int:
+        """The signal's number; 0 if none came."""
+        return self._number
+
     def check(self) -> None:
         """Raises Cancelled if the gate is to stop."""
         if self._number:
@@ -43,6 +48,7 @@ def heed() -> None:
     """
 
     def cancel(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
+        STOPPING.set(number)  # what is raised may be lost, as in the middle of an import
         raise Cancelled(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):

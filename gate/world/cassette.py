@@ -107,7 +107,7 @@ def tape_of(case_id: str, trial: int, exchanges: Sequence[RecordedExchange]) -> 
 
 
 def path_of_run(folder: Path, run: str) -> Path | None:
-    """Where a run's recording is kept; None for an id that names no file."""
+    """Return the file of a run's recording; None for an id that names no file."""
     return folder / f"{run}.jsonl" if _RUN.fullmatch(run) else None
 
 

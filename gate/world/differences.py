@@ -1,4 +1,4 @@
-"""Where two requests differ first, in words."""
+"""Finds the first difference between two requests, in words."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def upstreams_of(options: WorldOptions, environment: Mapping[str, str]) -> dict[
 
 
 def store_folder(options: WorldOptions, root: Path, environment: Mapping[str, str]) -> Path:
-    """Where recordings are kept. Raises ConfigError where no folder is named and the user has none."""
+    """Return the folder of recordings. Raises ConfigError if none is named and the user has none."""
     if options.store is not None:
         return root / Path(options.store).expanduser()
     cache = environment.get("XDG_CACHE_HOME")

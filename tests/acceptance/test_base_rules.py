@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 
@@ -198,6 +199,20 @@ def test_another_agent_is_said_and_measured(project: Project) -> None:
     code, found = judged(project)
     assert code == 0, found["headline"]
     assert 'the agent differs: agent.python: "agent:answer" → "other:answer"' in found["changes"]
+    assert "another agent than the base's" in found["headline"]
+
+
+@pytest.mark.slow
+def test_a_stub_in_the_agents_place_stands_in_the_headline(project: Project) -> None:
+    """It passes what it was written to pass; a reader has to know what passed."""
+    based(project)
+    project.write("stub.py", AGENT)
+    told = "import sys; sys.path.insert(0, '.'); import json, stub; print(json.dumps({'output': 'done'}))"
+    project.write(
+        "gate.yaml", CONFIG.replace('{python: "agent:answer"}', json.dumps({"command": ["python", "-c", told]}))
+    )
+    _, found = judged(project)
+    assert "another agent than the base's" in found["headline"]
 
 
 @pytest.mark.slow

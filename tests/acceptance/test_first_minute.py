@@ -431,6 +431,19 @@ def test_the_workflow_is_that_of_the_host(project: Project, mark: str, file: str
     assert "The first push to main stores the baseline" in ran.out
 
 
+def test_a_repository_on_gitlab_gets_both_jobs_and_keeps_its_baselines_in_git(project: Project) -> None:
+    sample(project, "function")
+    project.git("init", "-q")
+    project.git("remote", "add", "origin", "https://gitlab.example/some/repository")
+    project.write("requirements.txt", "")
+    assert project.gate("init", "--no-run").code == 0
+    jobs = yaml.safe_load((project.root / ".gitlab-ci.yml").read_text())
+    assert "pip install -r requirements.txt" in jobs["gate"]["before_script"]
+    assert jobs["gate"]["script"][0].startswith("gate run ")
+    assert jobs["baseline"]["script"][0].startswith("gate baseline ")
+    assert config_of(project)["baseline"] == {"store": "git"}
+
+
 @pytest.mark.slow
 def test_a_missing_key_is_named_with_the_place_to_hand_it_on(project: Project) -> None:
     project.write("bot.py", "import os\n\ndef answer(message):\n    raise KeyError('set ACME_API_KEY: unauthorized')\n")

@@ -77,8 +77,7 @@ def test_an_agent_whose_process_keeps_its_answers_is_not_blocked_for_what_anothe
     )
     project.write(".gitignore", ".gate/\n*.jsonl\n*.json\n__pycache__/\n")
     project.commit()
-    assert project.gate("run", "-q").code == 0
-    assert project.gate("baseline", "save").code == 0
+    assert project.gate("baseline", "-q").code == 0
     project.git("switch", "-qc", "change")
     project.write("agent.py", project.root.joinpath("agent.py").read_text() + "# a remark\n")
     project.commit("change")

@@ -30,9 +30,9 @@ def first_turn(project: Project, name: str, interpreter: Path) -> dict[str, obje
 
 
 def turn_of(project: Project) -> dict[str, object]:
-    """The one turn of the one record."""
+    """The one turn of the first case of the one record."""
     (record,) = (project.root / ".gate" / "records").rglob("*.jsonl")
-    (line,) = [line for line in map(json.loads, record.read_text().splitlines()) if "turns" in line]
+    line = next(line for line in map(json.loads, record.read_text().splitlines()) if "turns" in line)
     (turn,) = line["turns"]
     assert isinstance(turn, dict)
     return turn

@@ -57,11 +57,14 @@ def test_the_pages_have_a_place_for_every_table() -> None:
         "creep",
         "power",
         "frontier",
+        "stored",
+        "wanted",
+        "prove",
     )
     for name in names:
         assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
     text = (REPOSITORY / "docs/dev/evidence/flow.md").read_text(encoding="utf-8")
-    for name in flow.AGENTS:
+    for name in (*flow.AGENTS, "free"):
         assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
     text = (REPOSITORY / "docs/dev/evidence/world.md").read_text(encoding="utf-8")
     for name in ("history", "suites"):

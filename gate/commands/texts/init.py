@@ -55,6 +55,8 @@ FIRST_INPUTS = {
 IGNORED = ".gate/\n__pycache__/\n"
 STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
 """The last line of a file that `gate init` wrote: a digest of the lines before it."""
+LEAST_ALIKE = 60
+"""Characters by which a reason is known to be in the headline, which may cut it off."""
 MOST_ANSWER = 200
 """Characters of an answer that is proposed as the expected one."""
 
@@ -318,7 +320,7 @@ def _told(
 
     headline = render_line(result)
     found = dict.fromkeys(reason for suite in result.suites for case in suite.cases for reason in case.reasons)
-    reasons = [reason for reason in found if reason not in headline][:3]
+    reasons = [reason for reason in found if reason[:LEAST_ALIKE] not in headline][:3]
     said = next((turn.text for trial in trials.values() for turn in trial.invocations if turn.text), "")
     answered = [f"it answered: {said}"] if said else []
     remedies = _remedies(" ".join(found), path, environment, proposal)

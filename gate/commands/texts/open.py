@@ -1,4 +1,4 @@
-"""Where `gate open` puts the report that it shows."""
+"""The place of the report that `gate open` shows."""
 
 from __future__ import annotations
 

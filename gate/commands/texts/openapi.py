@@ -280,7 +280,7 @@ def _key(document: Schema, operation: Schema) -> dict[str, str]:
 
 
 def _answer(document: Schema, operation: Schema) -> tuple[dict[str, Any], bool]:
-    """Where the parts of an answer are, and whether it is a stream and nothing else."""
+    """Return the paths to the parts of an answer, and whether it is a stream and nothing else."""
     responses = operation.get("responses")
     said = (
         [one for status, one in responses.items() if str(status)[:1] == "2"] if isinstance(responses, Mapping) else []
@@ -316,7 +316,8 @@ def _output(document: Schema, fields: Schema) -> str | None:
 
 
 def _events(document: Schema, media: Any) -> dict[str, Any]:
-    """Where the piece of text is in each event, if the description says so; else the dialect is told by the events."""
+    """Return the path to the piece of text in each event, if the description has it; else the events tell the
+    dialect."""
     told = _resolved(document, media.get("itemSchema") or media.get("schema")) if isinstance(media, Mapping) else None
     fields = _properties(document, told)
     data = _properties(document, fields.get("data"))

@@ -31,6 +31,6 @@ def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start
         name = named[0] if named else "the key of your provider"
         if name in environment:
             return f"hand {name} on to the agent: agent.env: [{name}] in {config}"
-        return f"set {name} here and in CI; {config} hands on what agent.env names"
+        return f"set {name} here and in CI ({config} hands on what agent.env names), then: gate init"
     found = next((remedy for pattern, remedy in REMEDIES if re.search(pattern, error, re.IGNORECASE)), "")
     return f"start the server in another terminal ({start}), then: gate init" if start and found == START else found

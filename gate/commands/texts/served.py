@@ -16,7 +16,7 @@ from gate.formats.documents import parse_document
 from gate.system.http import Client, HttpError, check_url
 
 DESCRIPTIONS = ("/openapi.json", "/openapi.yaml", "/swagger.json", "/v3/api-docs", "/api/openapi.json")
-"""Where servers describe themselves."""
+"""The addresses under which servers describe themselves."""
 SECONDS, MOST_BYTES = 5.0, 2_000_000
 """For all questions together; and of one answer."""
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
-from statistics import fmean, variance
+from statistics import NormalDist, fmean, variance
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -43,6 +43,9 @@ from gate.statistics.paired import Coupled, coupled_log_e
 from gate.statistics.permutation import FINE, JointTest, PerMetricTest, joint_permutation
 from gate.statistics.repeats import Repeated, repeats_p
 from gate.statistics.sequential import combined_p, nominal_level
+from gate.statistics.shift import change_sd
+
+_NORMAL = NormalDist()
 
 LOOK_SHARES = (0.45, 0.14, 0.05)
 """Share of alpha that the suite look after epoch 1, 2 and 3 adds to what is spent."""
@@ -267,6 +270,8 @@ class Evidence(Struct, dict=True):
     fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
     """The trials of checks by side; of a record of ``rerun: concurrent`` they stand alone."""
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
+    ended: bool = False
+    """Whether no further epoch follows."""
 
     @cached_property
     def named(self) -> tuple[str, ...]:
@@ -292,6 +297,11 @@ class Evidence(Struct, dict=True):
     def units(self) -> list[list[int]]:
         """The positions of the cases that are one unit: a cluster, or a single case."""
         return grouped(self.cases, self.state.clusters)
+
+    def end(self) -> None:
+        """What is certified last is certified of these very cases: see `bound`."""
+        self.ended = True
+        self.__dict__.pop("bounds", None)
 
     @cached_property
     def bounds(self) -> tuple[Bound, ...]:
@@ -864,7 +874,13 @@ def _has_collapsed(evidence: Evidence, m: int) -> bool:
 
 
 def bound(evidence: Evidence, m: int) -> Bound | None:
-    """The paired mean change of a metric with its 90 % interval (low end missed in 5 %); None where nothing pairs."""
+    """The paired mean change of a metric with its 90 % interval (low end missed in 5 %); None where nothing pairs.
+
+    While epochs may follow, the interval is taken over the cases. At the end, of zeros and ones, it is that of these
+    very cases, from the spread within each, where that is the tighter one: what else would keep an unchanged small
+    suite inconclusive are differences between its cases, which it does not have. Not so where a case seems broken, or
+    the tighter interval shows a fall: then cases differ.
+    """
     ids, pairs, changes = [], [], []
     for case in evidence.cases.values():
         now, before = ([row[m] for row in rows if row[m] is not None] for rows in (case.full, case.before))
@@ -875,22 +891,33 @@ def bound(evidence: Evidence, m: int) -> Bound | None:
     if not pairs:
         return None
     metric, units = evidence.state.metrics[m], grouped(ids, evidence.state.clusters)
-    suspect = m == 0 and any(case.seems_worse for case in evidence.cases.values())
-    by_chance = not suspect and _few_by_chance(metric, pairs)  # type: ignore[arg-type]
-    return replace(_bound(metric, pairs, changes, units), by_chance=by_chance)  # type: ignore[arg-type]
+    suspect = any(case.seems_worse for case in evidence.cases.values())
+    by_chance = not (suspect and m == 0) and _few_by_chance(metric, pairs)  # type: ignore[arg-type]
+    found = replace(_bound(metric, pairs, changes, units), by_chance=by_chance)  # type: ignore[arg-type]
+    alone = len(units) == len(pairs) > TINY and not any(link for case in evidence.cases.values() for link in case.links)
+    if evidence.ended and alone and not suspect and metric.kind == "binary" and metric.slope == 1.0:
+        return _of_these_cases(found, pairs)  # type: ignore[arg-type]
+    return found
+
+
+def _of_these_cases(found: Bound, pairs: Sequence[tuple[list[float], list[float]]]) -> Bound:
+    half = _NORMAL.inv_cdf(0.95) * change_sd([_passes(pair, found.metric) for pair in pairs])
+    low, high = max(found.low, found.change - half), min(found.high, found.change + half)
+    return replace(found, low=low, high=high) if high >= 0 else found
 
 
 def _few_by_chance(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> bool:
     """True if passes as these are common where both sides are alike, exactly; of few cases and of shares alone."""
     if metric.kind != "binary" or len(pairs) > TINY:
         return False
+    return stratified_fisher_less([_passes(pair, metric) for pair in pairs]) > TINY_BY_CHANCE
+
+
+def _passes(pair: tuple[list[float], list[float]], metric: Metric) -> tuple[int, int, int, int]:
+    """The passed trials and the trials of both sides."""
     middle = 0.5 if metric.direction is Direction.HIGHER else -0.5
-
-    def passed(values: list[float]) -> int:
-        return sum(value > middle for value in values)
-
-    counts = [(passed(now), len(now), passed(before), len(before)) for now, before in pairs]
-    return stratified_fisher_less(counts) > TINY_BY_CHANCE
+    now, before = ([value > middle for value in values] for values in pair)
+    return sum(now), len(now), sum(before), len(before)
 
 
 def _bound(

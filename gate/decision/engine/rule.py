@@ -77,6 +77,7 @@ def decide(state: State, known: Looks | None = None) -> Step:
         return Continue(check, "asking the base commit's agent, too")
     if more := next_pass(evidence, config):
         return Continue(more, "asking each case again")
+    evidence.end()
     if _certified(evidence, final=True):
         return _passed(evidence)
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.END))

@@ -7,7 +7,7 @@ from typing import Any
 
 from gate.formats.reading import Ignored
 from gate.formats.shapes import as_mapping
-from gate.suites.base import Contents, Document, Format, Loss, but_recorded, nothing_unread, without_losses
+from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_check, without_losses
 
 _MARKS = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
 
@@ -80,7 +80,7 @@ def read(document: Document) -> Contents:
     """
     found, losses = carry(document)
     if _are_results(document.data):
-        losses = [but_recorded(loss) for loss in losses]
+        losses = [without_check(loss) for loss in losses]
     return without_losses(document, found, losses)
 
 

@@ -54,7 +54,7 @@ class Checks(Struct):
 
     variables: Mapping[str, Any]
     folder: Folder | None = None
-    """Where values may be read from; None: nowhere."""
+    """The folder that values may be read from; None: nowhere."""
     contains: list[str] = []
     icontains: list[str] = []
     not_contains: list[str] = []
@@ -87,11 +87,11 @@ class Checks(Struct):
         if not isinstance(members, list):
             raise NotPromptfooError("assert-set: expected a list under assert")
         self.losses += [(f"assert-set with {key}", True) for key in assertion if key not in (*_KEYS, "assert")]
-        self.laxer("assert-set", assertion.get("threshold"))
+        self.drop_threshold("assert-set", assertion.get("threshold"))
         for member in members:
             self.add(member)
 
-    def laxer(self, what: str, threshold: Any) -> None:
+    def drop_threshold(self, what: str, threshold: Any) -> None:
         """Says that a threshold, from which not all assertions need to hold, gives way to all of them."""
         if threshold is not None:
             self.losses.append((f"threshold {threshold} of the {what} (all of its assertions must hold)", False))

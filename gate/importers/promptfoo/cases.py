@@ -78,9 +78,9 @@ def make(test: Test, prompt: Prompt, folder: Folder | None) -> Made:
         raise NotPromptfooError("assert: expected a list")
     for assertion in listed:
         checks.add(assertion)
-    checks.laxer("test", raw.get("threshold"))
+    checks.drop_threshold("test", raw.get("threshold"))
     said, losses = _spoken(prompt.text, recorded=prompt.recorded)
-    losses += [*checks.losses, *_further(raw, test.options)]
+    losses += [*checks.losses, *_unread_parts(raw, test.options)]
     stated = raw.get("description")
     metadata = mapping(raw.get("metadata"), "metadata")
     case = Case(
@@ -106,7 +106,7 @@ def _content(case: Case, test: Test, prompt: Prompt) -> dict[str, Any]:
     return {**found, "said": turn.user} if elsewhere else found
 
 
-def _further(raw: Mapping[str, Any], options: Mapping[str, Any]) -> list[tuple[str, bool]]:
+def _unread_parts(raw: Mapping[str, Any], options: Mapping[str, Any]) -> list[tuple[str, bool]]:
     found = [(key, True) for key in raw if key not in TEST_KEYS]
     found += [(key, False) for key in ("provider", "providers", "providerOutput") if raw.get(key) not in (None, [], "")]
     found += (
@@ -155,7 +155,7 @@ def _id(name: str, label: str) -> str:
     return f"{short} [{shorten(label, MAX_NAME)}]" if label else short
 
 
-def told_apart(made: Sequence[Made]) -> list[Made]:
+def with_unique_ids(made: Sequence[Made]) -> list[Made]:
     """The cases with ids of their own: of several with one id, each gets a mark of its content; equal ones are one."""
     distinct = _distinct(made)
     counts = Counter(one.case.id for one in distinct)

@@ -12,7 +12,17 @@ from msgspec import Struct
 
 from gate.formats.positions import Key
 from gate.importers.promptfoo.assertions import NotPromptfooError, from_text
-from gate.importers.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
+from gate.importers.promptfoo.cases import (
+    Made,
+    Prompt,
+    Test,
+    criteria_of,
+    key_of,
+    losses_of,
+    make,
+    mapping,
+    with_unique_ids,
+)
 from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
 from gate.importers.promptfoo.templates import TemplateError, rendered
 from gate.security.limits import shorten
@@ -59,7 +69,7 @@ class _Configuration:
             self._add(keys, raw, default, prompts)
         for keys, raw in self._scenarios():
             self._add(keys, raw, default, prompts)
-        made = told_apart(list({key_of(one.case): one for one in self._made}.values()))
+        made = with_unique_ids(list({key_of(one.case): one for one in self._made}.values()))
         if len(made) < len(self._made):
             self._losses.append(Loss("", f"{len(self._made) - len(made)} tests that are there twice", check=False))
         cases = tuple(one.case for one in made)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gate.formats.documents import parse_csv, parse_document, read_json_lines, read_text
-from gate.formats.reading import remembering
+from gate.formats.reading import with_read_marks
 from gate.importers.promptfoo import IGNORED
 from gate.suites.base import Document
 
@@ -53,7 +53,7 @@ class Folder:
 
     def _remembering(self, reference: str, value: Any) -> Any:
         """The value of a file, of which what nobody reads is listed as of the configuration itself."""
-        found = remembering(value, IGNORED)
+        found = with_read_marks(value, IGNORED)
         self._document.referred.append((reference, found))
         return found
 

@@ -30,10 +30,10 @@ def from_javascript(pattern: str) -> str | None:
         found = _Translation(pattern).whole()
     except _NotTranslated:
         return None
-    return found if usable(found) else None
+    return found if is_usable(found) else None
 
 
-def usable(pattern: str) -> bool:
+def is_usable(pattern: str) -> bool:
     """True if Python takes the pattern, and an empty answer does not satisfy it."""
     try:
         with warnings.catch_warnings():

@@ -18,7 +18,17 @@ from gate.formats.messages import FormatError
 from gate.formats.reading import carried
 from gate.formats.shapes import as_list, as_mapping
 from gate.importers.promptfoo.assertions import NotPromptfooError
-from gate.importers.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
+from gate.importers.promptfoo.cases import (
+    Made,
+    Prompt,
+    Test,
+    criteria_of,
+    key_of,
+    losses_of,
+    make,
+    mapping,
+    with_unique_ids,
+)
 from gate.model import ForeignScore, Invocation, Part, RecordedTrial, ToolCall, Usage
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
@@ -48,7 +58,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         raise document.error(f"results of version {held['version']!r}, not {VERSION}", "results", "version", hint=hint)
     losses = list[Loss]()
     rows = list(_rows(document, held["results"]))
-    made = told_apart([one.made for one in rows])
+    made = with_unique_ids([one.made for one in rows])
     groups = defaultdict[str, list[_Read]](list)
     for one, known in zip(rows, made, strict=True):
         groups[key_of(known.case)].append(_Read(one.row, known, one.origin))

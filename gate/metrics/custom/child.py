@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from gate.errors import ConfigError, first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
-from gate.metrics.custom.metric import Use, checked, resolve
+from gate.metrics.custom.metric import MetricUse, checked, resolve
 from gate.model import Case, Score
 from gate.security.limits import described
 from gate.system.child import leave_after_request
@@ -25,7 +25,7 @@ from gate.system.wire import DONE, Frame, ParentPipes
 Answer = Mapping[str, Any]
 
 
-class Desk:
+class MetricServer:
     """Answers one request after another."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Desk:
         except ConfigError as error:
             return {"refused": [error.what, error.hint]}
 
-    def describe(self, path: str, use: Use) -> Answer:
+    def describe(self, path: str, use: MetricUse) -> Answer:
         """Return the properties of the class that the criterion needs."""
         metric = _resolve(path, use)
         names = ("version", "default_threshold", "pass_threshold", "hard", "over_trials", "reads_tools", "absence")
@@ -56,7 +56,7 @@ class Desk:
             "fields": list(metric.options_type.model_fields),
         }
 
-    def make(self, number: int, path: str, use: Use, options: Mapping[str, Any], context: Context) -> Answer:
+    def make(self, number: int, path: str, use: MetricUse, options: Mapping[str, Any], context: Context) -> Answer:
         """Builds the metric that later requests mean by this number."""
         metric_type = _resolve(path, use)
         try:
@@ -80,7 +80,7 @@ class Desk:
             return {"value": None, "error": f"the metric raised {described(error)}"}
 
 
-def _resolve(path: str, use: Use) -> type[Metric[Any]]:
+def _resolve(path: str, use: MetricUse) -> type[Metric[Any]]:
     metric = resolve(path, use)
     if issubclass(metric, Judged):
         what = f"metric {path!r} asks the judge of the run, which a custom metric cannot"
@@ -100,7 +100,7 @@ def main() -> None:
     """Serves until nothing more can come. What users' code prints goes to standard error."""
     pipes, requests = ParentPipes(), SimpleQueue[Frame | None]()
     pipes.listen(requests.put, lambda: leave_after_request(requests))
-    desk = Desk()
+    desk = MetricServer()
     while (request := requests.get()) is not None:
         pipes.send(DONE, request.number, encode(desk.answer(*unpack(request.data))))
 

@@ -16,7 +16,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from gate.errors import ConfigError
 from gate.metrics.base import MAX_REASON_CHARS, Composite, Context, Metric, Options, TrialOutput
-from gate.metrics.custom.metric import Use
+from gate.metrics.custom.metric import MetricUse
 from gate.metrics.custom.source import searched, source_of
 from gate.model import Case, Direction, Scale, Score
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
@@ -32,7 +32,7 @@ _MODULE = "gate.metrics.custom.child"
 _NUMBERS = count()
 
 
-def resolve_isolated(path: str, use: Use) -> type[Metric[Any]]:
+def resolve_isolated(path: str, use: MetricUse) -> type[Metric[Any]]:
     """The metric that ``module:attribute`` names, imported and computed in a child process.
 
     Raises:
@@ -54,11 +54,11 @@ def resolve_isolated(path: str, use: Use) -> type[Metric[Any]]:
     return type("Isolated", (base,), {**own, "__module__": __name__, "path": path, "use": use})
 
 
-def _describe(path: str, use: Use) -> tuple[Any, ...]:
+def _describe(path: str, use: MetricUse) -> tuple[Any, ...]:
     return ("describe", path, _stripped(use))
 
 
-def _stripped(use: Use) -> Use:
+def _stripped(use: MetricUse) -> MetricUse:
     return replace(use, environment={})
 
 
@@ -95,7 +95,7 @@ class _IsolatedMetric(Metric[Any]):
     """A metric that a child process computes."""
 
     path: ClassVar[str] = ""
-    use: ClassVar[Use] = Use()
+    use: ClassVar[MetricUse] = MetricUse()
 
     def __init__(self, options: Any, context: Context | None = None) -> None:
         super().__init__(options, context)
@@ -113,7 +113,7 @@ class _IsolatedMetric(Metric[Any]):
         self._missing, self._caveat = str(told.get("missing", "")), str(told.get("caveat", ""))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.path, self.use, self._raw, self.context)
+        return _rebuilt, (self.path, self.use, self._raw, self.context)
 
     def _made(self) -> tuple[Any, ...]:
         return ("make", self._number, self.path, _stripped(self.use), self._raw, self.context)
@@ -143,7 +143,7 @@ class _IsolatedComposite(_IsolatedMetric, Composite[Any]):
         return self._ask("combine", replace(case, content=None), dict(scores))
 
 
-def _again(path: str, use: Use, raw: Mapping[str, Any], context: Context) -> Metric[Any]:
+def _rebuilt(path: str, use: MetricUse, raw: Mapping[str, Any], context: Context) -> Metric[Any]:
     metric_type = resolve_isolated(path, use)
     return metric_type(metric_type.options_type.model_validate(dict(raw)), context)
 
@@ -179,7 +179,7 @@ def _fits(value: Any) -> bool:
 # --- the process ----------------------------------------------------------------------------------
 
 
-def _child(path: str, use: Use) -> _Child:
+def _child(path: str, use: MetricUse) -> _Child:
     """The process for a custom metric, shared with others of the same module; a new one where the module was edited."""
     places = tuple(searched(use.folder, use.hidden))
     found = source_of(path, places)

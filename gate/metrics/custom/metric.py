@@ -27,21 +27,21 @@ RunInAgent = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """(dotted path, request) → the meaning of its answer, from where the agent runs."""
 
 
-class Use(Struct, frozen=True):
+class MetricUse(Struct, frozen=True):
     """The use that a criterion makes of a custom metric."""
 
     name: str = ""
     """The criterion's."""
     threshold: float | None = None
     folder: str = ""
-    """Where the custom metric's module is looked for after everything that is installed: the configuration's folder."""
+    """The folder that the module is looked for in after everything that is installed: the configuration's."""
     hidden: str = ""
     """The folder that it is not to be taken from: the change's own, where it is the base commit's."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment that its process sees."""
 
 
-def resolve(path: str, use: Use | None = None) -> type[Metric[Any]]:
+def resolve(path: str, use: MetricUse | None = None) -> type[Metric[Any]]:
     """The metric named ``module:attribute``, or ``module.attribute`` as google-adk writes it.
 
     A subclass of `Metric` is used as it is. A function of two arguments (actual invocations, expected turns), or of
@@ -50,7 +50,7 @@ def resolve(path: str, use: Use | None = None) -> type[Metric[Any]]:
     Raises:
         ConfigError: no such module or attribute, or neither a metric nor such a function.
     """
-    use = use or Use()
+    use = use or MetricUse()
     module_name, attribute = split(path)
     found = _attribute(path, module_name, attribute, use.folder)
     if inspect.isclass(found) and issubclass(found, Metric):
@@ -63,7 +63,7 @@ def resolve(path: str, use: Use | None = None) -> type[Metric[Any]]:
     return type(found.__name__, (_Function,), {**own, "function": staticmethod(found)})
 
 
-def resolve_in_agent(path: str, use: Use) -> type[Metric[Any]]:
+def resolve_in_agent(path: str, use: MetricUse) -> type[Metric[Any]]:
     """The metric of a function that is imported and called where the agent runs; nothing is imported here."""
     split(path)
     return type("InAgent", (InAgentMetric,), {"__doc__": f"The custom metric {path}.", "path": path, "use": use})
@@ -121,7 +121,7 @@ class _FromUser(Metric[NoOptions]):
     """Base of the metrics that are a user's function."""
 
     path: ClassVar[str] = ""
-    use: ClassVar[Use] = Use()
+    use: ClassVar[MetricUse] = MetricUse()
 
     def request(self, case: Case, performance: TrialOutput) -> dict[str, Any]:
         """The trial as JSON: what gate/guest/custom_metric.py takes."""

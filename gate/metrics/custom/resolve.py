@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from gate.errors import ConfigError
 from gate.metrics.base import Metric
 from gate.metrics.custom.isolated import resolve_isolated
-from gate.metrics.custom.metric import Use, resolve_in_agent
+from gate.metrics.custom.metric import MetricUse, resolve_in_agent
 from gate.metrics.custom.source import Folders
 
 
 def resolve_custom(
-    path: str, use: Use, options: Mapping[str, Any], folders: Folders, where: str
+    path: str, use: MetricUse, options: Mapping[str, Any], folders: Folders, where: str
 ) -> tuple[type[Metric[Any]], dict[str, Any], dict[str, Any]]:
     """A custom metric: its class, its own options, and what else decides what it measures.
 

@@ -1,4 +1,4 @@
-"""Where a custom metric's module is imported from: found without importing anything, and told apart from the gate's."""
+"""Finds the file of a custom metric's module without importing anything, and tells it apart from the gate's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gate.errors import ConfigError
 
 
 class Folders(Struct, frozen=True):
-    """Where the modules of custom metrics may be."""
+    """The folders of custom metrics' modules."""
 
     own: str = ""
     """The configuration's folder."""
@@ -43,7 +43,7 @@ class Folders(Struct, frozen=True):
 
 
 def searched(folder: str, hidden: str = "") -> list[str]:
-    """Where a custom metric is looked for: the user's folder last, so that nothing in it replaces a module of ours.
+    """Return the folders for a custom metric: the user's last, so that nothing in it replaces a module of ours.
 
     ``hidden`` is left out, even where Python itself looks there, as it does in the folder that it is started in.
     """

@@ -90,7 +90,7 @@ def _digest(text: str) -> str:
 
 @cache
 def environment() -> Environment:
-    """Where the templates lie, and how values enter them."""
+    """Return the environment of the templates: their folder, and how values enter them."""
     made = Environment(
         loader=PackageLoader("gate.reports.html"),
         autoescape=True,

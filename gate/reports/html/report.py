@@ -22,7 +22,6 @@ from gate.model import (
     Direction,
     Result,
     SuiteResult,
-    Verdict,
 )
 from gate.reports import labels as words
 from gate.reports import replayed
@@ -35,7 +34,7 @@ from gate.reports.html.tags import by_tag
 from gate.reports.reasons import counted_failures
 from gate.reports.trajectory_diff import differences
 from gate.reports.trials import SuiteTrials
-from gate.reports.view import Figure, RowView, View, views_of
+from gate.reports.view import CASE_TONES, TONES, Figure, RowView, View, views_of
 from gate.security.escape import html, one_line
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 
@@ -43,26 +42,7 @@ _MANY = 200
 _FEW = 5
 _FIRST = 8
 """Cases that are shown above the table; without a script, all up to `_MANY`."""
-TONES = {
-    Verdict.PASS: "good",
-    Verdict.INCONCLUSIVE: "warn",
-    Verdict.NOT_MEASURED: "warn",
-    Verdict.NOT_COMPARED: "bad",
-    Verdict.BELOW_THRESHOLD: "bad",
-    Verdict.REGRESSED: "bad",
-    Verdict.ERROR: "bad",
-    Verdict.NOT_APPLIED: "mute",
-}
 _SIGNS = {"good": "✓", "bad": "✕", "warn": "?", "mute": "–"}
-_CASE_TONES = {
-    CaseStatus.BROKEN: "bad",
-    CaseStatus.FAILED: "bad",
-    CaseStatus.ERROR: "bad",
-    CaseStatus.SUSPECT: "warn",
-    CaseStatus.FLAKY: "shaky",
-    CaseStatus.NEVER_PASSED: "warn",
-    CaseStatus.OK: "good",
-}
 _LOG = 3_000
 """Characters of an agent's log above the table."""
 _TEXT = 160
@@ -93,8 +73,8 @@ def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
         late={name: piece for one in shown for name, piece in one.pieces.items()},
         version=one_line(result.version, 30),
         verdict=words.VERDICTS[result.verdict],
-        tone=TONES[result.verdict],
-        sign=_SIGNS[TONES[result.verdict]],
+        tone=_tone_of(TONES[result.verdict]),
+        sign=_SIGNS[_tone_of(TONES[result.verdict])],
         suites=[one.values for one in shown],
         command=words.command_lines(result.command),
         ends=words.end_line(result, result.verdict),
@@ -105,7 +85,7 @@ def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
 def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
     suite = view.suite
     contents = None if trials is None else _contents(view, trials)
-    tone = TONES[suite.verdict]
+    tone = _tone_of(TONES[suite.verdict])
     pieces = {f"piece-{number}-{at}": piece for at, piece in enumerate(contents.pieces if contents else ())}
     values = {
         "number": number,
@@ -221,7 +201,7 @@ def _facts(view: View) -> Mapping[str, str]:
 def _criterion(row: RowView, suite: SuiteResult) -> Mapping[str, Any]:
     criterion = row.found.criterion
     advisory = "" if criterion.blocking or criterion.blocks_regression else "warns only"
-    tone = TONES[row.sign] if row.shows_verdict else "mute"
+    tone = _tone_of(row.tone)
     return {
         "tone": tone if not advisory or tone != "bad" else "warn",
         "name": row.name,
@@ -292,8 +272,13 @@ def _described(row: RowView, held: float | None) -> str:
 # --- cases ----------------------------------------------------------------------------------------
 
 
+def _tone_of(tone: str) -> str:
+    """A page has one colour for everything that is bad."""
+    return "bad" if tone == "error" else tone
+
+
 def _tone(case: CaseResult) -> str:
-    tone = _CASE_TONES.get(case.status, "mute")
+    tone = _tone_of(CASE_TONES.get(case.status, "mute"))
     is_plain = words.status(case) in (words.STATUSES[CaseStatus.OK], replayed.SAME)
     return "warn" if tone == "good" and not is_plain else tone
 

@@ -67,9 +67,9 @@ class Shown(Struct, frozen=True):
     unread: tuple[LeftOut, ...] = ()
     source: str = ""
     link: str = ""
-    """Where the HTML report of a run is: ``{commit}`` and ``{run}`` stand for its own; empty: nowhere."""
+    """The address of a run's HTML report: ``{commit}`` and ``{run}`` stand for its own; empty: none."""
     commits: str = ""
-    """Where a commit is, with ``{commit}`` in it; empty: nowhere."""
+    """The address of a commit, with ``{commit}`` in it; empty: none."""
     made: float = 0.0
     """Unix time."""
     version: str = ""
@@ -351,7 +351,7 @@ def _run(run: PastRun, suite: SuiteHistory, shown: Shown) -> Mapping[str, Any]:
 
 
 def _link(run: PastRun, link: str) -> str:
-    """Where its report is; empty where the address needs a commit and the run has none that can be believed."""
+    """Return the address of its report; empty if it needs a commit and the run has none that can be believed."""
     if not link or ("{commit}" in link and not _COMMIT.fullmatch(run.commit or "")):
         return ""
     return link.replace("{commit}", run.commit or "").replace("{run}", quote(run.id, safe=""))

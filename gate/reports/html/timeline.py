@@ -39,7 +39,7 @@ class Canvas(Struct, frozen=True):
 
 
 def place_of(series: Series, runs: int) -> Canvas:
-    """Where the newest runs of a series go; with room for an early warning."""
+    """Return the places of a series' newest runs; with room for an early warning."""
     points = series.points[-MOST_POINTS:]
     values = [value for p in points for value in (p.estimate.low, p.estimate.high, p.estimate.value)]
     limit = series.criterion.threshold

@@ -119,7 +119,7 @@ def judge_cost(lineup: Lineup) -> str:
 
 
 def place_of(estimate: Estimate | None, low: float, high: float) -> float:
-    """Where a mean lies between two ends, 0–1; 0.5 if they are one."""
+    """Return the place of a mean between two ends, 0–1; 0.5 if they are one."""
     if estimate is None or high <= low:
         return 0.5
     return min(1.0, max(0.0, (estimate.value - low) / (high - low)))

@@ -54,7 +54,7 @@ def test_a_criterion_that_is_null_is_left_out_also_of_the_score(tmp_path: Path) 
     assert demanded(plan).keys() == {"tool_accuracy", "sequence_correctness", "overall_score"}
     assert not any(scorer.needs_judge for scorer in plan.scorers)
     (score,) = (scorer for scorer in plan.scorers if scorer.criterion.name == "overall_score")
-    assert set(score.metric.options.weighed) == {"tool_accuracy", "sequence_correctness"}
+    assert set(score.metric.options.effective_weights) == {"tool_accuracy", "sequence_correctness"}
 
 
 def test_a_change_cannot_leave_a_criterion_out_for_its_own_comparison(tmp_path: Path) -> None:

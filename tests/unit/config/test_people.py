@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.config.load import read_config
-from gate.config.people import calibration_file, hold_to_people, mark_of, notes_of
+from gate.config.people import calibration_file, mark_of, notes_of, with_calibrations
 from gate.config.resolve import Plan, make_plans
 from gate.judges import calibration
 from gate.judges.options import CALIBRATION_FILE
@@ -181,6 +181,6 @@ def test_rubrics_of_cases_are_not_covered(tmp_path: Path, own: dict[str, Any]) -
     [plan] = make_plans(config := read_config(head).load({}), KEY)
     calibration.save(config.root / CALIBRATION_FILE, plan.criteria[0].fingerprint, GOOD, name)
     cases = [replace(case, **own) for case in plan.suite.cases]
-    [held] = hold_to_people(config, plan.scorers, cases)
+    [held] = with_calibrations(config, plan.scorers, cases)
     assert (held.criterion.calibration is None) == bool(own)
     assert any("questions of their own" in note for note in notes_of([held])) == bool(own)

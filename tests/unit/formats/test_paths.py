@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gate.formats.paths import Only, PathError, checked, find, keys_of, steps_of
+from gate.formats.paths import PathError, WhereEqual, checked, find, keys_of, steps_of
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_finding() -> None:
 
 
 def test_a_filter_keeps_the_objects_that_fit() -> None:
-    assert steps_of("steps[type=tool].x") == ("steps", Only("type", "tool"), "x")
+    assert steps_of("steps[type=tool].x") == ("steps", WhereEqual("type", "tool"), "x")
     body = {"steps": [{"type": "tool", "n": 1}, {"type": "text"}, "x", {"type": "tool", "n": 2}, {"type": 3}]}
     assert find(body, "steps[type=tool]") == [{"type": "tool", "n": 1}, {"type": "tool", "n": 2}]
     assert find(body, "steps[type=tool][-1].n") == 2

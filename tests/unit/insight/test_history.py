@@ -13,14 +13,18 @@ from gate.baselines import Store, StoreSettings
 from gate.baselines.file import FileStore
 from gate.baselines.ledger import Mark
 from gate.config.load import load_config
+from gate.decision.trends import suite_history
 from gate.errors import ConfigError, MeasureError
 from gate.insight.history import Histories, history_of
+from gate.insight.site import commit_link
 from gate.model import Criterion
 from gate.records import Record, record_lines, strip, write_record
 from gate.records.keys import suite_key
 from gate.records.misplaced import MISPLACED, misplaced_in
+from gate.reports.history import label_of
 from tests.unit.baselines.samples import CRITERIA, commit, make_record
 from tests.unit.baselines.test_blobs import Kept
+from tests.unit.decision.histories import drawn_runs
 
 
 def at(number: int, **changes: object) -> Record:
@@ -181,3 +185,25 @@ def test_a_stored_record_under_the_name_of_another_is_named(tmp_path: Path) -> N
         (where, MISPLACED) for where in sorted([str(copy), str(other)])
     ]
     assert len(found.suites[0].runs) == found.records == 2
+
+
+@pytest.mark.parametrize(
+    ("remote", "found"),
+    [
+        ("git@github.com:acme/agent.git", "https://github.com/acme/agent/commit/{commit}"),
+        ("https://gitlab.example.org/a/b/c", "https://gitlab.example.org/a/b/c/-/commit/{commit}"),
+        ("https://user:secret@github.com/acme/agent", ""),
+        ("/srv/git/agent.git", ""),
+    ],
+)
+def test_a_commit_is_linked_where_its_host_is_known(remote: str, found: str) -> None:
+    assert commit_link(remote) == found
+
+
+def test_a_run_that_is_stored_and_lies_in_the_results_folder_counts_once_with_its_verdict() -> None:
+    (own,) = drawn_runs(1, lambda _: 0.9)
+    own = replace(own, subject="Reword the prompt")
+    stored = replace(own, verdict="pass", releases=("v1",))
+    (run,) = suite_history("s", [own, stored]).runs
+    assert (run.verdict, run.releases) == ("pass", ("v1",))
+    assert label_of(run).endswith(" Reword the prompt")

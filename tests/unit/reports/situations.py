@@ -141,6 +141,7 @@ CHANGES: list[Finding] = [
     Finding.of("stated", text="two"),
     Finding.of("base_run_beside", commit="0123456789ab"),
     Finding.of("base_run_beside", commit="0123456789ab", without_rules=True),
+    Finding.of("other_agent", key="command", text='the agent differs: agent.command: nothing → "true"'),
     Finding.of("new_cases", cases=("a",)),
     Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",)),
     Finding.of("tools_changed", servers=("orders",), changes=("orders: find is new",)),

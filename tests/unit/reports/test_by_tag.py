@@ -12,7 +12,6 @@ from gate.model import (
     Concentration,
     Criterion,
     CriterionResult,
-    Direction,
     Estimate,
     GroupKind,
     GroupResult,
@@ -22,8 +21,7 @@ from gate.model import (
 )
 from gate.reports import console, markdown
 from gate.reports.by_tag import rows
-from gate.reports.labels import change_picture, same_cause, told_once, worse_cases
-from gate.reports.sparkline import plain
+from gate.reports.labels import same_cause, told_once, worse_cases
 from gate.reports.words import causes
 
 from .harmless import findings
@@ -114,16 +112,6 @@ def test_a_criterion_that_fell_in_the_broken_cases_alone_is_told_with_them() -> 
 
 
 # --- pictures and plain terminals -----------------------------------------------------------------
-
-
-def test_a_picture_has_losses_on_the_left_whatever_direction_is_better() -> None:
-    row = CriterionResult(PART, Verdict.PASS, change=Estimate(0.3, 0.2, 0.4, 40, 40, level=0.9))
-    ways = (replace(row, criterion=replace(PART, direction=way, margin=0.1)) for way in Direction)
-    higher, lower = (change_picture(one, REGRESSED) for one in ways)
-    assert higher.index("●") > higher.index("│")
-    assert lower.index("●") < lower.index("│")
-    assert change_picture(replace(row, change=None), REGRESSED) == ""
-    assert plain(lower).isascii()
 
 
 def test_no_interval_stands_beside_a_tag_since_none_is_corrected_for_the_number_of_tags() -> None:

@@ -96,8 +96,7 @@ def facts() -> Iterator[str]:
 def findings() -> Iterator[str]:
     for criterion, one in given.FINDINGS:
         row = CriterionResult(criterion, one.verdict, (one,))
-        short = labels.telling(row)
-        yield told(one, reason(row), *([f"beside its figures: {'; '.join(short)}"] if short != [reason(row)] else []))
+        yield told(one, reason(row))
     yield from (told(why, tell(why)) for why in given.UNCONFIRMED)
     yield from (told(why, why_apart(why)) for why in given.APART)
     for stage in given.STAGES:
@@ -113,11 +112,10 @@ def _story(suite: SuiteResult) -> Iterator[str]:
     yield explanation.headline(suite)
     yield from (f"below it: {line}" for line in explanation.opening(suite))
     yield from View(suite).whole_story
-    yield f"to decide: {explanation.to_decide(suite)}"
     yield from (f"change: {line}" for line in View(suite).changes)
     yield from (f"warning: {line}" for line in explanation.warnings(suite))
     for row in suite.criteria:
-        yield f"{row.criterion.name}: {reason(row)} | {'; '.join(labels.telling(row))}"
+        yield f"{row.criterion.name}: {reason(row)}"
     if replayed.line(suite):
         yield from (replayed.line(suite), replayed.calls(suite), *replayed.differences(suite))
     yield f"next: {explanation.next_step(suite)}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.reports.sparkline import MOST_POINTS, bar, encodable, interval_picture, plain, sparkline
+from gate.reports.sparkline import MOST_POINTS, encodable, plain, sparkline
 
 
 def test_a_series_rises_from_the_lowest_level_to_the_highest() -> None:
@@ -39,41 +38,6 @@ def test_any_series_is_one_character_a_value_in_both_forms(values: list[float | 
     drawn = sparkline(values)
     assert len(drawn) == min(len(values), MOST_POINTS)
     assert len(plain(drawn)) == len(drawn)
-    assert plain(drawn).isascii()
-
-
-@pytest.mark.parametrize(
-    ("share", "shown"), [(0.0, "    "), (1.0, "████"), (0.5, "██  "), (1e-9, "▏   "), (7.0, "████")]
-)
-def test_a_share_as_a_bar(share: float, shown: str) -> None:
-    assert bar(share, 4) == shown
-    assert plain(bar(share, 4)).isascii()
-
-
-def test_an_interval_lies_where_its_change_is() -> None:
-    assert interval_picture(-0.5, -0.7, -0.3, reach=1.0, width=21) == "───━━●━━──│──────────"
-    assert interval_picture(0.0, -0.2, 0.2, reach=1.0, margin=0.5, width=21) == "─────┊──━━●━━────────"
-
-
-def test_an_interval_beyond_the_picture_has_an_arrow() -> None:
-    drawn = interval_picture(-0.9, -2.0, 0.1, reach=1.0, width=11)
-    assert drawn[0] == "◂"
-    assert plain(drawn)[0] == "<"
-
-
-def test_an_estimate_without_an_interval_is_a_point() -> None:
-    assert interval_picture(0.0, 0.0, 0.0, reach=1.0, width=5) == "──●──"
-
-
-finite = st.floats(-10, 10)
-
-
-@given(finite, finite, finite, st.floats(0, 5), st.none() | st.floats(0, 5))
-def test_any_interval_has_its_width_and_an_ascii_form(
-    value: float, low: float, high: float, reach: float, margin: float | None
-) -> None:
-    drawn = interval_picture(value, low, high, reach=reach, margin=margin)
-    assert len(drawn) == 21
     assert plain(drawn).isascii()
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from gate.model import Invocation, Part, ToolCall
 from gate.suites import FieldPaths, load, spill
-from gate.suites.spill import Spill
+from gate.suites.spill import InvocationFile
 
 
 def test_invocations_come_back_in_any_order(monkeypatch) -> None:
     monkeypatch.setattr(spill, "IN_MEMORY", 1000)
-    file = Spill()
+    file = InvocationFile()
     said = [Invocation(f"q{n}", (Part("a" * n),), (ToolCall("t", {"n": [n, "\ud800"]}),)) for n in range(200)]
     kept = [file.keep(one) for one in said]
     assert [one[0] for one in reversed(kept)] == list(reversed(said))

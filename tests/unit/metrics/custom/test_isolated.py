@@ -13,7 +13,7 @@ from gate.errors import ConfigError
 from gate.metrics.base import Metric, TrialOutput
 from gate.metrics.custom import isolated as apart
 from gate.metrics.custom.isolated import resolve_isolated
-from gate.metrics.custom.metric import Use
+from gate.metrics.custom.metric import MetricUse
 from gate.model import Case, Direction, Invocation, Part, Scale, Score, Turn
 
 CODE = '''
@@ -76,7 +76,7 @@ def written(folder: Path) -> Path:
 
 
 def made(folder: Path, name: str, **options: object) -> Metric[object]:
-    metric = resolve_isolated(f"users_own:{name}", Use(folder=str(folder), environment={"SEEN": "yes"}))
+    metric = resolve_isolated(f"users_own:{name}", MetricUse(folder=str(folder), environment={"SEEN": "yes"}))
     return metric(metric.options_type.model_validate(options))
 
 

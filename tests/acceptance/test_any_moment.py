@@ -1,0 +1,204 @@
+"""Commands that write are ended at any moment: nothing is lost, doubled, half written or left behind.
+
+Of a gate that is killed by signal 9 temporary files may stay, since nothing of it runs any more; its processes may not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.records import read_record
+from tests.acceptance.conftest import Project, _environment
+from tests.patience import CEILING, eventually
+
+CASES, EPOCHS, MOMENTS, QUICK = 6, 2, 200, 6
+AGENT = """
+import time
+
+def answer(message):
+    time.sleep(0.02)
+    return message
+"""
+Check = Callable[[Project], object]
+
+
+def trials(name: str) -> Check:
+    """A whole record, in which each case was measured as often as it was asked for."""
+
+    def check(project: Project) -> object:
+        (path,) = project.root.glob(name)
+        record = read_record(path)
+        assert record.footer is not None
+        return sorted(Counter(trial.case_id for trial in record.trials).items())
+
+    return check
+
+
+def stored(project: Project) -> object:
+    """What the store holds: a branch, which a push moves in one step."""
+    return [line.split()[:4] for line in project.gate("baseline", "list").out.splitlines() if "suite" not in line]
+
+
+def whole(*names: str) -> Check:
+    """Reports of which nothing is missing at the end."""
+    ends = {".html": "</html>", ".json": "}", ".xml": ">", ".md": "-->"}
+
+    def check(project: Project) -> object:
+        texts = {name: (project.root / name).read_text(encoding="utf-8").rstrip() for name in names}
+        return all(
+            text.removesuffix("<!-- written by Agent Gate -->")
+            .rstrip()
+            .endswith(ends[Path(name).suffix].removesuffix("-->"))
+            for name, text in texts.items()
+        )
+
+    return check
+
+
+def counted(project: Project) -> object:
+    with sqlite3.connect(project.root / ".gate" / "monitor.sqlite") as db:
+        return db.execute("SELECT count(*), count(DISTINCT trace), sum(passed) FROM traces").fetchone()
+
+
+def pages(project: Project) -> object:
+    return sorted(path.name for path in (project.root / "pages").rglob("*.html"))
+
+
+COMMANDS: dict[str, tuple[tuple[str, ...], Check]] = {
+    "run": (("run", "-q", "--trials", str(EPOCHS), "--record", "mine.jsonl"), trials("mine.jsonl")),
+    "save": (("baseline", "save", "done.jsonl"), stored),
+    "merge": (("merge", "one.jsonl", "two.jsonl", "-o", "joined.jsonl"), trials("joined.jsonl")),
+    "rescore": (("rescore", "done.jsonl", "-o", "again.jsonl"), trials("again.jsonl")),
+    "report": (
+        ("report", "done.jsonl", "-q", "--html", "r.html", "--json", "r.json", "--junit", "r.xml"),
+        whole("r.html", "r.json", "r.xml"),
+    ),
+    "import": (("import", "suite.yaml", "--to", "new.json"), whole("new.json")),
+    "site": (("site", "pages"), pages),
+    "monitor": (("monitor", "rows.jsonl", "--once", "-q", "--sample-rate", "1"), counted),
+}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = Project(tmp_path_factory.mktemp("prepared") / "work")
+    project.root.mkdir()
+    cases = [{"id": f"c{n}", "input": f"word {n}", "options": {"contains": {"values": ["word"]}}} for n in range(CASES)]
+    project.write("suite.yaml", {"cases": cases})
+    project.write("agent.py", AGENT)
+    config: dict[str, Any] = {
+        "suite": "suite.yaml",
+        "name": "s",
+        "agent": {"python": "agent:answer", "env": {"OF_THIS_TEST": "yes"}},
+        "criteria": {"contains": 0.5, "not_contains": {"values": ["no"]}},
+        "baseline": {"store": "git", "branch": "stored", "remote": "origin"},
+    }
+    project.write("gate.yaml", json.dumps(config))
+    said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "word"}]
+    project.write("rows.jsonl", "".join(json.dumps({"id": f"r{n}", "messages": said}) + "\n" for n in range(300)))
+    project.commit()
+    project.git("init", "-q", "--bare", "../origin.git")
+    project.git("remote", "add", "origin", "../origin.git")
+    project.git("push", "-q", "origin", "main")
+    for name, more in (("done", ()), ("one", ("--shard", "1/2")), ("two", ("--shard", "2/2"))):
+        ran = project.gate("run", "-q", "--trials", str(EPOCHS), "--record", f"{name}.jsonl", *more)
+        assert ran.code == 0, ran.err
+    return project.root.parent
+
+
+def begun(project: Project, arguments: tuple[str, ...], mark: str) -> subprocess.Popen[bytes]:
+    temporary = project.root.parent / "temporary"
+    temporary.mkdir(exist_ok=True)
+    environment = {**_environment(), "TMPDIR": str(temporary), "MARK_OF_TEST": mark}
+    with (temporary.parent / "errors").open("wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", "gate", *arguments],
+            cwd=project.root,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            preexec_fn=_as_in_a_terminal,  # noqa: PLW1509 - this process has no threads
+        )
+
+
+def _as_in_a_terminal() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def working_in(folder: Path) -> list[str]:
+    """Processes that work in this folder, whatever their environment."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.readlink(entry / "cwd").startswith(str(folder)):  # noqa: PTH115
+                found.append((entry / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
+def ended_at(moment: float, name: str, number: signal.Signals, prepared: Path, place: Path) -> None:
+    arguments, check = COMMANDS[name]
+    shutil.copytree(prepared, place, symlinks=True)
+    project = Project(place / "work")
+    if name == "site":
+        assert project.gate("baseline", "save", "done.jsonl").code == 0
+    before = {path.name for path in project.root.rglob("*")}
+    child = begun(project, arguments, name)
+    time.sleep(moment)
+    child.send_signal(number)
+    code = child.wait(CEILING)
+    assert code in (0, -number, 128 + number), f"{code}: {(place / 'errors').read_text()}"
+    assert eventually(lambda: not working_in(place)), working_in(place)
+    if number is signal.SIGTERM:
+        left = [path for path in (place / "temporary").rglob("*") if "pytest" not in path.name]
+        assert not left, left
+        new = {path.name for path in project.root.rglob("*")} - before
+        assert not [path for path in new if path.endswith((".new", ".lock"))], new
+        assert project.git("worktree", "list").count("\n") == 0
+    again = project.gate(*arguments, TMPDIR=str(place / "temporary"))
+    assert again.code == 0 or (name == "import" and "the file exists" in again.err), again.err
+    undisturbed = place.parent / f"undisturbed-{name}"
+    if not undisturbed.exists():
+        shutil.copytree(prepared, undisturbed, symlinks=True)
+        if name == "site":
+            assert Project(undisturbed / "work").gate("baseline", "save", "done.jsonl").code == 0
+        assert Project(undisturbed / "work").gate(*arguments).code == 0
+    assert check(project) == check(Project(undisturbed / "work"))
+    project.git("fsck", "--no-progress")
+    shutil.rmtree(place)
+
+
+def moments(seed: int, many: int) -> list[tuple[str, signal.Signals, float]]:
+    draw = random.Random(seed)
+    names = [*COMMANDS]
+    numbers = (signal.SIGTERM, signal.SIGKILL)
+    return [(names[n % len(names)], draw.choice(numbers), draw.uniform(0.05, 1.6)) for n in range(many)]
+
+
+@pytest.mark.parametrize(
+    ("seed", "many"),
+    [pytest.param(7, QUICK, id="a few"), pytest.param(8, MOMENTS, id="many", marks=pytest.mark.slow)],
+)
+def test_whenever_a_command_is_ended_the_next_one_ends_as_if_it_had_not_been(
+    prepared: Path, tmp_path: Path, seed: int, many: int
+) -> None:
+    for number, (name, sent, moment) in enumerate(moments(seed, many)):
+        try:
+            ended_at(moment, name, sent, prepared, tmp_path / f"{number}")
+        except AssertionError as error:
+            raise AssertionError(f"{name}, {sent.name} after {moment:.3f} s (seed {seed}, number {number})") from error
