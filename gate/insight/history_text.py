@@ -66,11 +66,11 @@ def _runs(suite: SuiteHistory, width: int | None) -> str:
     rate = next((one for one in suite.whole if one.name == PASS_RATE), None)
     by_run = {} if rate is None else {point.run: point.estimate.value for point in rate.points}
     times = times_of(suite.runs)
-    rows: list[tuple[str, ...]] = [("commit", "time (UTC)", "pass rate", "verdict", "version")]
+    rows: list[tuple[str, ...]] = [("time (UTC)", "commit", "pass rate", "verdict", "version")]
     for number in list(range(len(suite.runs)))[::-1][:MOST_RUNS]:
         run = suite.runs[number]
         value = figure(by_run[number], Scale.BINARY) if number in by_run else "–"
-        rows.append((label_of(run), times[number], value, run.verdict.replace("_", " ") or "–", version_of(run) or "–"))
+        rows.append((times[number], label_of(run), value, run.verdict.replace("_", " ") or "–", version_of(run) or "–"))
     text = table(rows, width)
     left = len(suite.runs) - MOST_RUNS
     return f"{text}\n{left:,} older runs: --json has all" if left > 0 else text

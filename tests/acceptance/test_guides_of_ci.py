@@ -289,14 +289,12 @@ def test_in_ci_a_folder_that_goes_with_the_clone_is_said_to(project: Project) ->
 
 @pytest.mark.slow
 def test_in_ci_a_committed_folder_stays_the_store(project: Project) -> None:
-    main = project.commit("main", gate__yaml=ALL_DEFAULTS)
+    main = project.commit("main", gate__yaml=ALL_DEFAULTS + "baseline: {path: baselines}\n")
     project.job(["gate run -q", "gate baseline save"], main, CI="")
-    kept = project.folder / "work" / ".gate"
-    shutil.copytree(project.folder / "job-1" / ".gate", kept, dirs_exist_ok=True)
-    shutil.rmtree(kept / "records")
+    shutil.copytree(project.folder / "job-1" / "baselines", project.folder / "work" / "baselines")
     second = project.commit("main")
     _, said = project.job(["gate run -q", "gate baseline save"], second, CI="true")
-    assert "saved" in said and ".gate/baselines" in said and "gone" not in said
+    assert "saved" in said and "baselines" in said and "gone" not in said
 
 
 # --- what a change measured is there for its next job ----------------------------------------------
