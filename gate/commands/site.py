@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -32,10 +33,12 @@ def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str 
     from gate.insight.site import commit_link, write_site
     from gate.reports.formatting import count
     from gate.security.escape import console
-    from gate.system.git import Git
+    from gate.system.git import Git, GitError
 
     found = history_of_configured(sources, config_path, os.environ, suite_id=suite_id)
-    remote = Git(config_path.absolute().parent, environment=os.environ).ask("remote", "get-url", "origin") or ""
+    remote = ""
+    with suppress(GitError):  # no repository, or none with a remote: commits are shown without links
+        remote = Git(config_path.absolute().parent, environment=os.environ).remote_url("origin")
     written = write_site(found, out, link=link, commits=commit_link(remote))
     for one in found.unread:
         click.echo(f"gate: left out {console(one.where)}: {console(one.why, 300)}", err=True)

@@ -41,7 +41,7 @@ def test_records_of_one_version_are_pooled(project: Project, served: Served) -> 
     _, found = project.result("run", "-q")
     suite = suite_of(found)
     assert suite["baseline"]["records"] == 3
-    assert suite["baseline"]["trials_per_case"] == 5
+    assert suite["baseline"]["trials_per_case"] == 6
     assert suite["stored"] is None
 
 
