@@ -185,7 +185,10 @@ def _is_only_here(config: Config, environment: Mapping[str, str]) -> bool:
     if store_kind(config, environment) != "file" or in_ci(environment):
         return False
     git = Git(config.root, environment=environment)
-    return git.is_repository() and bool(git.ask("check-ignore", str(config.root / config.file.baseline.folder)))
+    folder = config.root / config.file.baseline.folder
+    if not git.is_repository() or not folder.is_relative_to(git.text("rev-parse", "--show-toplevel")):
+        return False
+    return bool(git.ask("check-ignore", str(folder)))
 
 
 def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:

@@ -87,7 +87,7 @@ def test_what_a_run_tells_beyond_its_verdict(project: Project, stub: JudgeStub) 
         assert "0/5 → 2/2" in text
         assert "depth" in text and "was 0.825" in text.replace(" **", " ")
         assert "standard deviation" in text
-        assert "2 s a call" in text or "seconds per call" in text
+        assert "2 s a call" in " ".join(text.split()) or "seconds per call" in text
     assert project.gate("report", "new.jsonl", "--markdown", "again.md", **key).code == 0
     assert (project.root / "again.md").read_text() == shown[0]
 

@@ -74,7 +74,7 @@ def test_where_it_hides_our_package_a_line_says_so(project: Project, shape: str)
     own = project.root / ("gate.py" if shape == "module" else "gate")
     assert ran.code == 2, ran.out + ran.err
     (line,) = [line for line in ran.err.splitlines() if "hides" in line]
-    assert f"{own} hides Agent Gate's package `gate`" in line
+    assert f"{own.name} hides Agent Gate's package `gate`" in line
     assert f"rename {own.name}" in line
 
 
@@ -85,7 +85,7 @@ def test_where_our_package_hides_it_a_line_says_so(project: Project, metric: str
     ran = command(project, "run")
     assert ran.code == 2, ran.out + ran.err
     (line,) = [line for line in ran.err.splitlines() if "hides" in line]
-    assert f"Agent Gate's package `gate` hides {project.root / 'gate'}" in line
+    assert f"Agent Gate's package `gate` hides gate" in line
     assert "rename gate, or set `run_in: agent`" in line
     project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("1.0}", "1.0, run_in: agent}"))
     project.write("gate/scale.py", "def full(actual=None, expected=None): return 1.0\n")

@@ -135,7 +135,7 @@ def test_a_package_adds_one_of_each_kind(project: Project, site: Path, channel: 
     assert b'"questions.csv"' in record.splitlines()[0]
 
     configured(project, channel, agent={"echo": "No."})
-    second = project.gate("run", "--trials", "5", **seen)
+    second = project.gate("run", "-v", "--trials", "5", **seen)
     assert second.code == 1, second.out
     assert "0 of 1 answers are polite" in second.out
     assert (project.root / "overview.txt").read_text() == "questions.csv: regressed\n"

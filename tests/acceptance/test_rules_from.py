@@ -103,7 +103,7 @@ GOOD, BAD = ("def answer(message):\n    return " + text + "\n" for text in ("mes
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project(tmp_path_factory.mktemp("made"))
-    measure(project, "{store: file}")
+    measure(project, "{store: file, path: baselines}")
     return project
 
 
@@ -143,13 +143,13 @@ def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Pro
     assert project.gate("baseline", "save", str(own)).code == 0
     base = project.commit("with the baseline")
     project.write("agent.py", BAD)
-    [stored] = (project.root / ".gate/baselines").rglob(f"{first}.jsonl")
+    [stored] = (project.root / "baselines").rglob(f"{first}.jsonl")
     forge(worse, first, stored)
     project.commit("change")
     code, result = project.result("run", "--against", base, "--rules-from", base)
     [suite] = result["suites"]
     assert (code, suite["verdict"]) == (1, "regressed"), suite["headline"]
-    assert ".gate/baselines: files edited, which takes effect once it is merged" in suite["changes"]
+    assert "baselines: files edited, which takes effect once it is merged" in suite["changes"]
     assert suite["baseline"]["source"] == str(stored)
     assert project.result("report")[1]["suites"][0]["baseline"] == suite["baseline"]
 
@@ -158,7 +158,7 @@ def test_baselines_that_are_committed_are_read_as_the_base_has_them(project: Pro
 def test_a_folder_of_baselines_that_a_change_brings_counts_for_nothing(project: Project, made: Project) -> None:
     first, own, worse = measured(project, made)
     assert project.gate("baseline", "save", str(own)).code == 0
-    [stored] = (project.root / ".gate/baselines").rglob(f"{first}.jsonl")
+    [stored] = (project.root / "baselines").rglob(f"{first}.jsonl")
     forge(worse, first, stored)
     project.write("agent.py", BAD)
     project.commit("change")
@@ -167,7 +167,7 @@ def test_a_folder_of_baselines_that_a_change_brings_counts_for_nothing(project: 
     assert f"compared with the agent of {first[:7]}, run beside this change" in result["suites"][0]["headline"]
     forge(own, first, stored.with_name(f"{'0' * 40}.jsonl"))
     ran = project.gate("run", "--against", first, "--rules-from", first)
-    assert ran.code == 2 and "the change brings .gate/baselines/" in ran.err, "which of them count?"
+    assert ran.code == 2 and "the change brings baselines/" in ran.err, "which of them count?"
 
 
 @pytest.mark.slow
