@@ -107,9 +107,9 @@ def test_a_situation_ends_as_its_entry_says(row: dict[str, Any], tmp_path: Path,
         if reported:
             check_result(json.loads((project.root / "result.json").read_text(encoding="utf-8")), row, said)
         for pattern in as_list(row.get("says")):
-            assert re.search(pattern, said), said
+            assert re.search(pattern, said, re.IGNORECASE), said
         for pattern in as_list(row.get("never")):
-            assert not re.search(pattern, said), said
+            assert not re.search(pattern, said, re.IGNORECASE), said
         lines = [line for line in ran.err.splitlines() if line.startswith("gate: ")]
         if (
             ran.code and "exit code" not in ran.out

@@ -196,7 +196,7 @@ def test_a_criterion_of_cases_that_are_not_selected_is_not_applied(project: Proj
     stating(project)
     code, result = project.result("run", *how)
     assert (code, verdicts(result)["contains"], verdicts(result)["response_match_score"]) == (0, "not_applied", "pass")
-    out = project.gate("run", *how, "--markdown", "r.md").out
+    out = project.gate("run", "-v", *how, "--markdown", "r.md").out
     assert "✓ contains" not in out
     row = next(line for line in (project.root / "r.md").read_text(encoding="utf-8").splitlines() if "contains" in line)
     assert "✅" not in row

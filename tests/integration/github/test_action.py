@@ -52,7 +52,7 @@ def test_a_regression_fails_with_annotations_at_the_cases_lines(recorded: World)
     assert done.outputs["exit_code"] == "1"
     assert int(done.outputs["regressions"]) >= 1
     [comment] = recorded.comments()
-    assert "regressed" in comment.lower()
+    assert comment.splitlines()[1].startswith("### ❌")
     assert done.annotations("error")
     remarks = done.annotations("error", "warning")
     placed = [properties for _, properties, _ in remarks if "file" in properties]
@@ -430,7 +430,7 @@ def test_a_fork_is_measured_without_a_comment_and_reported_by_the_trusted_half(r
     assert reported.outputs["verdict"] == "regressed"
     assert reported.outputs["baseline_sha"] == git(recorded.repository.remote, "rev-parse", "main")
     [comment] = recorded.comments()
-    assert "regressed" in comment.lower()
+    assert comment.splitlines()[1].startswith("### ❌")
 
 
 def test_the_trusted_half_judges_by_the_bases_criteria(recorded: World) -> None:

@@ -124,7 +124,7 @@ class TestFinalResponseMatch:
         done = [Invocation("a", (Part("final"),), intermediate=(Part("first"),))]
         run(stub, self.name, case("a"), invocations=done)
         assert stub.requests[-1].fenced["agent's response"] == "final"
-        run(stub, self.name, case("a"), invocations=done, options={"includeIntermediateResponsesInFinal": True})
+        run(stub, self.name, case("a"), invocations=done, options={"include_intermediate_responses_in_final": True})
         assert stub.requests[-1].fenced["agent's response"] == "first\nfinal"
 
     def test_turn_counts_that_differ_are_an_error(self, stub: JudgeStub) -> None:
@@ -134,7 +134,7 @@ class TestFinalResponseMatch:
 
 
 def rubrics(*ids: str) -> list[dict[str, Any]]:
-    return [{"rubricId": one, "rubricContent": {"textProperty": f"property {one}"}} for one in ids]
+    return [{"rubric_id": one, "rubric_content": {"text_property": f"property {one}"}} for one in ids]
 
 
 def votes(**verdicts: str) -> dict[str, Any]:

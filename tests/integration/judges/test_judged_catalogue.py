@@ -206,7 +206,7 @@ def test_citations(stub: JudgeStub) -> None:
     assert measure(stub, "citation_coverage", claims).value == 0.75
     score = measure(stub, "citation_correctness", claims)
     assert score.value == pytest.approx(1 / 3)
-    assert "two; three" in score.reason
+    assert "not so: two; not so: three" in score.reason
 
 
 def test_tone_by_the_judge(stub: JudgeStub) -> None:
