@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -10,6 +10,9 @@ from typing import NoReturn
 import click
 
 from gate.commands.groups import Once
+
+MAX_SECONDS = 600.0
+"""The longest that a command of the demo may take."""
 
 
 @click.command(cls=Once)
@@ -66,18 +69,28 @@ def _new_folder(folder: Path | None) -> Path:
     return folder.resolve()
 
 
-def run_gate(*arguments: str, cwd: Path, environment: dict[str, str] | None = None) -> int:
-    """Show a command of the gate and run it. Return its exit code."""
+def run_gate(*arguments: str, cwd: Path) -> int:
+    """Show a command of the gate and what it prints. Return its exit code."""
+    from gate.system.child import run
+
     click.echo(f"$ gate {' '.join(arguments)}")
     command = [sys.executable, "-m", "gate", *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, check=False).returncode  # noqa: S603  (our own command)
+    status, output, errors = run(command, environment=os.environ, cwd=cwd, seconds=MAX_SECONDS)
+    click.echo(errors, nl=False, err=True)
+    click.echo(output, nl=False)
+    return status
 
 
 def git(*arguments: str, cwd: Path) -> None:
     """Run git with an identity of its own."""
+    from gate.errors import GateError
+    from gate.system.child import run
+
     identity = ["-c", "user.name=demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"]
     command = ["git", *identity, *arguments]
-    subprocess.run(command, cwd=cwd, check=True, capture_output=True)  # noqa: S603  (nothing from outside)
+    status, _, errors = run(command, environment=os.environ, cwd=cwd, seconds=MAX_SECONDS)
+    if status:
+        raise GateError(f"git {arguments[0]} failed: {errors.decode(errors='replace').strip()}", where=str(cwd))
 
 
 def commit(project: Path, message: str) -> bool:

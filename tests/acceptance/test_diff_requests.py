@@ -31,7 +31,7 @@ def test_a_run_says_what_stayed_the_same_and_what_differed_first(project: Projec
     project.write("agent.py", CHANGED)
     before = provider.calls
     ran = project.gate(
-        "run",
+        *("run", "-v"),
         *("--record", ".gate/now.jsonl", "--json", "result.json", "--markdown", "report.md", "--junit", "report.xml"),
         *("--html", "report.html"),
         OPENAI_BASE_URL=provider.url,

@@ -85,7 +85,7 @@ def test_where_our_package_hides_it_a_line_says_so(project: Project, metric: str
     ran = command(project, "run")
     assert ran.code == 2, ran.out + ran.err
     (line,) = [line for line in ran.err.splitlines() if "hides" in line]
-    assert f"Agent Gate's package `gate` hides gate" in line
+    assert "Agent Gate's package `gate` hides gate" in line
     assert "rename gate, or set `run_in: agent`" in line
     project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("1.0}", "1.0, run_in: agent}"))
     project.write("gate/scale.py", "def full(actual=None, expected=None): return 1.0\n")

@@ -103,6 +103,7 @@ criteria = st.builds(
     reads_tools=FLAGS,
     absence=FLAGS,
     lexical=FLAGS,
+    k=st.integers(0, 25),
     parts=some(texts),
     calibration=st.none() | calibrations,
 )
@@ -187,4 +188,8 @@ def records(draw: st.DrawFn) -> Record:
     rounds = max((trial.round for trial in trials), default=0)
     terms = st.dictionaries(texts, json_values, max_size=2)
     cost = draw(st.none() | amounts)
-    return Record(header, trials, Footer(len(trials), errors, rounds, draw(amounts), cost, draw(texts), draw(terms)))
+    judges = st.dictionaries(texts, some(texts), max_size=2)
+    footer = Footer(
+        len(trials), errors, rounds, draw(amounts), cost, draw(texts), terms=draw(terms), judges=draw(judges)
+    )
+    return Record(header, trials, footer)
