@@ -65,7 +65,7 @@ def test_what_was_topped_up_and_united_is_replayed_trial_by_trial(project: Proje
     prepared(project, PYTHON)
     for name in ("one", "two"):  # of one commit: united, and numbered anew
         path = f".gate/{name}.jsonl"
-        ran = project.gate("run", "-q", "--record", path, OPENAI_BASE_URL=provider.url)
+        ran = project.gate("run", "-q", "--store", "file", "--record", path, OPENAI_BASE_URL=provider.url, CI="true")
         assert ran.code == 0, ran.err
         assert project.gate("baseline", "save", path).code == 0
     tags = {trial.tag for trial in read_record(project.root / ".gate/one.jsonl").trials}
