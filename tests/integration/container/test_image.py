@@ -65,7 +65,7 @@ def test_a_regression_fails_with_annotations(recorded: World) -> None:
     done = recorded.pull_request("bad")
     assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
     assert any(properties.get("file") == "suite.yaml" for _, properties, _ in done.annotations())
-    assert "regressed" in recorded.comments()[0].lower()
+    assert recorded.comments()[0].splitlines()[1].startswith("### ❌")
     assert not [command for command in done.annotations() if "agent speaks" in command[2]]
 
 
