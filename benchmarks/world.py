@@ -55,7 +55,8 @@ def answer(seed: int) -> str:
 
 async def request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, data: bytes) -> bytes:
     """One exchange on an open connection; understands a length and chunks."""
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    head += f"Content-Length: {len(data)}\r\n\r\n"
     writer.write(head.encode() + data)
     told = (await reader.readuntil(b"\r\n\r\n")).lower()
     if b"transfer-encoding: chunked" not in told:

@@ -164,7 +164,7 @@ def _with_store(section: BaselineSection, models: Sequence[type[BaseModel]]) -> 
 
 
 AGENT_DIFFERS = "the agent differs: agent."
-"""How a difference begins that is the agent's own; then follow the key and both values."""
+"""The beginning of a difference that is the agent's own; the key and both values follow."""
 
 
 def agent_under_base(

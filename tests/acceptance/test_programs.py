@@ -24,6 +24,7 @@ SMALLEST = {
     "crashes": (["--runs", "1", "--only", "nothing fails"], ROW.format("nothing fails")),
     "dependent": (["--runs", "1", "--only", "deterministic, unchanged"], ROW.format("deterministic, unchanged")),
     "flow": (["--chains", "1", "--cases", "4", "--only", "unchanged"], ROW.format("unchanged")),
+    "free": (["--outside", "1", "--inside", "1"], ROW.format("outside")),
     "frontier": (["--runs", "1", "--only", "never"], ROW.format("never")),
     "history": (["--runs", "1", "--only", "12 runs"], ROW.format("12 runs")),
     "html_report": (["--cases", "10", "--rounds", "1"], ROW.format("size of the page")),
@@ -41,6 +42,7 @@ SMALLEST = {
     "side_by_side": (["--runs", "1"], ROW.format("50, 3")),
     "simulate": (["--runs", "1", "--only", "N = 30, unchanged"], ROW.format("N = 30, unchanged")),
     "soak": (["--minutes", "0.02", "--concurrency", "2", "--delay", "0.05"], r'^\{.*"errors": 0,.*\}$'),
+    "stored": (["--runs", "1", "--only", "stored", "--processes", "1"], ROW.format("5 cases, 1 broke")),
     "thresholds": (["--runs", "1"], ROW.format("30")),
     "traces": (["10"], r"^bytes → conversation: [\d,]+ traces a second$"),
     "world": (["--rounds", "1", "--cases", "2"], ROW.format("model calls in these runs")),
@@ -54,6 +56,7 @@ SMALLEST = {
 ELSEWHERE = {
     "margins": "reads recorded conversations that are not in this repository",
     "peers": "installs other tools from the package index",
+    "prove": "reads recorded trials that are not in this repository",
     "recorded": "reads recorded trials that are not in this repository",
 }
 """Programs that this test cannot run, and why."""

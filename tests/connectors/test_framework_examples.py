@@ -47,7 +47,7 @@ def turns(record: Path) -> Iterator[dict[str, Any]]:
         yield from line.get("turns", ())
 
 
-NAMES = sorted(path.name for path in (REPOSITORY / "examples" / "frameworks").iterdir() if path.is_dir())
+NAMES = sorted(path.name for path in (REPOSITORY / "examples" / "frameworks").iterdir() if (path / "agent.py").exists())
 SHOWN = "openai-agents"
 """The framework whose session the page shows; the others print the same under their own name."""
 

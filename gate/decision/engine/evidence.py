@@ -271,7 +271,7 @@ class Evidence(Struct, dict=True):
     """The trials of checks by side; of a record of ``rerun: concurrent`` they stand alone."""
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
     ended: bool = False
-    """Whether no further epoch follows."""
+    """True if no further epoch follows."""
 
     @cached_property
     def named(self) -> tuple[str, ...]:
@@ -299,7 +299,7 @@ class Evidence(Struct, dict=True):
         return grouped(self.cases, self.state.clusters)
 
     def end(self) -> None:
-        """What is certified last is certified of these very cases: see `bound`."""
+        """Take the next bounds for the last, which are certified of these very cases: see `bound`."""
         self.ended = True
         self.__dict__.pop("bounds", None)
 
