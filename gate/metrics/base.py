@@ -120,6 +120,21 @@ class Metric(ABC, Generic[OptionsT]):
         """The score of one trial, with a reason. Never raises for what an agent did."""
 
 
+class OverTrials(Metric[OptionsT]):
+    """Base of metrics that say nothing of a single trial: they are computed when the suite is judged."""
+
+    over_trials = True
+    told: ClassVar[str] = "counted over the trials when the suite is judged"
+    """The reason that a trial carries instead of a score."""
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
+
+    def score(self, case: Case, performance: TrialOutput) -> Score:
+        return Score(None, reason=self.told)
+
+
 MAX_REASON_TURNS = 3
 """The number of turns that a reason tells of; the rest are counted."""
 MAX_REASON_CHARS = 600

@@ -3,11 +3,11 @@ trials."""
 
 from __future__ import annotations
 
-from gate.metrics.base import NO_CONTENT, Metric, NoOptions, TrialOutput
-from gate.model import Case, Scale, Score
+from gate.metrics.base import NoOptions, OverTrials
+from gate.model import Scale
 
 
-class StrategyConsistency(Metric[NoOptions]):
+class StrategyConsistency(OverTrials[NoOptions]):
     """1 if two trials of a case, or of cases marked as equivalent, used the same tools in the same order, else 0.
 
     The suite's mean is the probability that the agent goes the same way twice (1 − Gini–Simpson index of its tool
@@ -17,11 +17,4 @@ class StrategyConsistency(Metric[NoOptions]):
 
     reads_tools = True
     scale = Scale.BINARY
-    over_trials = True
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
-
-    def score(self, case: Case, performance: TrialOutput) -> Score:
-        return Score(None, reason="compared with other trials when the suite is judged")
+    told = "compared with other trials when the suite is judged"

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from gate.metrics.base import NO_CONTENT, Metric, NoOptions, Options, TrialOutput
+from gate.metrics.base import NO_CONTENT, Metric, NoOptions, Options, OverTrials, TrialOutput
 from gate.model import Case, Scale, Score
 
 
-class PassRate(Metric[NoOptions]):
+class PassRate(OverTrials[NoOptions]):
     """Passed trials / measured trials: the share of trials that hold every other blocking criterion.
 
     The mean over cases of each case's own share, over full epochs. Range 0–1 (shown in percent), typically at least
@@ -18,15 +18,7 @@ class PassRate(Metric[NoOptions]):
     """
 
     scale = Scale.BINARY
-    over_trials = True
     needs_others = True
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
-
-    def score(self, case: Case, performance: TrialOutput) -> Score:
-        return Score(None, reason="counted over the trials when the suite is judged")
 
 
 class PassKOptions(Options):
@@ -36,7 +28,7 @@ class PassKOptions(Options):
     """Trials of a case that all have to pass."""
 
 
-class PassK(Metric[PassKOptions]):
+class PassK(OverTrials[PassKOptions]):
     """pass^k: the probability that k trials of a case all pass, that is hold every other blocking criterion.
 
     C(s, k) / C(n, k) for a case of which s of n trials passed, over full epochs, which has no bias; the mean over
@@ -47,15 +39,7 @@ class PassK(Metric[PassKOptions]):
 
     options_type = PassKOptions
     scale = Scale.SHARE
-    over_trials = True
     needs_others = True
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
-
-    def score(self, case: Case, performance: TrialOutput) -> Score:
-        return Score(None, reason="counted over the trials when the suite is judged")
 
 
 class RecordedOptions(Options):
