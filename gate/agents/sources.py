@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from gate.formats.python_text import parsed
 
@@ -33,13 +34,14 @@ def sources_of(modules: Iterable[Path], files: Iterable[Path], text: Callable[[P
     files of the repository, relative to its root; ``text`` returns the content of one.
     """
     known = frozenset(files)
+    folders = {folder.as_posix() for path in known for folder in path.parents if folder.parts}
     needed = _with_imports(modules, known, text)
-    if not needed or any(_LOOKS.search(text(path)) for path in needed):
+    if not needed or any(_LOOKS.search(module.text) for module in needed.values()):
         return []
     found = [_package(path, known) for path in needed]
-    for path in needed:
-        found += _named_in(path, known, text)
-    found += [f"{folder}/" for folder in _folders(known) if PurePosixPath(folder).name in MATERIAL]
+    for path, module in needed.items():
+        found += _named_in(path, module.program, known, folders)
+    found += [f"{folder}/" for folder in sorted(folders) if PurePosixPath(folder).name in MATERIAL]
     found += [name for name in DEPENDENCIES if Path(name) in known]
     return _without_covered(dict.fromkeys(found))
 
@@ -58,18 +60,24 @@ def sources_of_entry(entry: Sequence[str], root: Path, tracked: Sequence[str]) -
     return sources_of([path for path in files if path.as_posix() in entry], files, text)
 
 
-def _with_imports(modules: Iterable[Path], known: frozenset[Path], text: Callable[[Path], str]) -> list[Path]:
-    """Return modules of the repository with those that they import, directly or through others."""
-    open_, seen = list(modules), dict[Path, None]()
+class _Module(NamedTuple):
+    text: str
+    program: ast.Module | None
+
+
+def _with_imports(modules: Iterable[Path], known: frozenset[Path], text: Callable[[Path], str]) -> dict[Path, _Module]:
+    """Return modules of the repository with those that they import, directly or through others, each read once."""
+    open_, seen = list(modules), dict[Path, _Module]()
     while open_ and len(seen) < MOST_MODULES:
         path = open_.pop(0)
         if path in seen or path not in known:
             continue
-        seen[path] = None
-        program = parsed(text(path))
+        content = text(path)
+        program = parsed(content)
+        seen[path] = _Module(content, program)
         for name in _imported(program, path) if program is not None else ():
             open_ += [one for one in _files_of(name, path, known) if one not in seen]
-    return list(seen)
+    return seen
 
 
 def _imported(program: ast.Module, path: Path) -> Iterator[str]:
@@ -101,10 +109,10 @@ def _package(path: Path, known: frozenset[Path]) -> str:
     return path.as_posix() if top == path else f"{top.as_posix()}/"
 
 
-def _named_in(path: Path, known: frozenset[Path], text: Callable[[Path], str]) -> Iterator[str]:
+def _named_in(
+    path: Path, program: ast.Module | None, known: frozenset[Path], folders: Collection[str]
+) -> Iterator[str]:
     """Yield files and folders of the repository that a module names in its texts."""
-    program = parsed(text(path))
-    folders = _folders(known)
     for node in ast.walk(program) if program is not None else ():
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < 200):
             continue
@@ -115,10 +123,6 @@ def _named_in(path: Path, known: frozenset[Path], text: Callable[[Path], str]) -
                 yield place
             elif place in folders and place not in (".", path.parent.as_posix()):
                 yield f"{place}/"
-
-
-def _folders(known: frozenset[Path]) -> list[str]:
-    return sorted({folder.as_posix() for path in known for folder in path.parents if folder.parts})
 
 
 def _without_covered(names: Iterable[str]) -> list[str]:
