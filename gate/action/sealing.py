@@ -46,7 +46,7 @@ def seal(git: Git, folder: Path) -> Sealed:
         program=bare.program,
         path=path,
         folder=str(folder),
-        top=os.path.realpath(git.text("rev-parse", "--show-toplevel")),
+        top=str(git.top()),
         machine=str(folder / "machine"),
         remotes=remotes,
         network=tuple((key, value) for key, value in settings if _NETWORK.fullmatch(key)),

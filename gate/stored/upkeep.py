@@ -186,7 +186,7 @@ def _is_only_here(config: Config, environment: Mapping[str, str]) -> bool:
         return False
     git = Git(config.root, environment=environment)
     folder = config.root / config.file.baseline.folder
-    if not git.is_repository() or not folder.is_relative_to(git.text("rev-parse", "--show-toplevel")):
+    if not git.is_repository() or not folder.resolve().is_relative_to(git.top()):
         return False
     return bool(git.ask("check-ignore", str(folder)))
 

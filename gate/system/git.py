@@ -405,6 +405,10 @@ class Git:
         fields = [line.split("\t") for line in said.splitlines()]
         return [Tag(f[0], f[4] or f[2]) for f in fields if "commit" in (f[1], f[3])]
 
+    def top(self) -> Path:
+        """The work tree's folder, without links. Raises `GitError` outside a repository."""
+        return Path(os.path.realpath(self.text("rev-parse", "--show-toplevel")))
+
     def files(self, *folders: str) -> dict[str, str | None] | None:
         """Paths below the root that git tracks, or would if asked to add everything; None outside a repository.
 
@@ -413,7 +417,7 @@ class Git:
         """
         if not self.is_repository():
             return None
-        top = Path(os.path.realpath(self.text("rev-parse", "--show-toplevel")))
+        top = self.top()
         inside = [name for name in folders if (self.root / name).resolve().is_relative_to(top)]
         places = ["--", ".", *(f":(literal){name}" for name in inside)]
         others = self.run("ls-files", "-z", "--others", "--exclude-standard", *places).split(b"\0")
