@@ -1,4 +1,4 @@
-"""What commits cost that leave the agent alone, and whether those that touch it are all measured.
+"""The cost of commits that leave the agent alone, and a check that all commits that touch it are measured.
 
     python benchmarks/free.py [--outside 300] [--inside 30] [--write docs/dev/evidence/flow.md]
 

@@ -1,4 +1,4 @@
-"""What the programs behind docs/dev/evidence share: their options, and how a table gets into a page."""
+"""The options of the programs behind docs/dev/evidence, and the writing of a table into a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether `gate prove` is right: what it says of recorded agents, beside fresh changes of the same agents.
+"""A check of `gate prove`: its claims about recorded agents beside fresh changes of the same agents.
 
     python benchmarks/prove.py [--runs 2000] [--changes 50] [--write docs/dev/evidence/decision.md]
 

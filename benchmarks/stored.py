@@ -1,4 +1,4 @@
-"""What stored trials buy a small suite, by how many there are of each case.
+"""The power that stored trials give a small suite, by their number per case.
 
     python benchmarks/stored.py [--runs 400] [--only stored|unchanged|wanted] [--write docs/dev/evidence/decision.md]
 

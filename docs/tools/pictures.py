@@ -44,7 +44,7 @@ sub { font-size: 75%; color: #1f2328 }
 
 CROSS = '<span style="color: #cf222e">✖</span>'
 TICK = '<span style="color: #1a7f37">✔</span>'
-"""What fonts without pictures of signs have instead."""
+"""Characters for fonts that have no picture of the sign."""
 
 
 def page(markdown: str) -> str:

@@ -49,7 +49,7 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     parts: tuple[str, ...] = ()
     """The criteria that it is computed from."""
     k: int = 0
-    """Of ``pass_k``: how many trials of a case have to pass together."""
+    """The number of trials of a case that have to pass together, of ``pass_k``."""
     calibration: JudgeCalibration | None = None
     """The agreement of the judge with people's labels; None if no calibration applies to judge, question and options as
     they are."""

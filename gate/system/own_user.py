@@ -24,7 +24,7 @@ _NAME = "agent"
 _TEMPORARY = "temporary"
 _OTHERS = 0o077
 _ADD_ONLY = 0o1070
-"""Of a folder in which its group, here this user alone, may make files, and remove none but its own."""
+"""Mode bits that let a folder's group, which is only this user, make files and remove only its own."""
 
 
 def can_switch() -> bool:

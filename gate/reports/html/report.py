@@ -128,7 +128,7 @@ def _measured(suite: SuiteResult) -> Mapping[str, str]:
 
 
 def _fell(view: View) -> Mapping[str, Any]:
-    """Of a criterion that got worse without a case that broke: the cases that fell most, and what one says now."""
+    """Return the cases that fell most if a criterion got worse and no case broke, and what one of them says now."""
     if view.worse or not view.table.lines:
         return {"lines": []}
     case, turns = view.evidence
