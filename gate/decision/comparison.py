@@ -111,6 +111,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     def looks(self) -> int:
         return 1 if self.exact_epochs is not None else self.max_epochs
 
+    @property
+    def most_epochs(self) -> int:
+        """The most epochs that a verdict takes."""
+        return self.exact_epochs or self.max_epochs
+
 
 class Unmatched(Struct, frozen=True):
     """The cases and criteria of the baseline that are no longer measured, or have another name now."""

@@ -25,6 +25,7 @@ from gate.decision.consistency import compared, lacks_pairs
 from gate.decision.crashes import base_gone, clearing, crash_facts, excused, probed, probes, unexplained, with_outage
 from gate.decision.engine.state import FULL, Request
 from gate.decision.rules import Table, judge
+from gate.decision.stored_epochs import with_stored_epochs
 from gate.decision.thresholds import may_turn, own_is_open
 from gate.decision.unseen import without_unseen
 from gate.decision.verdict import result_of_table, table_of
@@ -196,7 +197,9 @@ def _result(known: Situation, table: Table, *, verdict_only: bool = False) -> Su
 
 def _comparison(known: Situation) -> Comparison:
     cases, criteria, settings = known.cases, known.criteria, known.settings
-    trials = without_unseen(criteria, known.trials, reported=known.reported)
+    judged = [case.id for case in cases if case.id not in settings.quarantine]
+    trials = with_stored_epochs(known.trials, judged, criteria)
+    trials = without_unseen(criteria, trials, reported=known.reported)
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, known.stored))
     by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)

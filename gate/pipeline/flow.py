@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -40,11 +40,11 @@ from gate.pipeline.session import (
     may_change,
     open_session,
 )
+from gate.pipeline.storing import run_stored_epochs
 from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, terms_of_plan, with_design
-from gate.pipeline.top_up import makes_baseline, top_up
 from gate.pipeline.trials import TrialRunner
-from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shown_trials
-from gate.records import Header, RecordWriter, read_header
+from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shown_trials, with_stored
+from gate.records import Header, Record, RecordWriter, read_header
 from gate.records.model import INTERRUPTED
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
@@ -86,17 +86,7 @@ async def run_gate(
             suites.append(measured)
             results.append(result)
         results = _stepped_down(suites, results, environment)
-        reported = _report(session, suites, results, outputs)
-        # Every verdict first, and reported: what is run for later changes takes what is left of the budget.
-        topped = []
-        for measured, result in zip(suites, results, strict=True):
-            if measured.plan is None:
-                topped.append(result)
-            else:
-                topped.append(await top_up(session, measured.plan, result, measured.path))
-    if topped == results:
-        return reported
-    return _report(session, suites, topped, outputs)
+        return _report(session, suites, results, outputs)
 
 
 class MeasuredSuite(Struct, frozen=True):
@@ -106,8 +96,6 @@ class MeasuredSuite(Struct, frozen=True):
     """The file of its record."""
     found: References
     terms: Terms
-    plan: Plan | None
-    """None if no further trials may follow the verdict."""
 
 
 def _report(
@@ -169,7 +157,9 @@ async def _run_suite(session: Session, plans: list[Plan], found: References) -> 
 
     The verdict needs only the record. The plan, with all cases and recordings, is let go of before.
     """
-    suite, of_shard = await _measure(session, plans.pop(0), found)
+    plan = plans.pop(0)
+    session.run_budget.reserved = session.settings.most_epochs * sum(len(other.suite.cases) for other in plans)
+    suite, of_shard = await _measure(session, plan, found)
     if of_shard is not None:
         return suite, of_shard
     record = load_to_judge(suite.path, criteria=suite.terms.criteria)
@@ -187,7 +177,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
     if stored is not None:
         terms = _stored_terms(session, plan, stored)
         close_again(stored.path, stored.record, terms.plain(), session.environment)
-        return _measured(session, plan, stored.path, stored.found, terms), None
+        return MeasuredSuite(stored.path, stored.found, terms), None
     with ExitStack() as stack:
         memory = Memory(plan)
         journal, origin = _open_journal(session, header, memory)
@@ -201,40 +191,103 @@ async def _measure(session: Session, plan: Plan, found: References) -> tuple[Mea
         base = await base_agent(session, found.first, stack)
         run_id = journal.header.run_id
         draws = _earlier_draws(session, plan, journal.header, found)
+
+        def notes() -> list[str | Finding]:
+            return [*_notes(session, plan, journal, earlier_trials, origin), *found.notes, unsure, base.note]
+
         async with TrialRunner(
             session.config, plan, session.environment, session.run_budget, base, run_id, session.version
         ) as runner:
             run = SuiteRun(session, plan, found.all, journal, runner, base, memory, earlier=draws.verdicts)
+            measurement = _Measurement(run, found, draws, notes, started)
             await run.measure()
             await _check_end(session, journal)
-            judge_cost, judges = runner.judge_cost_usd, runner.judges
-        notes = [
-            *_notes(session, plan, journal, earlier_trials, origin),
-            *found.notes,
-            unsure,
-            base.note,
-            *run.notes,
-            *runner.notes,
-            *draws.notes,
-        ]
-        terms = _terms(session, plan, run.settings, [note for note in notes if note], found)
-        terms = replace(
-            terms,
-            earlier=draws.verdicts,
-            base_has_no_rules=base.without_rules,
-            taken_up=len(journal.resumed) if _is_whole(session) else 0,
-        )
-        journal.finish(
-            duration=time.monotonic() - started,
-            judge_cost_usd=judge_cost,
-            judges=judges,
-            stopped=session.run_budget.stopped,
-            terms=runner.redactor.redact_json(terms.plain()),
-        )
-    measured = _measured(session, plan, journal.path, found, terms)
+            measurement.close()
+            if session.fills_baseline and not session.run_budget.stopped and not journal.header.runs:
+                await _store_further(measurement)
+    measured = MeasuredSuite(journal.path, found, measurement.terms)
     if _is_whole(session):
         return measured, None
-    return measured, replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost)
+    part = replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=runner.judge_cost_usd)
+    return measured, with_stored(part, load_to_judge(journal.path))
+
+
+class _Measurement:
+    """One suite while it is measured: what its record is closed with, and what it comes to by now."""
+
+    def __init__(
+        self,
+        run: SuiteRun,
+        found: References,
+        draws: EarlierDraws,
+        notes: Callable[[], list[str | Finding]],
+        started: float,
+    ) -> None:
+        self.run, self._found, self._draws, self._notes, self._started = run, found, draws, notes, started
+        self._past = _past_rates(run.session, run.plan, found)
+        self.terms = self._terms_now()
+
+    def _terms_now(self, *more: str) -> Terms:
+        run = self.run
+        session = run.session
+        notes = [*self._notes(), *run.notes, *run.runner.notes, *self._draws.notes, *more]
+        terms = _terms(session, run.plan, run.settings, [note for note in notes if note], self._found)
+        return replace(
+            terms,
+            past=self._past,
+            earlier=self._draws.verdicts,
+            base_has_no_rules=run.base.without_rules,
+            taken_up=len(run.journal.resumed) if _is_whole(session) else 0,
+        )
+
+    def close(self, note: str = "") -> None:
+        """Close the record with what it is judged by; more may follow, and closes it again."""
+        runner, self.terms = self.run.runner, self._terms_now(note)
+        self.run.journal.finish(
+            duration=time.monotonic() - self._started,
+            judge_cost_usd=runner.judge_cost_usd,
+            judges=runner.judges,
+            stopped=self.run.session.run_budget.stopped,
+            terms=runner.redactor.redact_json(self.terms.plain()),
+        )
+
+    def close_without_further(self, why: str) -> None:
+        """Take back what was run since the record was closed, and close it again."""
+        journal = self.run.journal
+        self.terms = self._terms_now(f"what was run for later changes is not kept: {why}")
+        journal.close()
+        take_back(journal.path)
+        close_again(journal.path, load_to_judge(journal.path), self.terms.plain(), self.run.session.environment)
+
+    def verdict(self) -> Verdict:
+        """Return the verdict on what there is by now; a shard's only says whether its cases were measured."""
+        run = self.run
+        if not _is_whole(run.session):
+            return run.part().verdict
+        record = Record(run.journal.header, tuple(run.trials))
+        return judge_record(record, self._found.all, self._terms_now()).verdict
+
+
+async def _store_further(measurement: _Measurement) -> None:
+    """Run the epochs that the stored baseline is short of; what is of no known version of the agent is taken back."""
+    run = measurement.run
+    needed = len(run.trials)
+    note = await run_stored_epochs(run, measurement.verdict)
+    if len(run.trials) == needed:
+        if note:
+            measurement.close(note)
+        return
+    try:
+        await check_version(run.session)
+    except MeasureError as error:
+        measurement.close_without_further(str(error))
+        return
+    try:
+        check_package(run.session)
+    except GateError:
+        take_back(run.journal.path)
+        raise
+    measurement.close(note)
 
 
 def _is_whole(session: Session) -> bool:
@@ -306,11 +359,6 @@ def _earlier_draws(session: Session, plan: Plan, header: Header, found: Referenc
     return earlier_draws(session.config, header, found.all, terms, session.git)
 
 
-def _measured(session: Session, plan: Plan, path: Path, found: References, terms: Terms) -> MeasuredSuite:
-    kept = plan if makes_baseline(session) else None
-    return MeasuredSuite(path, found, terms, kept)
-
-
 # --- what the record is judged by -----------------------------------------------------------------
 
 
@@ -323,6 +371,7 @@ def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
     terms = _terms(session, plan, settings, [*notes, *found.notes], found, doubt=stored.doubt)
     return replace(
         terms,
+        past=_past_rates(session, plan, found),
         whole=True,
         scheduled=False,
         same_as=stored.same_as,
@@ -353,15 +402,18 @@ def _terms(
     )
     if not _is_whole(session):
         return terms
-    cases = {case.id: case for case in plan.suite.cases}
-    past = past_rates(session.store, found.first, plan.suite.id, where, plan.planned, cases, plan.criteria)
     return replace(
         terms,
         scheduled=config.agent_kind != "replay",
         command=options.command,
         compared=tuple(map(identity, found.all)),
-        past=past,
     )
+
+
+def _past_rates(session: Session, plan: Plan, found: References) -> tuple[float, ...]:
+    if not _is_whole(session):
+        return ()
+    return past_rates(session.store, found.first, plan.suite.id, session.where, plan.planned, plan.cases, plan.criteria)
 
 
 def _check_not_all_in_quarantine(plans: Sequence[Plan], settings: Settings) -> None:

@@ -27,7 +27,6 @@ from gate.decision.consistency import compares_trials
 from gate.decision.rules import place
 from gate.errors import MeasureError
 from gate.model import (
-    APART,
     BASE,
     FULL,
     STORED,
@@ -315,10 +314,10 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
 
 
 def judged_part(record: Record) -> Record:
-    """Return the record without trials for later changes and in place of a baseline, which are not judged."""
-    if not any(trial.tag in APART for trial in record.trials):
+    """Return the record without the trials that stand for a stored baseline, which are not judged."""
+    if not any(trial.tag == BASE for trial in record.trials):
         return record
-    return replace(record, trials=tuple(trial for trial in record.trials if trial.tag not in APART))
+    return replace(record, trials=tuple(trial for trial in record.trials if trial.tag != BASE))
 
 
 def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:

@@ -306,7 +306,7 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     if course is None:
         return ()
     parts = [*_epochs(course), *_reran(course), *_named(suite), *_asked_besides(course)]
-    lines = ["; ".join([*parts, _runs(course, more=suite.stored is not None)])]
+    lines = ["; ".join([*parts, _runs(course)])]
     if suite.outcome is not None:
         lines += _how_decided(suite, suite.outcome)
         lines += _shared_error(course)
@@ -362,13 +362,10 @@ def _headline_names_cases(suite: SuiteResult) -> bool:
     return suite.cause.kind in ("cases_broke", "traded_off")
 
 
-def _runs(course: Course, *, more: bool) -> str:
-    """``more``: whether further runs were made for later changes, so that nothing was saved."""
+def _runs(course: Course) -> str:
     text = count(course.runs, "agent run")
     if course.baseline_runs:
         text += f" ({course.baseline_runs:,} of the baseline's agent)"
-    if more:
-        return f"{text} for the verdict"
     return f"{text}; {course.fixed_runs:,} by a fixed number of trials" if 0 < course.runs < course.fixed_runs else text
 
 

@@ -638,7 +638,7 @@ def a_selection_whose_cases_nobody_names() -> list[Suite]:
 
 
 @situation
-def epochs_stored_for_later_are_no_part_of_it() -> list[Suite]:
+def epochs_stored_for_later_count() -> list[Suite]:
     more = trials(always(named(10), 3, 0.0), [CALLS], first=3, tag=STORED, started=8.0)
     return compared(run(always(named(10), 2), more=more), stored(always(named(10), 5)))
 
