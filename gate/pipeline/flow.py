@@ -269,10 +269,20 @@ class _Measurement:
 
 
 async def _store_further(measurement: _Measurement) -> None:
-    """Run the epochs that the stored baseline is short of; what is of no known version of the agent is taken back."""
+    """Run the epochs that the stored baseline is short of; what is of no known version of the agent is taken back.
+
+    Whatever ends this, the record is closed.
+    """
     run = measurement.run
     needed = len(run.trials)
-    note = await run_stored_epochs(run, measurement.verdict)
+    try:
+        note = await run_stored_epochs(run, measurement.verdict)
+    except BaseException:
+        if may_change(run.session.config):
+            take_back(run.journal.path)
+        else:
+            measurement.close()
+        raise
     if len(run.trials) == needed:
         if note:
             measurement.close(note)
