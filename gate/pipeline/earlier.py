@@ -104,9 +104,10 @@ def earlier_draws(
     The default branch has no earlier draws. A shard decides nothing, so its joined record tells them. Of those records
     nothing is believed but their trials.
     """
-    if terms.anchored or header.dirty or header.shard != (1, 1):
+    if terms.design.anchored or header.dirty or header.shard != (1, 1):
         return EarlierDraws()
-    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=(), earlier=())
+    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
+    alone = alone.with_design(earlier=())
     verdicts: list[Verdict] = []
     unread: list[str] = []
     seen = {header.run_id}  # a continued record has the run of the one that it continues

@@ -41,7 +41,7 @@ from gate.pipeline.session import (
     open_session,
 )
 from gate.pipeline.storing import run_stored_epochs
-from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, terms_of_plan, with_design
+from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, terms_of_plan, with_settings_of_run
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shown_trials, with_stored
 from gate.records import Header, Record, RecordWriter, read_header
@@ -139,7 +139,7 @@ def _stepped_down(
 
     def again(number: int, proven: int) -> SuiteResult:
         suite = suites[number]
-        terms = with_design(suite.terms, after_proofs(suite.terms.settings, proven))
+        terms = with_settings_of_run(suite.terms, after_proofs(suite.terms.settings, proven))
         record = load_to_judge(suite.path, criteria=suite.terms.criteria)
         result = accepted(judge_record(record, suite.found.all, terms), suite.found)
         if result.verdict is Verdict.REGRESSED:
@@ -232,8 +232,7 @@ class _Measurement:
         session = run.session
         notes = [*self._notes(), *run.notes, *run.runner.notes, *self._draws.notes, *more]
         terms = _terms(session, run.plan, run.settings, [note for note in notes if note], self._found)
-        return replace(
-            terms,
+        return terms.with_design(
             past=self._past,
             earlier=self._draws.verdicts,
             base_has_no_rules=run.base.without_rules,
@@ -365,7 +364,7 @@ async def _check_end(session: Session, journal: RecordWriter) -> None:
 
 def _earlier_draws(session: Session, plan: Plan, header: Header, found: References) -> EarlierDraws:
     terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules)
-    terms = replace(terms, anchored=session.where.anchored)
+    terms = terms.with_design(anchored=session.where.anchored)
     return earlier_draws(session.config, header, found.all, terms, session.git)
 
 
@@ -379,8 +378,7 @@ def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
     notes = [note for note in (session.options.note, session.where.note, stored.note, literal) if note]
     settings = replace(session.settings, rerun="never")
     terms = _terms(session, plan, settings, [*notes, *found.notes], found, doubt=stored.doubt)
-    return replace(
-        terms,
+    return terms.with_design(
         past=_past_rates(session, plan, found),
         whole=True,
         scheduled=False,
@@ -404,16 +402,14 @@ def _terms(
     terms = terms_of_plan(
         plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, release=where.release
     )
-    terms = replace(
-        terms,
+    terms = terms.with_design(
         anchored=where.anchored,
         release=where.release,
         store=store_kind(config, session.environment),
     )
     if not _is_whole(session):
         return terms
-    return replace(
-        terms,
+    return terms.with_design(
         scheduled=config.agent_kind != "replay",
         command=options.command,
         compared=tuple(map(identity, found.all)),
