@@ -30,7 +30,7 @@ FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
 """Verdicts of suites that are worth more trials."""
 
 
-class Wanted(Struct, frozen=True):
+class BaselineTarget(Struct, frozen=True):
     """The trials that a baseline is to have."""
 
     each: int
@@ -44,6 +44,8 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
 
     Returns why they ended early; empty if they did not. ``verdict`` judges what there is by now.
     """
+    if verdict() not in FIT:
+        return ""
     try:
         wanted = wanted_by_baseline(run.session, run.plan, Record(run.journal.header, tuple(run.trials)))
     except BaselineError as error:
@@ -51,7 +53,8 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
     budget = run.session.run_budget
     purpose = f"storing {count(wanted.each, 'trial')} a case for later changes"
     made, ended = 0, ""
-    while (cases := _short(run, wanted.own)) and verdict() in FIT:
+    cases = _short(run, wanted.own)
+    while cases:
         lacking = budget.lacks(len(cases) + budget.reserved)
         if lacking:
             ended = f"{lacking} has no room for another whole epoch"
@@ -62,9 +65,12 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
         except MeasureError as error:
             is_measured, ended = False, str(error)
         made += len(run.trials) - before
-        ended = ended or budget.stopped or ("" if is_measured else "the agent was down, or could not be measured")
+        if not is_measured:
+            ended = ended or "the agent was down, or could not be measured"
+        ended = budget.stopped or ended
         if ended:
             break
+        cases = _short(run, wanted.own) if verdict() in FIT else ()
     budget.stopped = ""
     if not ended:
         return ""
@@ -83,7 +89,7 @@ def _short(run: SuiteRun, wanted: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(case_id for case_id, missing in _missing(run, wanted).items() if missing > 0)
 
 
-def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> Wanted:
+def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> BaselineTarget:
     """Return how many trials of each case this run is to leave, once it has made its first epoch.
 
     Raises:
@@ -97,7 +103,7 @@ def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> Wanted:
     own = set(run_ids(record))
     others = Counter(trial.case_id for trial in later if trial.run not in own)
     each = _wanted_of_each(session, plan, later, min((others[case.id] for case in record.header.plan), default=0))
-    return Wanted(each, {case.id: each - others[case.id] for case in record.header.plan})
+    return BaselineTarget(each, {case.id: each - others[case.id] for case in record.header.plan})
 
 
 def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored: int) -> int:

@@ -54,8 +54,8 @@ class Demands(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     """Thresholds of single cases, by case and criterion; None: those of the record's plan."""
 
 
-class Design(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How a record came about, as far as its verdict depends on that."""
+class RunDesign(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The way in which a record came about, as far as its verdict depends on it."""
 
     scheduled: bool = False
     """True if a schedule decided from round to round what to run, so that each of its looks counts."""
@@ -108,7 +108,7 @@ class Terms(Demands, frozen=True):
     """Further doubts if a baseline is stored."""
     notes: tuple[str | Finding, ...] = ()
     """Warnings about how the record came about."""
-    design: Design = Design()
+    design: RunDesign = RunDesign()
 
     def with_design(self, **changes: Any) -> Terms:
         """Return the terms with other facts of the design."""
@@ -116,7 +116,7 @@ class Terms(Demands, frozen=True):
 
     def plain(self) -> dict[str, Any]:
         """Return the terms as JSON values, for the record; the design's stand among the others."""
-        found: dict[str, Any] = msgspec.to_builtins(replace(self, notes=(), design=Design()), order="deterministic")
+        found: dict[str, Any] = msgspec.to_builtins(replace(self, notes=(), design=RunDesign()), order="deterministic")
         found.pop("design", None)
         found |= msgspec.to_builtins(self.design, order="deterministic")
         if self.notes:
@@ -126,7 +126,7 @@ class Terms(Demands, frozen=True):
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Terms:
         """Return the terms of a record. Raises `msgspec.ValidationError` or TypeError."""
-        names = Design.__struct_fields__
+        names = RunDesign.__struct_fields__
         if "design" in plain:
             raise msgspec.ValidationError("Object contains unknown field `design`")
         design = {name: value for name, value in plain.items() if name in names}

@@ -24,7 +24,7 @@ from gate.model import (
     accepted_by,
 )
 from gate.model.finding import Finding
-from gate.pipeline.terms import Demands, Design, Terms, own_terms, with_run_of
+from gate.pipeline.terms import Demands, RunDesign, Terms, own_terms, with_run_of
 from gate.pipeline.verdict import judge_record, result_of
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
@@ -142,7 +142,7 @@ TERMS = Terms(
     notes=("a note", Finding.of("measured_before", verdicts=(Verdict.PASS,), total=1, fingerprinted=True)),
     changes=("a change",),
     doubts=("a gap",),
-    design=Design(scheduled=True, command="gate run"),
+    design=RunDesign(scheduled=True, command="gate run"),
 )
 
 
