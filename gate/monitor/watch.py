@@ -51,7 +51,7 @@ class WatchOptions(Struct, frozen=True):
     suite: str
     fields: FieldPaths = FieldPaths()
     section: MonitorSection = MonitorSection()
-    """What is sampled, and how often there is a look."""
+    """Its sample, times and silence."""
     limits: Limits = Limits()
     json: Path | None = None
     """The file of the report for programs."""
