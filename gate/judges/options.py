@@ -176,6 +176,14 @@ def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Membe
     return Member(juror.model, base_url or OPENAI_URL, key or NO_KEY, juror.price)
 
 
+def is_set_up(options: JudgeOptions | None, environment: Mapping[str, str]) -> bool:
+    """True if the configuration or the environment says anything of a judge."""
+    return options is not None or any(environment.get(name) for name in _VARIABLES)
+
+
+_VARIABLES = ("GATE_JUDGE_BASE_URL", "OPENAI_BASE_URL", "GATE_JUDGE_MODEL", "GATE_JUDGE_API_KEY", "OPENAI_API_KEY")
+
+
 def check(
     options: JudgeOptions | None, environment: Mapping[str, str], *, needed_by: Sequence[str], usd: float | None = None
 ) -> None:
