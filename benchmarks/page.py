@@ -65,6 +65,18 @@ def write(page: Path, section: str, lines: Sequence[str]) -> None:
     page.write_text(f"{before}{opening}{body}\n{closing}{after}", encoding="utf-8")
 
 
+def write_rows(page: Path, section: str, lines: Sequence[str]) -> None:
+    """Put rows into a table that stands on a page, in place of those with the same first cell; new ones at its end."""
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(f"<!-- {section} -->\n")
+    table, closing, after = rest.partition(f"<!-- /{section} -->\n")
+    given = {line.split(" | ")[0]: line for line in lines if line.startswith("| ")}
+    rows = [given.pop(line.split(" | ")[0], line) for line in table.splitlines()]
+    page.write_text(
+        f"{before}<!-- {section} -->\n" + "\n".join([*rows, *given.values()]) + f"\n{closing}{after}", encoding="utf-8"
+    )
+
+
 def publish(sections: Mapping[str, Iterable[str]], page: Path | None) -> None:
     """Prints the tables one after the other; each is put into its section of the page, if one is given."""
     for name, lines in sections.items():
@@ -132,7 +144,7 @@ def _command() -> str:
     """How this table was made, without where it was written to and what only this machine knows."""
     said, given = [], iter(sys.argv[1:])
     for word in given:
-        if word in ("--write", "--processes", "--data", "--peers", "--section", "--json", "--repository"):
+        if word in ("--write", "--keep", "--processes", "--data", "--peers", "--section", "--json", "--repository"):
             next(given, None)
         else:
             said.append(word)

@@ -3,7 +3,8 @@
     python benchmarks/simulate.py [--runs 1000] [--only TEXT] [--write docs/dev/evidence/decision.md]
 
 Each run draws a suite, a stored baseline and a candidate, then lets the rule ask for trials until it answers. Seeds are
-fresh for every cell and printed; the same seed gives the same table.
+fresh for every cell and printed; the same seed gives the same table. With `--only`, the rows on the page that were
+played are replaced, and the others stay.
 """
 
 from __future__ import annotations
@@ -400,7 +401,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = page.parser(__doc__, runs=1000, seed=20_000).parse_args(argv)
     with ProcessPoolExecutor(given.processes) as pool:
         lines = page.show(rule_table(pool, given.runs, given.seed, given.only))
-    if given.write:
+    if given.write and given.only:
+        page.write_rows(given.write, "rule", lines)
+    elif given.write:
         page.write(given.write, "rule", lines)
     return int(any("missed**" in line for line in lines))
 
