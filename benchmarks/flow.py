@@ -65,7 +65,7 @@ CRASH_RATE = 0.6
 
 @dataclass(frozen=True)
 class Change:
-    """What is true of one kind of change, and what the gate should say of it."""
+    """One kind of change, and the verdict that it should get."""
 
     name: str
     wanted: str
@@ -100,7 +100,7 @@ def truth(chain: int, kind: str, cases: int) -> tuple[Sequence[float], frozenset
 
 @dataclass
 class Job:
-    """What one job's agent is, and what it was asked."""
+    """The agent of one job, and the requests that it got."""
 
     name: str
     chain: int

@@ -30,7 +30,7 @@ class Simulated(Protocol):
 
 W = TypeVar("W", bound=Simulated)
 Played = Sequence[tuple[Any, ...]]
-"""What each run of a world came to: its verdict, its agent runs, and a further number of the program's own."""
+"""The outcome of each run of a world: its verdict, its agent runs, and a further number of the program's own."""
 
 
 def parser(doc: str | None, *, seed: int, runs: int | None = None) -> argparse.ArgumentParser:
@@ -141,7 +141,7 @@ def simulated(
 
 
 def _command() -> str:
-    """How this table was made, without where it was written to and what only this machine knows."""
+    """Return the command that made this table, without the place it was written to and what only this machine knows."""
     said, given = [], iter(sys.argv[1:])
     for word in given:
         if word in ("--write", "--keep", "--processes", "--data", "--peers", "--section", "--json", "--repository"):

@@ -43,7 +43,7 @@ BREAKABLE = 0.95
 
 @dataclass(frozen=True)
 class World:
-    """What is true of one simulated change."""
+    """One simulated change."""
 
     name: str
     suite: str = "typical"
@@ -78,7 +78,7 @@ EXTRA = (
     Metric("rubric", "bounded", margin=Scale.UNIT.default_margin),
     Metric("safety", "binary", margin=Scale.BINARY.default_margin),
 )
-"""What is measured beside success, with the margins that the product gives where nobody says otherwise."""
+"""The metrics beside success, with the margins that the product gives where nobody says otherwise."""
 SUCCESS = Metric("success", "binary", margin=0.1)
 
 
@@ -159,7 +159,7 @@ class Answer:
     named: int = 0
     named_wrongly: int = 0
     overruled: bool = False
-    """Whether it passed with a bound on the loss of the pass rate that the truth exceeds."""
+    """True if it passed with a bound on the loss of the pass rate that the truth exceeds."""
 
 
 def play(world: World, seed: int) -> Answer:
@@ -174,7 +174,7 @@ def play(world: World, seed: int) -> Answer:
 
 
 def _overruled(outcome: Outcome, change: float) -> bool:
-    """Whether a pass says that a loss is ruled out which is true."""
+    """True if a pass rules out a loss that is true."""
     success = outcome.evidence.metrics.get(SUCCESS.name)
     excluded = None if success is None else success.excluded
     return outcome.verdict == "PASS" and excluded is not None and change < excluded - 1e-9
@@ -267,14 +267,14 @@ def _many_criteria() -> Iterator[World]:
 
 @dataclass(frozen=True)
 class Target:
-    """What a world's figures are held to."""
+    """The limits that a world's figures are held to."""
 
     blocked_at_most: float | None = None
     blocked_at_least: float | None = None
     inconclusive_at_most: float | None = None
     runs_at_most: float | None = None
     times: int = 1
-    """How many times the usual runs the row needs, its figure being so near to what is wanted."""
+    """The multiple of the usual runs that the row needs, its figure being so near to what is wanted."""
 
 
 FALSE_NAMES, FALSE_BOUNDS = 0.10, 0.05
@@ -310,7 +310,7 @@ TARGETS: Mapping[str, Target] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What many runs of one world came to."""
+    """The outcomes of many runs of one world."""
 
     answers: Sequence[Answer]
 
@@ -349,7 +349,7 @@ def simulate(pool: ProcessPoolExecutor, job: Callable[[int], Answer], runs: int,
 
 
 def missed(name: str, cell: Cell) -> str:
-    """Which target this cell misses: proven where the interval lies on the wrong side, else within its error."""
+    """The targets that this cell misses: proven where the interval lies on the wrong side, else within its error."""
     n, blocked = len(cell.answers), cell.share("REGRESSION")
     safe = "drift" not in name and name.endswith(("unchanged", "improved"))
     target = TARGETS.get(name, Target(FALSE_ALARM) if safe else Target())
@@ -368,7 +368,7 @@ def missed(name: str, cell: Cell) -> str:
 
 
 def _beyond(what: str, sign: str, limit: float | None, found: float, surest: float) -> str:
-    """What is said of a figure beyond its limit; ``surest``: the end of its interval that lies nearer to the limit."""
+    """Return the words about a figure beyond its limit; ``surest``: the end of its interval nearer to the limit."""
     wrong = [limit is not None and (x > limit if sign == "≤" else x < limit) for x in (found, surest)]
     return f"**{what} {sign} {limit:g} missed**" if wrong[1] else f"{what} {sign} {limit:g}?" if wrong[0] else ""
 
@@ -393,7 +393,7 @@ def rule_table(pool: ProcessPoolExecutor, runs: int, seed: int, only: str) -> It
 
 
 def is_null(world: World) -> bool:
-    """Whether the change made nothing worse: these worlds bound an error of some per cent, and get all of the runs."""
+    """True if the change made nothing worse: such worlds bound an error of some per cent, and get all of the runs."""
     return not (world.broken or world.halved or world.drop or world.shifts)
 
 
