@@ -17,7 +17,16 @@ from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import FULL, Config, Metric, Partner, Rerun, Round, Row, State
 from gate.decision.repeats import Repeats, repeats
 from gate.model import PROBE, REPEAT, Case, Criterion, Direction, Scale, Score, Side, Trial
-from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE, MOST_EPOCHS, STORED_TRIALS
+from gate.model.defaults import (
+    ALPHA,
+    CONFIRM_AFTER,
+    MAX_ERROR_RATE,
+    MOST_EPOCHS,
+    ON_INCONCLUSIVE,
+    POWER_DROP,
+    POWER_FIND,
+    STORED_TRIALS,
+)
 from gate.model.finding import Finding
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
@@ -55,9 +64,9 @@ themselves: a week of nights. Docs/decisions/0004."""
 class Goal(Struct, frozen=True, forbid_unknown_fields=True):
     """The power of the stored trials: to find a drop of the pass rate in so many changes."""
 
-    drop: float = 0.2
+    drop: float = POWER_DROP
     """0 to 1."""
-    find: float = 0.8
+    find: float = POWER_FIND
     """Share of changes."""
 
 
@@ -79,7 +88,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Share of the candidate's trials that may end in infrastructure errors."""
     confirm_after: float | None = CONFIRM_AFTER
     """Seconds until failures of the agent that a block needs are asked for again. None: of recordings, never."""
-    on_inconclusive: Literal["warn", "block"] = "warn"
+    on_inconclusive: Literal["warn", "block"] = ON_INCONCLUSIVE
     quarantine: Mapping[str, str] = field(default_factory=dict)
     """Case id → owner, reason and expiry, of the entries in force."""
     runs: int | None = None
