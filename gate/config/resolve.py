@@ -275,7 +275,9 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     return StatedCriteria(specs, place, note)
 
 
-NO_CRITERIA = "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
+NO_CRITERIA = "no criteria are given: ADK's defaults apply ({})".format(
+    ", ".join(f"{name} {threshold}" for name, threshold in ADK_DEFAULTS.items())
+)
 _WEIGHTED = {"overall_score", "agent_score", "weighted_score"}
 
 
