@@ -306,6 +306,23 @@ class Comparison(Struct, frozen=True, dict=True):
         return tuple([t for t in self.judged_trials if t.answered]) if self.errors else self.judged_trials
 
     @cached_property
+    def hard_failures(self) -> Mapping[str, Sequence[Trial]]:
+        """Return the candidate's trials that a hard criterion fails, by criterion; of any case, quarantined or not."""
+        found = {criterion.name: list[Trial]() for criterion in self.criteria if criterion.hard}
+        hard = [criterion for criterion in self.criteria if criterion.hard]
+        for case in self.cases if hard else ():
+            for trial in self.measured(case.id):
+                for criterion in hard:
+                    if holds(criterion, case, trial.scores.get(criterion.name)) is False:
+                        found[criterion.name].append(trial)
+        return found
+
+    @cached_property
+    def has_failed_hard(self) -> bool:
+        """True if a blocking hard criterion fails: the trial's other scores were not computed."""
+        return any(self.hard_failures[c.name] for c in self.criteria if c.hard and c.blocking)
+
+    @cached_property
     def unchecked(self) -> tuple[str, ...]:
         """The judged cases that ran without anything to fail by."""
         return tuple([c.id for c in self.judged if all_unchecked(self.measured(c.id), self.criteria)])
