@@ -24,6 +24,7 @@ from gate.model.course import Course
 from gate.model.finding import CAUSES, CHANGES, KINDS, OF_CRITERION, WARNINGS, Finding, KindName, Nested
 from gate.reports import reasons
 from gate.reports.view import View
+from gate.security.escape import unicode_only
 from gate.security.limits import MAX_NESTING
 
 VERSION = 2
@@ -65,10 +66,10 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Struct):
         return {name: _plain(held, depth + 1) for name, held in _fields(value).items()}
     if isinstance(value, Mapping):
-        return {_text(str(key)): _plain(held, depth + 1) for key, held in value.items()}
+        return {unicode_only(str(key)): _plain(held, depth + 1) for key, held in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item, depth + 1) for item in value]
-    return _text(str(value))
+    return unicode_only(str(value))
 
 
 def _fields(value: Struct) -> dict[str, Any]:
@@ -109,11 +110,6 @@ def _evidence(suite: SuiteResult) -> dict[str, Any]:
     """The engine's numbers under the keys of `gate decide`."""
     outcome = suite.outcome
     return {} if outcome is None else {**report(outcome.evidence), "stage": stage_name(outcome.stage)}
-
-
-def _text(text: str) -> str:
-    """Lone surrogates are no Unicode text, and readers of other languages refuse them."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def schema() -> dict[str, Any]:
