@@ -43,8 +43,8 @@ class Setting(Struct, frozen=True):
     """All cases of the suite where a selection left some out: what a criterion checks may stand in those."""
     demanded: frozenset[str] = frozenset()
     """Criteria that a base commit alone demands: the change leaves them out, with the last case they check maybe."""
-    judge: Callable[[], str] = str
-    """Fingerprint of the judge of the run; asked only where a criterion needs one."""
+    judge: Callable[[str], str] = str
+    """Fingerprint of the judge of the run; asked only for a criterion, by its name, that needs one."""
 
     def at(self, *keys: str) -> str:
         """The place of a criterion, or of all of them, with its line where that is known."""
@@ -178,7 +178,7 @@ def _scorer(
         parts=scorer.parts,
         k=scorer.metric.options.k if isinstance(scorer.metric, PassK) else 0,
     )
-    judge = setting.judge() if scorer.needs_judge else None
+    judge = setting.judge(spec.name) if scorer.needs_judge else None
     measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
     # min_kappa decides what may block; where a custom metric runs, and its code, decide what it measures
     fingerprint = of_criterion(spec.metric, metric_type.version, measuring, judge=judge)

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, parse_options
+from gate.config import FILE_NAME
 from gate.config.adk_criteria import criteria_of, snake_keys, with_custom_metrics
 from gate.config.removed import advice_on, removed_keys, without_removed_keys
 from gate.config.schema import BaselineSection, File, Reports
@@ -161,7 +162,7 @@ def reports_named_in(path: Path) -> Mapping[str, str]:
         return {}
 
 
-NEAR_NAMES = ("gate.yaml", "gate.yml", "agent-gate.yaml", ".gate.yaml")
+NEAR_NAMES = (FILE_NAME, "gate.yml", "agent-gate.yaml", ".gate.yaml")
 """Files that are looked for beside a configuration that is missing."""
 
 
@@ -194,7 +195,7 @@ def read_config(path: Path, *, of_base: bool = False) -> ConfigFile:
 
 def config_from(data: Mapping[str, Any], root: Path) -> ConfigFile:
     """The content of a configuration file in ``root``, of which there need not be a file. Raises as `read_config`."""
-    return _config_file(root / "gate.yaml", data, None)
+    return _config_file(root / FILE_NAME, data, None)
 
 
 def _config_file(

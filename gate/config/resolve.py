@@ -29,10 +29,11 @@ from gate.config.people import notes_of, with_calibrations
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
 from gate.errors import ConfigError, closest, nearest
-from gate.judges.options import SimulatedUserOptions
+from gate.judges.options import SimulatedUserOptions, is_set_up
 from gate.judges.options import check as check_judge
 from gate.judges.options import fingerprint as judge_fingerprint
-from gate.metrics.base import Context
+from gate.metrics import METRICS, load_metric
+from gate.metrics.base import Context, Judged
 from gate.metrics.custom.metric import InAgentMetric
 from gate.metrics.custom.source import Folders
 from gate.model import Case, Criterion, Suite, text_of
@@ -136,17 +137,26 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
         except ConfigError as error:
             keys = tuple(error.where.split("."))
             raise ConfigError(error.what, where=config.place_of(*keys), hint=error.hint) from None
+
+    def judge_of(criterion: str) -> str:
+        check_judge(config.file.judge, environment, needed_by=[criterion])
+        return judge_fingerprint(config.file.judge, environment)
+
     setting = Setting(
         context=Context({name: frozenset(tools) for name, tools in config.file.tool_categories.items()}),
         folders=Folders(str(config.root), str(config.base_root or ""), config.paths),
         environment=allowed_environment(environment, ()),
-        judge=lambda: judge_fingerprint(config.file.judge, environment),
+        judge=judge_of,
     )
     plans = []
     for suite in suites:
         _check_categories(suite, setting.context)
+    judged = is_set_up(config.file.judge, environment)
     for suite in suites:
-        plans.append(_plan(config, suite, setting, whole[suite.id], calibrating=calibrating))
+        stated = stated_criteria(config, suite)
+        if not judged:
+            stated = _without_judged_parts(stated, suite, config)
+        plans.append(_plan(config, suite, stated, setting, whole[suite.id], calibrating=calibrating))
     _check_scorers(config, plans)
     _check_attached(config, plans)
     _check_models(config, plans, environment)
@@ -265,7 +275,9 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     return StatedCriteria(specs, place, note)
 
 
-NO_CRITERIA = "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
+NO_CRITERIA = "no criteria are given: ADK's defaults apply ({})".format(
+    ", ".join(f"{name} {threshold}" for name, threshold in ADK_DEFAULTS.items())
+)
 _WEIGHTED = {"overall_score", "agent_score", "weighted_score"}
 
 
@@ -297,8 +309,45 @@ def _mapped(criterion: Any) -> dict[str, Any]:
     return dict(criterion) if isinstance(criterion, Mapping) else {"threshold": criterion}
 
 
-def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case], *, calibrating: bool) -> Plan:
-    stated = stated_criteria(config, suite)
+def _without_judged_parts(stated: StatedCriteria, suite: Suite, config: Config) -> StatedCriteria:
+    """Return the criteria without the parts of a score that would ask a judge, for a run in which nobody set one up.
+
+    EvalView has such a part by default. Only what the suite's files bring is left out, and only if it decides nothing
+    but its share of the score and the other shares remain; a criterion that decides by itself is never left out.
+    """
+    own = config.file.criteria or {}
+    parts = [spec for spec in stated.specs if spec.name in (suite.brought or {}) and spec.name not in own]
+    dropped = [spec.name for spec in parts if not spec.common.blocking and asks_judge(spec.metric)]
+    if not dropped:
+        return stated
+    specs = []
+    for spec in stated.specs:
+        if spec.name in _WEIGHTED:
+            specs.append(replace(spec, options={**spec.options, "without": dropped}))
+        elif spec.name not in dropped:
+            specs.append(spec)
+    for case in suite.cases:
+        weights = case.options.get("overall_score", {}).get("weights")
+        if weights and not any(weight for name, weight in weights.items() if name not in dropped):
+            return stated  # its score is the judge's alone
+    note = f"{', '.join(dropped)} asks a judge and none is set up, so the score is made of the other parts"
+    return replace(stated, specs=tuple(specs), note=f"{note}; set OPENAI_API_KEY, or write it as null under criteria")
+
+
+def asks_judge(metric: str) -> bool:
+    """True if a registered metric can ask a judge."""
+    return metric in METRICS and issubclass(load_metric(metric), Judged)
+
+
+def _plan(
+    config: Config,
+    suite: Suite,
+    stated: StatedCriteria,
+    setting: Setting,
+    whole: Sequence[Case],
+    *,
+    calibrating: bool,
+) -> Plan:
     rules = config.base_rules.get(suite.id)
     only_base = _only_at_base(config, suite, rules) if rules is not None else frozenset[str]()
     setting = replace(
