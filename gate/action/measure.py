@@ -19,12 +19,14 @@ from gate.action.reuse import EarlierRecords, record_name
 from gate.action.step import RESULTS, USUAL, Step, StepOutcome, input_overrides, outcome_of
 from gate.agents.base import expand
 from gate.agents.http import server_of
+from gate.baselines.git import GitOptions
 from gate.config.base_policy import BasePolicy, Rules, base_at, under_base_policy
 from gate.config.load import Config
 from gate.errors import ConfigError, ExitCode, GateError, MeasureError
 from gate.hosts.events import Activity, Mode
 from gate.hosts.rest import RestError
 from gate.model import Result, Verdict
+from gate.model.defaults import REMOTE
 from gate.pipeline.flow import run_gate
 from gate.pipeline.progress import ProgressLines
 from gate.pipeline.references import changed_files
@@ -36,7 +38,7 @@ from gate.security.escape import console
 from gate.stored.judging import decide_merged
 from gate.system.signals import run as run_coroutine
 
-USUAL_STORE = {**USUAL, "baseline.branch": "gate-baselines", "baseline.remote": "origin"}
+USUAL_STORE = {**USUAL, "baseline.branch": GitOptions().branch, "baseline.remote": REMOTE}
 """The store of the default branch's baselines unless its configuration names another place."""
 UNKNOWN = (
     "not all earlier measurements of this change could be looked up (the log says why): "

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gate.config import FILE_NAME
 from gate.reports import FILES
 
 if TYPE_CHECKING:
     from gate.reports.files import Outputs
 
-DEFAULT_CONFIG = Path("gate.yaml")
+DEFAULT_CONFIG = Path(FILE_NAME)
 CONFIG = click.option(
     "-c",
     "--config",

@@ -148,12 +148,13 @@ def _write(form: str, path: Path, lineup: Any) -> None:
 
 def _records(compared: tuple[str, ...], config_path: Path | None, given: dict[str, Any]) -> list[tuple[str, Path]]:
     """Name and record of each; configurations are run first, all side by side."""
-    from gate.insight.contest import EPOCHS, Contestant, run_contest
+    from gate.insight.contest import Contestant, run_contest
     from gate.insight.lineup import check_contenders
+    from gate.model.defaults import MOST_EPOCHS
     from gate.system.signals import run as run_coroutine
 
     named = [_named(text) for text in compared]
-    epochs = given["epochs"] or EPOCHS
+    epochs = given["epochs"] or MOST_EPOCHS
     changes = {"trials": epochs, "baseline.store": "none"}
     varied = _varied(given["vary"])
     check_contenders([*(name for name, _ in named), *varied])

@@ -18,11 +18,16 @@ from gate.commands.output import show, width_of
 @click.option(
     "--drop", type=click.FloatRange(0, 1, min_open=True), help="Say how many cases find this drop (0.05: five points)."
 )
-@click.option("--stored", type=click.IntRange(1, 50), default=5, show_default=True, help="Stored trials of each case.")
+@click.option("--stored", type=click.IntRange(1, 50), help="Stored trials of each case. Default: those of a baseline.")
 @click.option("--simulations", type=click.IntRange(10, 10_000), help="Simulated changes of each kind; more is sharper.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def power(
-    record: Path | None, config_path: Path, drop: float | None, stored: int, simulations: int | None, as_json: bool
+    record: Path | None,
+    config_path: Path,
+    drop: float | None,
+    stored: int | None,
+    simulations: int | None,
+    as_json: bool,
 ) -> None:
     """Show which losses a suite can find.
 

@@ -10,7 +10,6 @@ from gate.decision.comparison import (
     PASS_RATE,
     Comparison,
     full_values,
-    holds,
 )
 from gate.decision.findings import change_of, natural, natural_margin
 from gate.decision.thresholds import (
@@ -59,7 +58,7 @@ def _hard(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """One failing trial of any case fails, quarantine or not, in any round."""
     if not criterion.hard:
         return []
-    failed = {t.case_id: t.scores[criterion.name].reason for t in hard_failures(comparison, criterion)}
+    failed = {t.case_id: t.scores[criterion.name].reason for t in comparison.hard_failures[criterion.name]}
     if not failed:
         return [Finding.of("never_failed")] if comparison.answers else []
     case_id, reason = next(iter(failed.items()))
@@ -78,20 +77,10 @@ def _applies_not(score: Score | None) -> bool:
     return score is not None and score.value is None and not score.error
 
 
-def hard_failures(comparison: Comparison, criterion: Criterion) -> list[Trial]:
-    """The candidate's trials that a hard criterion fails."""
-    return [
-        trial
-        for case in comparison.cases
-        for trial in comparison.measured(case.id)
-        if holds(criterion, case, trial.scores.get(criterion.name)) is False
-    ]
-
-
 def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """A case of which no trial could be measured, or no score at all: not measured."""
-    if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
-        return []  # its other scores were not computed, and the verdict does not wait for them
+    if comparison.has_failed_hard:
+        return []  # the verdict does not wait for what was not computed
     if any(error_of(t, criterion) for t in comparison.answers) and (lost := _lost(comparison, criterion)):
         error = next((e for t in comparison.measured(lost[0]) if (e := error_of(t, criterion))), "no score")
         return [

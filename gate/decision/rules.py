@@ -20,7 +20,7 @@ from gate.decision.applies import lost_checks
 from gate.decision.cases import edited_and_missing, too_many_gone
 from gate.decision.causes import got_worse, no_worse, not_enough_evidence
 from gate.decision.comparison import PASS_RATE, Comparison, whole_epochs
-from gate.decision.conclusions import hard_failures, never_pass
+from gate.decision.conclusions import never_pass
 from gate.decision.control import control_fell
 from gate.decision.crashes import unexplained
 from gate.decision.problems import collapsed, measuring_problem
@@ -117,7 +117,7 @@ def missed_threshold(table: Table) -> Finding | None:
         return None
     comparison = table.comparison
     for criterion in comparison.criteria:
-        if criterion.hard and criterion.blocking and hard_failures(comparison, criterion):
+        if criterion.hard and criterion.blocking and comparison.hard_failures[criterion.name]:
             return Finding.of("criterion_fails", criterion=criterion.name)
     missed = below(table)
     return Finding.of("criterion_fails", criterion=missed[0]) if missed else _nothing_passes(comparison)

@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gate.errors import ConfigError
 from gate.formats.durations import Seconds
+from gate.model.defaults import OPENAI_URL
 from gate.security.environment import is_withheld
 from gate.system.prices import price
 
 DEFAULT_MODEL = "gpt-5-mini"
 NO_KEY = "no-key"
 """Sent to the user's own endpoints that need no key."""
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CALIBRATION_FILE = "calibration.json"
 """Beside the configuration, so that it is reviewed and versioned with it."""
 FRAME_VERSION = 1
@@ -173,7 +173,15 @@ def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Membe
             where="judge",
             hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own",
         )
-    return Member(juror.model, base_url or DEFAULT_BASE_URL, key or NO_KEY, juror.price)
+    return Member(juror.model, base_url or OPENAI_URL, key or NO_KEY, juror.price)
+
+
+def is_set_up(options: JudgeOptions | None, environment: Mapping[str, str]) -> bool:
+    """True if the configuration or the environment says anything of a judge."""
+    return options is not None or any(environment.get(name) for name in _VARIABLES)
+
+
+_VARIABLES = ("GATE_JUDGE_BASE_URL", "OPENAI_BASE_URL", "GATE_JUDGE_MODEL", "GATE_JUDGE_API_KEY", "OPENAI_API_KEY")
 
 
 def check(

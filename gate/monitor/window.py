@@ -16,7 +16,9 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.config.production import MonitorSection
 from gate.model import Scale
+from gate.model.defaults import MAX_ERROR_RATE
 from gate.reports.formatting import figure, figures
 from gate.statistics.intervals import beta_quantile
 
@@ -41,18 +43,21 @@ WORSE = (Status.INSUFFICIENT_DATA, Status.HEALTHY, Status.WARNING, Status.CRITIC
 """From nothing to say to the worst."""
 
 
+_USUAL = MonitorSection()
+
+
 class Limits(Struct, frozen=True):
     """When a pass rate is too low, and on how much evidence."""
 
-    warning: float = 0.85
-    critical: float = 0.70
-    window: int = 200
+    warning: float = _USUAL.warning
+    critical: float = _USUAL.critical
+    window: int = _USUAL.window
     """Traces that are looked at, the newest."""
-    min_samples: int = 30
+    min_samples: int = _USUAL.min_samples
     """Measured traces from which anything is said."""
     alpha: float = 0.002
     """Bound on the probability that one look calls a pass rate at or above a limit lower, all parts together."""
-    max_unmeasured: float = 0.1
+    max_unmeasured: float = MAX_ERROR_RATE
     """Share of the window's traces that may have no outcome, such as while the judge is down."""
 
     @property

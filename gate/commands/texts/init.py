@@ -18,13 +18,13 @@ from msgspec.structs import replace
 from gate.commands.texts import adapters, ci
 from gate.commands.texts.remedies import remedy_for
 from gate.commands.texts.survey import FoundAgent, Survey, sources_of_agent, start_of
+from gate.config import FILE_NAME
 from gate.errors import ConfigError, ExitCode, GateError
 from gate.model import Invocation, Result, Suite, Trial
 from gate.security import files
 from gate.security.escape import console
 from gate.system.signals import in_loop
 
-CONFIG = "gate.yaml"
 CASES = "evals/first.yaml"
 FIRST_SECONDS = 45
 """The longest that the first case may take for one turn."""
@@ -52,7 +52,7 @@ FIRST_INPUTS = {
     "greeting": "Hello! What can you help me with?",
     "unknown": "Please answer in one sentence, and say so if you do not know something that I ask for.",
 }
-IGNORED = ".gate/\n__pycache__/\n"
+IGNORED = f"{files.OWN_FOLDER}/\n__pycache__/\n"
 STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
 """The last line of a file that `gate init` wrote: a digest of the lines before it."""
 LEAST_ALIKE = 60
@@ -84,7 +84,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
         sources = [f"{Path(CASES).parent}/"]  # the suite keeps this name when files are added
     keys = _keys(found, agent)
     start = agent.start if agent is not None else ""
-    proposed = {CONFIG: ""}
+    proposed = {FILE_NAME: ""}
     if not suites:
         proposed[CASES] = own_cases({}) if agent is not None else SAMPLE_CASES
     if agent is None:
@@ -97,7 +97,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
     if not (folder / ".gitignore").exists():
         proposed[".gitignore"] = IGNORED
     criteria = criteria_for([one for suite in suites for one in suite.suites], sample=agent is None)
-    proposed[CONFIG] = "".join(
+    proposed[FILE_NAME] = "".join(
         [
             "# `gate run` asks the agent each case, compares it with the baseline, and ends with an exit code.\n",
             _yaml({"suite": sources[0] if len(sources) == 1 else list(sources)}),
@@ -229,7 +229,7 @@ def _digest(text: str) -> str:
 
 def check_replaceable(folder: Path, *, force: bool) -> None:
     """Raise ConfigError if there is a configuration that a person wrote or changed."""
-    path = folder / CONFIG
+    path = folder / FILE_NAME
     if path.exists() and not force and not is_untouched(path):
         raise ConfigError(
             "you have changed this file", where=str(path), hint="edit it further, or replace it by --force"
@@ -246,8 +246,8 @@ def write(folder: Path, proposal: FirstFiles, *, force: bool) -> tuple[list[str]
     """
     check_replaceable(folder, force=force)
     there = {name for name in proposal.files if (folder / name).exists()}
-    kept = [name for name in there if name != CONFIG and not force and not is_untouched(folder / name)]
-    order = sorted((name for name in proposal.files if name not in kept), key=lambda name: name == CONFIG)
+    kept = [name for name in there if name != FILE_NAME and not force and not is_untouched(folder / name)]
+    order = sorted((name for name in proposal.files if name not in kept), key=lambda name: name == FILE_NAME)
     made: list[Path] = []
     try:
         for name in order:
@@ -288,7 +288,7 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
     from gate.records import read_record
     from gate.reports.files import Outputs
 
-    path = folder / CONFIG
+    path = folder / FILE_NAME
     try:
         cases = read_suites(load_config(path))[0].cases
         ids = list(FIRST_INPUTS) if proposal.own_cases else [min(cases, key=lambda case: len(case.turns)).id]
@@ -309,7 +309,7 @@ def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFil
         return proposal
     told = {CASES: own_cases(answers)}
     if any(turn.shows_calls for trial in answers.values() for turn in trial.invocations):
-        told[CONFIG] = proposal.files[CONFIG].replace(criteria_for(()), criteria_for((), states_tools=True))
+        told[FILE_NAME] = proposal.files[FILE_NAME].replace(criteria_for(()), criteria_for((), states_tools=True))
     return replace(proposal, files={**proposal.files, **told})
 
 

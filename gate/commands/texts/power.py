@@ -32,6 +32,7 @@ from gate.decision.power import (
     telling_drop,
     wanted_designs,
 )
+from gate.model.defaults import STORED_TRIALS
 from gate.pipeline.references import git_context, nearest_stored, store_of
 from gate.pipeline.terms import own_terms
 from gate.records import Header, Record, cases_of
@@ -53,8 +54,8 @@ class Asked(Struct, frozen=True):
 
     drop: float | None = None
     """The drop, 0–1, for which a design is wanted."""
-    stored: int = 5
-    """Stored trials of each case."""
+    stored: int | None = None
+    """Stored trials of each case; None: as many as a baseline has."""
     simulations: int | None = None
     """Runs of each question; None: what takes a few seconds."""
     as_json: bool = False
@@ -108,7 +109,7 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     rates = rates_of(record.trials, header.criteria, cases)
     size = len(rates.counts) or len(header.plan)
     engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
-    design = Design(size, asked.stored, engine, settings.pass_rate_margin)
+    design = Design(size, asked.stored or STORED_TRIALS, engine, settings.pass_rate_margin)
     progress = SimulationProgress(console(header.suite_id, 60))
     power = power_of(rates, design, runs=asked.simulations, tick=progress)
     power = replace(power, cost_per_run=cost_per_run(record.trials))

@@ -9,7 +9,7 @@ from typing import Any
 
 from gate.formats.documents import parse_csv, parse_document, read_json_lines, read_text
 from gate.formats.reading import with_read_marks
-from gate.importers.promptfoo import IGNORED
+from gate.importers.promptfoo.ignored import IGNORED
 from gate.suites.base import Document
 
 SCHEME = "file://"
