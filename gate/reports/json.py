@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import msgspec
 from msgspec import UNSET, Struct, defstruct
@@ -66,7 +66,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if depth > MAX_NESTING:
         return "[nested too deeply]"
     if isinstance(value, Finding):
-        return {"kind": value.kind, **{name: _plain(held, depth + 1) for name, held in value.data.items()}}
+        return {**_named(value), **{name: _plain(held, depth + 1) for name, held in value.data.items()}}
     if isinstance(value, Struct):
         return {name: _plain(held, depth + 1) for name, held in _fields(value).items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -74,6 +74,13 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         return {unicode_only(str(key)): _plain(held, depth + 1) for key, held in value.items()}
     return unicode_only(str(value))
+
+
+def _named(finding: Finding) -> dict[str, str]:
+    """Return the kind of a finding, and its verdict if the kind does not say it."""
+    if len(KINDS[finding.kind].verdicts) == 1:
+        return {"kind": finding.kind}
+    return {"kind": finding.kind, "verdict": finding.verdict.value}
 
 
 def _fields(value: Struct) -> dict[str, Any]:
@@ -157,9 +164,15 @@ def _described() -> tuple[type[Struct], type[Struct]]:
         return tuple[union, ...] if many else union
 
     for name, kind in KINDS.items():
-        fields: list[Any] = []
+        fields: list[Any] = (
+            [("verdict", Literal[tuple(verdict.value for verdict in kind.verdicts)])] if len(kind.verdicts) > 1 else []
+        )
         for key, field in kind.fields.items():
-            type_ = one_of(field.type.kinds, many=field.type.many) if isinstance(field.type, Nested) else field.type
+            type_ = field.type
+            if isinstance(type_, Nested):
+                type_ = one_of(type_.kinds, many=type_.many)
+                if field.default is None:
+                    type_ = type_ | None
             fields.append((key, type_) if field.default is UNSET else (key, type_, field.default))
         title = "".join(part.title() for part in name.split("_"))
         types[name] = defstruct(title, fields, tag_field="kind", tag=name, namespace={"__doc__": kind.about or None})
