@@ -170,7 +170,7 @@ COMMANDS = (
     Slip("", "", "", 2, "--against: no commit 'mian' here (fetch it first)", "run -q --against mian"),
     Slip("", "", "", 2, "commit 'mian' not found", "run -q --rules-from mian"),
     Slip("", "", "", 4, "No such remote 'origin' (`git remote add origin URL`", "run -q --store git"),
-    Slip(".git/config", "", OFFLINE, 4, "cannot be read: Failed to connect to … (check the remote", "run -q --store git"),
+    Slip(".git/config", "", OFFLINE, 4, "cannot be read: Failed to connect … (check", "run -q --store git"),
     Slip("", "", "", 4, "(`gate baseline` measures and stores one)", "baseline accept --why x"),
     Slip("", "", "", 2, "Missing option '--why'", "baseline accept"),
     Slip("new.txt", "", "x", 6, "not committed: new.txt (commit or ignore them, then run again)", "baseline"),
