@@ -26,6 +26,7 @@ from gate.config.criteria import (
 )
 from gate.config.load import Config, SuiteRules
 from gate.config.people import notes_of, with_calibrations
+from gate.config.place import FilePlace
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
 from gate.errors import ConfigError, closest, nearest
@@ -243,8 +244,7 @@ class StatedCriteria(Struct, frozen=True):
     """A suite's criteria, parsed, and where they are written."""
 
     specs: tuple[CriterionSpec, ...]
-    setting: Setting
-    """With their place alone."""
+    place: FilePlace
     note: str = ""
 
 
@@ -255,7 +255,7 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
         ConfigError: they cannot be read as written.
     """
     note, adk = "", config.has_adk_criteria
-    place = Setting(where=config.criteria_where)
+    place = FilePlace(config.criteria.file)
     rules = config.base_rules.get(suite.id)
     if rules is not None:
         return StatedCriteria(rules.specs, place)
@@ -264,10 +264,10 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     if config.agent_kind != "replay":  # no trial of an agent that is run has a score of another tool
         brought = {name: one for name, one in brought.items() if not is_recorded(one)}
     if config.file.criteria is not None:
-        raw, place = config.file.criteria, replace(place, lines=config.criteria_lines, keys=config.criteria_keys)
+        raw, place = config.file.criteria, config.criteria
     elif suite.criteria is not None:
-        place = Setting(where=f"{suite.source}/test_config.json" if suite.source else "test_config.json")
-        raw, adk = criteria_of(dict(suite.criteria), place.where), True
+        place = FilePlace(f"{suite.source}/test_config.json" if suite.source else "test_config.json")
+        raw, adk = criteria_of(dict(suite.criteria), place.file), True
     elif not brought:
         raw, note = ADK_DEFAULTS, NO_CRITERIA
     camel = adk or config.base_root == config.root  # earlier versions read camelCase in gate.yaml, too
@@ -352,9 +352,7 @@ def _plan(
     only_base = _only_at_base(config, suite, rules) if rules is not None else frozenset[str]()
     setting = replace(
         setting,
-        where=stated.setting.where,
-        lines=stated.setting.lines,
-        keys=stated.setting.keys,
+        place=stated.place,
         whole=whole if len(whole) > len(suite.cases) else (),
         demanded=only_base,
     )
@@ -364,7 +362,7 @@ def _plan(
         scorers = with_calibrations(config, scorers, suite.cases, rules.before if rules is not None else ())
         held_back = [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
         hint = "; ".join((*held_back, "see `gate calibrate`, or let another criterion block"))
-        check_something_blocks(scorers, setting.at(), hint)
+        check_something_blocks(scorers, setting.place.at(), hint)
     deselected = frozenset(case.id for case in whole) - {case.id for case in suite.cases}
     notes = _notes(suite, stated, scorers)
     plan = Plan(suite, tuple(scorers), notes, deselected, selection=config.file.select)
@@ -432,7 +430,7 @@ def _check_scorers(config: Config, plans: Sequence[Plan]) -> None:
             name = scorer.criterion.name
             if isinstance(scorer.metric, InAgentMetric) and config.agent_kind != "python":
                 what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
-                raise ConfigError(what, where=config.criteria_where, hint="leave run_in out: the gate imports it")
+                raise ConfigError(what, where=config.criteria.file, hint="leave run_in out: the gate imports it")
             if scorer.needs_calls and not config.agent.tells_tools:
                 place = f"agent.{config.agent_kind}.response"
                 what = f"{name} looks at tool calls, and {place} does not say where to find them"

@@ -311,8 +311,8 @@ def _by_file(
     for plan, proposal in zip(plans, proposals, strict=True):
         stated = stated_criteria(config, plan.suite)
         if not stated.note:
-            keys = stated.setting.keys if config.file.criteria is not None else ("criteria",)
-            by_file.setdefault(stated.setting.where, (keys, []))[1].append(proposal)
+            keys = stated.place.keys if config.file.criteria is not None else ("criteria",)
+            by_file.setdefault(stated.place.file, (keys, []))[1].append(proposal)
     if config.file.criteria is not None and len(plans) < suites:
         return []  # they are shared with suites of which nothing is known here
     return [(Path(where), keys, _shared(found)) for where, (keys, found) in by_file.items()]
