@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from msgspec import Struct
+
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.config.settings import settings_of, wanted_trials
 from gate.decision.power import cost_per_run
 from gate.errors import GateError
-from gate.judges.options import JudgeOptions, members
+from gate.judges.options import JudgeOptions, cost_of, members
 from gate.metrics.judged import JudgedMetric
 from gate.pipeline.journal import newest_first, records_folder
 from gate.records import read_record
@@ -19,6 +21,16 @@ from gate.reports.formatting import count, dollars, threshold
 from gate.security.escape import console
 from gate.suites import distribution
 from gate.system.clock import now
+
+CALL_TOKENS = 1000
+"""Tokens in a judge call's question, and in its answer, while no record tells what judging costs."""
+
+
+class Prices(Struct, frozen=True):
+    """US dollars of one run and of judging it; None if not known."""
+
+    run: float | None
+    judge: float | None
 
 
 def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
@@ -64,24 +76,35 @@ def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_
     if fills_baseline:
         least = most = max(most, wanted_trials(config))
     cases = len(plan.suite.cases)
-    runs, most_runs = least * cases, most * cases
-    if config.agent_kind == "replay":
-        runs = most_runs = 0
+    trials, most_trials = least * cases, most * cases
+    runs, most_runs = (0, 0) if config.agent_kind == "replay" else (trials, most_trials)
     votes = _votes(config, plan, environment)
-    cost = _cost_of_run(config, plan.suite.id)
-    lines = [
-        f"{console(plan.suite.id)}: {count(cases, 'case')}",
-        f"  agent runs   {_range(runs, most_runs)}{_besides(config, most_runs, fills_baseline)}",
-        f"  judge calls  {_range(votes * least * cases, votes * most * cases) if votes else 'none'}",
-    ]
-    if cost is None:
-        lines.append("  money        not known: no record here tells what a run costs")
-    else:
-        at_most = f", at most {dollars(most_runs * cost)}" if most_runs > runs else ""
-        lines.append(
-            f"  money        about {dollars(runs * cost)}{at_most}, at {dollars(cost)} a run, without the judge"
-        )
-    return "\n".join(lines)
+    prices = _prices(config, plan.suite.id, votes, environment)
+    money = _money((runs, trials), (most_runs, most_trials), prices)
+    return "\n".join(
+        [
+            f"{console(plan.suite.id)}: {count(cases, 'case')}",
+            f"  agent runs   {_range(runs, most_runs)}{_besides(config, most_runs, fills_baseline)}",
+            f"  judge calls  {_range(votes * trials, votes * most_trials) if votes else 'none'}",
+            f"  money        {money}",
+        ]
+    )
+
+
+def _money(least: tuple[int, int], most: tuple[int, int], prices: Prices) -> str:
+    """Return what so many runs and judged trials cost: at first, and at most."""
+    amount, limit = (runs * (prices.run or 0) + trials * (prices.judge or 0) for runs, trials in (least, most))
+    if prices.run is None and not amount:
+        return "not known: no record here tells what a run costs"
+    text = f"about {dollars(amount)}"
+    if limit > amount:
+        text += f", at most {dollars(limit)}"
+    if prices.run is None:
+        return f"{text} for the judge; no record here tells what a run costs"
+    text += f", at {dollars(prices.run)} a run"
+    if prices.judge is None:
+        return f"{text}; the judge's price is not known"
+    return f"{text} and {dollars(prices.judge)} to judge it" if prices.judge else text
 
 
 def _range(least: int, most: int) -> str:
@@ -108,11 +131,25 @@ def _votes(config: Config, plan: Plan, environment: Mapping[str, str]) -> int:
     return found * len(members(judge, environment)) if found else 0
 
 
-def _cost_of_run(config: Config, suite_id: str) -> float | None:
-    """Return the mean cost of a run in the newest record that tells it."""
+def _prices(config: Config, suite_id: str, votes: int, environment: Mapping[str, str]) -> Prices:
+    """Return the mean cost of a run and of judging it, each by the newest record that tells it."""
+    run = 0.0 if config.agent_kind == "replay" else None
+    judge = None if votes else 0.0
     for path in newest_first(records_folder(config, suite_id))[:5]:
         with suppress(GateError):
-            cost = cost_per_run(read_record(path, complete=False).trials)
-            if cost is not None:
-                return cost
-    return None
+            record = read_record(path, complete=False)
+            if run is None:
+                run = cost_per_run(record.trials)
+            if judge is None and record.footer is not None and record.footer.judge_cost_usd:
+                judge = record.footer.judge_cost_usd / len(record.trials)
+    if judge is None:
+        judge = _list_price(config, votes, environment)
+    return Prices(run, judge)
+
+
+def _list_price(config: Config, votes: int, environment: Mapping[str, str]) -> float | None:
+    """Return what so many judge calls cost by the price list, shared evenly by the jury."""
+    jury = members(config.file.judge or JudgeOptions(), environment)
+    prices = [cost_of(member, CALL_TOKENS, CALL_TOKENS) for member in jury]
+    known = [price for price in prices if price is not None]
+    return votes * sum(known) / len(jury) if len(known) == len(jury) else None
