@@ -25,7 +25,7 @@ from gate.decision.replayed import replayed_share
 from gate.decision.rows import outcome_values, rows_of
 from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_threshold
 from gate.decision.tags import by_group, where
-from gate.model import PROBE, Outcome, Scale, Side, SuiteResult, ToolTime, Verdict, tool_times
+from gate.model import Outcome, Scale, Side, SuiteResult, ToolTime, Verdict, tool_times
 from gate.model.finding import Finding
 from gate.statistics.intervals import mean
 
@@ -82,11 +82,10 @@ def _with_failures_settled(table: Table, of: Callable[[Comparison], Table]) -> T
         return without if loss(table) is not None and loss(without) is None else table
     if is_of_provider(comparison, why):
         return without
-    failed = sum(trial.failed and trial.tag != PROBE for trial in comparison.errors)
     # A row that fails because of them would deny the verdict.
     fails = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
     rows = tuple(other if row.verdict in fails else row for row, other in zip(table.rows, without.rows, strict=True))
-    return replace(table, rows=rows, not_confirmed=Finding.of("failures_not_confirmed", failed=failed, why=why))
+    return replace(table, rows=rows, not_confirmed=why)
 
 
 def _blocks(table: Table) -> bool:

@@ -237,7 +237,7 @@ def _stricter_of(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
     """Return what was found under the rules that hold, unless an earlier rule applies under the base's own."""
     if _rule_place(of_base) >= _rule_place(held):
         return _with_what_nobody_accepts(held, [of_base])
-    other = Finding.of("by_base_rules", verdict=held.verdict)
+    other = Finding.of("by_base_rules", stricter=held.verdict)
     return _with_what_nobody_accepts(replace(of_base, changes=(*of_base.changes, other)), [held])
 
 

@@ -143,11 +143,6 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def were(number: int) -> str:
-    """The verb after so many of several."""
-    return "was" if number == 1 else "were"
-
-
 def change(value: float, scale: Scale, *, unit: bool = True, finer: int = 0) -> str:
     """A change: points for rates, a typical case's share for money, time and counts.
 
