@@ -14,7 +14,8 @@ from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document
 from gate.suites import format_named, load
 from gate.suites.base import Format, Loss
-from tests.unit.suites import test_adk_results, test_evalview, test_inspect_logs, test_promptfoo
+from tests.unit.importers import test_evalview, test_inspect_logs, test_promptfoo
+from tests.unit.suites import test_adk_results
 from tests.unit.suites.files import EVAL_CASE, write
 from tests.unit.traces.spans import TRACE, agent, asks, chat, request, said, span, text, tool
 
