@@ -1,4 +1,4 @@
-"""What the error rate rests on, each assumption broken in turn: chance, luck, drift, sessions, repeats, many suites.
+"""The assumptions that the error rate rests on, each broken in turn: luck, drift, sessions, repeats, many suites.
 
     python benchmarks/assumptions.py [--runs 400] [--only TEXT] [--write docs/dev/evidence/decision.md]
 
@@ -233,7 +233,7 @@ def nights(drift: float, since: int, settings: Settings, seed: int) -> Answer:
 
 
 def trials_of(rows: Trials, run: str, tag: str = FULL, side: Side = Side.CANDIDATE) -> list[Trial]:
-    """What a record holds of them."""
+    """Return the part of them that a record holds."""
     scores = [(c, Score(row[0])) for c, drawn in rows.items() for row in drawn]
     return [Trial(c, n, 1, tag, side, scores={CRITERION.name: score}, run=run) for n, (c, score) in enumerate(scores)]
 

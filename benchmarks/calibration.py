@@ -28,16 +28,16 @@ from gate.statistics.agreement import corrected_interval, corrected_share, corre
 from gate.statistics.intervals import share_upper_bound, wilson
 
 ERROR = 0.005
-"""What all thresholds of a suite together may err by."""
+"""The error that all thresholds of a suite together may have."""
 STORED = 5
 CASES = 100
 RATES = (1.0, 0.95, 0.9, 0.67)
-"""How often people would pass the base's trials, by case in turn: .88 on average."""
+"""The share of the base's trials that people would pass, by case in turn: .88 on average."""
 
 
 @dataclass(frozen=True)
 class Judge:
-    """How often it passes what people pass, and fails what people fail."""
+    """The share that it passes of what people pass, and that it fails of what people fail."""
 
     name: str
     sensitivity: float
@@ -83,7 +83,7 @@ WORLDS = (
 
 
 def drawn(world: World, draws: int) -> Counter[str]:
-    """How often each of the figures was true."""
+    """Return the share of runs in which each of the figures was true."""
     rng, found = Random(f"{world}"), Counter[str]()
     bounds: dict[tuple[int, JudgeCalibration], float] = {}
     for _ in range(draws):

@@ -1,4 +1,4 @@
-"""How often a tag is named that has nothing to do with a loss, and how often the right one is.
+"""The shares of runs that name a tag which has nothing to do with a loss, and that name the right one.
 
     python benchmarks/concentration.py [--runs N] [--write FILE]
 

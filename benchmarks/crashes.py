@@ -28,7 +28,7 @@ SECONDS, AT_ONCE = 2.0, 16
 
 @dataclass(frozen=True)
 class World:
-    """What is true of one simulated change and of the provider while it is measured."""
+    """One simulated change, and the provider while it is measured."""
 
     name: str
     cases: int = 100
@@ -39,9 +39,9 @@ class World:
     provider: float = 0.0
     """Share of requests that fail while the provider is in trouble."""
     trouble: float = 120.0
-    """How long that lasts, from the beginning of the run, in seconds."""
+    """The seconds that this lasts, from the beginning of the run."""
     both_sides: bool = False
-    """Whether the base commit's agent can be run too."""
+    """True if the base commit's agent can be run too."""
     exact: int | None = None
     wanted: tuple[str, ...] = ("pass",)
     broken: int = field(default=0, repr=False)
@@ -51,7 +51,7 @@ class World:
 
 
 NOT_BLAMED = ("pass", "inconclusive", "error")
-"""Whatever a provider's trouble leads to, the change is not said to be worse."""
+"""The change is not said to be worse, whatever a provider's trouble leads to."""
 WORLDS = (
     World("unchanged, nothing fails"),
     World("unchanged, provider fails 10 % for two minutes", provider=0.1, wanted=NOT_BLAMED),

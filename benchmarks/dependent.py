@@ -32,7 +32,7 @@ STABLE = ((0.85, 1.0, 1.0), (0.10, 0.97, 1.0), (0.05, 0.0, 0.0))
 
 @dataclass(frozen=True)
 class World:
-    """How trials are drawn, and what a change broke."""
+    """The way in which trials are drawn, and the cases that a change broke."""
 
     name: str
     cases: int = 100
@@ -41,7 +41,7 @@ class World:
     runs: int = 1
     """Stored runs."""
     draw: Literal["trial", "process", "run", "once"] = "trial"
-    """Whether an answer is drawn for each trial, once for each process or run and case, or once for all. The first
+    """The draws of answers: one for each trial, for each process or run and case, or once for all. The first
     trial of a stored run is of one process, the others of another, as those of a run that was topped up are."""
     cached: float = 1.0
     """Share of the cases that are drawn once for each run, if any are."""
@@ -50,16 +50,16 @@ class World:
     broken: int = 0
     """Cases that fail each time from now on, always with the same words."""
     reworded: bool = False
-    """Whether the change words every answer in another way."""
+    """True if the change words every answer in another way."""
     cluster: int = 1
     """Cases to a cluster, which share a fixture."""
     shared: float = 0.0
     """Correlation of the outcomes of a cluster's cases within an epoch."""
     stated: bool = True
-    """Whether the suite says which cases form a cluster."""
+    """True if the suite says which cases form a cluster."""
     wanted: tuple[str, ...] = ("pass", "inconclusive")
     base: bool = False
-    """Whether the base's agent can be run."""
+    """True if the base's agent can be run."""
     suite: tuple[tuple[float, float, float], ...] = TYPICAL
 
 

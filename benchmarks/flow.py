@@ -1,12 +1,13 @@
 """The flow of the guides end to end: merges on a default branch, then changes, with real git and the real command.
 
     python benchmarks/flow.py [--chains 20] [--agent http|python] [--guide gitlab|other] [--only TEXT]
-                              [--write docs/dev/evidence/flow.md]
+                              [--keep FILE] [--write docs/dev/evidence/flow.md]
 
 A chain is a bare remote, a first push and three innocent merges, then one change of every kind from the same tip. Every
 job is a fresh clone that runs the lines of the guide as they stand on its page; what one job leaves to the next is what
 it stored in the remote. The agent is a server on loopback, or a function that asks it: each request of a case is right
 with that case's true pass rate, drawn from the chain's seed, the job and the request's number. Same seed, same answers.
+With `--keep` each chain is kept in a file as it ends, and a later call of the same options plays only what is missing.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ CRASH_RATE = 0.6
 
 @dataclass(frozen=True)
 class Change:
-    """What is true of one kind of change, and what the gate should say of it."""
+    """One kind of change, and the verdict that it should get."""
 
     name: str
     wanted: str
@@ -99,7 +100,7 @@ def truth(chain: int, kind: str, cases: int) -> tuple[Sequence[float], frozenset
 
 @dataclass
 class Job:
-    """What one job's agent is, and what it was asked."""
+    """The agent of one job, and the requests that it got."""
 
     name: str
     chain: int
@@ -386,11 +387,32 @@ def measure(given: argparse.Namespace) -> Iterator[Ran]:
             Chain(Path(name) / f"chain-{n}", n, given.agent, server, script, given.cases, given.wording)
             for n in range(given.seed, given.seed + given.chains)
         ]
+        kept = known(given.keep)
         with ThreadPoolExecutor(given.processes) as pool:
-            for all_of in pool.map(lambda chain: play(chain, kinds, given.draws), chains):
+            missing = [chain for chain in chains if chain.seed not in kept]
+            for all_of in pool.map(lambda chain: play(chain, kinds, given.draws), missing):
                 for one in all_of:
                     print(_told(one, whole=given.verbose), file=sys.stderr, flush=True)
-                yield from all_of
+                kept[all_of[0].chain] = all_of
+                keep(given.keep, all_of)
+    for chain in chains:
+        yield from kept[chain.seed]
+
+
+def known(path: Path | None) -> dict[int, list[Ran]]:
+    """Return the jobs of the chains that a file holds, by chain."""
+    found: dict[int, list[Ran]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else ():
+        ran = Ran(**json.loads(line))
+        found.setdefault(ran.chain, []).append(ran)
+    return found
+
+
+def keep(path: Path | None, ran: Sequence[Ran]) -> None:
+    """Add the jobs of a chain to the file that keeps them."""
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps({**vars(one), "said": ""}) + "\n" for one in ran)
 
 
 def _told(ran: Ran, *, whole: bool) -> str:
@@ -403,6 +425,7 @@ def _told(ran: Ran, *, whole: bool) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = page.parser(__doc__, seed=1)
     parser.add_argument("--chains", type=int, default=20)
+    parser.add_argument("--keep", type=Path, help="Where chains are kept as they end.")
     parser.add_argument("--draws", type=int, default=1, help="Changes of each kind per chain.")
     parser.add_argument("--cases", type=int, default=CASES)
     parser.add_argument("--agent", choices=sorted(AGENTS), default="http")

@@ -1,4 +1,4 @@
-"""What `gate history` says of histories whose truth is known, and how long it takes to read them.
+"""The answers of `gate history` to histories whose truth is known, and the time that reading them takes.
 
     python benchmarks/history.py [--runs 400] [--write docs/dev/evidence/history.md]
     python benchmarks/history.py --speed [--write docs/dev/evidence/history.md]
@@ -45,11 +45,11 @@ HEAD = (
     "| a trend is stated | early warning | its interval holds the run |"
 )
 GAP = 0.05
-"""How far below a flat history's rate its threshold is."""
+"""The distance of a threshold below the rate of a flat history."""
 
 
 class World(Struct, frozen=True):
-    """How a suite's rate goes."""
+    """The course of a suite's rate."""
 
     name: str
     runs: int = 30
@@ -86,16 +86,16 @@ WORLDS = (
 
 
 class Found(Struct, frozen=True):
-    """What was said of one history."""
+    """The answers about one history."""
 
     moved: bool
     held: bool
-    """Whether the interval of a move holds the true run."""
+    """True if the interval of a move holds the true run."""
     exact: bool
     trend: bool
     warned: bool
     met: bool
-    """Whether the interval of the early warning holds the run in which the threshold is truly met."""
+    """True if the interval of the early warning holds the run in which the threshold is truly met."""
 
 
 def simulated(world: World, seed: int) -> Found:

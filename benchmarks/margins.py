@@ -1,4 +1,4 @@
-"""How far scores of one agent move from trial to trial, and what margins that allows.
+"""The distance that scores of one agent move from trial to trial, and the margins that it allows.
 
     python benchmarks/margins.py [--data FOLDER]
 
@@ -62,7 +62,7 @@ def spread(scores: Scores) -> float:
 
 
 def held(scores: Scores, cases: int, epochs: int, margin: float, rng: Random, runs: int = 1000) -> float:
-    """How often an unchanged suite's loss is bounded by a margin; trials are drawn with replacement."""
+    """Return the share of unchanged suites whose loss a margin bounds; trials are drawn with replacement."""
     groups = [group for groups in scores.values() for group in groups]
     good = 0
     for _ in range(runs):

@@ -1,4 +1,4 @@
-"""What `gate monitor` costs, and how often its status is wrong.
+"""The cost of `gate monitor`, and the share of runs in which its status is wrong.
 
     python benchmarks/monitor.py speed [--traces N]           # one line of JSON, for benchmarks/results.json
     python benchmarks/monitor.py rule [--write docs/dev/evidence/monitor.md]
@@ -149,7 +149,7 @@ def statuses(
 
 
 def false_alarms(limits: Limits, runs: int, seed: int, traces: int = 1_000) -> Iterator[str]:
-    """How many agents are ever called worse within so many traces."""
+    """Count the agents that are ever called worse within so many traces."""
     yield f"| true pass rate | ever `warning` or `critical` in {traces:,} traces | ever `critical` | agents |"
     yield "|---|---|---|---|"
     for rate in (0.70, 0.85, 0.87, 0.90, 0.95):
@@ -163,7 +163,7 @@ def false_alarms(limits: Limits, runs: int, seed: int, traces: int = 1_000) -> I
 
 
 def delays(limits: Limits, runs: int, seed: int, most: int = 2_000) -> Iterator[str]:
-    """How many traces after a drop the status says so."""
+    """Return the traces after a drop at which the status says so."""
     yield "| pass rate before → after | status | traces until then: median | 9 of 10 within | agents |"
     yield "|---|---|---|---|---|"
     drops = ((0.95, 0.75, Status.WARNING), (0.95, 0.60, Status.WARNING), (0.95, 0.60, Status.CRITICAL))

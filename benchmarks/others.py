@@ -25,7 +25,7 @@ Outcomes = Sequence[Sequence[float]]
 class Gate:
     package: str
     what: str
-    """What it decides on, and what counts as which verdict."""
+    """The data that it decides on, and the meaning of its verdicts."""
     code: str
     """Defines ``decide(before, now, alpha)``, which answers ``blocked``, ``inconclusive`` or ``pass``."""
 
@@ -98,7 +98,7 @@ def install(name: str, folder: Path = FOLDER) -> Path | None:
 
 
 def ask(name: str, asked: Sequence[tuple[Outcomes, Outcomes]], alpha: float, folder: Path = FOLDER) -> list[str] | None:
-    """What the gate says of each pair of stored and new outcomes; None where it does not install.
+    """Return the gate's verdict on each pair of stored and new outcomes; None where it does not install.
 
     Answers are kept beside its environment: the version is pinned, and some of them take a second each.
     """

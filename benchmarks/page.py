@@ -30,7 +30,7 @@ class Simulated(Protocol):
 
 W = TypeVar("W", bound=Simulated)
 Played = Sequence[tuple[Any, ...]]
-"""What each run of a world came to: its verdict, its agent runs, and a further number of the program's own."""
+"""The outcome of each run of a world: its verdict, its agent runs, and a further number of the program's own."""
 
 
 def parser(doc: str | None, *, seed: int, runs: int | None = None) -> argparse.ArgumentParser:
@@ -63,6 +63,18 @@ def write(page: Path, section: str, lines: Sequence[str]) -> None:
         raise SystemExit(f"{page} has no place for this table: {opening.strip()} … {closing.strip()}")
     body = "\n".join([f"From `{_command()}`:", "", *lines])
     page.write_text(f"{before}{opening}{body}\n{closing}{after}", encoding="utf-8")
+
+
+def write_rows(page: Path, section: str, lines: Sequence[str]) -> None:
+    """Put rows into a table that stands on a page, in place of those with the same first cell; new ones at its end."""
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(f"<!-- {section} -->\n")
+    table, closing, after = rest.partition(f"<!-- /{section} -->\n")
+    given = {line.split(" | ")[0]: line for line in lines if line.startswith("| ")}
+    rows = [given.pop(line.split(" | ")[0], line) for line in table.splitlines()]
+    page.write_text(
+        f"{before}<!-- {section} -->\n" + "\n".join([*rows, *given.values()]) + f"\n{closing}{after}", encoding="utf-8"
+    )
 
 
 def publish(sections: Mapping[str, Iterable[str]], page: Path | None) -> None:
@@ -129,10 +141,10 @@ def simulated(
 
 
 def _command() -> str:
-    """How this table was made, without where it was written to and what only this machine knows."""
+    """Return the command that made this table, without the place it was written to and what only this machine knows."""
     said, given = [], iter(sys.argv[1:])
     for word in given:
-        if word in ("--write", "--processes", "--data", "--peers", "--section", "--json", "--repository"):
+        if word in ("--write", "--keep", "--processes", "--data", "--peers", "--section", "--json", "--repository"):
             next(given, None)
         else:
             said.append(word)

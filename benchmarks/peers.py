@@ -1,10 +1,11 @@
 """The same cases and the same scorings through other evaluation tools, each in an environment of its own.
 
-    python benchmarks/peers.py [--folder ~/.cache/agent-gate-peers]
+    python benchmarks/peers.py [--folder ~/.cache/agent-gate-peers] [--only evalview --only promptfoo]
 
-Installs them from the package index at the first run. 1,000 cases go to one agent on loopback that answers in 50 ms, 64
-at once; 10,000 pairs of 200 words are scored by the word overlap that a tool has. Processes are measured whole. Prints
-one line of JSON: tool → figures, or why a figure cannot be had. Not a test: it needs the network once.
+Installs them from the package indexes at the first run (promptfoo with npm). 1,000 cases go to one agent on loopback
+that answers in 50 ms, 64 at once; 10,000 pairs of 200 words are scored by the word overlap that a tool has. Processes
+are measured whole. Prints one line of JSON: tool → figures, or why a figure cannot be had. Not a test: it needs the
+network once.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ import run as bench
 
 CASES = 1_000
 PAIRS = 10_000
+PROMPTFOO = "promptfoo"
 PEERS = {
     "google-adk": ("google-adk[eval]==2.13.0", "rouge-score==0.1.2"),
     "inspect-ai": ("inspect-ai", "httpx"),
     "deepeval": ("deepeval", "rouge-score"),
     "evalview": ("evalview",),
+    PROMPTFOO: ("promptfoo@0.123.1",),
 }
 
 ASK_INSPECT = """
@@ -86,11 +89,16 @@ NOT_DRIVEN = {
     "google-adk": "its evaluation runs agents built on its own library, not one behind HTTP",
     "deepeval": "drives no agent: outputs are handed to it",
 }
-NOT_SCORED = {"evalview": "compares texts character by character; no word overlap"}
+NOT_SCORED = {
+    "evalview": "compares texts character by character; no word overlap",
+    PROMPTFOO: "scores within its own runs alone",
+}
 
 
 def install(name: str, folder: Path) -> Path:
-    """The interpreter of an environment that has the tool."""
+    """The program of an environment that has the tool: an interpreter, or promptfoo's command."""
+    if name == PROMPTFOO:
+        return install_with_npm(name, folder)
     python = folder / name / "bin" / "python"
     if not (folder / name / "installed").exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder / name)], check=True)
@@ -99,7 +107,20 @@ def install(name: str, folder: Path) -> Path:
     return python
 
 
+def install_with_npm(name: str, folder: Path) -> Path:
+    """The command of a tool that npm installs."""
+    made = folder / name
+    if not (made / "installed").exists():
+        made.mkdir(parents=True, exist_ok=True)
+        npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(made), *PEERS[name]]
+        subprocess.run(npm, check=True, capture_output=True)
+        (made / "installed").touch()
+    return made / "node_modules" / ".bin" / name
+
+
 def version(name: str, python: Path) -> str:
+    if name == PROMPTFOO:
+        return PEERS[name][0].partition("@")[2]
     code = f"from importlib.metadata import version; print(version({name!r}))"
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
@@ -119,6 +140,8 @@ def run_cases(name: str, python: Path, folder: Path, url: Mapping[str, str]) -> 
         return figures(bench.timed(bench.gate("run", "--junit", "j.xml"), folder=folder, environment=url))
     if name == "evalview":
         return _run_evalview(python.parent / "evalview", folder, url["AGENT_URL"])
+    if name == PROMPTFOO:
+        return _run_promptfoo(python, folder, url["AGENT_URL"])
     return figures(bench.timed([str(python), "-c", ASK_INSPECT], folder=folder, environment=url))
 
 
@@ -135,6 +158,30 @@ def _run_evalview(program: Path, folder: Path, url: str) -> str:
         (folder / "tests" / f"case-{n}.yaml").write_text(json.dumps({**case, "thresholds": {"min_score": 50}}))
     argv = [str(program), "run", "tests", "--no-judge", "--no-open", "--max-workers", "64"]
     return f"{figures(bench.timed(argv, folder=folder))} (without a judge)"
+
+
+def _run_promptfoo(program: Path, folder: Path, url: str) -> str:
+    """One configuration with all cases, its cache and its telemetry off."""
+    http = {
+        "url": url,
+        "method": "POST",
+        "headers": {"Content-Type": "application/json"},
+        "body": {"messages": [{"role": "user", "content": "{{prompt}}"}]},
+        "transformResponse": "json.output",
+    }
+    asserted = [{"type": "contains", "value": "The answer is 42"}]
+    config = {
+        "prompts": ["{{question}}"],
+        "providers": [{"id": "http", "config": http}],
+        "tests": [{"vars": {"question": f"{n} " + "hello " * 20}, "assert": asserted} for n in range(CASES)],
+    }
+    (folder / "promptfooconfig.json").write_text(json.dumps(config))
+    argv = [str(program), "eval", "-c", "promptfooconfig.json", "-j", "64", "--no-cache", "--no-table"]
+    argv += ["--no-progress-bar", "-o", "promptfoo.json"]
+    silent = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1", "PROMPTFOO_CONFIG_DIR": str(folder)}
+    used = figures(bench.timed(argv, folder=folder, environment=silent))
+    answered = json.loads((folder / "promptfoo.json").read_text())["results"]["stats"]["successes"]
+    return f"{used} ({answered:,} passed)"
 
 
 def score_pairs(name: str, python: Path, folder: Path) -> str:
@@ -156,12 +203,16 @@ def write_pairs(path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path.home() / ".cache" / "agent-gate-peers")
-    folder = parser.parse_args().folder
+    parser.add_argument("--only", action="append", choices=PEERS, help="Measure these alone, beside the gate.")
+    given = parser.parse_args()
+    folder = given.folder
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name, bench.agent_on_loopback() as port:
         work, url = Path(name), {"AGENT_URL": f"http://127.0.0.1:{port}/"}
         write_pairs(work / "pairs.json")
-        for tool in ("agent-gate", *PEERS):
+        bare = [bench.PYTHON, str(bench.HTTP), "--one", "bare", "--cases", str(CASES), "--port", str(port)]
+        found[f"bare client: {CASES:,} cases"] = figures(bench.timed(bare, folder=work))
+        for tool in ("agent-gate", *(given.only or PEERS)):
             python = Path(sys.executable) if tool == "agent-gate" else install(tool, folder)
             label = f"{tool} {version(tool, python)}"
             found[f"{label}: 1,000 cases"] = run_cases(tool, python, work, url)

@@ -1,4 +1,4 @@
-"""Whether `gate power` is right: what it says of a record, beside what independent changes of the same agent show.
+"""A check of `gate power`: its answers about a record, beside independent changes of the same agent.
 
     python benchmarks/power.py [--runs 400] [--records 10] [--simulations 40] [--only TEXT]
         [--write docs/dev/evidence/decision.md]
@@ -82,7 +82,7 @@ class Known:
         return [float(passes), *(min(1.0, max(0.0, value)) for value in scored)]
 
     def recorded(self, rng: Random) -> Rates:
-        """What a record with five trials a case says."""
+        """Return the counts of a record with five trials a case."""
         rows = [[self.trial(rng, case, rate) for _ in range(5)] for case, rate in enumerate(self.rates)]
         counts = tuple((int(sum(row[0] for row in trials)), len(trials)) for trials in rows)
         if not self.asked.criteria:
@@ -109,14 +109,14 @@ class Changed(Agent):
 
 
 def found(known: Known, seed: int) -> bool:
-    """Whether one change is found."""
+    """True if one change is found."""
     agent = Changed(known, Random(f"truth {known.asked.name} {seed}"))
     state = State(known.metrics, agent.baseline(), (), known.asked.config, seed)
     return follow(state, agent.run)[0].verdict == "REGRESSION"
 
 
 def said(known: Known, simulations: int | None, record: int) -> float:
-    """What `gate power` says of this drop, seeing one record."""
+    """Return the power for this drop by `gate power`, which sees one record."""
     asked = known.asked
     design = Design(asked.cases, asked.stored, asked.config)
     power = power_of(known.recorded(Random(f"record {record}")), design, runs=simulations, seed=record)

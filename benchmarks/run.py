@@ -64,7 +64,7 @@ started from as its own, and this one's grows with what it has written and read.
 
 @dataclass(frozen=True)
 class Used:
-    """What one process took, and its children with it."""
+    """The time and memory of one process, its children included."""
 
     wall: float
     cpu: float
@@ -113,7 +113,7 @@ LOOP_ROUNDS = 2_000_000
 
 
 def machine(rounds: int) -> list[list[str]]:
-    """How fast the machine is, by a loop that never changes: so figures of two machines can be compared."""
+    """Time a loop that never changes, so that figures of two machines can be compared."""
     took = []
     for _ in range(max(5, rounds)):
         began = time.process_time()

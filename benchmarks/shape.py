@@ -40,7 +40,7 @@ def answer(message):
 """,
 }
 NOUNS = {"Case", "RecordedTrial", "Trial", "Invocation", "CaseResult"}
-"""What a trial is on its way: asked, recorded, run, answered, reported."""
+"""The types of a trial on its way: asked, recorded, run, answered, reported."""
 
 
 # --- what the files say ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""How often all intervals of differences of `gate compare A B C …` cover the truth together.
+"""The share of runs in which all intervals of differences of `gate compare A B C …` cover the truth.
 
     python benchmarks/side_by_side.py [--runs 2000] [--agents 4] [--seed 1] [--write docs/dev/evidence/side-by-side.md]
 
@@ -53,7 +53,7 @@ def rows(rng: Random, agents: int, cases: int, trials: int, fails: float, step: 
 
 
 def is_missed(found: Sequence[Row], agents: int, trials: int) -> bool:
-    """Whether an interval of any pair in any row lacks the true difference."""
+    """True if an interval of any pair in any row lacks the true difference."""
     pairs = list(combinations(range(agents), 2))
     for means, truth, binary in found:
         for one, other in pairs:

@@ -1,4 +1,4 @@
-"""How long the action's image takes from the container's start to the agent's first call, and what it asks for.
+"""The time from the start of the action's container to the agent's first call, and its requests before that.
 
     python benchmarks/start.py [--runs 10]
 

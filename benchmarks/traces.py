@@ -1,4 +1,4 @@
-"""How fast traces are read: `python -m benchmarks.traces [TRACES]`, each of 10 spans and about 10 kB, one a line.
+"""The speed of reading traces: `python -m benchmarks.traces [TRACES]`, each of 10 spans and about 10 kB, one a line.
 
 Prints traces a second on one core, for bytes → spans and for bytes → conversation.
 """

@@ -1,4 +1,4 @@
-"""What recording and replaying the outside world costs: a replayed call, a live stream, the size of a recording.
+"""The cost of recording and replaying the outside world: a replayed call, a live stream, the size of a recording.
 
     python benchmarks/world.py [--rounds 5] [--cases 100] [--write PAGE]
 
@@ -201,7 +201,7 @@ async def replayed(folder: Path, rounds: int) -> tuple[list[float], list[float]]
 
 
 async def streamed(folder: Path, rounds: int) -> list[float]:
-    """How much longer a live stream takes through the proxy, in per cent; pairs in turn."""
+    """Return by how many per cent a live stream takes longer through the proxy; pairs in turn."""
     found = []
     with Provided(EVENTS) as port:
         async with serving_in(folder, port, "streams") as world:

@@ -59,7 +59,7 @@ class Change:
     before: str
     now: str
     breaks: bool = False
-    """Whether the model fails one case from then on; of those that see the change."""
+    """True if the model fails one case from then on; of those that see the change."""
 
 
 CHANGES: Mapping[str, Change] = {
@@ -217,7 +217,7 @@ class Chain:
     def __init__(self, folder: Path, seed: int, cases: int, url: str, *, world: bool, inside: bool = False) -> None:
         self.folder, self.seed, self.cases, self.url, self.world = folder, seed, cases, url, world
         self.inside = inside
-        """Whether the command is called in this process, and the agent has one worker."""
+        """True if the command is called in this process, and the agent has one worker."""
         self.rates = _rates(SUITES["typical"], cases, Random(f"history:{seed}"))
         rng, steady = Random(f"history:{seed}:lost"), [n for n, rate in enumerate(self.rates) if rate >= BREAKABLE]
         self.lost = {"tool-broke": rng.choice([n for n in steady if n % 25 in REFUNDS] or steady)}

@@ -30,7 +30,7 @@ TYPICAL = ((0.45, 1.0, 1.0), (0.25, 0.95, 1.0), (0.25, 0.5, 0.95), (0.05, 0.0, 0
 STORED = 5
 
 Met = Literal["whole", "part", "live"]
-"""What a case's requests find: all answers recorded, those of the first half, or none."""
+"""The answers that a case's requests find: all recorded ones, those of the first half, or none."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class World:
     broken: int = 0
     """Cases that fail each time from now on; of those that changed, where any did."""
     base: bool = False
-    """Whether the base's agent can be run."""
+    """True if the base's agent can be run."""
     wanted: tuple[str, ...] = ("pass", "inconclusive")
     cases: int = 100
 

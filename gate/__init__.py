@@ -1,7 +1,7 @@
 """Agent Gate: the quality gate for AI agents in continuous integration.
 
 What is listed in ``__all__`` is the public interface, and all of it: other modules may change with any release.
-docs/reference/python-api.md describes it. A name is imported when it is first used.
+docs/reference/python.md describes it. A name is imported when it is first used.
 """
 
 from __future__ import annotations

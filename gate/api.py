@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gate.config import FILE_NAME
 from gate.config.load import Config, config_from, load_config
 from gate.model import Result
 from gate.pipeline.flow import run_gate
@@ -39,7 +40,7 @@ Configuration = str | Path | Mapping[str, Any]
 
 
 def run(
-    config: Configuration = "gate.yaml",
+    config: Configuration = FILE_NAME,
     *,
     root: str | Path = ".",
     overrides: Mapping[str, Any] | None = None,
@@ -71,7 +72,7 @@ def run(
 
 
 async def run_async(
-    config: Configuration = "gate.yaml",
+    config: Configuration = FILE_NAME,
     *,
     root: str | Path = ".",
     overrides: Mapping[str, Any] | None = None,

@@ -19,7 +19,7 @@ ModelT = TypeVar("ModelT", bound="BaseModel")
 
 
 class ExitCode(IntEnum):
-    """The process's exit code; docs/reference/exit-codes.md has the table."""
+    """The process's exit code; docs/explanation/verdict.md has the table."""
 
     PASS = 0
     FAILED = 1

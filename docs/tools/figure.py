@@ -1,4 +1,4 @@
-"""Draws the figure of docs/explanation/evidence.md from the table in docs/dev/evidence/decision.md.
+"""Draws the figure of docs/explanation/statistics.md from the table in docs/dev/evidence/decision.md.
 
     python -m docs.tools.figure
 

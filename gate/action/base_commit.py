@@ -5,11 +5,11 @@ from __future__ import annotations
 from gate.baselines.tags import is_candidate, series_of
 from gate.errors import ConfigError
 from gate.hosts.events import Activity, BaseKind
+from gate.model.defaults import REMOTE
 from gate.system.git import HINT_HISTORY, Git, GitError
 
 HISTORY = 200
 """Number of commits that are fetched for a shallow clone."""
-REMOTE = "origin"
 
 
 def base_of(activity: Activity, git: Git) -> str | None:

@@ -9,9 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from gate.config import FILE_NAME
 from gate.errors import ConfigError, nearest
 from gate.hosts.events import ACCEPT_LABEL
 from gate.security.environment import is_withheld
+from gate.security.files import OWN_FOLDER
 from gate.security.limits import shorten
 
 DIGITS = 9
@@ -99,10 +101,10 @@ def is_number(value: str) -> bool:
 
 
 INPUTS: dict[str, Input] = {
-    "config": Input("gate.yaml", path),
+    "config": Input(FILE_NAME, path),
     "name": Input("", text),
     "setup": Input("", text),
-    "setup_cache": Input(".gate/setup", path),
+    "setup_cache": Input(f"{OWN_FOLDER}/setup", path),
     "env": Input("", variables),
     "tags": Input("", words),
     "trials": Input("", trials),

@@ -15,6 +15,7 @@ from gate.agents.http import Server, ServerAgent
 from gate.formats.messages import FormatError, to_usage, usage_of
 from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, Usage
+from gate.model.defaults import OPENAI_URL
 
 MOST_ROUNDS = 20
 """Requests of one turn whose tool calls are answered."""
@@ -23,7 +24,7 @@ MOST_ROUNDS = 20
 class OpenAIServer(Server):
     """The section ``openai:``."""
 
-    url: str = "https://api.openai.com/v1"
+    url: str = OPENAI_URL
     """Address of any server that speaks the protocol."""
     model: str
     """The model's name, as the server knows it."""

@@ -24,6 +24,7 @@ from gate.baselines.union import is_sound, unite, without
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import FULL, STORED, Side
+from gate.model.defaults import REMOTE
 from gate.records import Record, away, record_lines, strip
 from gate.records.keys import Stored, commit_key, key_of, suite_key
 from gate.security.limits import shorten
@@ -57,7 +58,7 @@ class StoreSettings(Struct, frozen=True):
     root: Path
     """The folder of the configuration, to which paths are relative."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    remote: str = "origin"
+    remote: str = REMOTE
     """Name, URL or path of the repository's remote."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options beside ``store`` in the configuration, for the store's own `Store.Options`."""

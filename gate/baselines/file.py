@@ -26,7 +26,7 @@ lines of a ledger say when they were written, so that those of two branches may 
 class FileOptions(StoreOptions):
     """The place of the folder."""
 
-    path: str = ".gate/baselines"
+    path: str = f"{files.OWN_FOLDER}/baselines"
     """Folder of the file store, relative to the configuration file."""
 
 

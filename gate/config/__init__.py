@@ -2,3 +2,6 @@
 
 `pipeline`, `action` and `commands` import it.
 """
+
+FILE_NAME = "gate.yaml"
+"""Name of the configuration file, if nobody names another."""

@@ -26,13 +26,15 @@ from gate.config.criteria import (
 )
 from gate.config.load import Config, SuiteRules
 from gate.config.people import notes_of, with_calibrations
+from gate.config.place import FilePlace
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
 from gate.errors import ConfigError, closest, nearest
-from gate.judges.options import SimulatedUserOptions
+from gate.judges.options import SimulatedUserOptions, is_set_up
 from gate.judges.options import check as check_judge
 from gate.judges.options import fingerprint as judge_fingerprint
-from gate.metrics.base import Context
+from gate.metrics import METRICS, load_metric
+from gate.metrics.base import Context, Judged
 from gate.metrics.custom.metric import InAgentMetric
 from gate.metrics.custom.source import Folders
 from gate.model import Case, Criterion, Suite, text_of
@@ -136,17 +138,26 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
         except ConfigError as error:
             keys = tuple(error.where.split("."))
             raise ConfigError(error.what, where=config.place_of(*keys), hint=error.hint) from None
+
+    def judge_of(criterion: str) -> str:
+        check_judge(config.file.judge, environment, needed_by=[criterion])
+        return judge_fingerprint(config.file.judge, environment)
+
     setting = Setting(
         context=Context({name: frozenset(tools) for name, tools in config.file.tool_categories.items()}),
         folders=Folders(str(config.root), str(config.base_root or ""), config.paths),
         environment=allowed_environment(environment, ()),
-        judge=lambda: judge_fingerprint(config.file.judge, environment),
+        judge=judge_of,
     )
     plans = []
     for suite in suites:
         _check_categories(suite, setting.context)
+    judged = is_set_up(config.file.judge, environment)
     for suite in suites:
-        plans.append(_plan(config, suite, setting, whole[suite.id], calibrating=calibrating))
+        stated = stated_criteria(config, suite)
+        if not judged:
+            stated = _without_judged_parts(stated, suite, config)
+        plans.append(_plan(config, suite, stated, setting, whole[suite.id], calibrating=calibrating))
     _check_scorers(config, plans)
     _check_attached(config, plans)
     _check_models(config, plans, environment)
@@ -233,8 +244,7 @@ class StatedCriteria(Struct, frozen=True):
     """A suite's criteria, parsed, and where they are written."""
 
     specs: tuple[CriterionSpec, ...]
-    setting: Setting
-    """With their place alone."""
+    place: FilePlace
     note: str = ""
 
 
@@ -245,7 +255,7 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
         ConfigError: they cannot be read as written.
     """
     note, adk = "", config.has_adk_criteria
-    place = Setting(where=config.criteria_where)
+    place = FilePlace(config.criteria.file)
     rules = config.base_rules.get(suite.id)
     if rules is not None:
         return StatedCriteria(rules.specs, place)
@@ -254,10 +264,10 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     if config.agent_kind != "replay":  # no trial of an agent that is run has a score of another tool
         brought = {name: one for name, one in brought.items() if not is_recorded(one)}
     if config.file.criteria is not None:
-        raw, place = config.file.criteria, replace(place, lines=config.criteria_lines, keys=config.criteria_keys)
+        raw, place = config.file.criteria, config.criteria
     elif suite.criteria is not None:
-        place = Setting(where=f"{suite.source}/test_config.json" if suite.source else "test_config.json")
-        raw, adk = criteria_of(dict(suite.criteria), place.where), True
+        place = FilePlace(f"{suite.source}/test_config.json" if suite.source else "test_config.json")
+        raw, adk = criteria_of(dict(suite.criteria), place.file), True
     elif not brought:
         raw, note = ADK_DEFAULTS, NO_CRITERIA
     camel = adk or config.base_root == config.root  # earlier versions read camelCase in gate.yaml, too
@@ -265,7 +275,9 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     return StatedCriteria(specs, place, note)
 
 
-NO_CRITERIA = "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
+NO_CRITERIA = "no criteria are given: ADK's defaults apply ({})".format(
+    ", ".join(f"{name} {threshold}" for name, threshold in ADK_DEFAULTS.items())
+)
 _WEIGHTED = {"overall_score", "agent_score", "weighted_score"}
 
 
@@ -297,15 +309,50 @@ def _mapped(criterion: Any) -> dict[str, Any]:
     return dict(criterion) if isinstance(criterion, Mapping) else {"threshold": criterion}
 
 
-def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case], *, calibrating: bool) -> Plan:
-    stated = stated_criteria(config, suite)
+def _without_judged_parts(stated: StatedCriteria, suite: Suite, config: Config) -> StatedCriteria:
+    """Return the criteria without the parts of a score that would ask a judge, for a run in which nobody set one up.
+
+    EvalView has such a part by default. Only what the suite's files bring is left out, and only if it decides nothing
+    but its share of the score and the other shares remain; a criterion that decides by itself is never left out.
+    """
+    own = config.file.criteria or {}
+    parts = [spec for spec in stated.specs if spec.name in (suite.brought or {}) and spec.name not in own]
+    dropped = [spec.name for spec in parts if not spec.common.blocking and asks_judge(spec.metric)]
+    if not dropped:
+        return stated
+    specs = []
+    for spec in stated.specs:
+        if spec.name in _WEIGHTED:
+            specs.append(replace(spec, options={**spec.options, "without": dropped}))
+        elif spec.name not in dropped:
+            specs.append(spec)
+    for case in suite.cases:
+        weights = case.options.get("overall_score", {}).get("weights")
+        if weights and not any(weight for name, weight in weights.items() if name not in dropped):
+            return stated  # its score is the judge's alone
+    note = f"{', '.join(dropped)} asks a judge and none is set up, so the score is made of the other parts"
+    return replace(stated, specs=tuple(specs), note=f"{note}; set OPENAI_API_KEY, or write it as null under criteria")
+
+
+def asks_judge(metric: str) -> bool:
+    """True if a registered metric can ask a judge."""
+    return metric in METRICS and issubclass(load_metric(metric), Judged)
+
+
+def _plan(
+    config: Config,
+    suite: Suite,
+    stated: StatedCriteria,
+    setting: Setting,
+    whole: Sequence[Case],
+    *,
+    calibrating: bool,
+) -> Plan:
     rules = config.base_rules.get(suite.id)
     only_base = _only_at_base(config, suite, rules) if rules is not None else frozenset[str]()
     setting = replace(
         setting,
-        where=stated.setting.where,
-        lines=stated.setting.lines,
-        keys=stated.setting.keys,
+        place=stated.place,
         whole=whole if len(whole) > len(suite.cases) else (),
         demanded=only_base,
     )
@@ -315,7 +362,7 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: Sequence[Case],
         scorers = with_calibrations(config, scorers, suite.cases, rules.before if rules is not None else ())
         held_back = [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
         hint = "; ".join((*held_back, "see `gate calibrate`, or let another criterion block"))
-        check_something_blocks(scorers, setting.at(), hint)
+        check_something_blocks(scorers, setting.place.at(), hint)
     deselected = frozenset(case.id for case in whole) - {case.id for case in suite.cases}
     notes = _notes(suite, stated, scorers)
     plan = Plan(suite, tuple(scorers), notes, deselected, selection=config.file.select)
@@ -383,7 +430,7 @@ def _check_scorers(config: Config, plans: Sequence[Plan]) -> None:
             name = scorer.criterion.name
             if isinstance(scorer.metric, InAgentMetric) and config.agent_kind != "python":
                 what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
-                raise ConfigError(what, where=config.criteria_where, hint="leave run_in out: the gate imports it")
+                raise ConfigError(what, where=config.criteria.file, hint="leave run_in out: the gate imports it")
             if scorer.needs_calls and not config.agent.tells_tools:
                 place = f"agent.{config.agent_kind}.response"
                 what = f"{name} looks at tool calls, and {place} does not say where to find them"

@@ -16,9 +16,10 @@ from gate.config.production import MonitorSection
 from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions, SimulatedUserOptions
 from gate.model import Scale
-from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE
+from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE, ON_INCONCLUSIVE, POWER_DROP, POWER_FIND, REMOTE
 from gate.model.strictness import DOWN, FREE, UP, Tightens, steps
 from gate.scoring.options import ExecutorOptions
+from gate.security.files import OWN_FOLDER
 from gate.suites import Selection
 from gate.suites.messages import FieldPaths
 from gate.world.options import WorldOptions
@@ -45,9 +46,9 @@ NO_STORE = "none"
 class PowerSection(Section):
     """`power: {drop: 0.2, find: 0.8}`: the stored trials grow until so large a drop is found in so many changes."""
 
-    drop: float = Field(default=0.2, gt=0, le=1)
+    drop: float = Field(default=POWER_DROP, gt=0, le=1)
     """Fall of the pass rate to be found, 0 to 1."""
-    find: float = Field(default=0.8, ge=0.5, le=0.99)
+    find: float = Field(default=POWER_FIND, ge=0.5, le=0.99)
     """Share of such changes in which the gate should find it."""
 
 
@@ -59,7 +60,7 @@ class BaselineSection(Section):
     store: str = "file"
     """Store of the records: a folder (``file``), a branch of the repository (``git``), ``none``, or a plugin's. In
     CI the default is ``git``, unless the folder is in the clone."""
-    remote: str = "origin"
+    remote: str = REMOTE
     """Remote that holds the default branch and the branch of the git store."""
     on_missing: Annotated[Literal["warn", "fail"], steps("warn", "fail")] = "warn"
     """Without a baseline: judge only by thresholds and say so (``warn``), or end with exit code 4 (``fail``)."""
@@ -117,7 +118,7 @@ class GateSection(Section):
     if that is smaller."""
     family: Annotated[int, DOWN] = Field(default=1, ge=1, le=1000)
     """Number of jobs that measure parts of one decision and share ``alpha``."""
-    on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
+    on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = ON_INCONCLUSIVE
     """The effect of an inconclusive verdict: exit 0 with a loud warning, or exit 1."""
     max_error_rate: Annotated[float, DOWN] = Field(default=MAX_ERROR_RATE, ge=0, le=1)
     """Share of trials that may end in an infrastructure error; above it the verdict is ``error``."""
@@ -236,7 +237,7 @@ class File(Section):
     """Recording the models and tools that the agent asks, and replaying them."""
     seed: int = Field(default=0, ge=0)
     """Seed of the gate's own randomness."""
-    output: Annotated[str, FREE] = ".gate"
+    output: Annotated[str, FREE] = OWN_FOLDER
     """Folder for records and reports, relative to the configuration file."""
 
     @field_validator("suite", mode="before")

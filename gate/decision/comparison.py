@@ -17,7 +17,16 @@ from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import FULL, Config, Metric, Partner, Rerun, Round, Row, State
 from gate.decision.repeats import Repeats, repeats
 from gate.model import PROBE, REPEAT, Case, Criterion, Direction, Scale, Score, Side, Trial
-from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE, MOST_EPOCHS, STORED_TRIALS
+from gate.model.defaults import (
+    ALPHA,
+    CONFIRM_AFTER,
+    MAX_ERROR_RATE,
+    MOST_EPOCHS,
+    ON_INCONCLUSIVE,
+    POWER_DROP,
+    POWER_FIND,
+    STORED_TRIALS,
+)
 from gate.model.finding import Finding
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
@@ -55,9 +64,9 @@ themselves: a week of nights. Docs/decisions/0004."""
 class Goal(Struct, frozen=True, forbid_unknown_fields=True):
     """The power of the stored trials: to find a drop of the pass rate in so many changes."""
 
-    drop: float = 0.2
+    drop: float = POWER_DROP
     """0 to 1."""
-    find: float = 0.8
+    find: float = POWER_FIND
     """Share of changes."""
 
 
@@ -79,7 +88,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Share of the candidate's trials that may end in infrastructure errors."""
     confirm_after: float | None = CONFIRM_AFTER
     """Seconds until failures of the agent that a block needs are asked for again. None: of recordings, never."""
-    on_inconclusive: Literal["warn", "block"] = "warn"
+    on_inconclusive: Literal["warn", "block"] = ON_INCONCLUSIVE
     quarantine: Mapping[str, str] = field(default_factory=dict)
     """Case id → owner, reason and expiry, of the entries in force."""
     runs: int | None = None
@@ -154,7 +163,11 @@ class Comparison(Struct, frozen=True, dict=True):
         if not self.stored:
             return {}
         pairs = self.not_comparable.items()
-        found = {name: Finding.of("scorer_changed") for (_, name), why in pairs if why is Incomparable.CHANGED}
+        found = {
+            name: Finding.of("not_compared", criterion=name, why="changed")
+            for (_, name), why in pairs
+            if why is Incomparable.CHANGED
+        }
         return {**self.without_cases, **found}
 
     @cached_property
@@ -173,7 +186,9 @@ class Comparison(Struct, frozen=True, dict=True):
             groups = self.baseline.items()
             cases = {c for c, group in groups if c not in self.settings.quarantine and full_values(group, criterion)}
             if cases and not judged & self.stored_values(criterion).keys():
-                found[criterion.name] = Finding.of("cases_gone", cases=len(cases))
+                found[criterion.name] = Finding.of(
+                    "not_compared", criterion=criterion.name, why="cases_gone", cases=len(cases)
+                )
         return found
 
     outage: Finding | None = None
@@ -300,6 +315,23 @@ class Comparison(Struct, frozen=True, dict=True):
     def answers(self) -> tuple[Trial, ...]:
         """Return the trials that have an answer, and so scores."""
         return tuple([t for t in self.judged_trials if t.answered]) if self.errors else self.judged_trials
+
+    @cached_property
+    def hard_failures(self) -> Mapping[str, Sequence[Trial]]:
+        """Return the candidate's trials that a hard criterion fails, by criterion; of any case, quarantined or not."""
+        found = {criterion.name: list[Trial]() for criterion in self.criteria if criterion.hard}
+        hard = [criterion for criterion in self.criteria if criterion.hard]
+        for case in self.cases if hard else ():
+            for trial in self.measured(case.id):
+                for criterion in hard:
+                    if holds(criterion, case, trial.scores.get(criterion.name)) is False:
+                        found[criterion.name].append(trial)
+        return found
+
+    @cached_property
+    def has_failed_hard(self) -> bool:
+        """True if a blocking hard criterion fails: the trial's other scores were not computed."""
+        return any(self.hard_failures[c.name] for c in self.criteria if c.hard and c.blocking)
 
     @cached_property
     def unchecked(self) -> tuple[str, ...]:

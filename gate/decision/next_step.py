@@ -20,7 +20,7 @@ from gate.decision.comparison import (
     with_all_pass,
     with_outcomes,
 )
-from gate.decision.conclusions import findings_of, hard_failures
+from gate.decision.conclusions import findings_of
 from gate.decision.consistency import compared, lacks_pairs
 from gate.decision.crashes import base_gone, clearing, crash_facts, excused, probed, probes, unexplained, with_outage
 from gate.decision.engine.state import FULL, Request
@@ -242,7 +242,7 @@ def _again(comparison: Comparison) -> More | None:
     requests = tuple(Request(side, tag, tuple(ids), n) for (side, tag, n), ids in short.items())
     if not requests or error_share(comparison) > settings.max_error_rate:
         return None
-    if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
+    if comparison.has_failed_hard:
         return None
     if settings.runs is not None and len(comparison.trials) + sum(r.runs for r in requests) > settings.runs:
         return None

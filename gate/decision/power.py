@@ -26,7 +26,7 @@ from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.decision.engine.state import Config, Metric, Row, State
 from gate.decision.thresholds import chance_of_miss
 from gate.model import Case, Criterion, Scale, Side, Trial
-from gate.model.defaults import ALPHA, STORED_TRIALS
+from gate.model.defaults import ALPHA, POWER_FIND, STORED_TRIALS
 from gate.statistics.evalues import case_log_e, suite_e
 from gate.statistics.intervals import wilson
 
@@ -41,7 +41,7 @@ TYPICAL = ((0.45, 1.0, 1.0), (0.25, 0.95, 1.0), (0.25, 0.5, 0.95), (0.05, 0.0, 0
 """The rates of a suite that nothing is known of: the share of cases, and the range of their rates."""
 BREAKABLE = 0.8
 """A case that breaks is one of those that passed at least so often."""
-WANTED = 0.8
+WANTED = POWER_FIND
 """Share of changes that a design is to find."""
 SECONDS = 4.0
 """Seconds of a simulation by default, about; the number of runs follows from the size of the design."""

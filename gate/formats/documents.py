@@ -131,7 +131,7 @@ def _parse_line(raw: bytes, where: str, number: int) -> Any:
         raise ConfigError(f"line longer than {MAX_LINE_BYTES:,} bytes", where=place)
     text = _decode(raw, where, number)
     if not text.strip():
-        raise ConfigError("blank line", where=place, hint="a JSON LineNumbers file has one JSON value on each line")
+        raise ConfigError("blank line", where=place, hint="a JSON Lines file has one JSON value on each line")
     try:
         return parse_json(text, where, first_line=number)
     except json.JSONDecodeError as error:

@@ -36,8 +36,6 @@ from gate.system.clock import now
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 """A name that is a file name, too."""
-EPOCHS = 3
-"""Trials of each case, if nobody says how many."""
 
 
 class Contestant(Struct, frozen=True):

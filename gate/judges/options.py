@@ -12,13 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gate.errors import ConfigError
 from gate.formats.durations import Seconds
+from gate.model.defaults import OPENAI_URL
 from gate.security.environment import is_withheld
 from gate.system.prices import price
 
 DEFAULT_MODEL = "gpt-5-mini"
+MODERATION_MODEL = "omni-moderation-latest"
+"""The model of ``safety_v1: {backend: moderation}``."""
 NO_KEY = "no-key"
 """Sent to the user's own endpoints that need no key."""
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CALIBRATION_FILE = "calibration.json"
 """Beside the configuration, so that it is reviewed and versioned with it."""
 FRAME_VERSION = 1
@@ -94,8 +96,6 @@ class JudgeOptions(ModelConfig):
     """Further models; each gives ``num_samples`` votes of its own."""
     num_samples: int | None = Field(default=None, ge=1, le=100)
     """Votes per question and model. Default: the metric's: 5 for ADK's names, else 3."""
-    moderation_model: str = "omni-moderation-latest"
-    """The model of ``safety_v1: {backend: moderation}``."""
     concurrency: int = Field(default=8, ge=1, le=1000)
     """Calls in flight at a time, over the whole run."""
     requests_per_minute: float | None = Field(default=None, gt=0)
@@ -169,11 +169,19 @@ def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Membe
     base_url = juror.base_url or first.base_url
     if not key and not base_url:
         raise ConfigError(
-            "a criterion asks a judge, and its key is not set",
+            "the judge's key is not set",
             where="judge",
             hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own",
         )
-    return Member(juror.model, base_url or DEFAULT_BASE_URL, key or NO_KEY, juror.price)
+    return Member(juror.model, base_url or OPENAI_URL, key or NO_KEY, juror.price)
+
+
+def is_set_up(options: JudgeOptions | None, environment: Mapping[str, str]) -> bool:
+    """True if the configuration or the environment says anything of a judge."""
+    return options is not None or any(environment.get(name) for name in _VARIABLES)
+
+
+_VARIABLES = ("GATE_JUDGE_BASE_URL", "OPENAI_BASE_URL", "GATE_JUDGE_MODEL", "GATE_JUDGE_API_KEY", "OPENAI_API_KEY")
 
 
 def check(
@@ -217,7 +225,8 @@ def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) ->
     A metric's own question is covered by its version, a criterion's ``judge_model_options`` by its options.
     """
     options = options or JudgeOptions()
-    sampling = options.model_dump(include={*ModelConfig.model_fields, "num_samples", "moderation_model"})
+    sampling = options.model_dump(include={*ModelConfig.model_fields, "num_samples"})
+    sampling["moderation_model"] = MODERATION_MODEL
     jury = [[member.model, member.base_url] for member in members(options, environment)]
     text = json.dumps([FRAME_VERSION, jury, sampling], sort_keys=True, ensure_ascii=True)
     return "judge:" + hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -13,8 +13,8 @@ from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import NotMeasurableError, Options, TrialOutput
 from gate.metrics.claims import FactualAccuracy, FactualAccuracyOptions
+from gate.metrics.graded import LEVELS
 from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
-from gate.metrics.quality import LEVELS
 from gate.model import Case, Score
 
 LevelValue = Annotated[float, Field(ge=0, le=1, strict=True)]

@@ -8,8 +8,8 @@ from typing import Any
 from gate.judges.prompt import Answer
 from gate.metrics.claims import BorneClaims, CitedClaims, ClaimShare
 from gate.metrics.domain import Outcome, SupportOutcome
+from gate.metrics.graded import Graded
 from gate.metrics.judged import JudgedMetric
-from gate.metrics.quality import Graded
 from gate.metrics.rubric import ConversationProperties
 
 

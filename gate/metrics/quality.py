@@ -3,50 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from pydantic import Field
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput, mean
-from gate.metrics.judged import JudgedMetric, JudgedOptions, Material, Voted, VoteMark, rationale
+from gate.metrics.graded import LEVELS, SCALE, Level
+from gate.metrics.judged import JudgedMetric, JudgedOptions, Voted, VoteMark, rationale
+from gate.metrics.presets import PRESETS
 from gate.model import Case, Scale, Score
 from gate.security.limits import shorten
-
-LEVELS: Mapping[str, float] = {"excellent": 1.0, "good": 0.8, "acceptable": 0.6, "poor": 0.3, "failed": 0.0}
-"""The named levels of every grade and rubric, and what they are worth."""
-Level = Literal["excellent", "good", "acceptable", "poor", "failed"]
-SCALE = """\
-Levels: excellent (nothing to improve), good (small lapses), acceptable (does its job with clear lapses),
-poor (mostly fails), failed (fails altogether, or nothing there)."""
-
-
-class Grade(Answer):
-    """A level with its reason."""
-
-    reasoning: str
-    level: Level
-
-
-class Graded(Voted[JudgedOptions]):
-    """A level per vote, its value by `LEVELS`; the score is their mean. Range 0–1, typical threshold 0.7."""
-
-    options_type = JudgedOptions
-    answer = Grade
-    pass_threshold = 0.6
-    asked: ClassVar[str]
-    fewest_turns: ClassVar[int] = 1
-
-    def instructions(self, case: Case) -> str:
-        return f"Grade one quality of the agent's answers over the whole conversation.\n{self.asked}\n{SCALE}"
-
-    def material(self, case: Case, performance: TrialOutput) -> Material | None:
-        return super().material(case, performance) if len(performance.invocations) >= self.fewest_turns else None
-
-    def mark(self, answer: Any) -> VoteMark:
-        return VoteMark(LEVELS[answer.level], f"{answer.level}: {rationale(answer.reasoning)}")
 
 
 class CitedSource(Answer):
@@ -141,8 +109,6 @@ class ResponseQuality(JudgedMetric[CompletenessOptions]):
     pass_threshold = 0.6
 
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
-        from gate.metrics.presets import PRESETS  # which are made of the classes here
-
         plain = JudgedOptions(judge_model_options=self.options.judge_model_options)
         parts: dict[str, JudgedMetric[Any]] = {"relevance": PRESETS["relevance"](plain)}
         parts["completeness"] = Completeness(self.options)

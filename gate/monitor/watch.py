@@ -14,6 +14,7 @@ from time import time
 
 from msgspec import Struct
 
+from gate.config.production import MonitorSection
 from gate.monitor.alerts import Alerts
 from gate.monitor.intake import AHEAD_SECONDS, Intake, TraceFormat
 from gate.monitor.model import Counts, WatchedTrace
@@ -33,7 +34,7 @@ BATCH = 256
 PUBLISH_SECONDS = 5.0
 """Pause between two publications of figures while there is much to catch up with."""
 LOOK_SECONDS = 600.0
-"""Time for which lines that are read in one go count as read at once; or half of `WatchOptions.silence`."""
+"""Time for which lines that are read in one go count as read at once; or half of `monitor.silence`."""
 LEAST_LOST = 3
 """Traces that could not be read, or be told to be complete, from which a look may count as lost."""
 ATTEMPTS = 3
@@ -49,14 +50,9 @@ class WatchOptions(Struct, frozen=True):
     places: tuple[Path, ...]
     suite: str
     fields: FieldPaths = FieldPaths()
-    sample_rate: float = 0.01
+    section: MonitorSection = MonitorSection()
+    """Its sample, times and silence."""
     limits: Limits = Limits()
-    max_age: float | None = None
-    """Seconds that a trace stays in the window; None: until others replace it."""
-    silence: float = 86_400.0
-    """Seconds without a new scored trace after which the status is not healthy any more."""
-    idle: float = 30.0
-    every: float = 5.0
     json: Path | None = None
     """The file of the report for programs."""
     prometheus: Path | None = None
@@ -73,7 +69,7 @@ class Watch:
     ) -> None:
         self._options, self._state, self._observer, self._alerts = options, state, observer, alerts
         self._files = Files(options.places, state.positions())
-        self._intake = Intake(options.sample_rate, options.fields, traces, state.has, idle=options.idle)
+        self._intake = Intake(options.section.sample_rate, options.fields, traces, state.has, idle=options.section.idle)
         self._batch: list[WatchedTrace] = []
         self._criteria = observer.scoring.fingerprint
         self._published = self._began = 0.0
@@ -108,14 +104,14 @@ class Watch:
         told = None
         while True:
             await self._catch_up(client)
-            self._batch.extend(self._intake.arrived_before(time() - self._options.idle))
+            self._batch.extend(self._intake.arrived_before(time() - self._options.section.idle))
             await self._store()
             self._empty_inbox()
             report = await self._publish(client)
             if report.status is not told:
                 say(report)
                 told = report.status
-            await asyncio.sleep(self._options.every)
+            await asyncio.sleep(self._options.section.every)
 
     @property
     def lost(self) -> str:
@@ -202,7 +198,7 @@ class Watch:
         self._bad, self._lost = self._bad + counts.bad, self._lost + counts.lost
         self._scored += len(observed)
         now = time()
-        if now - self._began > min(LOOK_SECONDS, self._options.silence / 2):
+        if now - self._began > min(LOOK_SECONDS, self._options.section.silence / 2):
             self._begin_look(now)
         if observed or positions or counts != Counts():
             exports = self._alerts.exports
@@ -268,7 +264,7 @@ def decide_now(
     read, it is that of the beginning, so that the order in which traces are read decides nothing."""
     outcomes = [*state.outcomes(options.limits.window, criteria, _since(options, now)).values()]
     found, seen = decide(outcomes, before or state.standing, options.limits), state.last_seen(criteria)
-    return found if seen is None else after_silence(found, now - seen, options.silence)
+    return found if seen is None else after_silence(found, now - seen, options.section.silence)
 
 
 def outcomes_of(state: MonitorState, options: WatchOptions, criteria: str) -> dict[str, bool | None]:
@@ -287,14 +283,14 @@ def report_of(
         observer.scoring,
         state.counts,
         at=now,
-        sample_rate=options.sample_rate,
+        sample_rate=options.section.sample_rate,
         expected=options.expected,
         notes=notes,
     )
 
 
 def _since(options: WatchOptions, now: float) -> float:
-    return 0.0 if options.max_age is None else now - options.max_age
+    return 0.0 if options.section.max_age is None else now - options.section.max_age
 
 
 def _believed(at: float) -> float:

@@ -16,7 +16,9 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.config.production import MonitorSection
 from gate.model import Scale
+from gate.model.defaults import MAX_ERROR_RATE
 from gate.reports.formatting import figure, figures
 from gate.statistics.intervals import beta_quantile
 
@@ -41,18 +43,23 @@ WORSE = (Status.INSUFFICIENT_DATA, Status.HEALTHY, Status.WARNING, Status.CRITIC
 """From nothing to say to the worst."""
 
 
+_USUAL = MonitorSection()
+
+
 class Limits(Struct, frozen=True):
     """When a pass rate is too low, and on how much evidence."""
 
-    warning: float = 0.85
-    critical: float = 0.70
-    window: int = 200
+    warning: float = _USUAL.warning
+    critical: float = _USUAL.critical
+    window: int = _USUAL.window
     """Traces that are looked at, the newest."""
-    min_samples: int = 30
+    min_samples: int = _USUAL.min_samples
     """Measured traces from which anything is said."""
+    by_rate: bool = False
+    """True if the pass rate of the window decides by itself, and no interval."""
     alpha: float = 0.002
     """Bound on the probability that one look calls a pass rate at or above a limit lower, all parts together."""
-    max_unmeasured: float = 0.1
+    max_unmeasured: float = MAX_ERROR_RATE
     """Share of the window's traces that may have no outcome, such as while the judge is down."""
 
     @property
@@ -149,6 +156,9 @@ def _is_below(
     measured: Sequence[bool], limit: float, limits: Limits, *, was_below: bool
 ) -> tuple[bool, PassShare | None]:
     """True if the rate counts as below a limit, and the part of the window that shows on which side it is."""
+    if limits.by_rate:
+        rate = sum(measured) / len(measured)
+        return rate < limit, PassShare(sum(measured), len(measured), rate, rate)
     parts = limits.parts
     for size in parts:
         newest = measured[-size:]
@@ -168,7 +178,8 @@ def _words(status: Status, limit: float, shown: PassShare | None) -> str:
         bound = figure(limit, Scale.BINARY)
         return f"it was {status.value} before, and nothing shows yet that {bound} is reached again"
     most, bound = figures((shown.high, limit), Scale.BINARY)
-    return f"{shown.passed} of the last {shown.measured} passed: at most {most}, below {bound}"
+    at_most = "" if shown.low == shown.high == shown.rate else "at most "
+    return f"{shown.passed} of the last {shown.measured} passed: {at_most}{most}, below {bound}"
 
 
 @lru_cache(maxsize=100_000)

@@ -15,7 +15,7 @@ from gate.baselines.pairing import Match, Reference, identity, match_cases, refe
 from gate.baselines.union import run_ids, runs_in
 from gate.config.base_policy import Rules, path_at
 from gate.config.load import Config, load_config, read_config
-from gate.config.resolve import Plan, make_plans
+from gate.config.resolve import Plan, asks_judge, make_plans
 from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
 from gate.config.tighten import settings_under_base
@@ -299,7 +299,7 @@ def decide_merged(
     where = git_context(config, git, anchored=anchored, release=release)
     header = _header_of(record_path)
     _check_commit(header, where, record_path)
-    plans = make_plans(config, with_key_of_judge(config, environment))
+    plans = make_plans(config, with_key_of_judge(config, environment, header))
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
     baselines = _baselines(config, plans, environment, where, runs_in(header))
@@ -341,7 +341,7 @@ def _baselines(
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
-    return plan_named(header.suite_id, make_plans(config, with_key_of_judge(config, environment)), config)
+    return plan_named(header.suite_id, make_plans(config, with_key_of_judge(config, environment, header)), config)
 
 
 def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
@@ -358,8 +358,15 @@ def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
     return [plan.suite.id for plan in make_plans(config, with_key_of_judge(config, environment))]
 
 
-def with_key_of_judge(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment with a key for a judge that is never asked; its model and address count all the same."""
+def with_key_of_judge(
+    config: Config, environment: Mapping[str, str], header: Header | None = None
+) -> Mapping[str, str]:
+    """Return the environment with a key for a judge that is never asked; its model and address count all the same.
+
+    For a record that was measured without one, as ``header`` tells, it has none.
+    """
+    if header is not None and not any(asks_judge(criterion.metric) for criterion in header.criteria):
+        return environment
     key = config.file.judge.api_key_env if config.file.judge else None
     return {"OPENAI_API_KEY": "not used", **({key: "not used"} if key else {}), **environment}
 

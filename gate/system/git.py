@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from gate.errors import GateError
+from gate.model.defaults import REMOTE
 from gate.security.environment import in_ci, is_withheld
 from gate.security.limits import MAX_DOCUMENT_BYTES, shorten
 from gate.security.redact import redact
@@ -384,7 +385,7 @@ class Git:
     def is_shallow(self) -> bool:
         return self.text("rev-parse", "--is-shallow-repository") == "true"
 
-    def default_branch(self, remote: str = "origin") -> str | None:
+    def default_branch(self, remote: str = REMOTE) -> str | None:
         """The remote's default branch, by what is known here, else by asking the remote; None where neither knows."""
         prefix = f"refs/remotes/{checked_remote(remote)}/"
         known = self.ask("symbolic-ref", "--quiet", f"{prefix}HEAD")
@@ -466,7 +467,7 @@ class Git:
 
     # --- more history ---------------------------------------------------------------------------
 
-    def fetch(self, commit: str, *, remote: str = "origin", depth: int | None = None) -> None:
+    def fetch(self, commit: str, *, remote: str = REMOTE, depth: int | None = None) -> None:
         """Brings a commit here, with its history or, in a shallow clone, ``depth`` commits of it. Moves no ref.
 
         In a clone with all history git would cut off what is here already at that depth.
@@ -474,7 +475,7 @@ class Git:
         limit = [f"--depth={depth}"] if depth is not None and self.is_shallow() else []
         self._fetch(*limit, "--", checked_remote(remote), checked_revision(commit))
 
-    def common_history(self, one: str, other: str, *, remote: str = "origin") -> str | None:
+    def common_history(self, one: str, other: str, *, remote: str = REMOTE) -> str | None:
         """The merge base, fetching more of a shallow history until it is found.
 
         Raises `GitError` where the remote does not give it; None where all history is here and nothing is shared.

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gate.errors import ConfigError
+from gate.model.defaults import OPENAI_URL
 
 Mode = Literal["live", "replay", "replay-then-live", "fail"]
 """The source of answers: the outside world; the recording, and an error where it has none; the recording as long as it
@@ -101,7 +102,7 @@ class Upstream(UpstreamOptions):
 
 
 _MODELS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "openai": ("https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
+    "openai": (OPENAI_URL, ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
     "anthropic": ("https://api.anthropic.com", ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE")),
     "gemini": ("https://generativelanguage.googleapis.com", ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE")),
 }

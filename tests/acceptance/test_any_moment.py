@@ -79,9 +79,19 @@ def pages(project: Project) -> object:
     return sorted(path.name for path in (project.root / "pages").rglob("*.html"))
 
 
+def accepted(project: Project) -> object:
+    """Every line of the store's log, whole: a command that was repeated accepts the same once more."""
+    project.git("fetch", "-q", "origin", "stored")
+    (log,) = [n for n in project.git("ls-tree", "-r", "--name-only", "FETCH_HEAD").splitlines() if "ledger" in n]
+    lines = [json.loads(line) for line in project.git("show", f"FETCH_HEAD:{log}").splitlines()]
+    return stored(project), {(line["kind"], line["key"], line.get("by"), line.get("why")) for line in lines}
+
+
+NEEDS_A_STORED_RECORD = ("accept", "site")
 COMMANDS: dict[str, tuple[tuple[str, ...], Check]] = {
     "run": (("run", "-q", "--trials", str(EPOCHS), "--record", "mine.jsonl"), trials("mine.jsonl")),
     "save": (("baseline", "save", "done.jsonl"), stored),
+    "accept": (("baseline", "accept", "--by", "ada", "--why", "meant"), accepted),
     "merge": (("merge", "one.jsonl", "two.jsonl", "-o", "joined.jsonl"), trials("joined.jsonl")),
     "rescore": (("rescore", "done.jsonl", "-o", "again.jsonl"), trials("again.jsonl")),
     "report": (
@@ -151,12 +161,18 @@ def working_in(folder: Path) -> list[str]:
     return found
 
 
+def store_first(name: str, project: Project) -> None:
+    """Store a record for a command that works on one."""
+    if name in NEEDS_A_STORED_RECORD:
+        saved = project.gate("baseline", "save", "done.jsonl")
+        assert saved.code == 0, saved.err
+
+
 def ended_at(moment: float, name: str, number: signal.Signals, prepared: Path, place: Path) -> None:
     arguments, check = COMMANDS[name]
     shutil.copytree(prepared, place, symlinks=True)
     project = Project(place / "work")
-    if name == "site":
-        assert project.gate("baseline", "save", "done.jsonl").code == 0
+    store_first(name, project)
     before = {path.name for path in project.root.rglob("*")}
     child = begun(project, arguments, name)
     time.sleep(moment)
@@ -175,8 +191,7 @@ def ended_at(moment: float, name: str, number: signal.Signals, prepared: Path, p
     undisturbed = place.parent / f"undisturbed-{name}"
     if not undisturbed.exists():
         shutil.copytree(prepared, undisturbed, symlinks=True)
-        if name == "site":
-            assert Project(undisturbed / "work").gate("baseline", "save", "done.jsonl").code == 0
+        store_first(name, Project(undisturbed / "work"))
         assert Project(undisturbed / "work").gate(*arguments).code == 0
     assert check(project) == check(Project(undisturbed / "work"))
     project.git("fsck", "--no-progress")

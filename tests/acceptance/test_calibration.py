@@ -13,7 +13,7 @@ import pytest
 from tests.acceptance.conftest import Project, first_of
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "judges.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "choose-metrics.md"
 AGENT = "def answer(message):\n    return 'fine' if int(message.rpartition(' ')[2]) % 4 else 'wrong'\n"
 METRIC = "final_response_match_v2"
 TABLE = ((50, "pass", "fine"), (3, "pass", "wrong"), (4, "fail", "fine"), (43, "fail", "wrong"))

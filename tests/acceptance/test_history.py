@@ -175,7 +175,7 @@ def test_what_cannot_be_written_is_one_line(project: Project, arguments: tuple[s
 
 @pytest.mark.slow
 def test_the_guides_workflow_publishes_the_dashboard_and_replaces_it(project: Project, tmp_path: Path) -> None:
-    page = (REPOSITORY / "docs" / "how-to" / "watch-the-trend.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "how-to" / "production.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```yaml\n(# \.github/workflows/dashboard\.yml\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
     steps = yaml.safe_load(block)["jobs"]["dashboard"]["steps"]
     remote = tmp_path / "pages.git"

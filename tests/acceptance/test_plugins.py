@@ -20,7 +20,7 @@ import yaml
 
 from tests.acceptance.conftest import REPOSITORY, Project, first_of
 
-PAGE = REPOSITORY / "docs/how-to/write-a-plugin.md"
+PAGE = REPOSITORY / "docs/how-to/extend.md"
 BLOCK = re.compile(r"^```\w+\n# (?P<name>[\w./]+)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 FILES = {block["name"]: block["text"] for block in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))}
 ANSWER = {"role": "assistant", "content": "You are welcome."}

@@ -38,6 +38,7 @@ SMALLEST = {
     "replay": (["--cases", "4", "--trials", "1"], r"^\{.*\d.*\}$"),
     "rules": (["--runs", "1", "--only", "snapshot"], ROW.format("snapshot")),
     "run": (["--part", "start", "--rounds", "1"], ROW.format("command to first call")),
+    "scale": (["--cases", "3", "--rounds", "1"], r'^\{.*"answered": 3, "exit_code": 0,.*\}$'),
     "shape": ([], r"^modules that handle a trial, from suite file to report: \d+$"),
     "side_by_side": (["--runs", "1"], ROW.format("50, 3")),
     "simulate": (["--runs", "1", "--only", "N = 30, unchanged"], ROW.format("N = 30, unchanged")),

@@ -14,7 +14,7 @@ import pytest
 import gate
 from tests.acceptance.conftest import REPOSITORY, Project
 
-PAGE = REPOSITORY / "docs/reference/python-api.md"
+PAGE = REPOSITORY / "docs/reference/python.md"
 FENCE = re.compile(r"^```(?:python|py)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 SHOWN = sorted(
     [*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md", *(REPOSITORY / "examples").rglob("*.md")]
@@ -77,7 +77,7 @@ def test_pages_and_examples_import_the_public_interface_alone() -> None:
 
 
 def test_the_metric_class_of_the_guide_runs_in_its_own_process(project: Project) -> None:
-    page = (REPOSITORY / "docs/how-to/custom-metrics.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/how-to/extend.md").read_text(encoding="utf-8")
     (code,) = [block["text"] for block in FENCE.finditer(page) if "class Apologies" in block["text"]]
     assert code.startswith("from gate import ")
     project.write("checks.py", code)

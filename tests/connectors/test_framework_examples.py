@@ -15,7 +15,7 @@ from docs.tools.transcripts import PROGRESS, Difference, Shell, masked, steps
 from tests.acceptance.conftest import REPOSITORY
 
 pytestmark = pytest.mark.connectors
-PAGE = REPOSITORY / "docs" / "how-to" / "frameworks.md"
+PAGE = REPOSITORY / "docs" / "how-to" / "connect-an-agent.md"
 INSTALLATION = "python -m venv .venv && .venv/bin/python -m pip install -q -r requirements.txt"
 INPUT_TOKENS, OUTPUT_TOKENS = 100, 20
 """Of one call of the scripted model."""

@@ -43,6 +43,26 @@ def test_a_page_without_a_place_for_the_table_is_left_alone(tmp_path: Path) -> N
     assert path.read_text() == "<!-- rules -->\nno end\n"
 
 
+def test_rows_that_were_played_again_take_the_place_of_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    kept = "before\n<!-- rule -->\nFrom `x`:\n\n| world | n |\n|---|---|\n"
+    path.write_text(f"{kept}| a, unchanged | 1 |\n| b | 2 |\n<!-- /rule -->\nafter\n")
+    page.write_rows(path, "rule", ["| world | n |", "|---|---|", "| b | 3 |", "| c | 4 |"])
+    assert path.read_text() == f"{kept}| a, unchanged | 1 |\n| b | 3 |\n| c | 4 |\n<!-- /rule -->\nafter\n"
+
+
+def test_chains_that_are_kept_are_not_played_again(tmp_path: Path) -> None:
+    first, second = (flow.Ran(chain, "merge", 0, "pass", 1.0, 5.0, 0, 0, 0, "said") for chain in (1, 2))
+    path = tmp_path / "kept.jsonl"
+    assert flow.known(path) == {}
+    flow.keep(path, [first])
+    flow.keep(path, [second])
+    assert {chain: [ran.verdict for ran in played] for chain, played in flow.known(path).items()} == {
+        1: ["pass"],
+        2: ["pass"],
+    }
+
+
 def test_the_pages_have_a_place_for_every_table() -> None:
     text = (REPOSITORY / "docs/dev/evidence/decision.md").read_text(encoding="utf-8")
     names = (

@@ -12,9 +12,9 @@ from gate.judges.client import open_judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
+from gate.metrics.graded import LEVELS
 from gate.metrics.judged import JudgedMetric
 from gate.metrics.level_rubric import RESEARCH
-from gate.metrics.quality import LEVELS
 from gate.model import Case, Invocation, Part, Score, ToolCall, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat, failure
 

@@ -58,8 +58,9 @@ def test_every_kind_is_in_the_guide(kind: str) -> None:
 
 
 def test_what_the_guide_of_servers_tells_to_write_is_read() -> None:
-    guide = (Path(__file__).parents[3] / "docs" / "how-to" / "agents-behind-servers.md").read_text()
-    written = [yaml.safe_load(block)["agent"] for block in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)]
+    guide = (Path(__file__).parents[3] / "docs" / "how-to" / "connect-an-agent.md").read_text()
+    servers = guide.partition("\n## A server\n")[2]
+    written = [yaml.safe_load(block)["agent"] for block in re.findall(r"```yaml\n(.*?)```", servers, re.DOTALL)]
     kinds = {parse_options(agent)[0] for agent in written}
     assert kinds == {"langgraph", "adk", "a2a", "mcp", "agui"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from gate.config.load import load_config
 from gate.config.resolve import Plan, make_plans
 from gate.errors import ConfigError
 from tests.unit.config.test_base_policy import under_base_policy
-from tests.unit.suites import test_inspect_logs, test_promptfoo
+from tests.unit.importers import test_inspect_logs, test_promptfoo
 from tests.unit.suites.files import write
 
 EVALVIEW = "name: one\ninput: {query: Hi}\nexpected: {tools: [find]}\n"
@@ -20,10 +21,12 @@ PYTHON = {"python": "agent:answer"}
 KEY = {"OPENAI_API_KEY": "x"}
 
 
-def plan_of(folder: Path, suite: str, content: Any, agent: Any = PYTHON, **more: Any) -> Plan:
+def plan_of(
+    folder: Path, suite: str, content: Any, agent: Any = PYTHON, environment: Mapping[str, str] = KEY, **more: Any
+) -> Plan:
     write(folder / suite, content)
     path = write(folder / "gate.yaml", yaml.safe_dump({"suite": suite, "agent": agent} | more))
-    [plan] = make_plans(load_config(path), KEY)
+    [plan] = make_plans(load_config(path), environment)
     return plan
 
 
@@ -55,6 +58,30 @@ def test_a_criterion_that_is_null_is_left_out_also_of_the_score(tmp_path: Path) 
     assert not any(scorer.needs_judge for scorer in plan.scorers)
     (score,) = (scorer for scorer in plan.scorers if scorer.criterion.name == "overall_score")
     assert set(score.metric.options.effective_weights) == {"tool_accuracy", "sequence_correctness"}
+
+
+def test_without_any_judge_the_score_is_made_of_its_other_parts(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "t.yaml", EVALVIEW, environment={})
+    assert demanded(plan).keys() == {"tool_accuracy", "sequence_correctness", "overall_score"}
+    assert any("output_quality asks a judge and none is set up" in note for note in plan.notes)
+    stated = plan_of(tmp_path, "t.yaml", EVALVIEW, criteria={"output_quality": None})
+    score = {one.name: one.fingerprint for one in plan.criteria}["overall_score"]
+    assert score == {one.name: one.fingerprint for one in stated.criteria}["overall_score"]
+
+
+@pytest.mark.parametrize(
+    ("of_file", "more"),
+    [
+        ("weights: {output_quality: 1, tool_accuracy: 0, sequence_correctness: 0}\n", {}),
+        ("checks: {hallucination: true}\n", {}),
+        ("", {"criteria": {"output_quality": 0.6}}),
+        ("", {"judge": {"api_key_env": "MY_KEY"}}),
+    ],
+    ids=["nothing else has a share", "another criterion asks", "somebody stated it", "a judge is set up"],
+)
+def test_whoever_wants_a_judge_is_not_left_without_one(tmp_path: Path, of_file: str, more: Any) -> None:
+    with pytest.raises(ConfigError, match=r"key is not set \(asked by|MY_KEY"):
+        plan_of(tmp_path, "t.yaml", EVALVIEW + of_file, environment={}, **more)
 
 
 def test_a_change_cannot_leave_a_criterion_out_for_its_own_comparison(tmp_path: Path) -> None:

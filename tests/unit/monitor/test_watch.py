@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gate.config.criteria import Setting, build_scorers
+from gate.config.production import MonitorSection
 from gate.config.specs import read_specs
 from gate.monitor import observe, sources, watch
 from gate.monitor.alerts import Alerts
@@ -45,7 +46,7 @@ def looked(folder: Path, state: MonitorState, limits: Limits | None = None) -> W
     """A watch after one look."""
     specs = read_specs({"not_contains": {"values": ["no"]}}, lambda *_: "criteria")
     observer = Observer(scoring_for(build_scorers(specs, (), Setting())), Redactor())
-    options = WatchOptions((folder,), "shop", sample_rate=1.0, limits=limits or Limits(), idle=60.0)
+    options = WatchOptions((folder,), "shop", section=MonitorSection(sample_rate=1, idle=60), limits=limits or Limits())
 
     async def run() -> Watch:
         async with Client() as client:

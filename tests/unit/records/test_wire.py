@@ -1,4 +1,4 @@
-"""What is declared of a record's lines, against the model, the golden records and the reference page."""
+"""What is declared of a record's lines, against the model, the golden records and the page of the format."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from tests.unit.records import strategies
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = {path.name: path.read_bytes() for path in (ROOT / "tests" / "golden" / "records").iterdir()}
-PAGE = (ROOT / "docs" / "reference" / "record.md").read_text()
+PAGE = (ROOT / "docs" / "dev" / "record.md").read_text()
 
 
 EACH = (
@@ -102,7 +102,7 @@ def nouns(value: object) -> Iterator[Struct]:
         yield from nouns(inner)
 
 
-# --- the reference page ---------------------------------------------------------------------------
+# --- the page of the format -------------------------------------------------------------------------
 
 SECTIONS: dict[str, type[Struct]] = {
     "Header": wire.HeaderLine,
