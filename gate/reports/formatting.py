@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
-from gate.decision.findings import natural_margin
+from gate.decision.estimates import natural_margin
 from gate.model import Criterion, CriterionResult, Direction, Estimate, GroupResult, Scale, SuiteResult
 
 MINUS = "−"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from gate.decision.comparison import PASS_RATE
 from gate.decision.history import CaseHistory
+from gate.decision.outcomes import PASS_RATE
 from gate.decision.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory
 from gate.model import Direction, Scale
 from gate.reports.formatting import MINUS, change, count, figure, interval, listing, percentage

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gate.decision.comparison import PASS_RATE
-from gate.decision.trade import GOT_WORSE, badness
+from gate.decision.causes import GOT_WORSE, badness
+from gate.decision.outcomes import PASS_RATE
 from gate.errors import ExitCode
 from gate.model import (
     BaselineInfo,
