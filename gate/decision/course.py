@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.outcomes import as_values, outcomes_of
-from gate.model import FULL, PROBE, REPEAT, Side, ToolTime, Trial, tool_times
+from gate.model import FULL, PROBE, REPEAT, Scale, Side, ToolTime, Trial, tool_times
 from gate.model.course import Course, LiveCase, ReplayedShare
 from gate.statistics.intervals import mean
 
@@ -64,12 +64,16 @@ def course(comparison: Comparison) -> Course:
 
 
 def tool_times_of(comparison: Comparison) -> tuple[ToolTime, ...]:
-    """Return the time per tool over the candidate's measured trials; of turns in which the agent times its tools."""
+    """Return calls and time per tool over the candidate's measured trials.
+
+    Without a criterion about time only of the turns in which the agent times its tools: no others' calls are kept.
+    """
+    asked = any(criterion.scale is Scale.SECONDS for criterion in comparison.criteria)
     turns = []
     for trials in comparison.candidate.values():
         for trial in trials:
             for turn in trial.invocations if trial.error is None else ():
-                if any(call.duration is not None for call in turn.tool_calls):
+                if asked or any(call.duration is not None for call in turn.tool_calls):
                     turns.append(turn)
     return tuple(tool_times(turns))
 

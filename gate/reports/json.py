@@ -25,6 +25,7 @@ from gate.model.course import Course
 from gate.model.finding import CAUSES, CHANGES, KINDS, OF_CRITERION, WARNINGS, Finding, KindName, Nested
 from gate.reports import reasons
 from gate.reports.view import View
+from gate.security.escape import unicode_only
 from gate.security.limits import MAX_NESTING
 
 VERSION = 2
@@ -55,7 +56,7 @@ def render(result: Result) -> str:
 def _plain(value: Any, depth: int = 0) -> Any:
     """JSON values for anything a result may hold; what agents put into arguments is bounded in depth."""
     if type(value) is str:
-        return _text(value)
+        return unicode_only(value)
     if isinstance(value, Enum):
         return value.value
     if value is None or isinstance(value, bool | int):
@@ -71,8 +72,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item, depth + 1) for item in value]
     if isinstance(value, Mapping):
-        return {_text(str(key)): _plain(held, depth + 1) for key, held in value.items()}
-    return _text(str(value))
+        return {unicode_only(str(key)): _plain(held, depth + 1) for key, held in value.items()}
+    return unicode_only(str(value))
 
 
 def _named(finding: Finding) -> dict[str, str]:
@@ -120,11 +121,6 @@ def _evidence(suite: SuiteResult) -> dict[str, Any]:
     """The engine's numbers under the keys of `gate decide`."""
     outcome = suite.outcome
     return {} if outcome is None else {**report(outcome.evidence), "stage": stage_name(outcome.stage)}
-
-
-def _text(text: str) -> str:
-    """Lone surrogates are no Unicode text, and readers of other languages refuse them."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def schema() -> dict[str, Any]:

@@ -9,7 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.commands.texts.explain import rule_lines
 from gate.decision.causes import proven_by_mean
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
@@ -23,6 +22,7 @@ from gate.reports.labels import same_cause
 from gate.reports.reasons import fails, is_excused
 from gate.reports.view import View
 from gate.reports.words import tell_short
+from gate.stored.explain import rule_lines
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED
 from .situations import LATENCY, NARROW, RESPONSE, decided, suites, with_evidence, with_rate

@@ -44,7 +44,7 @@ from gate.reports import console, explanation, html, junit, labels, replayed
 from gate.reports import formatting as figures
 from gate.reports import markdown as comments
 from gate.reports.json import schema
-from gate.reports.lineup import markdown, text
+from gate.reports.lineup import render_line, render_markdown, render_text
 from gate.reports.markdown import Place
 from gate.reports.reasons import reason, stage_text, why_apart
 from gate.reports.view import View
@@ -177,8 +177,8 @@ def history() -> Iterator[str]:
 
 def lineup() -> Iterator[str]:
     for found in (compared(votes=True, note="read me"), compared("a model of a long name " * 3, "small", votes=True)):
-        yield from (text.render(found), text.render(found, width=60, encoding="ascii"), text.render_line(found))
-        yield markdown.render(found)
+        yield from (render_text(found), render_text(found, width=60, encoding="ascii"), render_line(found))
+        yield render_markdown(found)
 
 
 LOG = replace(REGRESSED, cases=(replace(BROKEN[0], log="starting\n```\nKeyError: 'tea'"),))
@@ -205,7 +205,7 @@ DETAILED = ("regressed", "error", "by tag", "a composite and its part", "a log",
 
 def terminal() -> Iterator[str]:
     for name, found in SAMPLES.items():
-        yield f"=== {name}\n{console.render(found, width=100)}{console.render_line(found)}"
+        yield f"=== {name}\n{console.render(found)}{console.render_line(found)}"
         if name in DETAILED:
             yield console.render(found, width=60, verbose=True)
 
