@@ -16,11 +16,12 @@ from msgspec.structs import replace
 
 from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import labels as words
 from gate.reports import replayed
-from gate.reports.formatting import change_interval, with_means
+from gate.reports.cases import tally
+from gate.reports.labels import STATUSES, VERDICTS
+from gate.reports.rows import RowView
 from gate.reports.trajectory_diff import differences
-from gate.reports.view import Figure, RowView, View
+from gate.reports.view import View, says_verdict
 
 _FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.NOT_COMPARED)
 _PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
@@ -100,7 +101,7 @@ def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
     said."""
     if check.outcome not in (Outcome.FAILED, Outcome.ERROR):
         return check
-    why = f"does not block: the suite's verdict is {words.VERDICTS[suite.verdict]}"
+    why = f"does not block: the suite's verdict is {VERDICTS[suite.verdict]}"
     return replace(check, outcome=Outcome.SKIPPED, message=f"{check.message} ({why})")
 
 
@@ -115,7 +116,7 @@ def _is_accepted(suite: SuiteResult, verdict: Verdict) -> bool:
 
 
 def _blocks(found: CriterionResult) -> bool:
-    if words.shown(found) is Verdict.REGRESSED:
+    if found.verdict is Verdict.REGRESSED:
         return found.criterion.blocks_regression
     return found.criterion.blocking
 
@@ -127,7 +128,7 @@ def _judged(
     check = replace(check, kind=verdict.value)
     if verdict is Verdict.PASS:
         return check
-    text = message if words.says_verdict(message, verdict) else f"{words.VERDICTS[verdict]}: {message}"
+    text = message if says_verdict(message, verdict) else f"{VERDICTS[verdict]}: {message}"
     if _is_accepted(suite, verdict):
         return replace(check, outcome=Outcome.SKIPPED, message=f"{text} (accepted: {suite.accepted})")
     if verdict in _ERRORS and blocking:
@@ -144,7 +145,8 @@ def _verdict(view: View, undecided_fails: bool) -> ReportItem:
     told = (view.headline, *view.opening, *met, *view.whole_story, *view.changes, *warnings, *details)
     check = ReportItem("verdict", output=told)
     if suite.accepted and suite.standing in _ERRORS:
-        text = f"{words.VERDICTS[suite.standing]}: {words.left(suite)} ({view.verdict}: {view.headline})"
+        left = f"what was lost is accepted by {suite.accepted}, but not all could be measured"
+        text = f"{VERDICTS[suite.standing]}: {left} ({view.verdict}: {view.headline})"
         return replace(check, outcome=Outcome.ERROR, kind=suite.standing.value, message=text)
     return _judged(check, suite, suite.verdict, view.headline, blocking=True, undecided_fails=undecided_fails)
 
@@ -164,12 +166,11 @@ def _criterion(
     suite: SuiteResult, row: RowView, undecided_fails: bool, group: tuple[str, ...] = ("criteria",)
 ) -> ReportItem:
     found, criterion = row.found, row.found.criterion
-    change = f"{change_interval(words.change_shown(found), criterion.scale)} {row.change.rests_on}"
     told = (
         f"wanted: {row.wanted}",
-        f"candidate: {_with_sample(row.candidate)}",
-        f"baseline: {_with_sample(row.baseline)}",
-        with_means(f"change: {change}", found),
+        f"candidate: {row.candidate.line}",
+        f"baseline: {row.baseline.line}",
+        f"change: {row.change.line}",
         row.judge,
         row.evidence,
         row.reason if row.needs_words else "",
@@ -183,17 +184,13 @@ def _criterion(
     return check
 
 
-def _with_sample(figure: Figure) -> str:
-    return f"{figure.text} {figure.rests_on}"
-
-
 def _case(view: View, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:
     suite, scores = view.suite, ", ".join(view.scores(case))
     kind = replayed.SAME if replayed.is_same(case) else case.status.value
     check = ReportItem(case.id, group, kind=kind, case=case)
     if case.status in _PASSED and case.passed >= case.trials:
         return replace(check, output=tuple(filter(None, (scores, replayed.of_case(case)))))
-    message = "; ".join([f"{words.STATUSES[case.status]}: {words.tally(case)}", *case.reasons[:3]])
+    message = "; ".join([f"{STATUSES[case.status]}: {tally(case)}", *case.reasons[:3]])
     details = (scores, *case.reasons, *_diff(case))
     outcome, more = Outcome.SKIPPED, ""
     match case.status:

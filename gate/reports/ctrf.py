@@ -16,8 +16,8 @@ from uuid import NAMESPACE_URL, uuid5
 from gate.decision.comparison import PASS_RATE
 from gate.errors import ExitCode
 from gate.model import BaselineInfo, CaseResult, Estimate, Result, SuiteResult
-from gate.reports import labels as words
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
+from gate.reports.labels import at_commit
 from gate.reports.view import views_of
 from gate.security.escape import one_line, visible
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -87,7 +87,7 @@ def _start(result: Result) -> int:
 def _id_of(result: Result, measured: Sequence[SuiteResult | BaselineInfo], *more: str) -> str:
     """A UUID of suites at commits: what a report says was measured, a later report can name as its baseline."""
     names = [suite.suite_id for suite in result.suites]
-    commits = [words.at_commit(one.commit, dirty=one.dirty) if one.commit else None for one in measured]
+    commits = [at_commit(one.commit, dirty=one.dirty) if one.commit else None for one in measured]
     return str(uuid5(NAMESPACE_URL, json.dumps(["agent-gate", names, commits, *more])))
 
 

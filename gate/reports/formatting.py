@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
-from gate.decision.findings import natural_margin
-from gate.model import Criterion, CriterionResult, Direction, Estimate, GroupResult, Scale, SuiteResult
+from gate.model import Criterion, CriterionResult, Direction, Estimate, GroupResult, Scale
 
 MINUS = "−"
 NOT_MEASURED = "not measured"
-ALL_TOOLS = "time of the agent per tool call"
 TYPICAL = "a typical case"
 """The name of a relative change: the geometric mean of the cases' ratios, no ratio of the two means beside it."""
 APART = 0.1
@@ -182,12 +180,6 @@ def interval(estimate: Estimate | None, scale: Scale, *, finer: int = 0) -> str:
     return _bracketed(estimate, lambda value: figure(value, scale, finer=finer if value == estimate.value else 0))
 
 
-def finer_sides(row: CriterionResult) -> int:
-    """The digits that tell candidate, baseline and threshold of a criterion apart."""
-    sides = [side.value for side in (row.candidate, row.baseline) if side is not None]
-    return finer_for([*sides, row.criterion.threshold], lambda value, n: figure(value, row.criterion.scale, finer=n))
-
-
 def change_interval(estimate: Estimate | None, scale: Scale) -> str:
     """A change with its interval: points for rates, a typical case's share for money, time and counts, otherwise the
     scale's unit."""
@@ -292,95 +284,6 @@ def threshold(criterion: Criterion) -> str:
         demands.append(f"each {word} {figure(criterion.limit, scale, finer=FINEST)}")
     demands += [f"p{100 * q:g} {word} {figure(value, scale, finer=FINEST)}" for q, value in criterion.quantiles]
     return ", ".join(demands) or "no worse than the baseline"
-
-
-def allowed(result: CriterionResult, suite: SuiteResult) -> float | None:
-    """The loss that was called unchanged, as a reader means it: the margin that the comparison used, which of few cases
-    is wider than the configured one; else what the criterion says."""
-    found = suite.outcome.evidence.metrics.get(result.criterion.name) if suite.outcome is not None else None
-    return result.criterion.margin if found is None else natural_margin(found.margin, result.criterion)
-
-
-def evidence(result: CriterionResult, suite: SuiteResult) -> str:
-    """Return the evidence behind a verdict beyond the intervals: p-value, detectable drop, margin, gaps, quantiles."""
-    scale, notes = result.criterion.scale, []
-    if result.p_value is not None:
-        notes.append("p < 0.001" if result.p_value < 0.001 else f"p = {result.p_value:.3f}")
-    if result.detectable:
-        notes.append(f"a loss of about {margin(result.detectable, scale)} shows in four of five such runs")
-    if (held := allowed(result, suite)) is not None:
-        notes.append(f"margin {margin(held, scale)}")
-    if result.not_measured:
-        notes.append(f"{count(result.not_measured, 'trial')} not measured")
-    if said := deviation(result):
-        notes.append(said)
-    return ", ".join([*notes, *quantiles(result)])
-
-
-def deviation(result: CriterionResult) -> str:
-    """Return the spread of scores: ``standard deviation 0.21 over 120 trials, 0.18 over the means of 40 cases``."""
-    found, scale = result.candidate, result.criterion.scale
-    scale = Scale.UNIT if scale.is_in_percent else scale  # of zeros and ones it is no share of anything
-    if found is None or found.sd is None:
-        return ""
-    said = f"standard deviation {figure(found.sd, scale)} over {count(found.trials, 'trial')}"
-    if found.sd_cases is None or found.trials == found.n:
-        return said
-    return f"{said}, {figure(found.sd_cases, scale)} over the means of {count(found.n, 'case')}"
-
-
-def change_sample(result: CriterionResult) -> str:
-    """Return the basis of a change, and that it is corrected for a calibrated judge's errors."""
-    corrected = result.change is not None and result.judge is not None and result.judge.slope != 1.0
-    return sample(result.change) + (", corrected" if corrected else "")
-
-
-def judge_line(result: CriterionResult) -> str:
-    """A calibrated judge: ``judge agrees with people on 92 of 100 labels (κ 0.81); corrected 0.88 [0.8, 0.94]``."""
-    known, scale = result.judge, result.criterion.scale
-    if known is None or not known.labels:
-        return ""
-    beyond_chance = "" if known.kappa is None else f" (κ {known.kappa:.2f})"
-    said = f"judge agrees with people on {known.agreed:,} of {count(known.labels, 'label')}{beyond_chance}"
-    if known.candidate is None:
-        return f"{said}; not corrected"
-    before = f", baseline {interval(known.baseline, scale)}" if known.baseline else ""
-    return f"{said}; corrected {interval(known.candidate, scale)}{before}"
-
-
-def dimensions(result: CriterionResult) -> list[tuple[str, str]]:
-    """Return the parts of a score: ``0.82 [0.71, 0.90] n = 40, was 0.85 [0.8, 0.9] n = 40``. Names are the user's."""
-    rows, scale = [], Scale.SHARE if result.criterion.scale.is_in_percent else Scale.UNIT
-    for name, sides in result.dimensions.items():
-        now, before = (f"{interval(side, scale)} {sample(side)}" if side else "" for side in sides)
-        rows.append((name, ", was ".join([now or NOT_MEASURED, *([before] if before else [])])))
-    return rows
-
-
-def tool_times(suite: SuiteResult) -> list[tuple[str, str]]:
-    """Time per tool: name → ``0.84 s a call (12 timed calls, 10.1 s)``. Names are the agent's.
-
-    The first row is the time of all trials over all their calls, whether or not the agent times its tools.
-    """
-    calls = sum(one.calls for one in suite.tools)
-    known = [case.duration for case in suite.cases if case.duration is not None]
-    whole, rows = sum(known), []
-    if known and calls and math.isfinite(whole):
-        rows.append((ALL_TOOLS, f"{seconds(whole / calls)} ({seconds(whole)} in all, {count(calls, 'call')})"))
-    return rows + [
-        (one.name, f"{seconds(one.seconds_per_call)} a call ({count(one.timed, 'timed call')}, {seconds(one.seconds)})")
-        for one in suite.tools
-        if one.seconds_per_call is not None
-    ]
-
-
-def quantiles(result: CriterionResult) -> list[str]:
-    """Return the values that the limits on quantiles are held against: ``p95 2.71 s [2.4, 2.98], n = 40``."""
-    scale, limits, found = result.criterion.scale, dict(result.criterion.quantiles), []
-    for q, estimate in result.quantiles:
-        finer = finer_for((estimate.value, limits.get(q)), lambda value, n: figure(value, scale, finer=n))
-        found.append(f"p{100 * q:g} {interval(estimate, scale, finer=finer)}, {sample(estimate)}")
-    return found
 
 
 def margin(value: float, scale: Scale, *, finer: int = 0) -> str:

@@ -13,10 +13,12 @@ from msgspec import Struct
 from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
 from gate.model.finding import CaseTally
 from gate.reports import by_tag
-from gate.reports import labels as words
+from gate.reports.cases import distinct, improvement, status, tally
 from gate.reports.formatting import NOT_MEASURED, count
+from gate.reports.labels import TONES, at_commit, baseline_line, command_lines, end_line, from_here, trend_line
+from gate.reports.rows import Figure, RowView
 from gate.reports.trajectory_diff import TurnDiff, differences
-from gate.reports.view import TONES, Figure, RowView, View, views_of
+from gate.reports.view import View, view_of, views_of
 from gate.reports.words import pooled
 from gate.security import escape
 
@@ -71,7 +73,7 @@ def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str
 
 def render_suite(suite: SuiteResult, result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
     """Return one suite of a result alone, for hosts that keep a comment per suite; lengths as in `render`."""
-    return _suite(View(suite, words.explain_line(result, suite)), result, place, max(limit, _LEAST))
+    return _suite(view_of(suite, result), result, place, max(limit, _LEAST))
 
 
 def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
@@ -254,7 +256,7 @@ def _of_case(case: CaseResult, turns: Sequence[TurnDiff]) -> str:
     if not (case.reasons or turns or case.log):
         return ""
     lines = [f"**{_name(case.id)}** {_score(case)}{_at(case)}"]
-    lines.append("\n".join(f"- {escape.markdown(reason)}" for reason in words.distinct(case.reasons)[:5]))
+    lines.append("\n".join(f"- {escape.markdown(reason)}" for reason in distinct(case.reasons)[:5]))
     lines += [_turn(turn, case) for turn in turns]
     if case.log:
         lines.append(f"The agent wrote:\n\n{escape.markdown_fence(case.log, 'text', _DIFF)}")
@@ -285,7 +287,7 @@ def _because(case: CaseResult) -> str:
 def _score(case: CaseResult) -> str:
     """Return the number of passes, after the status if that is more than a failure."""
     plain = case.status in (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR)
-    return words.score(case) if plain else f"{words.status(case)}, {words.score(case)}"
+    return tally(case) if plain else f"{status(case)}, {tally(case)}"
 
 
 def _better(view: View) -> str:
@@ -294,7 +296,7 @@ def _better(view: View) -> str:
     lines = [f"- {_name(one.case_id)} {pooled([one])}" for one in gained[:_MANY]]
     known = {one.case_id for one in gained}
     others = [case for case in view.improved if case.id not in known]
-    lines += [f"- {_name(case.id)} {words.improvement(case, view.suite)}" for case in others[:_MANY]]
+    lines += [f"- {_name(case.id)} {improvement(case, view.suite)}" for case in others[:_MANY]]
     left = len(gained) + len(others) - len(lines)
     return _titled("Cases that pass more often", "\n".join([*lines, *([f"- … and {left:,} more"] if left else [])]))
 
@@ -321,7 +323,7 @@ def _scores(view: View) -> str:
     lines = []
     for case in view.suite.cases[:_MANY]:
         if said := view.scores(case):
-            lines.append(f"- {_name(case.id)} {words.status(case)}: {escape.markdown(', '.join(said), 600)}")
+            lines.append(f"- {_name(case.id)} {status(case)}: {escape.markdown(', '.join(said), 600)}")
     return "\n".join(lines)
 
 
@@ -329,24 +331,22 @@ def _facts(view: View, result: Result) -> str:
     facts = view.facts
     baseline = view.suite.baseline
     source = (
-        f", {escape.markdown_code(words.from_here(baseline.source), 200)}"
-        if baseline is not None and baseline.source
-        else ""
+        f", {escape.markdown_code(from_here(baseline.source), 200)}" if baseline is not None and baseline.source else ""
     )
     lines = [f"**{name}** {facts[name]}" for name in ("Cost", "Stored", "Cases") if facts[name]]
     commit = baseline.commit[:12] if baseline is not None and baseline.commit and not baseline.missing else ""
-    told = words.baseline_line(baseline, source=False).removeprefix(commit)
+    told = baseline_line(baseline, source=False).removeprefix(commit)
     lines.append(f"**Baseline** {escape.markdown_code(commit)}{escape.spaced(told, escape.markdown)}{source}")
-    lines += (
-        [f"**Trend** `{words.trend_line(view.suite)[0]}` {words.trend_line(view.suite)[1]}"] if facts["Trend"] else []
-    )
+    if facts["Trend"]:
+        picture, said = trend_line(view.suite)
+        lines.append(f"**Trend** `{picture}` {said}")
     if view.tool_times:
         times = [f"{_name(name)} {said}" for name, said in view.tool_times[:_MANY]]
         lines.append(f"**Time per tool** {'; '.join(times)}")
     lines.append(f"**Seed** {view.suite.seed}")
     if view.explain:
         lines.append(f"**Every trial of a case** {escape.markdown_code(view.explain, 500)}")
-    command = "\n".join(escape.one_line(line, 500) for line in words.command_lines(result.command))
+    command = "\n".join(escape.one_line(line, 500) for line in command_lines(result.command))
     reproduce = [escape.markdown_fence(command, "sh")] if command else []
     return "\n\n".join(["  \n".join(lines), *reproduce])
 
@@ -359,17 +359,17 @@ def _of_what(view: View, place: Place) -> str:
     suite = view.suite
     said = escape.markdown_code(suite.suite_id, 100) or "suite"
     if commit := escape.markdown_code((place.head or suite.commit or "")[:7]):
-        said += f" at {words.at_commit(commit, dirty=suite.dirty)}"
+        said += f" at {at_commit(commit, dirty=suite.dirty)}"
     compared = suite.deciding.baseline
     if compared is not None and compared.commit:
         commit = escape.markdown_code(compared.commit[:7])
-        said += f", against {words.at_commit(commit, dirty=compared.dirty)}"
+        said += f", against {at_commit(commit, dirty=compared.dirty)}"
     return f"{said} · {view.cost}"
 
 
 def _end(result: Result, verdict: Verdict) -> str:
     named = " ".join(filter(None, ("Agent Gate", escape.markdown(result.version, 30))))
-    return f"{words.end_line(result, verdict, escape.markdown)} · {named}"
+    return f"{end_line(result, verdict, escape.markdown)} · {named}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
