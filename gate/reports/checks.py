@@ -74,13 +74,14 @@ def checks_of(view: View, result: Result) -> list[ReportItem]:
     """The tests of a suite: its verdict, its criteria, its cases, then those against further references."""
     undecided_fails = result.exit_code is ExitCode.FAILED and not any(_fails(s) for s in result.suites)
     suite = view.suite
-    found = [
-        _verdict(view, undecided_fails),
-        *(_criterion(suite, row, undecided_fails) for row in view.rows),
-        *(_case(view, c) for c in suite.cases),
-        *(test for one in suite.further for test in _further(suite, one, undecided_fails)),
-    ]
-    return found if _keeps_from_passing(suite, undecided_fails) else [_beside_a_pass(check, suite) for check in found]
+    found = [_verdict(view, undecided_fails)]
+    found += [_criterion(suite, row, undecided_fails) for row in view.rows]
+    found += [_case(view, case) for case in suite.cases]
+    for one in suite.further:
+        found += _further(suite, one, undecided_fails)
+    if _keeps_from_passing(suite, undecided_fails):
+        return found
+    return [_beside_a_pass(check, suite) for check in found]
 
 
 def unjudged(result: Result) -> ReportItem:
@@ -107,7 +108,9 @@ def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
 
 def _fails(suite: SuiteResult) -> bool:
     """True if something of it fails the gate that nobody accepted."""
-    found = [suite.standing, *(c.verdict for one in (suite, *suite.further) for c in one.criteria if _blocks(c))]
+    found = [suite.standing]
+    for one in (suite, *suite.further):
+        found += [row.verdict for row in one.criteria if _blocks(row)]
     return any(verdict in _FAILURES and not _is_accepted(suite, verdict) for verdict in found)
 
 
@@ -140,10 +143,11 @@ def _judged(
 def _verdict(view: View, undecided_fails: bool) -> ReportItem:
     suite = view.suite
     met = (*view.from_recordings[:1], *view.differences())
-    warnings = [f"warning: {warning}" for warning in view.all_warnings]
-    details = [f"details: {view.explain}"] if view.explain else []
-    told = (view.headline, *view.opening, *met, *view.whole_story, *view.changes, *warnings, *details)
-    check = ReportItem("verdict", output=told)
+    told = [view.headline, *view.opening, *met, *view.whole_story, *view.changes]
+    told += [f"warning: {warning}" for warning in view.all_warnings]
+    if view.explain:
+        told.append(f"details: {view.explain}")
+    check = ReportItem("verdict", output=tuple(told))
     if suite.accepted and suite.standing in _ERRORS:
         left = f"what was lost is accepted by {suite.accepted}, but not all could be measured"
         text = f"{VERDICTS[suite.standing]}: {left} ({view.verdict}: {view.headline})"
@@ -210,6 +214,8 @@ def _case(view: View, case: CaseResult, group: tuple[str, ...] = ()) -> ReportIt
 
 
 def _diff(case: CaseResult) -> Sequence[str]:
-    return [
-        line for turn in differences(case) for line in (turn.title, *(f"{mark} {text}" for mark, text in turn.lines))
-    ]
+    lines = []
+    for turn in differences(case):
+        lines.append(turn.title)
+        lines += [f"{mark} {text}" for mark, text in turn.lines]
+    return lines

@@ -71,7 +71,7 @@ def measured_again(suite: SuiteResult) -> str:
 
     Whatever a further one comes to, it is one of several, and a lucky one is not to hide the others.
     """
-    found = next((one for one in suite.warnings if one.kind == "measured_before"), None)
+    found = suite.warning("measured_before")
     if found is None or FELL_SHORT.isdisjoint(found["verdicts"]):
         return ""
     return tell_short(found)
@@ -102,9 +102,13 @@ MAY_BE_MOVED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE
 def opening(suite: SuiteResult) -> tuple[str, ...]:
     """Return what stands right below what happened: how sure that is, what answers now, and which losses only warn."""
     known = why(suite)
-    found = [tell(one) for one in suite.changes if one.kind == "answered_by"]
-    answers = [line for line in found if not any(line.startswith(said.partition(",")[0]) for said in known)]
-    return tuple(filter(None, (how_sure(suite), *answers, *losses_that_warn(suite))))
+    said = [how_sure(suite)]
+    for one in suite.changes:
+        if one.kind == "answered_by":
+            answer = tell(one)
+            if not any(answer.startswith(text.partition(",")[0]) for text in known):
+                said.append(answer)
+    return tuple(filter(None, (*said, *losses_that_warn(suite))))
 
 
 def losses_that_warn(suite: SuiteResult) -> tuple[str, ...]:
@@ -153,8 +157,10 @@ def _of_unchanged(suite: SuiteResult) -> str:
         chances += [test.p for test in evidence.repeats if test.blocks]
         if evidence.highest_e_value is not None and evidence.highest_e_value >= evidence.e_threshold:
             chances.append(1 / evidence.highest_e_value)
-    runs = next((n for n in RARE if chances and min(chances) * n <= 1), None)
-    return "" if runs is None else f"an unchanged agent would look like this in fewer than 1 of {runs:,} runs"
+    for runs in RARE:
+        if chances and min(chances) * runs <= 1:
+            return f"an unchanged agent would look like this in fewer than 1 of {runs:,} runs"
+    return ""
 
 
 def _seen(suite: SuiteResult) -> str:
