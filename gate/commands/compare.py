@@ -11,6 +11,7 @@ import click
 from gate.commands.common_options import (
     DEFAULT_CONFIG,
     OUTPUTS,
+    PATH,
     outputs_of,
     record_before_or,
     record_or_newest,
@@ -35,7 +36,7 @@ FORMS = ("json", "html", "markdown")
     "-c",
     "--config",
     "config_path",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Judge by these criteria instead of the record's own.",
 )
 @click.option("--table", is_flag=True, help="A table without a verdict, also of two records.")
@@ -46,7 +47,7 @@ FORMS = ("json", "html", "markdown")
     help="Also run the configuration with this key changed, as NAME; may be repeated, also for one NAME.",
 )
 @click.option("--epochs", type=click.IntRange(1, 1000), help="How often each case is run with a configuration.  [3]")
-@click.option("--records", type=click.Path(path_type=Path), help="Folder for the records of configurations.")
+@click.option("--records", type=PATH, help="Folder for the records of configurations.")
 @click.option("--prefer", is_flag=True, help="Also ask the judge whose answers it prefers, in both orders.")
 @click.option("--quality", metavar="CRITERION", help="What quality is read from.  [pass rate]")
 @click.option("--fail-if-worse", is_flag=True, help="Exit 1 if another is shown worse than the first.")

@@ -71,6 +71,25 @@ def progress_of(quiet: bool) -> Progress:
 
 
 @contextmanager
+def simulated(suite: str) -> Iterator[Callable[[], None]]:
+    """Count simulated changes on a terminal's standard error; yield what adds one."""
+    from gate.security.escape import console
+
+    done, is_shown = 0, sys.stderr.isatty() and not is_plain(os.environ)
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if is_shown and done % 10 == 0:
+            sys.stderr.write(f"\r{console(suite, 60)}: {done} changes simulated")
+            sys.stderr.flush()
+
+    yield tick
+    if is_shown:
+        sys.stderr.write("\r\033[K")
+
+
+@contextmanager
 def told_in(outputs: Callable[[], Outputs]) -> Iterator[None]:
     """Report an error that ends the work without a verdict in the reports as well, as far as they are known by then.
 

@@ -169,7 +169,7 @@ def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Membe
     base_url = juror.base_url or first.base_url
     if not key and not base_url:
         raise ConfigError(
-            "a criterion asks a judge, and its key is not set",
+            "the judge's key is not set",
             where="judge",
             hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own",
         )

@@ -9,7 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.commands.texts.explain import rule_lines
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.rows import spent
@@ -24,6 +23,7 @@ from gate.reports.rows import RowView
 from gate.reports.story import enough_cases, story
 from gate.reports.view import View
 from gate.reports.words import tell_short
+from gate.stored.explain import rule_lines
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED
 from .situations import LATENCY, NARROW, RESPONSE, decided, suites, with_evidence, with_rate
