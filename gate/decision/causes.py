@@ -1,4 +1,4 @@
-"""What a verdict on the comparison rests on: the criterion or cases at fault, or what was traded, with figures.
+"""The causes of verdicts on the comparison: the criterion or cases at fault, or what was traded, with figures.
 
 A trade breaks some cases and improves others, with no mean lower than before. What was lost is proven as every
 regression is. What was gained is held to the same evidence with the sides exchanged: cases are named at a false

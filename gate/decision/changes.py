@@ -1,4 +1,4 @@
-"""What changed against the baseline: cases, criteria, and the models and tools that the trials name."""
+"""The changes against the baseline: cases, criteria, and the models and tools that the trials name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was run for a verdict: runs by their reason, times of tools, stored runs, and what recordings answered."""
+"""The course of a verdict: runs by their reason, times of tools, stored runs, and what recordings answered."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _mostly_passed(comparison: Comparison, case_id: str) -> bool:
 
 
 class _Sides(Struct, frozen=True):
-    """Whether each trial of an edited case passes, now and at the base."""
+    """The outcomes of the trials of an edited case, now and at the base: true if one passes."""
 
     now: Sequence[bool]
     before: Sequence[bool]

@@ -1,4 +1,4 @@
-"""Whether a trial passes: the marks that it is held to, and the values that it has. Pure functions of single trials."""
+"""The outcome of a trial: the marks that it is held to, and the values that it has. Pure functions of single trials."""
 
 from __future__ import annotations
 

@@ -81,5 +81,5 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def looks(self) -> int:
-        """How often the sequential test may look at the whole suite."""
+        """The most looks of the sequential test at the whole suite."""
         return 1 if self.exact_epochs is not None else self.max_epochs

@@ -74,7 +74,7 @@ class Group(Struct, frozen=True):
 
 
 class Sample(Struct, frozen=True):
-    """What a demand is held to: the cases that the baseline can be compared with, and the others."""
+    """The values of one demand: of cases that the baseline can be compared with, and of the others."""
 
     kept: Group
     before: Group
