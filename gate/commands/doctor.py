@@ -14,7 +14,7 @@ from gate.commands.groups import Once
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gate.commands.texts.checkup import Checkup
+    from gate.commands.setup.checkup import Checkup
 
 MARKS = {"ok": "ok", "note": "--", "problem": "!!"}
 
@@ -36,7 +36,7 @@ def doctor(config_path: Path, no_ask: bool, to_json: bool, verbose: bool) -> NoR
     measured, 4 for baselines.
     """
     from gate.commands.output import show, width_of
-    from gate.commands.texts.doctor import as_json, examine, exit_code
+    from gate.commands.setup.doctor import as_json, examine, exit_code
     from gate.system.signals import run as run_coroutine
 
     found = run_coroutine(examine(config_path, os.environ, ask=not no_ask))
@@ -89,7 +89,7 @@ def _table(found: Sequence[Checkup]) -> str:
 
 
 def _end(found: Sequence[Checkup]) -> str:
-    from gate.commands.texts.doctor import exit_code
+    from gate.commands.setup.doctor import exit_code
     from gate.reports.formatting import count
 
     problems = sum(one.state == "problem" for one in found)

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from gate.commands.common_options import PATH
 from gate.commands.groups import Once
 
 if TYPE_CHECKING:
-    from gate.commands.texts.init import First, FirstFiles
-    from gate.commands.texts.survey import FoundAgent, Survey
+    from gate.commands.setup.first_files import First, FirstFiles
+    from gate.commands.setup.survey import FoundAgent, Survey
 
 MOST_SHOWN = 10
 
 
 @click.command(cls=Once)
-@click.argument("folder", default=".", type=click.Path(path_type=Path))
+@click.argument("folder", default=".", type=PATH)
 @click.option(
     "--url",
     metavar="ADDRESS",
@@ -40,8 +41,8 @@ def init(
     cases or the agent have changed: files that you have edited are kept. Ends with the exit code of the first run; with
     2 if you have edited gate.yaml, and with 0 under --no-run.
     """
-    from gate.commands.texts.init import check_replaceable, propose, run_first, with_answers, write
-    from gate.commands.texts.survey import survey
+    from gate.commands.setup.first_files import check_replaceable, propose, run_first, with_answers, write
+    from gate.commands.setup.survey import survey
 
     check_replaceable(folder, force=force)
     found = survey(folder)
@@ -72,8 +73,8 @@ def init(
 
 def _served(url: str) -> FoundAgent:
     """The agent behind an address: as the server describes itself, else in the gate's own JSON."""
-    from gate.commands.texts.served import ask_server
-    from gate.commands.texts.survey import FoundAgent, served_agent
+    from gate.commands.setup.served import ask_server
+    from gate.commands.setup.survey import FoundAgent, served_agent
     from gate.system.signals import run as run_coroutine
 
     described, why = run_coroutine(ask_server(url, os.environ))

@@ -17,6 +17,7 @@ from gate.commands.common_options import (
     CONFIG,
     DRY_RUN,
     OUTPUTS,
+    PATH,
     STATEMENT,
     TAG,
     outputs_of,
@@ -56,7 +57,7 @@ SELECTIONS = ("tags", "complexities", "ids", "conditions")
 @click.option(
     "--record",
     "record_path",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write the record here; an unfinished one is continued.",
 )
 @click.option("--resume", is_flag=True, help="Continue the newest unfinished record.")
@@ -84,7 +85,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
 
 
 def _print_estimate(config_path: Path, given: dict[str, Any]) -> NoReturn:
-    from gate.commands.texts.dry_run import estimate
+    from gate.commands.texts.plans import estimate
     from gate.config.load import load_config
 
     click.echo(estimate(load_config(config_path, overrides_of(given)), os.environ))
@@ -123,7 +124,7 @@ def _run(rules: Rules, outputs: Outputs, given: dict[str, Any]) -> Result:
     options, progress = _run_options(given, rules), progress_of(given["quiet"])
     result = run_coroutine(run_gate(rules.config, options, outputs, os.environ, progress))
     if given["statement"]:
-        from gate.commands.texts.evidence import stated
+        from gate.stored.evidence import stated
 
         result = stated(result, given["statement"], outputs.paths.values(), rules.commit)
     if hosts:

@@ -158,7 +158,11 @@ class Comparison(Struct, frozen=True, dict=True):
         if not self.stored:
             return {}
         pairs = self.not_comparable.items()
-        found = {name: Finding.of("scorer_changed") for (_, name), why in pairs if why is Incomparable.CHANGED}
+        found = {
+            name: Finding.of("not_compared", criterion=name, why="changed")
+            for (_, name), why in pairs
+            if why is Incomparable.CHANGED
+        }
         return {**self.without_cases, **found}
 
     @cached_property
@@ -177,7 +181,9 @@ class Comparison(Struct, frozen=True, dict=True):
             groups = self.baseline.items()
             cases = {c for c, group in groups if c not in self.settings.quarantine and full_values(group, criterion)}
             if cases and not judged & self.stored_values(criterion).keys():
-                found[criterion.name] = Finding.of("cases_gone", cases=len(cases))
+                found[criterion.name] = Finding.of(
+                    "not_compared", criterion=criterion.name, why="cases_gone", cases=len(cases)
+                )
         return found
 
     outage: Finding | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -27,8 +27,9 @@ from gate.model import (
     Score,
     StageKind,
     Trial,
+    Verdict,
 )
-from gate.model.finding import CaseTally, Change, Finding
+from gate.model.finding import CaseTally, Change, Finding, WhyOpen
 from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
 
 MAX_ERROR_CHARS = 120
@@ -38,7 +39,7 @@ MAX_ERROR_CHARS = 120
 def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Return all findings on one criterion; its verdict is the worst of them."""
     if _applies_elsewhere(comparison, criterion):
-        return [Finding.of("not_applied")]
+        return [Finding.of("applies_to_none", Verdict.NOT_APPLIED)]
     findings = [
         *_hard(comparison, criterion),
         *_unmeasured(comparison, criterion),
@@ -60,9 +61,9 @@ def _hard(comparison: Comparison, criterion: Criterion) -> list[Finding]:
         return []
     failed = {t.case_id: t.scores[criterion.name].reason for t in comparison.hard_failures[criterion.name]}
     if not failed:
-        return [Finding.of("never_failed")] if comparison.answers else []
+        return [Finding.of("hard_rule")] if comparison.answers else []
     case_id, reason = next(iter(failed.items()))
-    return [Finding.of("hard_failure", case_id=case_id, more=len(failed) - 1, reason=reason)]
+    return [Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id=case_id, more=len(failed) - 1, reason=reason)]
 
 
 def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
@@ -91,7 +92,7 @@ def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
         return [found]
     if trials and not full_values(trials, criterion):
         gone = criterion.name in comparison.without_cases  # the base's rules may name what went with its cases
-        return [Finding.of("applies_no_more") if gone else Finding.of("applies_to_none")]
+        return [Finding.of("applies_to_none", Verdict.NOT_COMPARED if gone else Verdict.NOT_MEASURED)]
     return []
 
 
@@ -136,24 +137,25 @@ def regression(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
         return [Finding.of("not_tested", stage=outcome.stage)] if open_ else []
     change = change_of(found, criterion)
     if not found.blocks_regression or outcome.verdict == "PASS":
-        return [Finding.of("change_allowed", change=change)]
+        return [Finding.of("change", change=change)]
     if outcome.verdict == "INCONCLUSIVE":
         return [_not_proven(outcome, criterion, found)]
     if criterion.name not in regressed_metrics(outcome):  # the run ended at the proof, whatever this one came to
-        return [Finding.of("change_allowed", change=change) if found.holds else undecided(found, change, criterion)]
-    return [Finding.of("got_worse", change=change, broken=outcome.cases if criterion.name == PASS_RATE else ())]
+        return [Finding.of("change", change=change) if found.holds else undecided(found, change, criterion)]
+    broken = outcome.cases if criterion.name == PASS_RATE else ()
+    return [Finding.of("change", Verdict.REGRESSED, change=change, broken=broken)]
 
 
 def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> Finding:
     """Return the finding on one metric in an inconclusive comparison."""
     change = change_of(found, criterion)
-    before = outcome.stage.kind is StageKind.MOVED_BEFORE
-    if (before or outcome.stage.kind is StageKind.DRIFTED) and criterion.name in regressed_metrics(outcome):
-        return Finding.of("drifted", change=change, before=before)
+    moved: Mapping[StageKind, WhyOpen] = {StageKind.DRIFTED: "drifted", StageKind.MOVED_BEFORE: "moved_before"}
+    if outcome.stage.kind in moved and criterion.name in regressed_metrics(outcome):
+        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why=moved[outcome.stage.kind])
     if criterion.name == PASS_RATE and (never := never_pass(outcome)):
         return Finding.of("never_pass", cases=never)
     if criterion.name not in undecided_metrics(outcome):
-        return Finding.of("change_allowed", change=change)
+        return Finding.of("change", change=change)
     return undecided(found, change, criterion)
 
 
@@ -187,12 +189,14 @@ def undecided_metrics(outcome: Outcome) -> set[str]:
 def undecided(found: MetricChange, change: Change, criterion: Criterion) -> Finding:
     """Return the finding that stands in the way of a pass."""
     if found.holds:
-        return Finding.of("suggests_drop", change=change)
+        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why="suggests_drop")
     if found.low is None:
-        return Finding.of("change_unbounded", change=change)
+        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why="unbounded")
     return Finding.of(
-        "loss_not_excluded",
+        "change",
+        Verdict.INCONCLUSIVE,
         change=change,
+        why="beyond_margin",
         worst=natural(found.low, criterion),
         margin=natural_margin(found.margin, criterion),
     )

@@ -28,4 +28,4 @@ def control_fell(comparison: Comparison) -> Finding | None:
         now = [comparison.passes(t) for t in comparison.measured(case.id)]
         if min(len(before), len(base), len(now)) >= LEAST and all(before) and not any(base) and not any(now):
             found.append(case.id)
-    return Finding.of("control_fell", cases=tuple(found)) if found else None
+    return Finding.of("cases_fail", cases=tuple(found)) if found else None

@@ -285,10 +285,11 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
     """
     picked = _failing(comparison, probes=False)
     fresh = [t for t in comparison.trials if t.tag == PROBE]
+    failed = sum(trial.failed and trial.tag != PROBE for trial in comparison.errors)
     if not fresh:
-        return Finding.of("nothing_rerun")
+        return Finding.of("failures_not_confirmed", failed=failed, why="nothing_rerun")
     if (lost := sum(not t.measured for t in fresh)) > MOST_LOST * len(fresh):
-        return Finding.of("confirmation_lost", lost=lost, trials=len(fresh))
+        return Finding.of("failures_not_confirmed", failed=failed, why="lost", lost=lost, trials=len(fresh))
     seen = [t for t in fresh if t.measured]
     now = [t for t in seen if t.side is Side.CANDIDATE and t.case_id in picked]
     base = [t for t in seen if t.side is Side.BASELINE and t.case_id in picked]
@@ -296,12 +297,14 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
     against = base or others
     answers = [sum(t.answered for t in group) for group in (now, against)]
     if against and fisher_less(answers[0], len(now), answers[1], len(against)) <= comparison.settings.own_alpha:
-        return None if base else _slowed(comparison, others)
+        return None if base else _slowed(comparison, others, failed)
     if not _failed(now):
-        return Finding.of("failures_gone", trials=len(now))
+        return Finding.of("failures_not_confirmed", failed=failed, why="gone", trials=len(now))
     return Finding.of(
-        "perhaps_provider",
-        failed=_failed(now),
+        "failures_not_confirmed",
+        failed=failed,
+        why="perhaps_provider",
+        failed_again=_failed(now),
         trials=len(now),
         other_failed=_failed(against),
         other_trials=len(against),
@@ -317,7 +320,7 @@ _OF_PROVIDER = re.compile(
 
 def is_of_provider(comparison: Comparison, why: Finding) -> bool:
     """Return whether failures that did not come again look like a provider's, every one of them."""
-    if why.kind != "failures_gone":
+    if why["why"] != "gone":
         return False
     failed = [t for case_id in _failing(comparison) for t in comparison.measured(case_id) if t.failed]
     return all(trial.error is not None and _OF_PROVIDER.search(trial.error.message) for trial in failed)
@@ -338,7 +341,7 @@ def proven(comparison: Comparison) -> float | None:
     return p if p <= CRASH_SHARE * comparison.settings.own_alpha else None
 
 
-def _slowed(comparison: Comparison, others: Iterable[Trial]) -> Finding | None:
+def _slowed(comparison: Comparison, others: Iterable[Trial], failed: int) -> Finding | None:
     """The slowdown, if answers took longer than the latency margin allows: failures are then to be expected."""
     pairs = []
     for trial in others:
@@ -352,7 +355,7 @@ def _slowed(comparison: Comparison, others: Iterable[Trial]) -> Finding | None:
     margin = min(own, default=Scale.SECONDS.default_margin)
     if now - before <= MEASURABLE or now <= before * (1 + margin):
         return None
-    return Finding.of("slowed_down", now=now, before=before)
+    return Finding.of("failures_not_confirmed", failed=failed, why="slowed_down", now=now, before=before)
 
 
 def lost_ids(comparison: Comparison) -> frozenset[int]:

@@ -109,21 +109,19 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
     found: list[Finding] = [*answered_by(comparison.judged_trials, comparison.stored)]
     found += tools_changed(comparison.judged_trials, comparison.stored)
     if new := _new(comparison):
-        found.append(Finding.of("new_cases", cases=tuple(new)))
+        found.append(Finding.of("cases_changed", how="new", cases=tuple(new)))
     if changed := edited(comparison):
-        found.append(Finding.of("edited_cases", cases=changed))
+        found.append(Finding.of("cases_changed", how="edited", cases=changed))
     if renamed := comparison.unmatched.renamed:
         found.append(Finding.of("renamed_cases", cases=tuple((old, new) for new, old in renamed.items())))
-    found += [
-        Finding.of("criterion_apart", criterion=name, why=why) for name, why in comparison.incomparable_criteria.items()
-    ]
-    if gone_criteria := comparison.unmatched.removed:
-        found.append(Finding.of("removed_criteria", criteria=tuple(c.name for c in gone_criteria)))
+    found += comparison.incomparable_criteria.values()
+    for criterion in comparison.unmatched.removed:
+        found.append(Finding.of("not_compared", criterion=criterion.name, why="removed"))
     pairs = comparison.not_comparable.items()
     if fresh := sorted({name for (_, name), why in pairs if why is Incomparable.NEW}):
         found.append(Finding.of("new_criteria", criteria=tuple(fresh)))
     if gone := removed(comparison):
-        found.append(Finding.of("removed_cases", cases=gone))
+        found.append(Finding.of("cases_changed", how="removed", cases=gone))
     return tuple(found)
 
 
@@ -162,19 +160,9 @@ def _excused(results: Iterable[CriterionResult]) -> list[Finding]:
         criterion = row.criterion
         if row.verdict is not Verdict.PASS or not criterion.blocking:
             continue
-        if any(f.kind == "mean_excused" for f in row.findings) and row.candidate and row.baseline:
-            threshold = criterion.threshold or 0.0
-            found.append(
-                Finding.of(
-                    "threshold_excused",
-                    criterion=criterion.name,
-                    value=row.candidate.value,
-                    before=row.baseline.value,
-                    threshold=threshold,
-                )
-            )
-        limits = (f for f in row.findings if f.kind in ("trial_excused", "quantile_excused"))
-        found += [Finding.of("limit_excused", criterion=criterion.name, found=f) for f in limits]
+        for finding in row.findings:
+            if finding.is_excused and finding.kind != "own_thresholds":
+                found.append(Finding.of("excused", criterion=criterion.name, found=finding))
     return found
 
 

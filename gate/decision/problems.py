@@ -22,7 +22,7 @@ RARE = 0.05
 def measuring_problem(comparison: Comparison) -> Finding | None:
     """Return why the suite could not be measured, or None if it could."""
     if not comparison.judged:
-        return Finding.of("all_quarantined") if comparison.cases else Finding.of("no_cases")
+        return Finding.of("no_cases", quarantined=bool(comparison.cases))
     share, most = error_share(comparison), comparison.settings.max_error_rate
     if share > most:
         return Finding.of("too_many_errors", share=share, most=most, error=_commonest_error(comparison))
@@ -43,18 +43,19 @@ def _lost_case(comparison: Comparison) -> Finding | None:
         refused = sum(_asked_in_vain(trial) for trial in trials)
         if refused:
             return Finding.of(
-                "case_not_recorded",
+                "case_lost",
                 case_id=case.id,
                 lost=refused,
                 trials=len(trials),
                 error=_commonest_error(comparison),
+                not_recorded=True,
             )
     for case in comparison.judged:
         trials = comparison.scheduled(case.id)
         lost = len(comparison.lost(comparison.candidate.get(case.id, ())))
         if len(trials) > 1 and 2 * lost > len(trials):
             return Finding.of(
-                "case_mostly_lost", case_id=case.id, lost=lost, trials=len(trials), error=_commonest_error(comparison)
+                "case_lost", case_id=case.id, lost=lost, trials=len(trials), error=_commonest_error(comparison)
             )
     return None
 

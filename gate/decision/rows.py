@@ -47,12 +47,10 @@ def rows_of(
     judged = [criterion for criterion in comparison.criteria if criterion is not comparison.rate]
     rows = [_row(comparison, criterion, outcome) for criterion in (comparison.metrics[0], *judged)]
     if failures_prove is not None:
-        rows[0] = replace(
-            rows[0], verdict=Verdict.REGRESSED, findings=(Finding.of("failures_confirmed", p=failures_prove),)
-        )
+        rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(Finding.of("agent_fails", p=failures_prove),))
     if same:
         return tuple(
-            replace(r, findings=(Finding.of("same_trials"),), checked=True)
+            replace(r, findings=(Finding.of("nothing_held", same=True),), checked=True)
             if r.findings == (Finding.of("nothing_held"),)
             else r
             for r in rows
@@ -64,12 +62,17 @@ def rows_of(
     ]
     gone = comparison.unmatched.removed if comparison.stored else ()
     rows += [
-        _without_comparison(CriterionResult(c, Verdict.PASS, checked=False), Finding.of("no_longer_measured"))
+        _without_comparison(
+            CriterionResult(c, Verdict.PASS, checked=False),
+            Finding.of("not_compared", criterion=c.name, why="removed"),
+        )
         for c in gone
     ]
     names = tuple(row.criterion.name for row in rows if row.not_compared is not None and row.criterion.blocking)
     if names:
-        rows[0] = _without_comparison(rows[0], Finding.of("compared_without", criteria=names))
+        rows[0] = _without_comparison(
+            rows[0], Finding.of("not_compared", criterion=PASS_RATE, why="without_others", others=names)
+        )
     return tuple(rows)
 
 
@@ -82,7 +85,7 @@ def _without_comparison(row: CriterionResult, why: Finding) -> CriterionResult:
     """Return the row as one that was not compared, unless it fails by itself or decides nothing."""
     if not row.criterion.blocking or row.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return replace(row, not_compared=why)
-    findings = (Finding.of("not_compared", why=why), *(row.findings if row.checked else ()))
+    findings = (why, *(row.findings if row.checked else ()))
     return replace(row, not_compared=why, verdict=Verdict.NOT_COMPARED, findings=findings)
 
 
@@ -97,9 +100,7 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
     found = outcome.evidence.metrics.get(criterion.name) if outcome is not None else None
     now, before = (_estimate_rate if is_rate else _estimate_scores)(comparison, criterion)
     if verdict is Verdict.PASS and now is None:
-        findings = [
-            Finding.of("nothing_checked") if is_rate and comparison.judged_trials else Finding.of("no_trial_measured")
-        ]
+        findings = [Finding.of("no_value", unchecked=is_rate and bool(comparison.judged_trials))]
         verdict = Verdict.NOT_MEASURED
     return CriterionResult(
         criterion,

@@ -11,7 +11,7 @@ as a miss.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -71,8 +71,7 @@ class Table(Struct, frozen=True):
 
 def outage(table: Table) -> Finding | None:
     """Most of what answered at the base now ends in agent failures alike."""
-    found = table.comparison.outage
-    return None if found is None else Finding.of("could_not_measure", problem=found)
+    return table.comparison.outage
 
 
 # --- 2: worse than the base -----------------------------------------------------------------------
@@ -153,9 +152,10 @@ def gaps(table: Table) -> Finding | None:
     comparison = table.comparison
     fell = lost_checks(comparison)
     silent = {one["criterion"] for one in fell}
-    names = [r.criterion.name for r in table.blocking if r.not_compared is not None and r.criterion.name != PASS_RATE]
-    if names := [name for name in names if name not in silent]:
-        found.append(Finding.of("criteria_not_compared", criteria=tuple(names)))
+    for row in table.blocking:
+        name = row.criterion.name
+        if row.not_compared is not None and name != PASS_RATE and name not in silent:
+            found.append(row.not_compared)
     expected = comparison.baseline.keys() - comparison.settings.quarantine.keys()
     held = [case.id for case in comparison.judged if case.id in expected and comparison.comparable(case.id)]
     if expected and not held:
@@ -172,21 +172,21 @@ def problem(table: Table) -> Finding | None:
     """Something else kept the suite from being measured."""
     comparison = table.comparison
     if (found := measuring_problem(comparison)) is not None:
-        return Finding.of("could_not_measure", problem=found)
+        return found
     wanted = comparison.settings.exact_epochs or 1
     if table.stopped and (epochs := whole_epochs(comparison)) < wanted:
         return Finding.of("cut_short", why=table.stopped, epochs=epochs, wanted=wanted)
     if table.not_confirmed is not None:
-        return Finding.of("could_not_measure", problem=table.not_confirmed)
+        return table.not_confirmed
     if new := unexplained(comparison):
-        return Finding.of("could_not_measure", problem=Finding.of("unexplained_failures", cases=len(new)))
+        return Finding.of("unexplained_failures", cases=len(new))
     rows = table.with_verdict(Verdict.NOT_MEASURED)
     if rows:  # the pass rate has no cause of its own
         first = next((row for row in rows if row.criterion.name != PASS_RATE), rows[0])
         return Finding.of("criterion_not_measured", criterion=first.criterion.name)
     if not table.same_as and (fell := collapsed(comparison)) is not None:
-        return Finding.of("could_not_measure", problem=fell)
-    return Finding.of("could_not_measure", problem=table.lost) if table.lost is not None else None
+        return fell
+    return table.lost
 
 
 # --- 6: noise -------------------------------------------------------------------------------------
@@ -196,21 +196,29 @@ def noise(table: Table) -> Finding | None:
     """Only noise is left: a margin's bound does not hold now that sampling has ended."""
     comparison, outcome = table.comparison, table.outcome
     rows = table.with_verdict(Verdict.INCONCLUSIVE)
-    drifted = {row.criterion.name: f for row in rows for f in row.findings if f.kind == "drifted"}
+    drifted = _drifted(rows)
     if drifted:
-        return Finding.of(
-            "baseline_moved", criteria=tuple(drifted), before=any(finding["before"] for finding in drifted.values())
-        )
+        return Finding.of("baseline_moved", criteria=tuple(drifted), before="moved_before" in drifted.values())
     if rows:
         never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
-        return Finding.of("cases_never_pass", cases=never) if never else not_enough_evidence(rows, table.cases)
+        return Finding.of("never_pass", cases=never) if never else not_enough_evidence(rows, table.cases)
     if comparison.repeats.lost and not table.same_as:
-        return Finding.of("copies_lost", cases=comparison.repeats.lost)
+        return Finding.of("cases_fail", cases=comparison.repeats.lost, copies=True)
     if (fell := control_fell(comparison)) is not None:
         return fell
     if not comparison.paired and not table.same_as and not _is_held_to_anything(comparison):
         return Finding.of("nothing_decides")
     return None
+
+
+def _drifted(rows: Iterable[CriterionResult]) -> dict[str, str]:
+    """Return the criteria that do not show a loss against the base as it is now, and against what they were held."""
+    found = {}
+    for row in rows:
+        for finding in row.findings:
+            if finding.kind == "change" and finding["why"] in ("drifted", "moved_before"):
+                found[row.criterion.name] = finding["why"]
+    return found
 
 
 def _is_held_to_anything(comparison: Comparison) -> bool:
@@ -258,7 +266,7 @@ def if_accepted(table: Table) -> Verdict:
 
     A mean that is below its threshold as the base's was is excused only as long as no loss is proven.
     """
-    if loss(table) is not None and any(f.kind == "mean_excused" for row in table.blocking for f in row.findings):
+    if loss(table) is not None and any(row.has_excused_mean for row in table.blocking):
         return Verdict.BELOW_THRESHOLD
     for verdict, rule in RULES:
         if rule not in SETTLED_BY_ACCEPTING and rule(table) is not None:
@@ -272,7 +280,7 @@ def place(cause: Finding) -> int:
     Of one suite against several references, or under the rules of two commits, the first rule that applies anywhere
     decides.
     """
-    if cause.problem == "outage":
+    if cause.kind == "outage":
         return 0
     places = [number for number, (of, _) in enumerate(RULES) if of is cause.verdict]
     return places[-1] if places else len(RULES)

@@ -22,7 +22,7 @@ from gate.decision.comparison import (
     passes,
 )
 from gate.decision.correction import Correction, mean_fallen
-from gate.model import FULL, Case, Criterion, Direction, Score, Trial
+from gate.model import FULL, Case, Criterion, Direction, Score, Trial, Verdict
 from gate.model.finding import Finding, HeldMean
 from gate.statistics.intervals import (
     binomial_at_least,
@@ -171,8 +171,9 @@ def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Findin
         return [excused]
     lost = _lost(comparison, criterion)
     if lost and not _misses_with_hits(sample, held, criterion, lost):
-        return [Finding.of("mean_unsure", mean=held, lost=lost)]
-    return [Finding.of("mean_misses", mean=held, trials=sum(map(len, sample.all)), error=standard_error(sample.all))]
+        return [Finding.of("mean", Verdict.NOT_MEASURED, mean=held, lost=lost)]
+    trials, error = sum(map(len, sample.all)), standard_error(sample.all)
+    return [Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=held, trials=trials, error=error)]
 
 
 def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldMean:
@@ -192,13 +193,14 @@ def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldM
 def _over_base_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> Finding:
     """Return that the threshold holds, unless only the cases that the base does not have lift the mean over it."""
     if not sample.kept or not sample.new:
-        return Finding.of("mean_holds", mean=held)
+        return Finding.of("mean", mean=held)
     value = sample.mean(sample.kept, sample.fell[0])
     if not _short_of(value, held.threshold, criterion) or _short_of(sample.value_before, held.threshold, criterion):
-        return Finding.of("mean_holds", mean=held)
+        return Finding.of("mean", mean=held)
     of_base = replace(held, value=value, cases=len(sample.kept), failed=sum(sample.fell[0]), measured=None)
     return Finding.of(
-        "mean_misses",
+        "mean",
+        Verdict.BELOW_THRESHOLD,
         mean=of_base,
         trials=sum(map(len, sample.kept)),
         error=standard_error(sample.kept),
@@ -214,7 +216,7 @@ def _excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: 
         return None
     if sample.new and _short_of(sample.value_of_new, held.threshold, criterion):
         return None
-    return Finding.of("mean_excused", mean=replace(held, before=sample.value_before))
+    return Finding.of("mean", mean=replace(held, before=sample.value_before))
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> int:
@@ -364,7 +366,7 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding
     cases = _with_own_threshold(comparison, criterion)
     error = error_of_tests(comparison)
     held = excused = short = 0
-    missed: list[Finding] = []
+    missed: list[tuple[HeldMean, int]] = []
     for case in cases:
         sample, least = sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
         if not sample.all:
@@ -378,16 +380,30 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding
             excused += 1
         else:
             mean_held = HeldMean(mean_of(sample.all), least, len(sample.all), case.id)
-            missed.append(Finding.of("own_threshold_missed", mean=mean_held, trials=sum(map(len, sample.all))))
-    if missed:
-        return [missed[0].but(more=len(missed) - 1)]
-    return [Finding.of("own_thresholds_hold", cases=held, excused=excused, short=short)] if held else []
+            missed.append((mean_held, sum(map(len, sample.all))))
+    if not held:
+        return []
+    if not missed:
+        return [Finding.of("own_thresholds", cases=held, excused=excused, short=short)]
+    first, trials = missed[0]
+    return [
+        Finding.of(
+            "own_thresholds",
+            Verdict.BELOW_THRESHOLD,
+            cases=held,
+            excused=excused,
+            short=short,
+            missed=first,
+            trials=trials,
+            more=len(missed) - 1,
+        )
+    ]
 
 
 def own_is_open(comparison: Comparison, criterion: Criterion) -> bool:
     """True if a case is below a threshold of its own, and further epochs may show that it misses it."""
     for finding in own_thresholds(comparison, criterion) if criterion.blocking else ():
-        if finding.kind == "own_thresholds_hold" and finding["short"]:
+        if finding.verdict is Verdict.PASS and finding["short"]:
             return True
     return False
 
@@ -469,12 +485,21 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
         if value > limit
     ]
     if not over:
-        return [Finding.of("no_trial_beyond")]
+        return [Finding.of("trial_limit")]
     beyond = [found for found in over if not _was_above(comparison, criterion, *found)]
     value, case, limit = max(beyond or over, key=lambda found: found[0])
     if not beyond:
-        return [Finding.of("trial_excused", case_id=case.id, value=value, limit=limit)]
-    return [Finding.of("trial_beyond", case_id=case.id, value=value, limit=limit, trials=len(beyond))]
+        return [Finding.of("trial_limit", case_id=case.id, value=value, limit=limit)]
+    return [
+        Finding.of(
+            "trial_limit",
+            Verdict.BELOW_THRESHOLD,
+            case_id=case.id,
+            value=value,
+            limit=limit,
+            trials=len(beyond),
+        )
+    ]
 
 
 def _was_above(comparison: Comparison, criterion: Criterion, value: float, case: Case, limit: float) -> bool:
@@ -506,19 +531,29 @@ def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: f
     values = [v for group in sample.all for v in group]
     found = quantile(values, q)
     if found <= limit:
-        return Finding.of("quantile_holds", q=q, value=found, limit=limit)
+        return Finding.of("quantile", q=q, value=found, limit=limit)
     before = [v for group in sample.before for v in group]
     if criterion.ratchet and comparison.excuses and before and quantile(before, q) > limit:
         if _risen(sample, before, q, criterion, error):
-            return Finding.of("quantile_risen", q=q, value=found, limit=limit, before=quantile(before, q))
+            return Finding.of(
+                "quantile", Verdict.BELOW_THRESHOLD, q=q, value=found, limit=limit, before=quantile(before, q)
+            )
         values = [v for group in sample.new for v in group]
         if not values or quantile(values, q) <= limit:
-            return Finding.of("quantile_excused", q=q, value=found, limit=limit)
+            return Finding.of("quantile", q=q, value=found, limit=limit)
     over = sum(value > limit for value in values)
     if binomial_at_least(over, len(values), 1 - q) <= error:
-        return Finding.of("quantile_over", q=q, value=found, limit=limit, over=over, trials=len(values))
+        return Finding.of(
+            "quantile", Verdict.BELOW_THRESHOLD, q=q, value=found, limit=limit, over=over, trials=len(values)
+        )
     return Finding.of(
-        "quantile_open", q=q, value=found, limit=limit, trials=len(values), too_few=len(values) < FEWEST_TRIALS
+        "quantile",
+        Verdict.INCONCLUSIVE,
+        q=q,
+        value=found,
+        limit=limit,
+        trials=len(values),
+        too_few=len(values) < FEWEST_TRIALS,
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from random import Random
 from statistics import fmean
 
@@ -30,6 +31,14 @@ STEP = 0.05
 """Thresholds are written in steps of five points."""
 
 Tick = Callable[[], None]
+Progress = Callable[[str], AbstractContextManager[Tick]]
+"""Shows the progress of simulations of a suite; each is one tick."""
+
+
+@contextmanager
+def silent(suite: str) -> Iterator[Tick]:  # noqa: ARG001
+    """Show no progress."""
+    yield lambda: None
 
 
 class Proof(Struct, frozen=True):

@@ -18,14 +18,16 @@ from msgspec.structs import replace
 from gate.baselines.pairing import as_baseline
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans, stated_criteria
+from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
 from gate.decision.comparison import PASS_RATE, RATE_METRIC, full_values, passed
 from gate.decision.thresholds import quiet_threshold
 from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
+from gate.insight.nearest import nearest_by_suite
 from gate.model import FULL, Case, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Trial, Verdict
-from gate.pipeline.references import git_context, nearest_stored, store_of
+from gate.pipeline.references import store_kind
 from gate.pipeline.terms import terms_of_plan
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
@@ -35,7 +37,6 @@ from gate.security import files
 from gate.security.escape import console
 from gate.stored.judging import read_whole
 from gate.system.clock import now
-from gate.system.git import Git
 
 HEADERS = ("criterion", "limit", "now", "proposed", "measured")
 
@@ -100,18 +101,15 @@ def _records(
             hint = nearest(suite_id, list(by_id))
             raise ConfigError(f"the record belongs to suite {suite_id!r}", where=str(config.path), hint=hint)
         return [(by_id[suite_id], record)]
-    store = store_of(config, environment)
-    if store is None:
+    if store_kind(config, environment) == NO_STORE:
         raise ConfigError("baseline.store is none", where=str(config.path), hint="name a record")
-    where = git_context(config, Git(config.root, environment=environment))
+    known = nearest_by_suite(config, plans, environment)
     found = []
-    with store:
-        for plan in plans:
-            stored = nearest_stored(store, plan.suite.id, where)
-            if stored is None:
-                what = f"no baseline of {plan.suite.id!r} is stored"
-                raise BaselineError(what, where=str(config.path), hint="name a record: gate ratchet RECORD")
-            found.append((plan, stored.records[0]))
+    for plan in plans:
+        if plan.suite.id not in known:
+            what = f"no baseline of {plan.suite.id!r} is stored"
+            raise BaselineError(what, where=str(config.path), hint="name a record: gate ratchet RECORD")
+        found.append((plan, known[plan.suite.id].records[0]))
     return found
 
 

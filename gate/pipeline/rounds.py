@@ -417,9 +417,15 @@ def shard_result(
     index, total = shard
     errors = sum(not trial.measured for trial in trials)
     problem = _shard_problem(own, trials, errors, config.file.gate.max_error_rate)
-    cause = Finding.of("shard_measured", shard=index, of=total, trials=len(trials), cases=len(own))
-    if problem is not None:
-        cause = Finding.of("shard_not_measured", shard=index, of=total, problem=problem)
+    cause = Finding.of(
+        "shard",
+        Verdict.INCONCLUSIVE if problem is None else Verdict.ERROR,
+        shard=index,
+        of=total,
+        trials=len(trials),
+        cases=len(own),
+        problem=problem,
+    )
     return SuiteResult(
         suite_id=suite_id,
         verdict=cause.verdict,
@@ -447,7 +453,7 @@ def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, mos
         )
     silent = set(own) - {trial.case_id for trial in trials}
     if silent:
-        return Finding.of("cases_not_run", cases=tuple(sorted(silent)), of=len(own))
+        return Finding.of("cases_not_measured", cases=tuple(sorted(silent)), of=len(own), not_run=True)
     return None
 
 

@@ -107,13 +107,12 @@ OF_COMPARISON: tuple[KindName, ...] = (
     "thresholds_hold",
     "no_worse",
     "not_enough_evidence",
-    "cases_never_pass",
+    "never_pass",
     "cases_broke",
     "suite_got_worse",
     "traded_off",
     "baseline_moved",
-    "control_fell",
-    "copies_lost",
+    "cases_fail",
     "criterion_fails",
     "criterion_not_measured",
 )
@@ -148,7 +147,7 @@ def how_sure(suite: SuiteResult) -> str:
         case Verdict.BELOW_THRESHOLD:
             row = row_of(by, by.cause["criterion"]) if by.cause.kind == "criterion_fails" else None
             return narrow_miss_of(row) if row is not None else ""
-        case Verdict.INCONCLUSIVE if by.cause.kind not in ("baseline_moved", "control_fell", "copies_lost"):
+        case Verdict.INCONCLUSIVE if by.cause.kind not in ("baseline_moved", "cases_fail"):
             look = by.outcome.evidence.last_look if by.outcome is not None else None
             return "" if look is None else _seen_by_chance(look.p)
         case _:
@@ -222,7 +221,7 @@ OTHER_RULE = "change the rule in a pull request of its own"
 
 def next_step(suite: SuiteResult, label: str = "") -> str:
     """Return what to do about the verdict; empty if that is nothing. ``label``: the one that accepts it, if any."""
-    if suite.standing is Verdict.PASS or suite.cause.kind == "shard_measured":
+    if suite.standing is Verdict.PASS or (suite.cause.kind == "shard" and suite.cause["problem"] is None):
         return ""  # of a shard the headline says what decides
     if suite.accepted:
         return _after_error(suite)
@@ -255,14 +254,14 @@ def _accept(label: str) -> str:
 def _is_hard(suite: SuiteResult) -> bool:
     """True if a hard rule was broken, which has no threshold."""
     row = row_of(suite, suite.cause["criterion"]) if suite.cause.kind == "criterion_fails" else None
-    return row is not None and row.finding("hard_failure") is not None
+    return row is not None and row.finding("hard_rule", Verdict.BELOW_THRESHOLD) is not None
 
 
 def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
     """Return what would let everything be compared again; more trials would not."""
     apart = [row.not_compared for row in suite.deciding.criteria if row.criterion.blocking and row.not_compared]
     ways = ["restore what is missing"]
-    if any(one.kind == "scorer_changed" for one in apart):
+    if any(one.kind == "not_compared" and one["why"] == "changed" for one in apart):
         ways.append("score the baseline's own record again (`gate rescore`)")
     if suite.is_acceptable:
         ways.append(_accept(label))
@@ -274,12 +273,12 @@ def _after_noise(suite: SuiteResult) -> str:
     match suite.deciding.cause.kind:
         case "nothing_decides":
             return "set a threshold, or store a baseline (`gate baseline save`, on the default branch)"
-        case "control_fell":
+        case "cases_fail" if suite.deciding.cause["copies"]:
+            return "clear the cache, or store a second run of the baseline, then run the job again"
+        case "cases_fail":
             return "check that the base commit's agent is the one that was stored, then measure the baseline anew"
         case "baseline_moved":
             return "run the job again"
-        case "copies_lost":
-            return "clear the cache, or store a second run of the baseline, then run the job again"
         case _:
             return "look at the cases; more cases, or more stored trials, would decide it"
 
@@ -288,10 +287,10 @@ def _after_error(suite: SuiteResult) -> str:
     """Return what to do if the suite could not be measured."""
     if suite.course is not None and suite.course.stopped:
         return "give the run what it was short of, then run the job again"
-    if suite.cause.problem in ("outage", "failures_not_confirmed", "unexplained_failures"):
+    if suite.cause.kind in ("outage", "failures_not_confirmed", "unexplained_failures"):
         return LOOK_AT_ERRORS
-    if suite.cause.problem == "collapsed":
-        if suite.cause["problem"]["copies"]:
+    if suite.cause.kind == "collapsed":
+        if suite.cause["copies"]:
             return "clear the cache or add cases, then run the job again"
         return "fix the agent; if it is not broken, add cases"
     return TO_MEASURE
@@ -405,9 +404,9 @@ def _proven_by_failures(outcome: Outcome) -> str:
 
 def _is_unmeasured(suite: SuiteResult) -> bool:
     """True if nothing that was tested says anything: the agent was down, or no trial was measured."""
-    if suite.cause.kind != "could_not_measure":
+    if suite.cause.problem is None:
         return False
-    return suite.cause.problem == "outage" or all(row.candidate is None for row in suite.criteria)
+    return suite.cause.kind == "outage" or all(row.candidate is None for row in suite.criteria)
 
 
 def _shared_error(course: Course) -> list[str]:

@@ -143,11 +143,6 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def were(number: int) -> str:
-    """The verb after so many of several."""
-    return "was" if number == 1 else "were"
-
-
 def change(value: float, scale: Scale, *, unit: bool = True, finer: int = 0) -> str:
     """A change: points for rates, a typical case's share for money, time and counts.
 
@@ -365,7 +360,7 @@ def dimensions(result: CriterionResult) -> list[tuple[str, str]]:
 def tool_times(suite: SuiteResult) -> list[tuple[str, str]]:
     """Time per tool: name → ``0.84 s a call (12 timed calls, 10.1 s)``. Names are the agent's.
 
-    The first row is the time of all trials over all their calls, whether or not the agent times its tools.
+    The first row is the time of all trials over all their calls; the agent need not time its tools for it.
     """
     calls = sum(one.calls for one in suite.tools)
     known = [case.duration for case in suite.cases if case.duration is not None]

@@ -145,7 +145,7 @@ def baseline_figure(found: CriterionResult) -> str:
 
 def change_shown(found: CriterionResult) -> Estimate | None:
     """The change with its interval; alone where single cases prove a loss, and the interval has room for a gain."""
-    worse = (one for one in found.findings if one.kind == "got_worse")
+    worse = (one for one in found.findings if one.kind == "change" and one.verdict is Verdict.REGRESSED)
     if found.change is None or all(reasons.excludes_gain(one["change"], found.criterion) for one in worse):
         return found.change
     return replace(found.change, level=0.0)

@@ -16,7 +16,7 @@ from gate.reports import by_tag
 from gate.reports import labels as words
 from gate.reports.formatting import NOT_MEASURED, count
 from gate.reports.trajectory_diff import TurnDiff, differences
-from gate.reports.view import TONES, RowView, View, views_of
+from gate.reports.view import TONES, Figure, RowView, View, views_of
 from gate.reports.words import pooled
 from gate.security import escape
 
@@ -88,7 +88,7 @@ def _suite(view: View, result: Result, place: Place, limit: int) -> str:
     foot = f"<sub>{_of_what(view, place)} · {_end(result, view.suite.verdict)}</sub>\n"
     parts = dict(_parts(view, result))
     shortened = ""
-    for name in (None, "scores", "answers", "tags", "better", "passed", "failing", "rules", "more", "figures", "story"):
+    for name in (None, "scores", "answers", "tags", "better", "failing", "rules", "more", "story", "criteria"):
         if name is not None:
             parts.pop(name, None)
             shortened = "<sub>Shortened to fit.</sub>"
@@ -189,9 +189,7 @@ def _parts(view: View, result: Result) -> Iterator[tuple[str, str]]:
     suite = view.suite
     if view.warnings:
         yield "warnings", _titled("Warnings", _bullets(view.warnings, 10))
-    yield "numbers", _criteria([row for row in view.rows if row.needs_words or view.suite.verdict is Verdict.PASS])
-    yield "passed", _passed(view)
-    yield "reasons", _reasons(view.rows)
+    yield "criteria", _criteria(view.rows)
     yield "further", _bullets([one.line for one in view.further], _MANY)
     yield "more", _more_cases(view)
     yield "failing", _list_of_cases(view.failing_title, _failing(view))
@@ -201,50 +199,42 @@ def _parts(view: View, result: Result) -> Iterator[tuple[str, str]]:
     changes = [*view.changes, *view.from_recordings, *view.differences()]
     yield "rules", _titled("What changed in the rules, the suite, or what the model sees", _bullets(changes, _MANY))
     yield "story", _titled("How it was decided", _bullets(view.whole_story, _MANY))
-    yield "figures", _titled("Figures", _figures(view))
     yield "scores", _titled("Every case", _scores(view))
     yield "facts", _facts(view, result)
 
 
 def _criteria(rows: Sequence[RowView]) -> str:
-    """The criteria with their means, in three columns."""
-    if not rows:
-        return ""
-    cells = []
-    for row in rows[:_MANY]:
-        mark = _SIGNS[row.tone]
-        note = "" if row.found.criterion.blocking else ", warns only"
-        cause = f"<br>{escape.markdown(row.same_cause)}" if row.same_cause else ""
-        change = f"<br>{row.change.text}" if row.found.change is not None else ""
-        now = row.candidate.text if row.found.candidate is not None else NOT_MEASURED
-        cells.append(
-            [
-                f"{mark} {_name(row.name)}<br><sub>{row.wanted}{note}{cause}</sub>",
-                f"{row.baseline.text}<br><sub>{row.baseline.rests_on}</sub>",
-                f"{now}{change}<br><sub>{row.candidate.rests_on}</sub>",
-            ]
-        )
-    more = [[f"… {count(len(rows) - _MANY, 'more criterion', 'more criteria')}", "", ""]] if len(rows) > _MANY else []
-    return _table(["criterion", "before", "this change"], [*cells, *more])
+    """An item for each criterion: its means and what they rest on, what is wanted, and why it does not pass."""
+    items = [_criterion(row) for row in rows[:_MANY]]
+    if len(rows) > _MANY:
+        items.append(f"- … and {count(len(rows) - _MANY, 'more criterion', 'more criteria')}")
+    return _titled("Criteria", "\n".join(items))
 
 
-def _passed(view: View) -> str:
-    """The criteria that pass beside others that do not."""
-    if view.suite.verdict is Verdict.PASS:
-        return ""
-    said = [f"{_name(row.name)} {row.candidate.text}" for row in view.rows if not row.needs_words]
-    return f"Passed: {'; '.join(said[:_MANY])}" if said else ""
+def _criterion(row: RowView) -> str:
+    """Lines of one item. A table of long names and intervals would have to be scrolled sideways on a telephone."""
+    now = row.candidate.text if row.found.candidate is not None else NOT_MEASURED
+    figures = f"{_SIGNS[row.tone]} {_name(row.name)} **{now}**{_rests_on(row.candidate)}"
+    if row.found.baseline is not None or row.found.not_compared:
+        figures += f", before {row.baseline.text}{_rests_on(row.baseline)}"
+    if row.found.change is not None:
+        figures += f", change {row.change.text}"
+    lines = [figures]
+    if row.words and not row.same_cause:
+        lines.append(escape.markdown(row.words, 600))
+    notes = [row.wanted]
+    if not row.found.criterion.blocking:
+        notes.append("warns only")
+    for text in (row.same_cause, row.judge, row.evidence):
+        if text:
+            notes.append(escape.markdown(text, 600))
+    lines.append(f"<sub>{'; '.join(notes)}</sub>")
+    parts = [f"  - {_name(name)}: {said}" for name, said in row.dimensions[:_MANY]]
+    return "\n".join([f"- {'<br>'.join(lines)}", *parts])
 
 
-def _reasons(rows: Sequence[RowView]) -> str:
-    """Return the notes that the table of criteria does not hold."""
-    lines = []
-    for row in rows[:_MANY]:
-        parts = [part for part in (row.words, row.judge) if part and not row.same_cause]
-        if parts:
-            lines.append(f"- {_name(row.name)}: {escape.markdown('; '.join(parts), 600)}")
-        lines += [f"- {_name(f'{row.name}: {name}')}: {said}" for name, said in row.dimensions[:_MANY]]
-    return "\n".join(lines)
+def _rests_on(figure: Figure) -> str:
+    return f" <sub>{figure.rests_on}</sub>" if figure.rests_on else ""
 
 
 def _more_cases(view: View) -> str:
@@ -326,12 +316,6 @@ def _by_tag(suite: SuiteResult) -> str:
     return _table(["tag", "before", "this change"], rows) if rows else ""
 
 
-def _figures(view: View) -> str:
-    lines = [f"- {_name(row.name)}: {row.evidence}" for row in view.rows[:_MANY] if row.evidence]
-    lines += [f"- {_name(name)}: {said}" for name, said in view.tool_times[:_MANY]]
-    return "\n".join(lines)
-
-
 def _scores(view: View) -> str:
     """Return the scores of each case, beside what is wanted."""
     lines = []
@@ -356,6 +340,9 @@ def _facts(view: View, result: Result) -> str:
     lines += (
         [f"**Trend** `{words.trend_line(view.suite)[0]}` {words.trend_line(view.suite)[1]}"] if facts["Trend"] else []
     )
+    if view.tool_times:
+        times = [f"{_name(name)} {said}" for name, said in view.tool_times[:_MANY]]
+        lines.append(f"**Time per tool** {'; '.join(times)}")
     lines.append(f"**Seed** {view.suite.seed}")
     if view.explain:
         lines.append(f"**Every trial of a case** {escape.markdown_code(view.explain, 500)}")

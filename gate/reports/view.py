@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
 from gate.model.finding import Wording
@@ -309,8 +310,11 @@ class View:
             if now is None:
                 continue
             criterion = row.found.criterion
+            if row.name in case.thresholds:
+                criterion = replace(criterion, threshold=case.thresholds[row.name], limit=None, quantiles=())
             is_held = criterion.threshold is not None or criterion.limit is not None or criterion.quantiles
-            said.append(f"{row.name} {figure(now, criterion.scale)}{f' ({row.wanted})' if is_held else ''}")
+            wanted = f" ({threshold(criterion)})" if is_held else ""
+            said.append(f"{row.name} {figure(now, criterion.scale)}{wanted}")
         return tuple(said)
 
     @cached_property

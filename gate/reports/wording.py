@@ -21,7 +21,7 @@ from enum import Enum
 from string import Formatter
 from typing import Any
 
-from gate.model import Criterion, Scale
+from gate.model import Criterion, Scale, Verdict
 from gate.model.finding import CaseTally, Finding, KindName
 from gate.reports.formatting import NAMED, by_chance, count, figures, listing, percentage
 
@@ -29,12 +29,13 @@ Teller = Callable[[Finding, Any], str | Sequence[str]]
 """Words that need more than a template: of a finding, and of the criterion or suite that it is about."""
 Words = str | tuple[str, ...] | Teller
 """A template, a template for each clause, or what makes the words."""
-Table = Mapping[KindName, Words]
+Table = Mapping[KindName, Words | Mapping[Verdict, Words]]
+"""The words of each kind; by verdict, if they depend on it."""
 
 
 def clauses(found: Finding, table: Table, about: Any = None) -> list[str]:
     """Return the words of a finding, one text a clause; ``about``: the criterion or suite that it is about."""
-    words = table[found.kind]
+    words = words_of(found, table)
     if callable(words):
         said = words(found, about)
         texts = [said] if isinstance(said, str) else list(said)
@@ -43,6 +44,12 @@ def clauses(found: Finding, table: Table, about: Any = None) -> list[str]:
         scale = about.scale if isinstance(about, Criterion) else Scale.UNIT
         texts = [fill(template, data, scale) for template in ([words] if isinstance(words, str) else words)]
     return [text for text in texts if text]
+
+
+def words_of(found: Finding, table: Table) -> Words:
+    """Return the words of a finding's kind and verdict."""
+    words = table[found.kind]
+    return words[found.verdict] if isinstance(words, Mapping) else words
 
 
 _PLAIN = re.compile(r"[a-z]+(?=[ ,:;.]|$)")

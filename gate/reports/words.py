@@ -27,8 +27,16 @@ from gate.reports.formatting import (
     same_cases,
     with_means,
 )
-from gate.reports.reasons import NEVER, TOO_FEW, broken_of, fails, fails_besides, how_it_differs, reason, why_apart
-from gate.reports.wording import Table, clauses
+from gate.reports.reasons import (
+    broken_of,
+    fails,
+    fails_besides,
+    how_it_differs,
+    reason,
+    why_apart,
+    why_not_confirmed,
+)
+from gate.reports.wording import Table, clauses, fill
 
 NOT_COMPARED = "not everything was compared with the base"
 DRIFT = "the provider may have changed since the baseline was stored: the base was not measured beside it"
@@ -45,7 +53,8 @@ def tell(found: Finding, suite: SuiteResult | None = None) -> str:
 
 def tell_cause(suite: SuiteResult) -> tuple[str, tuple[str, ...]]:
     """Return what the verdict rests on: a title, and clauses that say more."""
-    title, *more = clauses(suite.cause, WORDS, suite)
+    cause = suite.cause
+    title, *more = _could_not_measure(cause, suite) if cause.problem else clauses(cause, WORDS, suite)
     return title, tuple(more)
 
 
@@ -61,7 +70,7 @@ def tell_cases(suite: SuiteResult) -> str:
     return listing(one.case_id if isinstance(one, CaseTally) else one for one in cause["cases"])
 
 
-COUNTED_CASES = ("cases_broke", "cases_never_pass", "control_fell", "copies_lost")
+COUNTED_CASES = ("cases_broke", "never_pass", "cases_fail")
 
 
 def tell_short(found: Finding) -> str:
@@ -154,9 +163,9 @@ def pooled(cases: Iterable[CaseTally]) -> str:
 
 
 def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
-    problem = cause["problem"]
-    said = [f"could not {'decide' if problem.kind in MEASURED else 'measure'}", tell(problem)]
-    if problem.kind in OF_FAILURES and suite.crashes is not None:
+    """Return that the suite could not be measured, and why."""
+    said = [f"could not {'decide' if cause.kind in MEASURED else 'measure'}", tell(cause)]
+    if cause.kind in OF_FAILURES and suite.crashes is not None:
         said.append(f"the error: {suite.crashes.message}")
     if suite.course is not None and suite.course.stopped:
         said.append(f"stopped: {suite.course.stopped}")
@@ -231,7 +240,7 @@ def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
 def _how_it_fell(row: CriterionResult) -> str:
     """Return how a mean moved: ``fell from 0.99 to 0.79``, ``rose by 40 % for a typical case``."""
     verb = "rose" if row.criterion.direction is Direction.LOWER else "fell"
-    worse = row.finding("got_worse")
+    worse = row.finding("change", Verdict.REGRESSED)
     if worse is None or row.compared is None:
         return "got worse"
     cases = count(worse["change"].cases, "case")
@@ -302,13 +311,8 @@ def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return what of the base was not compared; of a criterion with the reason."""
     said = [NOT_COMPARED]
     for gap in cause["gaps"]:
-        if gap.kind != "criteria_not_compared":
-            said.append(tell(gap, suite))
-            continue
-        for name in gap["criteria"]:
-            row = row_of(suite, name)
-            reason_ = why_apart(row.not_compared) if row is not None and row.not_compared is not None else "it is gone"
-            said.append(f"{criterion(name)}: {reason_}")
+        is_criterion = gap.kind == "not_compared"
+        said.append(f"{criterion(gap['criterion'])}: {why_apart(gap)}" if is_criterion else tell(gap, suite))
     return said
 
 
@@ -320,6 +324,27 @@ def _collapsed(found: Finding, _: object) -> str:
     if found["copies"]:
         return f"{fell}, but repeats are copies of one answer, which proves nothing"
     return f"{fell}, but {count(found['cases'], 'case')} cannot prove a loss"
+
+
+def _failures_not_confirmed(found: Finding, _: object) -> str:
+    return f"the agent failed in {count(found['failed'], 'trial')}; {why_not_confirmed(found)}"
+
+
+OFTEN = "{error:+; most often: #}"
+
+
+def _cases_not_measured(found: Finding, _: object) -> str:
+    if found["not_run"]:
+        return fill("{cases:n} of its {of:case} {cases:was|were} not run: {cases:first}", found.data)
+    return fill("no trial of {cases:n} of {of:case} could be measured: {cases:first}" + OFTEN, found.data)
+
+
+def _case_lost(found: Finding, _: object) -> str:
+    if found["not_recorded"]:
+        said = "the recordings have no answer to what {lost} of {trials:trial} of {case_id} asked"
+    else:
+        said = "{lost} of {trials:trial} of {case_id} ended in infrastructure errors"
+    return fill(said + OFTEN, found.data)
 
 
 def _too_many_errors(found: Finding, _: object) -> str:
@@ -359,29 +384,23 @@ def _model_changed(found: Finding, _: object) -> str:
     return f"{tell_short(found)}; if this change did not ask for that, the provider moved"
 
 
-def _criterion_apart(found: Finding, _: object) -> str:
-    return f"not compared: {found['criterion']}: {why_apart(found['why'])}"
-
-
 def _agent_failures(_: Finding, suite: SuiteResult) -> str:
     facts = suite.crashes
     return "the agent failed" if facts is None else f"{crashes(suite, facts)}; most often: {facts.message}"
 
 
-def _threshold_excused(found: Finding, suite: SuiteResult) -> str:
+def _excused(found: Finding, suite: SuiteResult) -> str:
+    """Return which threshold or limit is missed, as the baseline missed it."""
     row = row_of(suite, found["criterion"])
     if row is None:
         return str(found["criterion"])
-    side = "below" if row.criterion.direction is Direction.HIGHER else "above"
-    now, before, least = figures((found["value"], found["before"], found["threshold"]), row.criterion.scale)
-    return f"{found['criterion']}: {now} is {side} {least}, as the baseline was ({before}): {WOULD}"
-
-
-def _limit_excused(found: Finding, suite: SuiteResult) -> str:
-    row = row_of(suite, found["criterion"])
-    if row is None:
-        return str(found["criterion"])
-    said = clauses(found["found"], WORDS, row.criterion)[0]
+    excused = found["found"]
+    if excused.kind == "mean":
+        mean = excused["mean"]
+        side = "below" if row.criterion.direction is Direction.HIGHER else "above"
+        now, before, least = figures((mean.value, mean.before, mean.threshold), row.criterion.scale)
+        return f"{found['criterion']}: {now} is {side} {least}, as the baseline was ({before}): {WOULD}"
+    said = clauses(excused, WORDS, row.criterion)[0]
     return f"{found['criterion']}: {said}, as the baseline was above it too: {WOULD}"
 
 
@@ -486,52 +505,50 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 
 # --- the words of each kind -----------------------------------------------------------------------
 
-OFTEN = "{error:+; most often: #}"
+CASES_CHANGED = {
+    "new": "new, held to thresholds only: {cases:list}",
+    "edited": "edited, held to thresholds only: {cases:list}",
+    "removed": "removed since the baseline: {cases:list}",
+}
 
 WORDS: Table = {
     **reasons.WORDS,
     "stated": "{text}",
     # why a suite could not be measured
-    "no_cases": "no cases",
-    "all_quarantined": "every case is in quarantine: nothing is left to judge",
+    "no_cases": "{quarantined:every case is in quarantine: nothing is left to judge|no cases}",
     "outage": _outage,
-    "failures_not_confirmed": "the agent failed in {failed:trial}; {why}",
+    "failures_not_confirmed": _failures_not_confirmed,
     "unexplained_failures": "the agent fails in {cases:case} in which it did not at the baseline",
     "lost_decide": _lost_decide,
     "collapsed": _collapsed,
     "too_many_errors": _too_many_errors,
-    "cases_not_measured": "no trial of {cases:n} of {of:case} could be measured: {cases:first}" + OFTEN,
-    "cases_not_run": "{cases:n} of its {of:case} {cases:was|were} not run: {cases:first}",
-    "case_not_recorded": ("the recordings have no answer to what {lost} of {trials:trial} of {case_id} asked" + OFTEN),
-    "case_mostly_lost": "{lost} of {trials:trial} of {case_id} ended in infrastructure errors" + OFTEN,
+    "cases_not_measured": _cases_not_measured,
+    "case_lost": _case_lost,
     # what the base holds and was not compared
-    "criteria_not_compared": "{criteria:criterion|criteria} {criteria:list}",
     "too_many_cases_gone": "{cases:n} of the {of:case} that passed there {cases:was|were} removed ({cases:list})",
     "edited_cases_miss": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
     "nothing_paired": "none of the base's {cases:case} is in the suite",
     # what a verdict rests on
-    "could_not_measure": _could_not_measure,
-    "shard_measured": (
-        "shard {shard} of {of}",
-        "{trials:trial} of {cases:case}; `gate merge` decides once all shards are done",
-    ),
-    "shard_not_measured": ("could not measure shard {shard} of {of}", "{problem}"),
+    "shard": {
+        Verdict.INCONCLUSIVE: (
+            "shard {shard} of {of}",
+            "{trials:trial} of {cases:case}; `gate merge` decides once all shards are done",
+        ),
+        Verdict.ERROR: ("could not measure shard {shard} of {of}", "{problem}"),
+    },
     "thresholds_hold": _thresholds_hold,
     "no_worse": _no_worse,
     "nothing_decides": ("nothing to judge yet", "no threshold, and no baseline"),
     "not_enough_evidence": _not_enough_evidence,
-    "cases_never_pass": (NEVER, TOO_FEW),
     "cases_broke": _cases_broke,
     "suite_got_worse": _suite_got_worse,
     "traded_off": _traded_off,
     "baseline_moved": _baseline_moved,
-    "control_fell": (
-        "{cases:case} that always passed {cases:fails|fail} every time now, with the base commit's agent too",
-        "the provider changed, or that agent is not the one that was stored",
-    ),
-    "copies_lost": (
-        "{cases:case} that always passed {cases:fails|fail} every time now, but repeats are copies of one answer",
-        "a cache would look like this, and so would an agent that broke",
+    "cases_fail": (
+        "{cases:case} that always passed {cases:fails|fail} every time now, "
+        "{copies:but repeats are copies of one answer|with the base commit's agent too}",
+        "{copies:a cache would look like this, and so would an agent that broke|"
+        "the provider changed, or that agent is not the one that was stored}",
     ),
     "criterion_fails": _criterion_fails,
     "criterion_not_measured": _criterion_not_measured,
@@ -543,7 +560,6 @@ WORDS: Table = {
     "same_agent": _same_agent,
     "incomplete": _incomplete,
     "cut_short": ("could not measure", "stopped: {why}", "{epochs} of {wanted:epoch} {epochs:was|were} run"),
-    "agent_fails": ("the agent fails where it answered at the baseline", "it failed again when asked a while later"),
     # what changed
     "answered_by": _model_changed,
     "base_run_beside": (
@@ -552,21 +568,16 @@ WORDS: Table = {
     ),
     "other_agent": "{text}",
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
-    "new_cases": "new, held to thresholds only: {cases:list}",
-    "edited_cases": "edited, held to thresholds only: {cases:list}",
+    "cases_changed": lambda found, _: fill(CASES_CHANGED[found["how"]], found.data),
     "renamed_cases": "renamed, and compared by their content: {cases:list}",
-    "removed_cases": "removed since the baseline: {cases:list}",
-    "criterion_apart": _criterion_apart,
-    "removed_criteria": "not compared: {criteria:list}: no longer measured",
     "new_criteria": "new criterion, held to its threshold only: {criteria:list}",
-    "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {verdict}",
+    "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # what weakens a verdict
     "agent_failures": _agent_failures,
     "threshold_close": (
         "{criterion}: its threshold is close, an unchanged agent misses it in {chance:share} of runs like this one"
     ),
-    "threshold_excused": _threshold_excused,
-    "limit_excused": _limit_excused,
+    "excused": _excused,
     "few_cases": (
         "{cases:paired case}: {blind:so few only show a case that breaks outright|only clear breaks can be found}"
     ),

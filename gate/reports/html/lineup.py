@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from gate.model import Direction, Estimate
 from gate.model.lineup import Lineup, Measure
+from gate.reports import lineup as words
 from gate.reports.formatting import figure, interval
 from gate.reports.html import page
 from gate.reports.html.plots import Axis, axis_of
-from gate.reports.lineup import words
 from gate.security.escape import one_line
 
 _EMPTY = Markup("")

@@ -186,7 +186,7 @@ def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
 
 
 def _facts(view: View) -> Mapping[str, str]:
-    facts = {name: said for name, said in view.facts.items() if name not in ("Trend", "Candidate", "Seed")}
+    facts = {name: said for name, said in view.facts.items() if name not in ("Cases", "Trend", "Candidate", "Seed")}
     return {
         **facts,
         "Time per tool": "; ".join(f"{name} {said}" for name, said in view.tool_times[:_FEW]),

@@ -261,11 +261,11 @@ def test_what_may_be_a_cache_or_a_broken_agent_that_was_reworded_is_inconclusive
     assert len(run) <= len(CASES) + 3
     cases = [Case(c, ()) for c in CASES]
     tight = verdict_on(Situation(cases, [OK], run, stored, Settings()), scheduled=True)
-    assert (tight.verdict, tight.cause.kind == "copies_lost") == (Verdict.INCONCLUSIVE, False)
+    assert (tight.verdict, tight.cause.kind == "cases_fail") == (Verdict.INCONCLUSIVE, False)
     assert Finding.of("repeats_once", cases=20, of=20, lost=("c3",)) in tight.warnings
     loose = Situation(cases, [replace(OK, margin=0.5)], run, stored, Settings(pass_rate_margin=0.5))
     wide = verdict_on(loose, scheduled=True)
-    assert (wide.verdict, wide.cause) == (Verdict.INCONCLUSIVE, Finding.of("copies_lost", cases=("c3",))), (
+    assert (wide.verdict, wide.cause) == (Verdict.INCONCLUSIVE, Finding.of("cases_fail", cases=("c3",), copies=True)), (
         "it would have passed"
     )
     assert Finding.of("repeats_once", cases=20, of=20, lost=("c3",)) in wide.warnings

@@ -9,7 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.commands.texts.explain import rule_lines
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.rows import spent
@@ -23,6 +22,7 @@ from gate.reports.labels import same_cause
 from gate.reports.reasons import fails, is_excused
 from gate.reports.view import View
 from gate.reports.words import tell_short
+from gate.stored.explain import rule_lines
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED
 from .situations import LATENCY, NARROW, RESPONSE, decided, suites, with_evidence, with_rate
@@ -72,7 +72,9 @@ def test_a_proof_by_repeats_is_none_by_the_mean() -> None:
 @pytest.mark.parametrize("verdict", explanation.MAY_BE_MOVED)
 def test_another_model_is_in_the_headline_of_what_it_may_explain_and_below_every_other(verdict: Verdict) -> None:
     answered = Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",))
-    suite = replace(REGRESSED, verdict=verdict, changes=(answered, Finding.of("new_cases", cases=("a",))))
+    suite = replace(
+        REGRESSED, verdict=verdict, changes=(answered, Finding.of("cases_changed", how="new", cases=("a",)))
+    )
     told = tell_short(answered)
     assert told in explanation.headline(suite)
     assert explanation.opening(suite) == ()
@@ -92,11 +94,11 @@ def test_the_headline_names_no_composite_beside_its_part() -> None:
 
 
 def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
-    excused = Finding.of("trial_excused", case_id="a", value=4.5, limit=3.0)
-    assert is_excused(CriterionResult(LATENCY, Verdict.PASS, (Finding.of("no_trial_beyond"), excused)))
-    assert not is_excused(CriterionResult(LATENCY, Verdict.PASS, (Finding.of("no_trial_beyond"),)))
-    assert is_excused(CriterionResult(RESPONSE, Verdict.PASS, (Finding.of("own_thresholds_hold", cases=3, excused=1),)))
-    assert not is_excused(CriterionResult(RESPONSE, Verdict.PASS, (Finding.of("own_thresholds_hold", cases=3),)))
+    excused = Finding.of("trial_limit", case_id="a", value=4.5, limit=3.0)
+    assert is_excused(CriterionResult(LATENCY, Verdict.PASS, (Finding.of("trial_limit"), excused)))
+    assert not is_excused(CriterionResult(LATENCY, Verdict.PASS, (Finding.of("trial_limit"),)))
+    assert is_excused(CriterionResult(RESPONSE, Verdict.PASS, (Finding.of("own_thresholds", cases=3, excused=1),)))
+    assert not is_excused(CriterionResult(RESPONSE, Verdict.PASS, (Finding.of("own_thresholds", cases=3),)))
 
 
 EXCUSED = replace(LOST, if_accepted=Verdict.BELOW_THRESHOLD)
@@ -130,15 +132,15 @@ def test_there_is_something_to_do_about_each_verdict_but_a_pass(suite: SuiteResu
 
 
 def test_there_is_nothing_to_do_about_a_pass_or_a_shard() -> None:
-    shard = replace(INCONCLUSIVE, cause=Finding.of("shard_measured", shard=1, of=2, trials=36, cases=12))
+    shard = replace(INCONCLUSIVE, cause=Finding.of("shard", shard=1, of=2, trials=36, cases=12))
     assert (next_step(PASSED), next_step(shard), next_step(ACCEPTED)) == ("", "", "")
 
 
 PROVEN = decided("REGRESSION", Stage(StageKind.CASE_RERUNS))
 UNDECIDED = decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14)
 LOOKS_DO_NOT_DECIDE = (
-    Finding.of("control_fell", cases=("a",)),
-    Finding.of("copies_lost", cases=("a",)),
+    Finding.of("cases_fail", cases=("a",)),
+    Finding.of("cases_fail", cases=("a",), copies=True),
     Finding.of("baseline_moved", criteria=("pass_rate",)),
 )
 
@@ -151,7 +153,9 @@ def test_what_fell_against_the_stored_baseline_alone_is_not_decided_by_more_tria
 def test_a_mean_of_zero_that_was_measured_is_told() -> None:
     mean = HeldMean(0.1, 0.9, 4, measured=0.0)
     row = CriterionResult(
-        RESPONSE, Verdict.BELOW_THRESHOLD, (Finding.of("mean_misses", mean=mean, trials=12, error=None),)
+        RESPONSE,
+        Verdict.BELOW_THRESHOLD,
+        (Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=mean, trials=12, error=None),),
     )
     assert "corrected from 0" in fails(row)
 

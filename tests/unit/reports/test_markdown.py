@@ -44,7 +44,7 @@ def test_the_cases_stand_before_the_numbers_and_what_to_do_above_the_fold() -> N
     assert above.index("| case |") < above.index("```diff") < above.index("**Next:**")
     assert "`gate:accept`" in above and "https://host/run/1" in above
     assert not re.search(r"\[[−\d.]+, [−+\d.]+\]", above), "no interval"
-    assert "| criterion |" in fold
+    assert "**Criteria**" in fold
 
 
 def test_the_worst_suite_comes_first() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gate.commands.texts.survey import start_of
+from gate.commands.setup.survey import start_of
 
 GITHUB = """\
 # Agent Gate on every pull request and after every merge. `gate help ci` explains it.

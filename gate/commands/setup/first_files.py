@@ -15,9 +15,9 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.commands.texts import adapters, ci
-from gate.commands.texts.remedies import remedy_for
-from gate.commands.texts.survey import FoundAgent, Survey, sources_of_agent, start_of
+from gate.commands.setup import adapters, ci
+from gate.commands.setup.remedies import remedy_for
+from gate.commands.setup.survey import FoundAgent, Survey, sources_of_agent, start_of
 from gate.config import FILE_NAME
 from gate.errors import ConfigError, ExitCode, GateError
 from gate.model import Invocation, Result, Suite, Trial

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from gate.agents.a2a import CARD
-from gate.commands.texts.openapi import DescribedAgent, agent_of
+from gate.commands.setup.openapi import DescribedAgent, agent_of
 from gate.errors import GateError
 from gate.formats.documents import parse_document
 from gate.system.http import Client, HttpError, check_url

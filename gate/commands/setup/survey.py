@@ -15,10 +15,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from gate.agents.sources import sources_of
-from gate.commands.texts import adapters
-from gate.commands.texts.openapi import DescribedAgent
-from gate.commands.texts.openapi import agent_of as agent_of_openapi
-from gate.commands.texts.routes import FindClass, FoundClass, RoutedModule, routes_of
+from gate.commands.setup import adapters
+from gate.commands.setup.openapi import DescribedAgent
+from gate.commands.setup.openapi import agent_of as agent_of_openapi
+from gate.commands.setup.routes import FindClass, FoundClass, RoutedModule, routes_of
 from gate.errors import GateError
 from gate.formats.documents import parse_document
 from gate.formats.python_text import dotted, imports, parsed

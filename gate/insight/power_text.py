@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from gate.commands.output import is_plain
 from gate.config.load import Config
 from gate.config.resolve import make_plans
 from gate.config.settings import settings_of
@@ -32,8 +28,9 @@ from gate.decision.power import (
     telling_drop,
     wanted_designs,
 )
+from gate.insight.nearest import nearest_by_suite
+from gate.insight.prove import Progress, silent
 from gate.model.defaults import STORED_TRIALS
-from gate.pipeline.references import git_context, nearest_stored, store_of
 from gate.pipeline.terms import own_terms
 from gate.records import Header, Record, cases_of
 from gate.reports.formatting import count, dollars, percents
@@ -41,10 +38,11 @@ from gate.reports.table import table
 from gate.security.escape import console
 from gate.stored.judging import read_whole
 from gate.system.clock import now
-from gate.system.git import Git
 
 CATCHES = 0.9
 """Share of broken cases that are found from which on a suite is said to catch them."""
+MORE_RUNS = 40
+"""Simulated changes of each design, if nobody says how many."""
 BAR = 30
 """Columns of a bar that stands for everything."""
 
@@ -58,6 +56,7 @@ class Asked(Struct, frozen=True):
     """Stored trials of each case; None: as many as a baseline has."""
     simulations: int | None = None
     """Runs of each question; None: what takes a few seconds."""
+    progress: Progress = silent
     as_json: bool = False
     width: int | None = None
     """Columns of the terminal; None: as wide as it gets."""
@@ -83,15 +82,18 @@ def power_of_record(path: Path, asked: Asked) -> str:
 
 def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked) -> str:
     """Return the power of each suite of a configuration, by its stored baseline; without one, for a typical agent."""
-    where, settings = git_context(config, Git(config.root, environment=environment)), settings_of(config, now())
-    answers, store = [], store_of(config, environment)
-    with store if store is not None else nullcontext():
-        for plan in make_plans(config, environment):
-            stored = None if store is None else nearest_stored(store, plan.suite.id, where)
-            header = Header(plan.suite.id, plan.planned, plan.criteria)
-            record = Record(header, (), None) if stored is None else stored.records[0]
-            rerun = "match" if stored is not None and _base_can_run(config, record) else settings.rerun
-            answers.append(_answer(record, replace(settings, rerun=rerun), asked))
+    settings = settings_of(config, now())
+    answers = []
+    plans = make_plans(config, environment)
+    known = nearest_by_suite(config, plans, environment)
+    for plan in plans:
+        stored = known.get(plan.suite.id)
+        record = Record(Header(plan.suite.id, plan.planned, plan.criteria), (), None)
+        rerun = settings.rerun
+        if stored is not None:
+            record = stored.records[0]
+            rerun = "match" if _base_can_run(config, record) else rerun
+        answers.append(_answer(record, replace(settings, rerun=rerun), asked))
     return _shown(answers, asked)
 
 
@@ -110,31 +112,14 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     size = len(rates.counts) or len(header.plan)
     engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
     design = Design(size, asked.stored or STORED_TRIALS, engine, settings.pass_rate_margin)
-    progress = SimulationProgress(console(header.suite_id, 60))
-    power = power_of(rates, design, runs=asked.simulations, tick=progress)
+    wanted: tuple[Wanted, ...] = ()
+    with asked.progress(header.suite_id) as tick:
+        power = power_of(rates, design, runs=asked.simulations, tick=tick)
+        if asked.drop is not None:
+            wanted = tuple(wanted_designs(rates, design, asked.drop, runs=asked.simulations or MORE_RUNS, tick=tick))
     power = replace(power, cost_per_run=cost_per_run(record.trials))
-    more = asked.simulations or 40
-    wanted = wanted_designs(rates, design, asked.drop, runs=more, tick=progress) if asked.drop is not None else ()
-    progress.end()
     misses = missed_thresholds(record.trials, header.criteria, settings.exact_epochs or settings.max_epochs, cases)
     return SuitePower(header.suite_id, power, wanted, misses)
-
-
-class SimulationProgress:
-    """Counts simulated runs on a terminal's standard error."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._done, self._shown = name, 0, sys.stderr.isatty() and not is_plain(os.environ)
-
-    def __call__(self) -> None:
-        self._done += 1
-        if self._shown and self._done % 10 == 0:
-            sys.stderr.write(f"\r{self._name}: {self._done} changes simulated")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\033[K")
 
 
 def _shown(answers: Sequence[SuitePower], asked: Asked) -> str:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 from msgspec import to_builtins
 
 from gate.baselines.pairing import as_baseline, pair, reference_to
-from gate.commands.texts.power import SimulationProgress, interval_of
 from gate.config.load import Config
 from gate.config.resolve import make_plans
 from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.decision.power import Share
 from gate.errors import BaselineError, MeasureError
-from gate.insight.prove import Proof, Source, in_words, prove, source_of
+from gate.insight.nearest import nearest_by_suite
+from gate.insight.power_text import interval_of
+from gate.insight.prove import Progress, Proof, Source, in_words, prove, source_of
 from gate.model import FULL, Trial
-from gate.pipeline.references import git_context, nearest_stored, store_of
 from gate.pipeline.terms import own_terms
 from gate.records import cases_of
 from gate.reports.formatting import count
@@ -27,10 +26,9 @@ from gate.reports.table import table
 from gate.security.escape import console
 from gate.stored.judging import read_whole
 from gate.system.clock import now
-from gate.system.git import Git
 
 
-def proof_of_record(path: Path, changes: int) -> Proof:
+def proof_of_record(path: Path, changes: int, progress: Progress) -> Proof:
     """Return what became of unchanged changes under a record's own terms.
 
     Raises:
@@ -42,27 +40,28 @@ def proof_of_record(path: Path, changes: int) -> Proof:
     source = source_of(cases_of(record.header), terms.criteria, _epochs(trials))
     if not source.cases:
         raise MeasureError("no trial passed or failed: there is nothing to draw from", where=str(path))
-    return _proven(record.header.suite_id, source, terms.settings, changes)
+    return _proven(record.header.suite_id, source, terms.settings, changes, progress)
 
 
-def proofs_of_suites(config: Config, environment: Mapping[str, str], changes: int) -> list[Proof]:
+def proofs_of_suites(config: Config, environment: Mapping[str, str], changes: int, progress: Progress) -> list[Proof]:
     """Return the same for each suite of a configuration, by its stored baseline.
 
     Raises:
         BaselineError: no suite has one.
     """
-    where, settings = git_context(config, Git(config.root, environment=environment)), settings_of(config, now())
-    proofs, store = [], store_of(config, environment)
-    with store if store is not None else nullcontext():
-        for plan in make_plans(config, environment):
-            stored = None if store is None else nearest_stored(store, plan.suite.id, where)
-            if stored is None:
-                continue
-            reference = reference_to(stored.records, stored.commit, distance=None, source="")
-            trials = pair(plan.planned, plan.criteria, reference).trials
-            source = source_of(plan.suite.cases, plan.criteria, _epochs(trials))
-            if source.cases:
-                proofs.append(_proven(plan.suite.id, source, settings, changes))
+    settings = settings_of(config, now())
+    proofs = []
+    plans = make_plans(config, environment)
+    known = nearest_by_suite(config, plans, environment)
+    for plan in plans:
+        if plan.suite.id not in known:
+            continue
+        stored = known[plan.suite.id]
+        reference = reference_to(stored.records, stored.commit, distance=None, source="")
+        trials = pair(plan.planned, plan.criteria, reference).trials
+        source = source_of(plan.suite.cases, plan.criteria, _epochs(trials))
+        if source.cases:
+            proofs.append(_proven(plan.suite.id, source, settings, changes, progress))
     if not proofs:
         hint = "`gate baseline save` stores one, and `gate prove RECORD` needs none"
         raise BaselineError("no suite has a stored baseline to draw from", hint=hint)
@@ -74,11 +73,9 @@ def _epochs(trials: Sequence[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.tag == FULL]
 
 
-def _proven(suite: str, source: Source, settings: Settings, changes: int) -> Proof:
-    progress = SimulationProgress(console(suite, 60))
-    found = prove(suite, source, settings, changes=changes, tick=progress)
-    progress.end()
-    return found
+def _proven(suite: str, source: Source, settings: Settings, changes: int, progress: Progress) -> Proof:
+    with progress(suite) as tick:
+        return prove(suite, source, settings, changes=changes, tick=tick)
 
 
 def told(proofs: Sequence[Proof], width: int | None, *, as_json: bool) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 from gate.agents.sources import sources_of_entry
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import files_named
-from gate.commands.texts.checkup import Checkup, note, ok, problem, refused
-from gate.commands.texts.probe import AREA, Probed, checkups, probe
-from gate.commands.texts.remedies import remedy_for
+from gate.commands.setup.checkup import Checkup, note, ok, problem, refused
+from gate.commands.setup.probe import AREA, Probed, checkups, probe
+from gate.commands.setup.remedies import remedy_for
 from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, make_plans
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError

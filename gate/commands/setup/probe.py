@@ -8,8 +8,8 @@ from secrets import token_hex
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gate.commands.texts.checkup import Checkup, note, ok, problem
-from gate.commands.texts.remedies import remedy_for
+from gate.commands.setup.checkup import Checkup, note, ok, problem
+from gate.commands.setup.remedies import remedy_for
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection

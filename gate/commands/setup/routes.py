@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from gate.commands.texts.openapi import MESSAGE, SESSION
+from gate.commands.setup.openapi import MESSAGE, SESSION
 from gate.formats.python_text import dotted, imports
 
 APPS = {"fastapi.FastAPI": "FastAPI", "flask.Flask": "Flask", "starlette.applications.Starlette": "Starlette"}
