@@ -57,6 +57,8 @@ STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
 """The last line of a file that `gate init` wrote: a digest of the lines before it."""
 LEAST_ALIKE = 60
 """Characters by which a reason is known to be in the headline, which may cut it off."""
+SECOND_NAMES = {"GOOGLE": "GEMINI"}
+"""Prefixes of variables that the client of the same provider reads as well."""
 MOST_ANSWER = 200
 """Characters of an answer that is proposed as the expected one."""
 
@@ -142,7 +144,8 @@ def _agent_section(found: Survey, agent: FoundAgent | None, folder: Path, keys: 
     section = dict(agent.agent)
     if "python" in section:
         section |= {"executable": found.executable} if found.executable else {}
-        section |= {"env": [f"{key}_*" for key in keys]} if keys else {}
+        prefixes = sorted({*keys, *(SECOND_NAMES[key] for key in keys if key in SECOND_NAMES)})
+        section |= {"env": [f"{prefix}_*" for prefix in prefixes]} if prefixes else {}
     lines = f"# {agent.framework} in {console(agent.where)}; other kinds: `gate help agent`\n"
     if agent.start:
         lines += f"# start it first: {console(agent.start)}\n"
