@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -82,17 +82,14 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         base = await base_agent(session, found.first, stack)
         run_id = journal.header.run_id
         draws = _earlier_draws(session, plan, journal.header, found)
-
-        def notes() -> list[str | Finding]:
-            return [*_notes(session, plan, journal, earlier_trials, origin), *found.notes, unsure, base.note]
-
         async with TrialRunner(
             session.config, plan, session.environment, session.run_budget, base, run_id, session.version
         ) as runner:
             run = SuiteRun(session, plan, found.all, journal, runner, base, memory, earlier=draws.verdicts)
-            measurement = _Measurement(run, found, draws, notes, started)
             await run.measure()
             await _check_end(session, journal)
+            notes = [*_notes(session, plan, journal, earlier_trials, origin), *found.notes, unsure, base.note]
+            measurement = _Measurement(run, found, draws, notes, started)
             measurement.close()
             if session.fills_baseline and not session.run_budget.stopped and not journal.header.runs:
                 await _store_further(measurement)
@@ -111,7 +108,7 @@ class _Measurement:
         run: SuiteRun,
         found: References,
         draws: EarlierDraws,
-        notes: Callable[[], list[str | Finding]],
+        notes: Sequence[str | Finding],
         started: float,
     ) -> None:
         self.run, self._found, self._draws, self._notes, self._started = run, found, draws, notes, started
@@ -121,7 +118,7 @@ class _Measurement:
     def _terms_now(self, *more: str) -> Terms:
         run = self.run
         session = run.session
-        notes = [*self._notes(), *run.notes, *run.runner.notes, *self._draws.notes, *more]
+        notes = [*self._notes, *run.notes, *run.runner.notes, *self._draws.notes, *more]
         terms = _terms(session, run.plan, run.settings, [note for note in notes if note], self._found)
         return terms.with_design(
             past=self._past,
