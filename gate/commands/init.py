@@ -67,7 +67,7 @@ def init(
         answered = with_answers(proposal, first.answers)
         if answered != proposal:
             write(folder, answered, force=force)
-    _end(proposal, [*written, *kept])
+    _end(proposal, found, folder, [*written, *kept])
     raise SystemExit(code)
 
 
@@ -124,14 +124,20 @@ def _show_first(first: First) -> None:
         click.echo(f"  {console(line, 400)}")
 
 
-def _end(proposal: FirstFiles, names: list[str]) -> None:
+def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str]) -> None:
     """Print what to do next. No step measures what another one has measured."""
+    from gate.commands.setup.first_files import CASES
+    from gate.security.escape import console
+
     for note in proposal.notes:
         click.echo(note)
     if proposal.start:
         click.echo(f"\nstart the server:  {proposal.start}\nasked through:     {proposal.mapping}")
+    cases = next((suite.source for suite in found.suites if not suite.problem), CASES)
     click.echo("\nnext:")
-    click.echo("  write your own cases   evals/ (gate help cases)")
+    click.echo(f"  write your own cases   {'evals/' if cases == CASES else console(cases)} (gate help cases)")
+    if (folder / CASES).exists() and CASES not in names:
+        names = [*names, CASES]  # an earlier `gate init` wrote them
     added = " ".join(sorted({name.split("/")[0] for name in names}))
     click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
     if proposal.first_push:

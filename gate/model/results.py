@@ -193,6 +193,8 @@ class CaseResult(Struct, frozen=True, gc=False):
     """True if the model was asked the same things in each trial as in a recorded one, and answered from there."""
     difference: str = ""
     """The first difference from the recording, if something went live; empty if it is not known."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """The thresholds of its own, by criterion."""
 
 
 class CrashFacts(Struct, frozen=True):
@@ -320,6 +322,10 @@ class SuiteResult(Struct, frozen=True):
     """Pass rate of each stored run before, oldest first, then of this one; empty for fewer than two.
 
     Of the default branch's commits where the store has them, else of the runs behind the baseline."""
+
+    def warning(self, kind: KindName) -> Finding | None:
+        """Return the first warning of a kind; None if there is none."""
+        return next((one for one in self.warnings if one.kind == kind), None)
 
     @property
     def trade(self) -> Finding | None:

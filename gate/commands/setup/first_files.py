@@ -59,6 +59,8 @@ LEAST_ALIKE = 60
 """Characters by which a reason is known to be in the headline, which may cut it off."""
 MOST_KEYS = 10
 """Providers whose variables the agent is shown."""
+SECOND_NAMES = {"GOOGLE": "GEMINI"}
+"""Prefixes of variables that the client of the same provider reads as well."""
 MOST_ANSWER = 200
 """Characters of an answer that is proposed as the expected one."""
 
@@ -143,7 +145,8 @@ def _agent_section(found: Survey, agent: FoundAgent | None, folder: Path, keys: 
     if "python" in section and found.executable:
         section["executable"] = found.executable
     if "python" in section and keys:
-        section["env"] = [f"{key}_*" for key in keys]
+        second = [SECOND_NAMES[key] for key in keys if key in SECOND_NAMES]
+        section["env"] = [f"{prefix}_*" for prefix in sorted({*keys, *second})]
     lines = f"# {agent.framework} in {console(agent.where)}; other kinds: `gate help agent`\n"
     if agent.start:
         lines += f"# start it first: {console(agent.start)}\n"

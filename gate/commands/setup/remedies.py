@@ -18,6 +18,13 @@ REMEDIES = (
 KEY = re.compile(r"api.?key|credential|unauthorized|\b401\b|authenticat", re.IGNORECASE)
 KEY_NAME = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|TOKEN)\b")
 
+KEYS_OF_PROVIDERS = (
+    (r"ai\.google|gemini|genai", "GOOGLE_API_KEY"),
+    (r"anthropic|claude", "ANTHROPIC_API_KEY"),
+    (r"openai", "OPENAI_API_KEY"),
+)
+"""For messages that do not name the variable."""
+
 
 def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start: str = "") -> str:
     """Return one line, empty if nothing is known. Names of variables appear in it, values never.
@@ -28,7 +35,8 @@ def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start
         return ""  # it says what to do itself
     if KEY.search(error):
         named = sorted(set(KEY_NAME.findall(error)))
-        name = named[0] if named else "the key of your provider"
+        known = [name for pattern, name in KEYS_OF_PROVIDERS if re.search(pattern, error, re.IGNORECASE)]
+        name = [*named, *known, "the key of your provider"][0]
         if name in environment:
             return f"hand {name} on to the agent: agent.env: [{name}] in {config}"
         return f"set {name} here and in CI ({config} hands on what agent.env names), then: gate init"
