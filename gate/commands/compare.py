@@ -18,7 +18,7 @@ from gate.commands.common_options import (
     with_options,
 )
 from gate.commands.groups import Once
-from gate.commands.output import command_line, encoding_of, finish, progress_of, report_width, show, told_in
+from gate.commands.output import command_line, encoding_of, errors_in_reports, finish, progress_of, report_width, show
 from gate.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -
     record = record_or_newest(candidate, config_path or DEFAULT_CONFIG)
     reference = record_before_or(baseline, record, config_path or DEFAULT_CONFIG)
     outputs = outputs_of(given)
-    with told_in(lambda: outputs):
+    with errors_in_reports(lambda: outputs):
         result = compare_records(record, reference, config, os.environ, outputs, command_line())
     finish(result, given["quiet"], given["verbose"])
 

@@ -212,7 +212,7 @@ def _look_at_langgraph(tree: _Tree, found: Survey) -> None:
             is_made = f"def {variable}(" in tree.text(place)
             call = f"{variable}()" if is_made else variable
             why = f"{path.as_posix()} names the graph {name!r}"
-            _add(tree, found, "LangGraph", adapters.LANGGRAPH, place, variable, call, 1, why, rank=0)
+            _add_agent_of_framework(tree, found, "LangGraph", adapters.LANGGRAPH, place, variable, call, 1, why, rank=0)
 
 
 def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
@@ -230,7 +230,7 @@ def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
         if isinstance(node, ast.ClassDef):
             if any(dotted(one, names).endswith("crewai.project.CrewBase") for one in node.decorator_list):
                 call, why = f"{node.name}().crew()", f"class {node.name}, @CrewBase"
-                _add(tree, found, "CrewAI", adapters.CREWAI, path, node.name, call, node.lineno, why)
+                _add_agent_of_framework(tree, found, "CrewAI", adapters.CREWAI, path, node.name, call, node.lineno, why)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name not in routed.functions:
                 _look_at_function(tree, path, node, found)
@@ -267,7 +267,7 @@ def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[
             continue
         if framework != "Google ADK" or target.id == "root_agent":
             why = f"{target.id} = {maker}(…)"
-            _add(tree, found, framework, template, path, target.id, target.id, node.lineno, why)
+            _add_agent_of_framework(tree, found, framework, template, path, target.id, target.id, node.lineno, why)
         break
 
 
@@ -277,7 +277,7 @@ def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.Async
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
         return
-    place = _place(path, frozenset(tree.files))  # one of a package may import its neighbours by a dot
+    place = _import_name(path, frozenset(tree.files))  # one of a package may import its neighbours by a dot
     if place is None:
         return
     module, folder = place
@@ -288,7 +288,7 @@ def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.Async
     found.agents.append(FoundAgent("a Python function", where, why, agent, rank=rank, module=path))
 
 
-def _add(
+def _add_agent_of_framework(
     tree: _Tree,
     found: Survey,
     framework: str,
@@ -301,7 +301,7 @@ def _add(
     *,
     rank: int = 2,
 ) -> None:
-    place = _place(path, frozenset(tree.files))
+    place = _import_name(path, frozenset(tree.files))
     if place is None or len(found.agents) >= MOST_AGENTS:
         return
     module, folder = place
@@ -314,7 +314,7 @@ def _add(
     found.agents.append(FoundAgent(framework, where, why, agent, text, rank=(rank, preferred, -line), module=path))
 
 
-def _place(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
+def _import_name(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
     """The name that a module is imported by, and from which folder, empty for the root; None if it has no name."""
     top = path.parent
     while top.parts and top / "__init__.py" in files:
@@ -377,7 +377,7 @@ def _look_at_routes(found: Survey) -> None:
     for path, routed in found.routed.items():
         if not routed.app or len(found.agents) >= MOST_AGENTS:
             continue
-        place = _place(path, frozenset(found.routed))
+        place = _import_name(path, frozenset(found.routed))
         described = agent_of_openapi({"paths": {**routers, **routed.paths}})
         if place is None or described is None:
             continue
@@ -467,10 +467,10 @@ def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
     """Tests in Python stay where they are, since nobody else can run them; cases that are written in them are read."""
     form = format_named("python-tests")
     for path in [path for path in python if form.recognises(tree.text(path))][:MOST_EVALUATIONS]:
-        _look_at_evaluation(tree, path, found)
+        _look_at_test(tree, path, found)
 
 
-def _look_at_evaluation(tree: _Tree, path: Path, found: Survey) -> None:
+def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
     """A test of google-adk, DeepEval or Pydantic Evals: its cases, unless files that are known anyway hold them."""
     refers = format_named("python-tests").refers
     assert refers is not None
