@@ -141,9 +141,11 @@ def survey(root: Path) -> Survey:
     tree, found = _Tree(root, tuple(_files(root))), Survey()
     _look_at_langgraph(tree, found)
     python = [path for path in tree.files if path.suffix == ".py" and path.stem != adapters.MODULE][:MOST_READ]
-    tests = [path for path in python if _is_test(path)]
+    tests = []
     for path in python:
-        if path not in tests:
+        if _is_test(path):
+            tests.append(path)
+        else:
             _look_at_module(tree, path, found)
     for path in tree.files:
         if OPENAPI_NAMES.match(path.name):
@@ -158,7 +160,10 @@ def survey(root: Path) -> Survey:
             f"{count(len(tests), 'file')} of tests: `pytest --gate gate.yaml` shows the cases among them"
         )
     found.agents.sort(key=lambda one: one.rank)
-    found.executable = next((n for n in (".venv", "venv", "env") if (root / n / "pyvenv.cfg").is_file()), "")
+    for name in (".venv", "venv", "env"):
+        if (root / name / "pyvenv.cfg").is_file():
+            found.executable = name
+            break
     return found
 
 
@@ -466,8 +471,18 @@ def _read(root: Path, source: str, kind: str) -> FoundSuite:
 def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
     """Tests in Python stay where they are, since nobody else can run them; cases that are written in them are read."""
     form = format_named("python-tests")
-    for path in [path for path in python if form.recognises(tree.text(path))][:MOST_EVALUATIONS]:
+    tests = [path for path in python if form.recognises(tree.text(path))]
+    for path in tests[:MOST_EVALUATIONS]:
         _look_at_test(tree, path, found)
+
+
+def _is_known(path: Path, found: Survey) -> bool:
+    """True if a suite that was found holds this file or folder, or lies in it."""
+    for suite in found.suites:
+        source = Path(suite.source)
+        if path == source or path in source.parents or source in path.parents:
+            return True
+    return False
 
 
 def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
@@ -475,8 +490,7 @@ def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
     refers = format_named("python-tests").refers
     assert refers is not None
     named = [Path(os.path.relpath(one, tree.root)) for one in refers(tree.root / path, tree.root)]
-    known = [Path(one.source) for one in found.suites]
-    if named and all(any(one in (k, *k.parents) or k in one.parents for k in known) for one in named):
+    if named and all(_is_known(one, found) for one in named):
         told = ", ".join(one.as_posix() for one in named[:3])
         found.notes.append(f"{path.as_posix()}: it evaluates {told}, used where they are")
         return
@@ -489,7 +503,8 @@ def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
     if not any(loss.check for loss in losses):
         found.suites.append(FoundSuite(path.as_posix(), "cases in a test", suites))
         return
-    cases, lost = sum(len(suite.cases) for suite in suites), sum(loss.check for loss in losses)
+    cases = sum(len(suite.cases) for suite in suites)
+    lost = sum(loss.check for loss in losses)
     command = f"`gate import {path.as_posix()} --to evals/{path.stem}.json --allow-loss`"
     told = f"{command} writes them, without {count(lost, 'check')} that {'is' if lost == 1 else 'are'} listed"
     found.notes.append(f"{path.as_posix()}: {count(cases, 'case')} can be read; {told}")
