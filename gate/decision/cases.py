@@ -182,6 +182,7 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         log=tail(worst.log, MAX_LOG_SHOWN) if worst is not None else "",
         same_world=same_world(comparison, attempts),
         difference=difference(attempts),
+        thresholds=case.thresholds,
     )
 
 

@@ -25,7 +25,7 @@ from gate.decision.replayed import replayed_share
 from gate.decision.rows import outcome_values, rows_of
 from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_threshold
 from gate.decision.tags import by_group, where
-from gate.model import Outcome, Side, SuiteResult, ToolTime, Verdict, tool_times
+from gate.model import Outcome, Scale, Side, SuiteResult, ToolTime, Verdict, tool_times
 from gate.model.finding import Finding
 from gate.statistics.intervals import mean
 
@@ -174,7 +174,11 @@ def _trend(comparison: Comparison) -> tuple[float, ...]:
 
 
 def _tool_times(comparison: Comparison) -> tuple[ToolTime, ...]:
-    """Time per tool over the candidate's measured trials; of the turns in which the agent times its tools."""
+    """Return calls and time per tool over the candidate's measured trials.
+
+    Without a criterion about time only of the turns in which the agent times its tools: no others' calls are kept.
+    """
+    asked = any(criterion.scale is Scale.SECONDS for criterion in comparison.criteria)
     trials = (trial for group in comparison.candidate.values() for trial in group if trial.error is None)
     turns = (turn for trial in trials for turn in trial.invocations)
-    return tuple(tool_times(turn for turn in turns if any(call.duration is not None for call in turn.tool_calls)))
+    return tuple(tool_times(t for t in turns if asked or any(call.duration is not None for call in t.tool_calls)))

@@ -193,6 +193,8 @@ class CaseResult(Struct, frozen=True, gc=False):
     """True if the model was asked the same things in each trial as in a recorded one, and answered from there."""
     difference: str = ""
     """The first difference from the recording, if something went live; empty if it is not known."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """The thresholds of its own, by criterion."""
 
 
 class CrashFacts(Struct, frozen=True):

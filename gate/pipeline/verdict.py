@@ -36,6 +36,7 @@ from gate.model import (
     CaseResult,
     Criterion,
     Result,
+    Scale,
     Side,
     StoredForLater,
     SuiteResult,
@@ -71,6 +72,7 @@ class Keeper:
         self._cases = cases
         self._criteria = [replace(criterion, blocking=True) for criterion in criteria]
         self._compares = compares_trials(self._criteria)
+        self._times = any(criterion.scale is Scale.SECONDS for criterion in criteria)
         self._text = MAX_WORDING_CHARS if any(map(reads_text, criteria)) else 0
 
     def keep(self, trial: Trial) -> Trial:
@@ -79,7 +81,7 @@ class Keeper:
         if failed and self._room > 0:
             self._room -= sum(len(turn.text) for turn in trial.invocations)
             return trial
-        return digested(trial, failed=failed, calls=self._compares, text=self._text)
+        return digested(trial, failed=failed, calls=self._compares, names=self._times, text=self._text)
 
 
 def keeper_of(header: Header, criteria: Sequence[Criterion] | None = None) -> Callable[[Trial], Trial]:

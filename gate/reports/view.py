@@ -6,11 +6,12 @@ import math
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
 from gate.model.finding import Wording
 from gate.reports import cases, explanation, labels, replayed
-from gate.reports.formatting import count, figure, figures, seconds
+from gate.reports.formatting import count, figure, figures, seconds, threshold
 from gate.reports.rows import RowView
 from gate.reports.story import story
 from gate.reports.trajectory_diff import TurnDiff, answers_apart, differences
@@ -197,9 +198,12 @@ class View:
             now, _ = case.scores.get(row.name, (None, None))
             if now is None:
                 continue
-            text = f"{row.name} {figure(now, row.criterion.scale)}"
-            if row.criterion.threshold is not None or row.criterion.limit is not None or row.criterion.quantiles:
-                text += f" ({row.wanted})"
+            criterion = row.criterion
+            if row.name in case.thresholds:
+                criterion = replace(criterion, threshold=case.thresholds[row.name], limit=None, quantiles=())
+            text = f"{row.name} {figure(now, criterion.scale)}"
+            if criterion.threshold is not None or criterion.limit is not None or criterion.quantiles:
+                text += f" ({threshold(criterion)})"
             said.append(text)
         return tuple(said)
 
@@ -275,7 +279,7 @@ class View:
     def tool_times(self) -> list[tuple[str, str]]:
         """Time per tool: name → ``0.84 s a call (12 timed calls, 10.1 s)``. Names are the agent's.
 
-        The first row is the time of all trials over all their calls, whether or not the agent times its tools.
+        The first row is the time of all trials over all their calls; the agent need not time its tools for it.
         """
         rows = []
         calls = sum(one.calls for one in self.suite.tools)

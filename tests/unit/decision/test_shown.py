@@ -22,6 +22,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model.finding import Finding, HeldMean
+from gate.pipeline.verdict import Keeper
 
 from .records import LATENCY, RESPONSE, TRAJECTORY, by_name, cases, findings, judge, once, stored, trial
 
@@ -237,3 +238,11 @@ def test_time_per_tool_is_total_time_by_timed_calls() -> None:
         ("find", 1, 1, 0.5, 0.5),
         ("log", 1, 0, 0, None),
     ]
+
+
+def test_where_a_criterion_is_about_time_all_calls_are_counted_also_of_what_was_digested() -> None:
+    one = replace(trial("case-00", 1, latency=2.0), invocations=(Invocation(tool_calls=(ToolCall("pay", {"n": 1}),)),))
+    kept = Keeper({"case-00": cases(1)[0]}, [LATENCY]).keep(one)
+    assert kept.invocations[0].tool_calls == (ToolCall("pay"),)
+    assert [(tool.name, tool.calls) for tool in judge(cases(1), [LATENCY], [kept]).tools] == [("pay", 1)]
+    assert judge(cases(1), [MATCH], [replace(one, scores={})]).tools == ()

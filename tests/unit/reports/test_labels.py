@@ -96,3 +96,12 @@ def test_the_line_of_the_exit_code_says_who_accepted_what_does_not_block(form: s
 @pytest.mark.parametrize("reference", ["", "anchor"])
 def test_a_line_says_once_that_something_was_not_compared(reference: str) -> None:
     assert View(replace(NOT_COMPARED, reference=reference)).verdict_line.count("compared") == 1
+
+
+def test_a_score_is_shown_with_what_its_case_wants() -> None:
+    (case, *_), name = FAILED.cases, TRAJECTORY.name
+    held = replace(case, scores={name: (0.5, None)}, thresholds={name: 0.25})
+    view = View(replace(FAILED, cases=(held,)))
+    assert [one for one in view.scores(held) if one.startswith(name)] == [f"{name} 0.50 (at least 0.25)"]
+    plain = view.scores(replace(held, thresholds={}))
+    assert plain != view.scores(held)
