@@ -7,8 +7,8 @@ from datetime import datetime
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
 from gate.decision import Settings
-from gate.decision.comparison import Goal
 from gate.decision.engine.state import Rerun
+from gate.decision.settings import Goal
 from gate.model.defaults import MOST_EPOCHS, RELEASE_ALPHA, STORED_TRIALS
 
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
