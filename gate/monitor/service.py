@@ -102,6 +102,7 @@ def _options(
         section.critical,
         section.window,
         section.min_samples,
+        by_rate=section.rule == "rate",
         max_unmeasured=config.file.gate.max_error_rate,
     )
     return WatchOptions(

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.errors import ConfigError, MeasureError, closest, some_of
+from gate.errors import ConfigError, MeasureError, closest
 from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
 from gate.formats.shapes import as_mapping
 from gate.formats.yaml_text import EMPTY
@@ -249,7 +249,7 @@ def _nearest(data: Any, fields: FieldPaths) -> str:
         return "did you mean 'cases'? `gate help cases` shows the file"
     if near is not None:
         return f"nearest is {marks[near]}"
-    return f"`gate help cases` shows the gate's own; read are {some_of(list(FORMATS))}"
+    return "`gate help cases` shows the gate's own; `format: NAME` says what one of the others misses"
 
 
 def _is_schema(data: Any) -> bool:

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from gate.errors import ConfigError
+from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document
 from gate.suites import format_named, load
 from gate.suites.base import Format, Loss
-from tests.unit.suites import test_adk_results, test_evalview, test_inspect_logs, test_promptfoo
+from tests.unit.importers import test_evalview, test_inspect_logs, test_promptfoo
+from tests.unit.suites import test_adk_results
 from tests.unit.suites.files import EVAL_CASE, write
 from tests.unit.traces.spans import TRACE, agent, asks, chat, request, said, span, text, tool
 
@@ -312,3 +313,37 @@ def test_an_unknown_status_is_refused(tmp_path: Path, sample: str, place: tuple[
     held[place[-1]] = "UNHEARD_OF"
     with pytest.raises(ConfigError, match="UNHEARD_OF"):
         load([write(tmp_path / name, changed)], root=tmp_path)
+
+
+def inner_places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of everything below a value."""
+    held = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, one in held for place in ((*path, key), *inner_places(one, (*path, key)))]
+
+
+STRANGE: tuple[Any, ...] = ("some text", 7, [1], {"x": 1}, None, True)
+
+
+def made_strange(data: Any, place: tuple[Any, ...], number: int) -> Any:
+    """The data with one value of another type, or without it."""
+    changed = copy.deepcopy(data)
+    held = changed
+    for key in place[:-1]:
+        held = held[key]
+    if number % (len(STRANGE) + 1) < len(STRANGE):
+        held[place[-1]] = STRANGE[number % (len(STRANGE) + 1)]
+    else:
+        del held[place[-1]]
+    return changed
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_whatever_is_changed_an_error_is_a_short_line_that_names_the_file(tmp_path: Path, sample: str) -> None:
+    name, data = SAMPLES[sample]
+    for number, place in enumerate(inner_places(data)):
+        write(tmp_path / name, as_file(name, made_strange(data, place, number)))
+        try:
+            load([tmp_path / name], root=tmp_path)
+        except GateError as error:
+            assert len(str(error)) <= 200 and "\n" not in str(error), (place, str(error))
+            assert name in str(error), (place, str(error))
