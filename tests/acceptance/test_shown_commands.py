@@ -30,7 +30,7 @@ CONFIG = {
 
 
 def shown() -> list[str]:
-    """Return each command of the gate in such a block, without its comment, its variables and what a reader fills in."""
+    """Return each command of the gate in such a block, without its comment and what a reader fills in."""
     found = []
     for page in sorted((REPOSITORY / "docs").rglob("*.md")):
         if "dev" in page.parts or page.stem in ELSEWHERE:
