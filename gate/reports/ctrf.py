@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.outcomes import PASS_RATE
 from gate.errors import ExitCode
 from gate.model import BaselineInfo, CaseResult, Result, SuiteResult
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged

@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import Struct
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.outcomes import PASS_RATE
 from gate.model import (
     CaseResult,
     CaseStatus,

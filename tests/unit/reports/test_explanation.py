@@ -9,10 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gate.decision.causes import proven_by_mean
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.rows import spent
-from gate.decision.trade import proven_by_mean
 from gate.model import CriterionResult, Stage, StageKind, SuiteResult, Verdict, accepted_by
 from gate.model.evidence import RepeatsTest
 from gate.model.finding import CaseTally, Finding, HeldMean
