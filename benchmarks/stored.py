@@ -26,7 +26,7 @@ from simulate import SUCCESS, SUITES, Agent, Answer, Cell, World, _rates, is_nul
 from gate.decision.comparison import Goal
 from gate.decision.engine.rule import follow
 from gate.decision.engine.state import State
-from gate.decision.power import Rates, chance_of_finding, stored_wanted
+from gate.decision.power import Rates, chance_of_finding, stored_enough, stored_wanted
 from gate.model import Side
 from gate.model.defaults import STORED_TRIALS
 
@@ -100,14 +100,14 @@ def trials_each(stored: Mapping[str, Sequence[Sequence[float]]]) -> int:
 def wanted(stored: Mapping[str, Sequence[Sequence[float]]]) -> int:
     """Return the trials a case that a night brings a baseline to, as `gate.pipeline.top_up` counts them."""
     rates = Rates(tuple((int(sum(row[0] for row in rows)), len(rows)) for rows in stored.values()))
-    enough = stored_wanted(rates, GOAL, alpha=ALPHA, epochs=EPOCHS)
+    enough = stored_enough(rates, GOAL, alpha=ALPHA, epochs=EPOCHS)
     return max(STORED_TRIALS, min(trials_each(stored) + STORED_TRIALS, enough))
 
 
-def by_nights(pool: ProcessPoolExecutor, runs: int, seed: int) -> Iterator[str]:
+def by_nights(pool: ProcessPoolExecutor, runs: int, seed: int, rows: str = "") -> Iterator[str]:
     columns = ["blocked", "inconclusive", "runs a case", "stored trials a case: mean, range"]
     yield from page.head(f"after a merge and {NIGHTS} nights ({runs} changes a row)", columns)
-    for world in WORLDS:
+    for world in (one for one in WORLDS if rows in one.name):
         played = list(pool.map(partial(after_nights, world), range(seed, seed + runs), chunksize=max(1, runs // 16)))
         found, stored = Cell([answer for answer, _ in played]), [trials for _, trials in played]
         cells = [page.share(found.blocked, runs), page.share(round(found.share("INCONCLUSIVE") * runs), runs)]
@@ -141,13 +141,15 @@ def by_estimate(pool: ProcessPoolExecutor, runs: int, seed: int) -> Iterator[str
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = page.parser(__doc__, runs=400, seed=0).parse_args(argv)
+    parser = page.parser(__doc__, runs=400, seed=0)
+    parser.add_argument("--rows", default="", help="Of the nights, the rows whose name holds this text.")
+    given = parser.parse_args(argv)
     with ProcessPoolExecutor(given.processes) as pool:
         changed, same = ([one for one in WORLDS if is_null(one) is null] for null in (False, True))
         sections = {
             "stored": by_stored(pool, changed, given.runs, given.seed),
             "unchanged": by_stored(pool, same, given.runs, given.seed),
-            "nights": by_nights(pool, given.runs, given.seed),
+            "nights": by_nights(pool, given.runs, given.seed, given.rows),
             "wanted": by_estimate(pool, given.runs, given.seed),
         }
         page.publish({name: lines for name, lines in sections.items() if given.only in name}, given.write)
