@@ -2,10 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# One worker more than there are cores, since a test also waits: for processes, servers and deadlines.
 # Files in their order, not those with the most tests first: a few long tests at the end would keep one core waiting.
-PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
-# Long tests mostly wait, for processes, servers and deadlines: two more of them than there are cores.
-WAITING  = $(subst auto,$(shell expr $$(nproc 2>/dev/null || echo 2) + 2),$(PARALLEL))
+PARALLEL = -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
 ELSEWHERE := not oracle and not container and not cluster and not browser and not connectors
 
 # What is large is installed by uv: environments share one cache, and hold links to it instead of copies.
@@ -21,7 +20,12 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/demo.py
 
-test: lint unit
+# What `lint` says is shown when it has ended, amid the tests: without a cache mypy keeps one core busy for twenty seconds.
+test: $(VENV)/.tested
+	@said=$$(mktemp); \
+	{ $(MAKE) --no-print-directory lint >$$said 2>&1; code=$$?; cat $$said; rm $$said; exit $$code; } & \
+	$(MAKE) --no-print-directory unit; unit=$$?; \
+	wait $$! || { echo "make lint failed: its lines stand above" >&2; exit 1; }; exit $$unit
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
@@ -44,8 +48,7 @@ lock: $(VENV)/.installed $(UV)
 	sed -n 's/^requires = \["\(.*\)"\]$$/\1/p' pyproject.toml | $(LOCK) --output-file requirements/build.txt -
 
 # Reports and pages in the system's Chromium, headless: what they show, what they ask for, how they look.
-browser: $(VENV)/.tested $(UV)
-	$(call INSTALL,$(VENV)) --editable ".[browser]"
+browser: $(VENV)/.browser
 	$(BIN)/python -m pytest $(PARALLEL) -m browser tests/browser $(PYTEST_ARGS)
 
 # Parity with google-adk itself: installs it into an environment of its own (large), then compares score by score.
@@ -110,7 +113,7 @@ $(VENV)-npm:
 
 # Long statistical and load checks, and every property with all of its examples.
 slow: $(VENV)/.tested
-	$(BIN)/python -m pytest $(WAITING) --durations=10 --hypothesis-profile thorough \
+	$(BIN)/python -m pytest $(PARALLEL) --durations=10 --hypothesis-profile thorough \
 		-m "(slow or hypothesis) and $(ELSEWHERE)" $(PYTEST_ARGS)
 
 bench: $(VENV)/.tested
@@ -145,8 +148,7 @@ golden: $(VENV)/.tested
 		tests/integration/github/test_example_repository.py
 
 # The picture in the README: the comment of the example's red pull request, drawn by the system's Chromium.
-picture: $(VENV)/.tested $(UV)
-	$(call INSTALL,$(VENV)) --editable ".[browser]"
+picture: $(VENV)/.browser
 	$(BIN)/python -m docs.tools.readme_picture
 
 clean:
@@ -165,3 +167,7 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.tested: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.browser: $(VENV)/.tested | $(UV)
+	$(call INSTALL,$(VENV)) --editable ".[browser]"
+	@touch $@

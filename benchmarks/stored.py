@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import page
 from simulate import SUCCESS, SUITES, Agent, Answer, Cell, World, _rates, is_null, play, simulate
 
-from gate.decision.comparison import Goal
 from gate.decision.engine.rule import follow
 from gate.decision.engine.state import State
 from gate.decision.power import Rates, chance_of_finding, stored_enough, stored_wanted
+from gate.decision.settings import Goal
 from gate.model import Side
 from gate.model.defaults import STORED_TRIALS
 

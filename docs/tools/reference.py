@@ -32,8 +32,7 @@ from gate.config.schema import File
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Judged, Metric
 from gate.model import Direction, Scale
-from gate.suites import FORMATS
-from gate.suites.base import Format
+from gate.suites import FORMATS, format_named
 
 DOCS = Path(__file__).resolve().parents[1]
 GENERATED_PAGES = ("configuration", "cli", "suites", "metrics", "judged-metrics", "action")
@@ -126,9 +125,9 @@ def ignored_keys() -> str:
     """Return a table of the keys that each format leaves unread on purpose, those with one reason together."""
     lines, above = list[str](), set[tuple[str, str]]()
     for name in FORMATS:
-        form = FORMATS.load(name)
+        form = format_named(name)
         by_reason: dict[str, list[str]] = {}
-        for path, reason in (form.ignored.reasons if isinstance(form, Format) and form.ignored else {}).items():
+        for path, reason in (form.ignored.reasons if form.ignored else {}).items():
             twin = any(path != spelled and path == _camel(spelled) for spelled in form.ignored.reasons)
             if not twin and not (name == "adk-results" and (path, reason) in above):  # it has all of adk's
                 by_reason.setdefault(reason, []).append(f"`{path}`")

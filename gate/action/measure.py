@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -12,19 +12,17 @@ from msgspec.structs import replace
 
 from gate.action.acceptance import with_acceptance
 from gate.action.base_commit import base_of
-from gate.action.baseline_job import save_as_baseline
 from gate.action.container import prepare, reachable, runner_address
-from gate.action.repeat import repeat_command
-from gate.action.reuse import EarlierRecords, record_name
-from gate.action.step import RESULTS, USUAL, Step, StepOutcome, input_overrides, outcome_of
+from gate.action.reuse import count_earlier, record_name, take_up_earlier
+from gate.action.step import RESULTS, USUAL, Step, StepOutcome, input_overrides, outcome_of, repeat_command, worse_code
 from gate.agents.base import expand
 from gate.agents.http import server_of
 from gate.baselines.git import GitOptions
+from gate.baselines.proofs import Proofs, joined
 from gate.config.base_policy import BasePolicy, Rules, base_at, under_base_policy
 from gate.config.load import Config
 from gate.errors import ConfigError, ExitCode, GateError, MeasureError
-from gate.hosts.events import Activity, Mode
-from gate.hosts.rest import RestError
+from gate.hosts.events import Mode
 from gate.model import Result, Verdict
 from gate.model.defaults import REMOTE
 from gate.pipeline.flow import run_gate
@@ -36,15 +34,11 @@ from gate.reports.console import render as render_console
 from gate.reports.files import Outputs
 from gate.security.escape import console
 from gate.stored.judging import decide_merged
+from gate.stored.upkeep import carry_on, save_baseline
 from gate.system.signals import run as run_coroutine
 
 USUAL_STORE = {**USUAL, "baseline.branch": GitOptions().branch, "baseline.remote": REMOTE}
 """The store of the default branch's baselines unless its configuration names another place."""
-UNKNOWN = (
-    "not all earlier measurements of this change could be looked up (the log says why): "
-    "what this job ran of it may be a further draw"
-)
-LookUp = Callable[[Activity, Callable[[str], None]], str]
 
 
 def measure(step: Step) -> StepOutcome:
@@ -63,7 +57,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
         changed = changed_files(step.source.load(overrides), step.git)  # by the user, before setup adds to it
         environment, found = _ready(step, overrides)
         rules = _rules(step, {**overrides, **found}, base)
-        origin, note = _take_up_earlier(step, rules.config, overrides.get("baseline.against"))
+        origin, note = take_up_earlier(step, rules.config, overrides.get("baseline.against"))
         command = repeat_command(step, overrides)
         shard = step.inputs["shard"]
         options = RunOptions(
@@ -91,12 +85,12 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     if step.inputs["shard"] != (1, 1):
         return _part(outcome)
     if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:
-        return save_as_baseline(step, rules.config, environment, outcome, changed)
+        return _save_as_baseline(step, rules.config, environment, outcome, changed)
     return outcome
 
 
 def _of_shards(step: Step, overrides: Mapping[str, Any], rules: Rules) -> Result:
-    note = _count_earlier(step, rules.config, overrides.get("baseline.against"))
+    note = count_earlier(step, rules.config, overrides.get("baseline.against"))
     command = repeat_command(step, overrides)
     return decide_merged(
         _joined(step),
@@ -186,55 +180,6 @@ def _further_addresses(config: Config, environment: Mapping[str, str], gateway: 
     return found
 
 
-def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str, str]:
-    """Reuses the record of an earlier job of the same code, if there is one.
-
-    Returns:
-        Whose record it is, and a note for the reader where it is not known that this measurement is the first.
-    """
-    if config.agent_kind == "replay":  # the recordings are all that counts
-        return "", ""
-    earlier = _earlier(step, config, base)
-    origin, failed = _tried(step, earlier.take_up)
-    if not (earlier.known and earlier.complete):  # even where the first road failed: this one may find the same record
-        laid, failed_too = _tried(step, earlier.lay_earlier_heads)
-        origin, failed = origin or laid, failed or failed_too
-    attempt = step.environment.get("GITHUB_RUN_ATTEMPT", "1")
-    if failed and not earlier.complete and step.environment.get("GITHUB_EVENT_NAME") == "pull_request":
-        return "", UNKNOWN
-    afresh = f"attempt {attempt} runs all trials: no record of an earlier attempt was found"
-    return origin, afresh if attempt != "1" and not origin else ""
-
-
-def _count_earlier(step: Step, config: Config, base: str | None) -> str:
-    """Lays what was joined for the pull request's earlier heads where it is counted; the shards continue their own.
-
-    Returns a note for the reader where it is not known that this measurement is the first.
-    """
-    if config.agent_kind == "replay":
-        return ""
-    _, failed = _tried(step, _earlier(step, config, base).lay_earlier_heads)
-    return UNKNOWN if failed else ""
-
-
-def _earlier(step: Step, config: Config, base: str | None) -> EarlierRecords:
-    inputs, known = step.inputs, config.agent.is_local or config.agent.version is not None
-    return EarlierRecords(
-        step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base, known
-    )
-
-
-def _tried(step: Step, look_up: LookUp) -> tuple[str, bool]:
-    """Return the earlier records that were found, and whether the look-up failed, which must not prevent the run."""
-    try:
-        return look_up(step.activity, lambda line: step.say(console(line))), False
-    except GateError as error:
-        refused = isinstance(error, RestError) and error.is_refusal
-        hint = "; the job needs `permissions: {actions: read}`" if refused else ""
-        step.say(f"the records of earlier jobs cannot be looked up: {console(str(error))}{hint}")
-        return "", True
-
-
 def _joined(step: Step) -> Path:
     """Joins the shards' records. Returns the path of the joined record."""
     folder = step.workspace / step.inputs["shards"]
@@ -256,3 +201,41 @@ def _part(outcome: StepOutcome) -> StepOutcome:
     """A shard gives no verdict on the suite: only a failure to measure ends its job, and it writes no comment."""
     code = 0 if outcome.exit_code == ExitCode.FAILED else outcome.exit_code
     return replace(outcome, exit_code=code, pull_request=None)
+
+
+# --- the baseline job -----------------------------------------------------------------------------
+
+
+def _save_as_baseline(
+    step: Step, config: Config, environment: Mapping[str, str], outcome: StepOutcome, changed: Sequence[str]
+) -> StepOutcome:
+    """Save the records as the commit's baseline. A failure sets the exit code unless it is worse already."""
+    result = outcome.result
+    assert result is not None, "there is a record to save"
+    proofs: list[Proofs] = []
+    try:
+        for suite, path in zip(result.suites, result.record_paths, strict=True):
+            accepted = (suite.accepted, f"the label {step.inputs['accept_label']}") if suite.accepted else None
+            said = save_baseline(
+                config, Path(path), environment, release=step.release, accepted=accepted, proofs=proofs
+            )
+            for line in said.splitlines():
+                step.say(console(line, 2_000))
+    except GateError as error:
+        names = f"; changed: {', '.join(changed[:3])}{', …' if len(changed) > 3 else ''}" if changed else ""
+        code = worse_code(outcome.exit_code, error.exit_code)
+        said = "; ".join(filter(None, (outcome.error, f"{error}{names}")))
+        return replace(outcome, exit_code=code, error=said, proofs=_carried_on(step, config, environment, proofs))
+    return replace(outcome, proofs=_carried_on(step, config, environment, proofs))
+
+
+def _carried_on(step: Step, config: Config, environment: Mapping[str, str], own: Sequence[Proofs]) -> Proofs | None:
+    """Return the proofs for later jobs: of what this one measured, and of what it finds proven among what else is
+    stored."""
+    try:
+        carried, problems = carry_on(config, environment, own)
+    except GateError as error:
+        carried, problems = joined(own), (str(error),)
+    for problem in problems:
+        step.say(console(f"earlier proofs of baselines are not carried on: {problem}", 2_000))
+    return carried

@@ -91,22 +91,30 @@ def _annotations(
 
     ``with_places``: whether remarks that belong to a line are the runner's, and not a check run's already.
     """
-    made = [Annotation("error", "Agent Gate", outcome.error)] if outcome.error else []
-    made += [Annotation("warning", "Agent Gate", outcome.warning)] if outcome.warning else []
-    made += [Annotation("warning", "Agent Gate: not published", str(problem)) for problem in problems]
-    remarks = annotations_of(outcome.result) if outcome.result is not None else ()
-    return (*made, *(one for one in remarks if with_places or not one.path))
+    made = []
+    if outcome.error:
+        made.append(Annotation("error", "Agent Gate", outcome.error))
+    if outcome.warning:
+        made.append(Annotation("warning", "Agent Gate", outcome.warning))
+    for problem in problems:
+        made.append(Annotation("warning", "Agent Gate: not published", str(problem)))
+    if outcome.result is not None:
+        for remark in annotations_of(outcome.result):
+            if with_places or not remark.path:
+                made.append(remark)
+    return tuple(made)
 
 
 def _effects(step: Step | None, outcome: StepOutcome) -> list[Effect]:
     effects: list[Effect] = []
     result = outcome.result
+    place = Place()
     if step is not None:
-        effects += _left(step) if result is None else _files(step, result)
+        place = _place(step)
+        effects += _records_left(step) if result is None else _files(step, result)
         if outcome.proofs is not None:
             effects.append(WriteFile(step.workspace / RESULTS / FILE, write_proofs(outcome.proofs).decode()))
     if result is not None:
-        place = _place(step) if step is not None else Place()
         effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS, place=place)))
     if outcome.note:
         effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.note)}"))
@@ -119,9 +127,12 @@ def _files(step: Step, result: Result) -> list[Effect]:
     """Reports, and copies of the records under names that other jobs can derive. Git ignores the folder."""
     folder = step.workspace / RESULTS
     effects: list[Effect] = [_ignored(folder)]
-    reports = {form: load_report(form)(result) for form in REPORT_FILES if form != "markdown"}
-    reports["markdown"] = render_markdown(result, place=_place(step))
-    effects += [WriteFile(folder / REPORT_FILES[form], text) for form, text in reports.items()]
+    for form, name in REPORT_FILES.items():
+        if form == "markdown":
+            text = render_markdown(result, place=_place(step))
+        else:
+            text = load_report(form)(result)
+        effects.append(WriteFile(folder / name, text))
     for suite, path in zip(result.suites, result.record_paths, strict=False):
         effects.append(CopyFile(folder / record_name(suite.suite_id), Path(path)))
     return effects
@@ -141,15 +152,16 @@ def _statement(step: Step | None, result: Result | None) -> list[Effect]:
     return [WriteFile(folder / STATEMENT_FILE, text)]
 
 
-def _left(step: Step) -> list[Effect]:
-    """The records of a run without a verdict, copied to where another attempt finds them."""
+def _records_left(step: Step) -> list[Effect]:
+    """Return copies of the records of a run without a verdict, where another attempt finds them."""
     try:
         output, head = step.source.load().output, step.git.head()
     except GateError:
         return []
     folder = step.workspace / RESULTS
-    left = sorted((output / "records").glob(f"*/{head}*.jsonl"))
-    copies: list[Effect] = [CopyFile(folder / f"{path.parent.name}.jsonl", path) for path in left]
+    copies: list[Effect] = []
+    for path in sorted((output / "records").glob(f"*/{head}*.jsonl")):
+        copies.append(CopyFile(folder / f"{path.parent.name}.jsonl", path))
     return [_ignored(folder), *copies] if copies else []
 
 
@@ -159,24 +171,30 @@ def _ignored(folder: Path) -> WriteFile:
 
 def _outputs(outcome: StepOutcome) -> dict[str, str]:
     """The outputs as text; empty if there is no value."""
-    result, code = outcome.result, str(outcome.exit_code)
+    result = outcome.result
+    outputs = dict.fromkeys(OUTPUTS, "")
+    outputs["exit_code"] = str(outcome.exit_code)
     if result is None:
-        verdict = "" if outcome.note else Verdict.ERROR.value
-        return dict.fromkeys(OUTPUTS, "") | {"verdict": verdict, "exit_code": code}
-    compared = next((s.baseline for s in result.suites if s.baseline and s.baseline.commit), None)
-    spent = [cost for s in result.suites for cost in (s.cost_usd, s.judge_cost_usd) if cost is not None]
-    against = [(s.suite_id, one) for s in result.suites for one in (s, *s.further)]  # the own base, and the anchor
-    regressed = len({(i, c.criterion.name) for i, s in against for c in s.criteria if c.verdict is Verdict.REGRESSED})
-    return dict.fromkeys(OUTPUTS, "") | {
-        "verdict": result.verdict.value,
-        "exit_code": code,
-        "regressions": str(regressed),
-        "baseline_sha": (compared.commit or "") if compared else "",
-        "baseline_distance": "" if compared is None or compared.distance is None else str(compared.distance),
-        "junit_path": str(RESULTS / REPORT_FILES["junit"]),
-        "report_path": str(RESULTS / REPORT_FILES["html"]),
-        "cost_usd": f"{sum(spent):.6f}" if spent else "",
-    }
+        outputs["verdict"] = "" if outcome.note else Verdict.ERROR.value
+        return outputs
+    spent: list[float] = []
+    regressed = set()
+    for suite in result.suites:
+        spent += [cost for cost in (suite.cost_usd, suite.judge_cost_usd) if cost is not None]
+        for against in (suite, *suite.further):  # the own base, and the anchor
+            for row in against.criteria:
+                if row.verdict is Verdict.REGRESSED:
+                    regressed.add((suite.suite_id, row.criterion.name))
+        baseline = suite.baseline
+        if baseline is not None and baseline.commit and not outputs["baseline_sha"]:
+            outputs["baseline_sha"] = baseline.commit
+            outputs["baseline_distance"] = "" if baseline.distance is None else str(baseline.distance)
+    outputs["verdict"] = result.verdict.value
+    outputs["regressions"] = str(len(regressed))
+    outputs["junit_path"] = str(RESULTS / REPORT_FILES["junit"])
+    outputs["report_path"] = str(RESULTS / REPORT_FILES["html"])
+    outputs["cost_usd"] = f"{sum(spent):.6f}" if spent else ""
+    return outputs
 
 
 def _place(step: Step, *, url: str = "") -> Place:
@@ -192,7 +210,7 @@ def _place(step: Step, *, url: str = "") -> Place:
     )
 
 
-def _left_unmeasured(step: Step) -> int | None:
+def _pull_request_left_unmeasured(step: Step) -> int | None:
     """The pull request that still shows an earlier verdict after this run without one; none for a shard."""
     run = step.activity.run
     if step.inputs["shard"] != (1, 1) or not step.activity.comments:
@@ -209,7 +227,7 @@ def _comment(step: Step | None, outcome: StepOutcome, place: Place) -> Publicati
     result = outcome.result
     if step is None or outcome.note or not step.inputs["comment"]:
         return Publication(notes=(outcome.note,) if outcome.note else ())
-    number = outcome.pull_request if result is not None else _left_unmeasured(step)
+    number = outcome.pull_request if result is not None else _pull_request_left_unmeasured(step)
     if number is None:
         return Publication()
     if step.activity.is_fork and step.activity.mode is not Mode.REPORT:

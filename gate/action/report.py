@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from gate.action.acceptance import with_acceptance
 from gate.action.base_commit import branch_tip, fork_point
-from gate.action.repeat import repeat_command
 from gate.action.reuse import records_of
-from gate.action.step import Step, StepOutcome, input_overrides, outcome_of
+from gate.action.step import Step, StepOutcome, input_overrides, outcome_of, repeat_command
 from gate.config.base_policy import path_at
 from gate.config.load import Config, read_config
 from gate.hosts.github import PullRequest

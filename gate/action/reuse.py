@@ -7,28 +7,29 @@ Records of a pull request's earlier heads are laid beside it: the run continues 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.action.base_commit import same_file
+from gate.action.step import Step
 from gate.baselines.base import storable
 from gate.config.load import Config
 from gate.errors import BaselineWriteError, GateError, PublishError, UntrustedError
 from gate.hosts.artifact import read_member
-from gate.hosts.events import Activity, MeasuringRun, Mode
-from gate.hosts.github import GitHub, NoArtifactError, PullRequest
+from gate.hosts.events import MeasuringRun, Mode
+from gate.hosts.github import NoArtifactError, PullRequest
 from gate.hosts.rest import RestError
-from gate.model import Side
+from gate.model import Side, Trial
 from gate.pipeline.journal import path_of, records_folder
 from gate.pipeline.terms import own_terms
 from gate.records import Record, parse_record, write_record
 from gate.records.keys import suite_key
 from gate.records.model import INTERRUPTED, count
+from gate.security.escape import console
 from gate.stored.judging import suite_ids
-from gate.system.git import Git
 
 SEARCHED = 4
 """Artifacts of earlier runs of one commit that are read."""
@@ -36,9 +37,12 @@ SEARCHED_HEADS = 8
 """Artifacts of runs of earlier heads of a pull request that are read."""
 ASKED = 100
 """Runs that are asked for their artifact. Labels that are set at once leave many cancelled runs without one."""
+UNKNOWN = (
+    "not all earlier measurements of this change could be looked up (the log says why): "
+    "what this job ran of it may be a further draw"
+)
 GONE = (404, 410)
 """The answers about an artifact that was deleted, or that expired after it was listed."""
-Say = Callable[[str], None]
 Left = tuple[MeasuringRun, str, bytes]
 """A run, a name of it for the reader, and its artifact."""
 
@@ -61,93 +65,142 @@ def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, comp
     return found
 
 
-def _tell(say: Say, what: str, refused: Sequence[GateError]) -> None:
-    """Return the reason why records are not taken, in one line: there may be many suites, and many runs."""
-    reasons = list(dict.fromkeys(map(str, refused)))
-    if reasons:
-        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        say(f"{what}: {reasons[0]}{more}")
+def take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str, str]:
+    """Reuse the record of an earlier job of the same code, if there is one; ``base`` is measured against.
+
+    Returns:
+        Whose record it is, and a note for the reader if it is not known that this measurement is the first.
+    """
+    if config.agent_kind == "replay":  # the recordings are all that counts
+        return "", ""
+    earlier = EarlierRecords(step, config, base)
+    origin, failed = _looked_up(step, earlier.take_up)
+    if not (earlier.has_fingerprint and earlier.complete):  # the second look-up may find what the first could not
+        laid, failed_too = _looked_up(step, earlier.lay_earlier_heads)
+        origin, failed = origin or laid, failed or failed_too
+    attempt = step.environment.get("GITHUB_RUN_ATTEMPT", "1")
+    if failed and not earlier.complete and step.environment.get("GITHUB_EVENT_NAME") == "pull_request":
+        return "", UNKNOWN
+    if attempt != "1" and not origin:
+        return "", f"attempt {attempt} runs all trials: no record of an earlier attempt was found"
+    return origin, ""
+
+
+def count_earlier(step: Step, config: Config, base: str | None) -> str:
+    """Lay what was joined for the pull request's earlier heads where it is counted; shards continue their own records.
+
+    Return a note for the reader if it is not known that this measurement is the first.
+    """
+    if config.agent_kind == "replay":
+        return ""
+    _, failed = _looked_up(step, EarlierRecords(step, config, base).lay_earlier_heads)
+    return UNKNOWN if failed else ""
+
+
+def _looked_up(step: Step, look_up: Callable[[], str]) -> tuple[str, bool]:
+    """Return the earlier records that were found, and whether the look-up failed, which must not prevent the run."""
+    try:
+        return look_up(), False
+    except GateError as error:
+        refused = isinstance(error, RestError) and error.is_refusal
+        hint = "; the job needs `permissions: {actions: read}`" if refused else ""
+        step.say(f"the records of earlier jobs cannot be looked up: {console(str(error))}{hint}")
+        return "", True
 
 
 class EarlierRecords(Struct, frozen=True, dict=True):
     """The records that earlier jobs left, and which of them this job may reuse."""
 
-    github: GitHub
-    git: Git
+    step: Step
     config: Config
-    environment: Mapping[str, str]
-    artifact: str
-    """Name of the artifact that holds the records."""
-    shard: tuple[int, int]
     base: str | None
     """The commit that this run measures against."""
-    known: bool = True
-    """True if the agent has a fingerprint; without one only the same head continues."""
     placed: set[str] = field(default_factory=set)
     """Suites whose record lies where the run continues it."""
+
+    @property
+    def has_fingerprint(self) -> bool:
+        """True if records tell which agent they are of; else only one of the same head is continued."""
+        return self.config.agent.is_local or self.config.agent.version is not None
 
     @property
     def complete(self) -> bool:
         """True if each suite has the record that its run continues."""
         return self.placed.issuperset(self._suites)
 
-    def take_up(self, activity: Activity, say: Say) -> str:
+    def _say(self, line: str) -> None:
+        self.step.say(console(line))
+
+    def _tell(self, what: str, refused: Sequence[GateError]) -> None:
+        """Say why records are not taken, in one line: there may be many suites, and many runs."""
+        reasons = list(dict.fromkeys(map(str, refused)))
+        if reasons:
+            more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+            self._say(f"{what}: {reasons[0]}{more}")
+
+    def take_up(self) -> str:
         """Places the records where the run continues them. Returns their origin, in words; empty if there are none.
 
         A record that cannot be trusted is skipped with a message. Raises `PublishError` if the look-up itself fails.
         """
         origins = []
-        for run, origin, archive in self._archives(self._earlier(activity), SEARCHED, say):
+        for run, origin, archive in self._archives(self._earlier(), SEARCHED):
             found, refused = self._records(run, archive)
             if self._event == "push" and run.id != self._own_id:
-                found, not_stored = self._promoted_of(found, activity.head)
+                found, not_stored = self._promoted_of(found)
                 refused += not_stored
-            _tell(say, f"the record of {origin} is not reused", refused)
+            self._tell(f"the record of {origin} is not reused", refused)
             placed = [self._place(record) for record in found]
-            origins += [origin] if any(placed) else []
+            if any(placed):
+                origins.append(origin)
             if origins and self.complete:
                 break
         return ", ".join(origins)
 
-    def lay_earlier_heads(self, activity: Activity, say: Say) -> str:
+    def lay_earlier_heads(self) -> str:
         """Lays the records of the pull request's earlier heads among this job's; places one of this very commit.
 
         Returns and raises as `take_up`, which looks for the latter as well, but among fewer runs.
         """
+        activity = self.step.activity
         if self._event != "pull_request" or activity.pull_request is None:
             return ""
-        pull = self.github.pull_request(activity.pull_request)
-        runs = [run for run in self.github.runs_on(pull, "pull_request", self._workflow) if run.id < self._own_id]
+        pull = self.step.github.pull_request(activity.pull_request)
+        runs = [run for run in self.step.github.runs_on(pull, "pull_request", self._workflow) if run.id < self._own_id]
         named = ((run, f"run {run.id}") for run in self._of(pull, runs))
-        left, placed = list(self._archives(named, SEARCHED_HEADS, say)), ""
-        for run, origin, archive in left:  # the newest first; of another head, it is not of this commit
-            found, _ = self._records(run, archive) if run.head == activity.head else ([], [])  # told below
+        left = list(self._archives(named, SEARCHED_HEADS))
+        placed = ""
+        for run, origin, archive in left:  # the newest first
+            if run.head != activity.head:
+                continue  # it is not of this commit
+            found, _ = self._records(run, archive)  # refusals are told below
             of_suites = [self._place(record) for record in found]
-            placed = placed or (origin if any(of_suites) else "")
+            if any(of_suites) and not placed:
+                placed = origin
         for run, origin, archive in reversed(left):  # the newest last, since the newest file is continued
             found, refused = self._records(run, archive)
-            _tell(say, f"the record of {origin} is not looked at", refused)
+            self._tell(f"the record of {origin} is not looked at", refused)
             for record in found:
                 self._lay(record, run, same_head=run.head == activity.head)
         return placed
 
-    def _archives(self, runs: Iterable[tuple[MeasuringRun, str]], most: int, say: Say) -> Iterator[Left]:
+    def _archives(self, runs: Iterable[tuple[MeasuringRun, str]], most: int) -> Iterator[Left]:
         """The artifacts of these runs, ``most`` of them at the most.
 
         A run that left none does not count, or a burst of cancelled ones would hide what was measured before.
         """
         for run, origin in runs:
             try:
-                archive = self.github.artifact(run, self.artifact)
+                archive = self.step.github.artifact(run, self.step.inputs["artifact"])
             except NoArtifactError as error:
-                say(f"{origin} has no record to reuse: {error}")
+                self._say(f"{origin} has no record to reuse: {error}")
                 continue
             except UntrustedError as error:
-                say(f"the record of {origin} is not reused: {error}")
+                self._say(f"the record of {origin} is not reused: {error}")
             except RestError as error:
                 if error.status not in GONE:
                     raise
-                say(f"{origin} has no record to reuse: {error}")
+                self._say(f"{origin} has no record to reuse: {error}")
                 continue
             else:
                 yield run, origin, archive
@@ -157,7 +210,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
 
     @cached_property
     def _suites(self) -> list[str]:
-        return suite_ids(self.config, self.environment)
+        return suite_ids(self.config, self.step.environment)
 
     def _records(self, run: MeasuringRun, archive: bytes) -> tuple[list[Record], list[GateError]]:
         """The records of the suites, and why others are not taken.
@@ -182,58 +235,68 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         the branch below it moved.
         """
         header = record.header
-        if header.shard != self.shard or header.dirty or header.commit == self.git.head():
+        if header.shard != self._shard or header.dirty or header.commit == self.step.git.head():
             return
-        own = tuple(t for t in record.trials if t.side is Side.CANDIDATE or header.base_commit == self.base)
-        footer = count(own) if record.footer is None else replace(count(own), stopped=record.footer.stopped)
-        if record.footer is None:
-            footer = replace(footer, stopped=INTERRUPTED)
+        own = self._own_trials(record)
+        footer = replace(count(own), stopped=INTERRUPTED if record.footer is None else record.footer.stopped)
         kept = replace(record, header=replace(header, base_commit=self.base), trials=own, footer=footer)
         if same_head and not header.agent:
-            self._place(replace(kept, header=replace(kept.header, commit=self.git.head())))
+            self._place(replace(kept, header=replace(kept.header, commit=self.step.git.head())))
             return
         write_record(records_folder(self.config, header.suite_id) / f"run-{run.id}.jsonl", kept)
 
+    def _own_trials(self, record: Record) -> tuple[Trial, ...]:
+        """Return the trials of a record without those of another base's agent."""
+        if record.header.base_commit == self.base:
+            return record.trials
+        return tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
+
+    @property
+    def _shard(self) -> tuple[int, int]:
+        shard: tuple[int, int] = self.step.inputs["shard"]
+        return shard
+
     @property
     def _own_id(self) -> int:
-        return int(self.environment["GITHUB_RUN_ID"])
+        return int(self.step.environment["GITHUB_RUN_ID"])
 
     @property
     def _event(self) -> str:
-        return self.environment.get("GITHUB_EVENT_NAME", "")
+        return self.step.environment.get("GITHUB_EVENT_NAME", "")
 
     @property
     def _workflow(self) -> str:
         """The path of this workflow's file in the repository."""
-        named = self.environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
-        return named.removeprefix(f"{self.environment.get('GITHUB_REPOSITORY', '')}/")
+        named = self.step.environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
+        return named.removeprefix(f"{self.step.environment.get('GITHUB_REPOSITORY', '')}/")
 
-    def _earlier(self, activity: Activity) -> Iterator[tuple[MeasuringRun, str]]:
+    def _earlier(self) -> Iterator[tuple[MeasuringRun, str]]:
         """Runs that may have measured this very code, the likeliest first, each with a name for the reader."""
-        attempt, head = int(self.environment["GITHUB_RUN_ATTEMPT"]), activity.head or ""
+        activity = self.step.activity
+        attempt, head = int(self.step.environment["GITHUB_RUN_ATTEMPT"]), activity.head or ""
         if attempt > 1:
             yield MeasuringRun(self._own_id, attempt, head, "", "", 0), f"attempt {attempt - 1}"
         if self._event == "pull_request":
-            runs = self.github.runs_of(head, "pull_request", self._workflow, own=not activity.is_fork)
+            runs = self.step.github.runs_of(head, "pull_request", self._workflow, own=not activity.is_fork)
             runs = [run for run in runs if run.id < self._own_id]
             if activity.pull_request is not None and runs:
-                for run in self._of(self.github.pull_request(activity.pull_request), runs):
+                for run in self._of(self.step.github.pull_request(activity.pull_request), runs):
                     yield run, f"run {run.id}"
-        elif self.known and self._event == "push" and activity.mode is Mode.RECORD and self.shard == (1, 1):
+        elif self.has_fingerprint and self._event == "push" and activity.mode is Mode.RECORD and self._shard == (1, 1):
             yield from self._merged(head)
 
     def _merged(self, commit: str) -> Iterator[tuple[MeasuringRun, str]]:
         """Runs of this workflow, as it stands now, that measured the commit or the pull request that became it."""
         if self.config.file.baseline.require_provenance == "block":
             return  # nobody had reviewed what ran before the merge, nor what it found in its caches
-        for run in self.github.runs_of(commit, "merge_group", self._workflow, status="success"):
+        for run in self.step.github.runs_of(commit, "merge_group", self._workflow, status="success"):
             yield run, f"the merge queue (run {run.id})"
-        pull = self.github.merged_pull_request(commit)
+        pull = self.step.github.merged_pull_request(commit)
         if pull is None:
             return
-        if same_file(self.git, self._workflow, pull.head, commit):
-            runs = self.github.runs_of(pull.head, "pull_request", self._workflow, status="success")
-            for run in self._of(self.github.pull_request(pull.number), runs) if runs else ():
+        if same_file(self.step.git, self._workflow, pull.head, commit):
+            runs = self.step.github.runs_of(pull.head, "pull_request", self._workflow, status="success")
+            for run in self._of(self.step.github.pull_request(pull.number), runs) if runs else ():
                 yield run, f"pull request {pull.number} (run {run.id})"
 
     def _of(self, pull: PullRequest, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
@@ -247,7 +310,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         for run in runs[:ASKED]:
             branch = run.head_repository, run.head_branch
             if branch not in known:
-                known[branch] = self.github.measured_for(run, pull)
+                known[branch] = self.step.github.measured_for(run, pull)
             if known[branch]:
                 yield run
         if len(runs) > ASKED:
@@ -257,18 +320,18 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             what = "this branch has, or had, a pull request onto another base, and runs do not say whose they are"
             raise PublishError(what, where="GitHub")
 
-    def _promoted_of(self, records: Iterable[Record], head: str | None) -> tuple[list[Record], list[GateError]]:
+    def _promoted_of(self, records: Iterable[Record]) -> tuple[list[Record], list[GateError]]:
         """Return the records that may stand for the merged commit, under it, and why the others may not."""
         found: list[Record] = []
         refused: list[GateError] = []
         for record in records:
             try:
-                found.append(self._promoted(record, head))
+                found.append(self._promoted(record))
             except (UntrustedError, BaselineWriteError) as error:
                 refused.append(error)
         return found, refused
 
-    def _promoted(self, record: Record, head: str | None) -> Record:
+    def _promoted(self, record: Record) -> Record:
         """The record under the commit that the change was merged as, without trials of an older base's agent."""
         storable(record)  # what could not become a baseline there cannot become one here
         if taken := own_terms(record).taken_up:
@@ -276,14 +339,16 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             raise UntrustedError(what, where=record.header.suite_id)
         header = record.header
         own = tuple(t for t in record.trials if t.side is Side.CANDIDATE or header.base_commit == self.base)
-        return replace(record, header=replace(header, commit=head, base_commit=self.base), trials=own)
+        return replace(
+            record, header=replace(header, commit=self.step.activity.head, base_commit=self.base), trials=own
+        )
 
     def _place(self, record: Record) -> bool:
         """Writes the record unless the job has its own, which is newer. Returns whether it was written."""
         header = record.header
-        by_commit = not self.known and not header.agent
-        path = path_of(self.config, header, by_commit=by_commit) if header.commit == self.git.head() else None
-        if path is None or header.shard != self.shard:
+        by_commit = not self.has_fingerprint and not header.agent
+        path = path_of(self.config, header, by_commit=by_commit) if header.commit == self.step.git.head() else None
+        if path is None or header.shard != self._shard:
             return False
         self.placed.add(header.suite_id)
         if path.exists():

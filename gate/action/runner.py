@@ -172,8 +172,12 @@ def annotations_of(result: Result) -> tuple[Annotation, ...]:
     """
     made: list[Annotation] = []
     for suite in result.suites:
-        made += [_of_criterion(suite, found) for found in suite.criteria if found.verdict in _VERDICTS]
-        made += [_of_case(suite, case) for case in suite.cases if case.status in _CASES]
+        for row in suite.criteria:
+            if row.verdict in _VERDICTS:
+                made.append(_of_criterion(suite, row))
+        for case in suite.cases:
+            if case.status in _CASES:
+                made.append(_of_case(suite, case))
     if not result.exit_code:
         made = [_softer(annotation) for annotation in made]
     return tuple(sorted(made, key=lambda annotation: list(_LEVELS).index(annotation.level)))
@@ -197,7 +201,9 @@ def _of_case(suite: SuiteResult, case: CaseResult) -> Annotation:
     level, said = _CASES[case.status]
     passed = f"{case.passed}/{case.trials} {'trial' if case.trials == 1 else 'trials'} passed"
     before = f", {case.baseline_passed}/{case.baseline_trials} in the baseline" if case.baseline_trials else ""
-    reason = case.quarantine if case.status is CaseStatus.QUARANTINED else (case.reasons[0] if case.reasons else "")
+    reason = case.reasons[0] if case.reasons else ""
+    if case.status is CaseStatus.QUARANTINED:
+        reason = case.quarantine
     return Annotation(
         level,
         f"{suite.suite_id}: {case.id} {said}",

@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.action.inputs import is_input, overrides_of, read_inputs
+from gate.action.inputs import INPUTS, is_input, overrides_of, read_inputs
 from gate.action.sealing import seal
 from gate.baselines.proofs import Proofs
 from gate.baselines.tags import is_candidate
@@ -168,3 +169,28 @@ def input_overrides(step: Step, source: ConfigFile) -> dict[str, Any]:
 def worse_code(one: int, other: int) -> int:
     """Return the exit code of the two that takes precedence."""
     return min(one, other, key=lambda code: EXIT_PRECEDENCE.index(ExitCode(code)))
+
+
+def repeat_command(step: Step, overrides: Mapping[str, Any], pull_request: int | None = None) -> str:
+    """The commands that repeat this run on a reviewer's machine: fetch, check out, run."""
+    words = ["gate", "run"]
+    if step.inputs["config"] != INPUTS["config"].default:
+        words += ["--config", step.inputs["config"]]
+    for tag in step.inputs["tags"]:
+        words += ["--tag", tag]
+    if step.inputs["trials"]:
+        words += ["--trials", str(step.inputs["trials"])]
+    for key, option in (("baseline.against", "--against"), ("baseline.store", "--store")):
+        words += [option, overrides[key]] if key in overrides else []
+    words += ["--release", step.release] if step.release else []
+    return f"{_checkout(step, overrides.get('baseline.against'), pull_request)}\n{join(words)}"
+
+
+def _checkout(step: Step, base: str | None, pull_request: int | None) -> str:
+    """Brings the commit, and the one it is measured against, to a reviewer's clone."""
+    found, known = step.activity, [base] if base else []
+    number = pull_request or (found.pull_request if found.comments else None)
+    if number is not None:
+        return " && ".join([f"gh pr checkout {number}", *(join(["git", "fetch", "origin", ref]) for ref in known)])
+    head = found.head or ""
+    return f"{join(['git', 'fetch', 'origin', *dict.fromkeys([head, *known])])} && {join(['git', 'checkout', head])}"

@@ -58,6 +58,8 @@ _IDENTITY = {
     for role in ("AUTHOR", "COMMITTER")
     for field, value in (("NAME", "agent-gate"), ("EMAIL", "agent-gate@users.noreply.github.com"))
 }
+_PREAMBLE = re.compile(r"git [\w-]+ failed: |(?:fatal|error): |unable to access '[^']*': | after \d+ ms")
+_LONGEST_REASON = 50
 
 
 class _File(Struct, frozen=True):
@@ -286,10 +288,8 @@ class GitStore(BlobStore):
             try:
                 self._tree = _listed(self._cloned(), self._fetch())
             except GitError as error:
-                otherwise = "check the remote, and that the token may read the repository (contents: read)"
-                hint = self._hint(error, otherwise)
-                what = f"the baselines cannot be read: {error.what.removeprefix('git remote failed: error: ')}"
-                raise BaselineError(what, where=self._where, hint=hint) from None
+                hint = self._hint(error, "check the remote, and contents: read of the token")
+                raise BaselineError(f"cannot be read: {_reason(error)}", where=self._where, hint=hint) from None
         return self._tree
 
     def _of(self, suite_id: str) -> tuple[_File, ...]:
@@ -335,8 +335,8 @@ class GitStore(BlobStore):
     # --- writing --------------------------------------------------------------------------------
 
     def _not_pushed(self, error: GitError) -> BaselineWriteError:
-        hint = self._hint(error, "the token needs permission to write to the repository (contents: write)")
-        return BaselineWriteError(f"the baseline cannot be pushed: {error.what}", where=self._where, hint=hint)
+        hint = self._hint(error, "check the remote, and contents: write of the token")
+        return BaselineWriteError(f"cannot be pushed to: {_reason(error)}", where=self._where, hint=hint)
 
     def prune(self, key: str, ledger: Ledger) -> tuple[list[str], Ledger]:
         new = _file(key, "")
@@ -376,6 +376,12 @@ class GitStore(BlobStore):
         tree = clone.run("write-tree", "--missing-ok", environment=index).decode().strip()
         parent = () if tip is None else ("-p", tip)
         return clone.run("commit-tree", *parent, "-F", "-", tree, stdin=f"{message}\n".encode()).decode().strip()
+
+
+def _reason(error: GitError) -> str:
+    """Return git's message without the words that repeat what is known here."""
+    reason = _PREAMBLE.sub("", error.what)
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
 
 
 def _listed(clone: Git, tip: str | None) -> _Tree:

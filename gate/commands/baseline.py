@@ -13,6 +13,8 @@ from gate.commands.common_options import (
     CONFIG,
     DRY_RUN,
     OUTPUTS,
+    PATH,
+    RECORD,
     outputs_of,
     record_before_or,
     record_or_newest,
@@ -21,15 +23,13 @@ from gate.commands.common_options import (
 from gate.commands.groups import OnceGroup, refuse_options_before_subcommand
 from gate.commands.output import command_line, print_result, progress_of, show, told_in, width_of
 
-KEY = click.option(
-    "--key", type=click.Path(path_type=Path), help="Private ed25519 key in PEM; what is stored is signed with it."
-)
+KEY = click.option("--key", type=PATH, help="Private ed25519 key in PEM; what is stored is signed with it.")
 RELEASE = click.option("--release", metavar="TAG", default="", help="The release tag of this commit.")
 
 
 @click.group(cls=OnceGroup, invoke_without_command=True)
 @CONFIG
-@click.option("--record", "record_path", type=click.Path(path_type=Path), help="Write the record here, too.")
+@click.option("--record", "record_path", type=PATH, help="Write the record here, too.")
 @RELEASE
 @KEY
 @DRY_RUN
@@ -47,12 +47,12 @@ def baseline(context: click.Context, /, config_path: Path, release: str, key: Pa
 
 
 def _measure_and_store(config_path: Path, release: str, key: Path | None, given: dict[str, Any]) -> NoReturn:
-    from gate.commands.texts.dry_run import estimate
-    from gate.commands.texts.evidence import read_key
+    from gate.commands.texts.plans import estimate
     from gate.config.load import load_config
     from gate.errors import ExitCode
     from gate.pipeline.flow import run_gate
     from gate.pipeline.session import RunOptions
+    from gate.stored.evidence import read_key
     from gate.stored.upkeep import check_can_store, save_baseline
     from gate.system.signals import run as run_coroutine
 
@@ -78,14 +78,14 @@ def _measure_and_store(config_path: Path, release: str, key: Path | None, given:
 
 
 @baseline.command("save")
-@click.argument("record", type=click.Path(path_type=Path), required=False)
+@click.argument("record", type=PATH, required=False)
 @CONFIG
 @RELEASE
 @KEY
 def baseline_save(record: Path | None, config_path: Path, release: str, key: Path | None) -> None:
     """Add a complete record to its commit's baseline; without one, the newest finished record of each suite."""
-    from gate.commands.texts.evidence import read_key
     from gate.config.load import load_config
+    from gate.stored.evidence import read_key
     from gate.stored.upkeep import save_baseline, save_newest
 
     config, private = load_config(config_path), read_key(key)
@@ -111,8 +111,8 @@ def baseline_accept(
     commit: str | None, config_path: Path, why: str, by: str | None, until: datetime | None, key: Path | None
 ) -> None:
     """Make the stored record of COMMIT (HEAD) the anchor, which releases and the default branch are compared with."""
-    from gate.commands.texts.evidence import read_key
     from gate.config.load import load_config
+    from gate.stored.evidence import read_key
     from gate.stored.upkeep import accept_baseline
 
     config, private = load_config(config_path), read_key(key)
@@ -143,12 +143,12 @@ def baseline_show(config_path: Path) -> None:
 
 
 @baseline.command("diff")
-@click.argument("record", required=False, type=click.Path(path_type=Path))
-@click.argument("other", required=False, type=click.Path(path_type=Path))
+@RECORD
+@click.argument("other", required=False, type=PATH)
 @CONFIG
 def baseline_diff(record: Path | None, other: Path | None, config_path: Path) -> None:
     """Show what RECORD changed against OTHER, case by case; without them, the newest record against the one before."""
-    from gate.commands.texts.baseline_diff import diff_records
+    from gate.stored.record_diff import diff_records
 
     new = record_or_newest(record, config_path)
     width = width_of(os.environ)

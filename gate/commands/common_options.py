@@ -15,13 +15,18 @@ if TYPE_CHECKING:
     from gate.reports.files import Outputs
 
 DEFAULT_CONFIG = Path(FILE_NAME)
+PATH = click.Path(path_type=Path)
+RECORD = click.argument("record", required=False, type=PATH)
+SOURCES = click.argument("sources", nargs=-1, metavar="[SOURCES]...", type=PATH)
+SUITE = click.option("--suite", "suite_id", help="Only this suite.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 CONFIG = click.option(
     "-c",
     "--config",
     "config_path",
     default=DEFAULT_CONFIG,
     show_default=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Configuration file.",
 )
 AGAINST = click.option("--against", "baseline", help="A baseline record instead, or `none` for thresholds alone.")
@@ -40,14 +45,11 @@ CONDITION = click.option(
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print how many runs, judge calls and dollars it would take.")
 STATEMENT = click.option(
     "--statement",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write what was found as an in-toto statement, for `gate attest` and `gate verify`.",
 )
 OUTPUTS = (
-    *(
-        click.option(f"--{name}", f"to_{name}", type=click.Path(path_type=Path), help=f"Write the {name} report here.")
-        for name in FILES
-    ),
+    *(click.option(f"--{name}", f"to_{name}", type=PATH, help=f"Write the {name} report here.") for name in FILES),
     click.option(
         "--report", "reports", metavar="NAME=PATH", multiple=True, help="Write this report here, also a plugin's."
     ),
@@ -112,7 +114,7 @@ def overrides_of(given: dict[str, Any]) -> dict[str, Any]:
         overrides[f"select.{key}"] = values if isinstance(values, dict) else [*more, *values]
     if given.get("trials"):
         text = given["trials"]
-        overrides["trials"] = int(text) if text.isdigit() else text
+        overrides["trials"] = int(text) if text.isdecimal() else text
     if given.get("replay"):
         overrides["agent"] = {"replay": [str(Path(path).resolve()) for path in given["replay"]]}
     if given.get("against"):

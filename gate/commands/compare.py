@@ -11,13 +11,14 @@ import click
 from gate.commands.common_options import (
     DEFAULT_CONFIG,
     OUTPUTS,
+    PATH,
     outputs_of,
     record_before_or,
     record_or_newest,
     with_options,
 )
 from gate.commands.groups import Once
-from gate.commands.output import command_line, encoding_of, finish, progress_of, show, told_in
+from gate.commands.output import command_line, encoding_of, finish, progress_of, report_width, show, told_in
 from gate.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ FORMS = ("json", "html", "markdown")
     "-c",
     "--config",
     "config_path",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Judge by these criteria instead of the record's own.",
 )
 @click.option("--table", is_flag=True, help="A table without a verdict, also of two records.")
@@ -46,7 +47,7 @@ FORMS = ("json", "html", "markdown")
     help="Also run the configuration with this key changed, as NAME; may be repeated, also for one NAME.",
 )
 @click.option("--epochs", type=click.IntRange(1, 1000), help="How often each case is run with a configuration.  [3]")
-@click.option("--records", type=click.Path(path_type=Path), help="Folder for the records of configurations.")
+@click.option("--records", type=PATH, help="Folder for the records of configurations.")
 @click.option("--prefer", is_flag=True, help="Also ask the judge whose answers it prefers, in both orders.")
 @click.option("--quality", metavar="CRITERION", help="What quality is read from.  [pass rate]")
 @click.option("--fail-if-worse", is_flag=True, help="Exit 1 if another is shown worse than the first.")
@@ -112,13 +113,13 @@ def _table(compared: tuple[str, ...], config_path: Path | None, given: dict[str,
     lineup = line_up(contenders, terms, quality=given["quality"] or "pass rate", votes=votes, judge_cost_usd=cost)
     for form, path in outputs.items():
         _write(form, path, lineup)
-    from shutil import get_terminal_size
+    from gate.reports.lineup import render_line, render_text
 
-    from gate.reports.lineup import text
-
-    encoding, width = encoding_of(os.environ), get_terminal_size((100, 20)).columns
-    quiet = given["quiet"]
-    show(text.render_line(lineup, encoding=encoding) if quiet else text.render(lineup, encoding=encoding, width=width))
+    encoding = encoding_of(os.environ)
+    if given["quiet"]:
+        show(render_line(lineup, encoding=encoding))
+    else:
+        show(render_text(lineup, encoding=encoding, width=report_width()))
     raise SystemExit(int(_exit_code(lineup, given)))
 
 
@@ -135,13 +136,13 @@ def _outputs(given: dict[str, Any]) -> dict[str, Path]:
 
 
 def _write(form: str, path: Path, lineup: Any) -> None:
-    from importlib import import_module
-
+    from gate.reports import lineup as forms
+    from gate.reports.html.lineup import render as render_html
     from gate.security import files
 
-    room = "gate.reports.html.lineup" if form == "html" else f"gate.reports.lineup.{form}"
+    render = {"json": forms.render_json, "html": render_html, "markdown": forms.render_markdown}[form]
     try:
-        files.write_text(path, import_module(room).render(lineup))
+        files.write_text(path, render(lineup))
     except OSError as error:
         raise ConfigError(f"the {form} report cannot be written: {error.strerror}", where=str(path)) from None
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from gate.commands.common_options import PATH
 from gate.commands.groups import Once
 
 MAX_SECONDS = 600.0
@@ -16,7 +17,7 @@ MAX_SECONDS = 600.0
 
 
 @click.command(cls=Once)
-@click.option("--folder", type=click.Path(path_type=Path), help="Write the demo here. Default: a new temporary folder.")
+@click.option("--folder", type=PATH, help="Write the demo here. Default: a new temporary folder.")
 def demo(folder: Path | None) -> NoReturn:
     """See the gate catch a broken change in 20 seconds.
 

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import DEFAULT_CONFIG
+from gate.commands.common_options import DEFAULT_CONFIG, PATH
 from gate.commands.groups import Once
 from gate.commands.output import show, width_of
 
 
 @click.command("diff-requests", cls=Once)
-@click.argument("before", metavar="A", type=click.Path(path_type=Path))
-@click.argument("now", metavar="B", type=click.Path(path_type=Path))
+@click.argument("before", metavar="A", type=PATH)
+@click.argument("now", metavar="B", type=PATH)
 @click.option(
     "-c",
     "--config",
     "config_path",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Configuration file, for its `world` section. Default: gate.yaml, if it is there.",
 )
 def diff_requests(before: Path, now: Path, config_path: Path | None) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import AGAINST, CONFIG, record_or_newest
+from gate.commands.common_options import AGAINST, CONFIG, RECORD, record_or_newest
 from gate.commands.groups import Once
 from gate.commands.output import show, width_of
 
 
 @click.command(cls=Once)
-@click.argument("record", required=False, type=click.Path(path_type=Path))
+@RECORD
 @AGAINST
 @CONFIG
 @click.option("--case", "case_id", help="One case: its trials on both sides.")
@@ -23,7 +23,7 @@ def explain(record: Path | None, baseline: str | None, config_path: Path, case_i
     Shows estimates, intervals, tests, and how much of the error budget was spent. Without RECORD: of the newest
     one. Compares with the baseline that the record's run would find, unless --against names another.
     """
-    from gate.commands.texts.explain import explain_record
+    from gate.stored.explain import explain_record
 
     width, newest = width_of(os.environ), record_or_newest(record, config_path)
     show(explain_record(newest, baseline, config_path, os.environ, case_id, width), width)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import CONFIG
+from gate.commands.common_options import CONFIG, SOURCES, SUITE
 from gate.commands.groups import Once
 from gate.commands.output import encoding_of, show, width_of
 
 
 @click.command(cls=Once)
-@click.argument("sources", nargs=-1, metavar="[SOURCES]...", type=click.Path(path_type=Path))
+@SOURCES
 @CONFIG
-@click.option("--suite", "suite_id", help="Only this suite.")
+@SUITE
 @click.option("--cases", is_flag=True, help="Every case, and not only the flaky ones.")
 @click.option("--tags", is_flag=True, help="Every criterion by tag, and not only the pass rate.")
 @click.option("--json", "as_json", is_flag=True, help="Everything as JSON.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gate.commands.common_options import PATH
 from gate.commands.groups import Once
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @click.command("import", cls=Once)
-@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--to", "path", required=True, type=click.Path(path_type=Path), help="The suite file to write, JSON.")
+@click.argument("sources", nargs=-1, required=True, type=PATH)
+@click.option("--to", "path", required=True, type=PATH, help="The suite file to write, JSON.")
 @click.option("--format", "form", metavar="NAME", help="The format of all files, also a plugin's.")
 @click.option("--allow-loss", is_flag=True, help="Write the suite even if checks are lost.")
 def import_suite(sources: tuple[Path, ...], path: Path, form: str | None, allow_loss: bool) -> None:

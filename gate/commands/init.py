@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from gate.commands.common_options import PATH
 from gate.commands.groups import Once
 
 if TYPE_CHECKING:
-    from gate.commands.texts.init import First, FirstFiles
-    from gate.commands.texts.survey import FoundAgent, Survey
+    from gate.commands.setup.first_files import First, FirstFiles
+    from gate.commands.setup.survey import FoundAgent, Survey
 
 MOST_SHOWN = 10
 
 
 @click.command(cls=Once)
-@click.argument("folder", default=".", type=click.Path(path_type=Path))
+@click.argument("folder", default=".", type=PATH)
 @click.option(
     "--url",
     metavar="ADDRESS",
@@ -40,8 +41,8 @@ def init(
     cases or the agent have changed: files that you have edited are kept. Ends with the exit code of the first run; with
     2 if you have edited gate.yaml, and with 0 under --no-run.
     """
-    from gate.commands.texts.init import check_replaceable, propose, run_first, with_answers, write
-    from gate.commands.texts.survey import survey
+    from gate.commands.setup.first_files import check_replaceable, propose, run_first, with_answers, write
+    from gate.commands.setup.survey import survey
 
     check_replaceable(folder, force=force)
     found = survey(folder)
@@ -66,14 +67,14 @@ def init(
         answered = with_answers(proposal, first.answers)
         if answered != proposal:
             write(folder, answered, force=force)
-    _end(proposal, [*written, *kept])
+    _end(proposal, found, folder, [*written, *kept])
     raise SystemExit(code)
 
 
 def _served(url: str) -> FoundAgent:
     """The agent behind an address: as the server describes itself, else in the gate's own JSON."""
-    from gate.commands.texts.served import ask_server
-    from gate.commands.texts.survey import FoundAgent, served_agent
+    from gate.commands.setup.served import ask_server
+    from gate.commands.setup.survey import FoundAgent, served_agent
     from gate.system.signals import run as run_coroutine
 
     described, why = run_coroutine(ask_server(url, os.environ))
@@ -123,14 +124,20 @@ def _show_first(first: First) -> None:
         click.echo(f"  {console(line, 400)}")
 
 
-def _end(proposal: FirstFiles, names: list[str]) -> None:
+def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str]) -> None:
     """Print what to do next. No step measures what another one has measured."""
+    from gate.commands.setup.first_files import CASES
+    from gate.security.escape import console
+
     for note in proposal.notes:
         click.echo(note)
     if proposal.start:
         click.echo(f"\nstart the server:  {proposal.start}\nasked through:     {proposal.mapping}")
+    cases = next((suite.source for suite in found.suites if not suite.problem), CASES)
     click.echo("\nnext:")
-    click.echo("  write your own cases   evals/ (gate help cases)")
+    click.echo(f"  write your own cases   {'evals/' if cases == CASES else console(cases)} (gate help cases)")
+    if (folder / CASES).exists() and CASES not in names:
+        names = [*names, CASES]  # an earlier `gate init` wrote them
     added = " ".join(sorted({name.split("/")[0] for name in names}))
     click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
     if proposal.first_push:

@@ -28,24 +28,22 @@ SECTIONS = {
 NAMES = tuple(sorted(name for names in SECTIONS.values() for name in names))
 """The sub-commands. Each imports what it works with only when it runs: `gate --help` and shell completion, which import
 all of these files, load neither pydantic nor an HTTP client."""
-FUNCTIONS = {
-    "open": "open_report",
-    "help": "help_on",
-    "import": "import_suite",
-    "diff-requests": "diff_requests",
-    "mcp-replay": "mcp_replay",
-}
-"""The functions of sub-commands that have names of Python's own."""
-FILES = {"import": "import_suite", "diff-requests": "diff_requests", "mcp-replay": "mcp_replay"}
-"""The files of sub-commands whose names are no names of Python's modules."""
+PLACES = {"open": "open:open_report", "help": "help:help_on", "import": "import_suite:import_suite"}
+"""The file and the function of sub-commands whose names Python has taken."""
 GARBAGE_THRESHOLD = 200_000
 """Allocations between two runs of the cyclic garbage collector. A run allocates much that stays and few cycles: at
 Python's default of 700, collecting takes about 5 % of the time."""
 
 
+def place_of(name: str) -> str:
+    """Return the file and the function of a sub-command."""
+    plain = name.replace("-", "_")
+    return PLACES.get(name, f"{plain}:{plain}")
+
+
 @click.group(
     cls=LazyGroup,
-    lazy={name: f"gate.commands.{FILES.get(name, name)}:{FUNCTIONS.get(name, name)}" for name in NAMES},
+    lazy={name: f"gate.commands.{place_of(name)}" for name in NAMES},
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )

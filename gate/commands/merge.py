@@ -8,19 +8,19 @@ from typing import Any
 
 import click
 
-from gate.commands.common_options import OUTPUTS, STATEMENT, outputs_of, with_options
+from gate.commands.common_options import OUTPUTS, PATH, STATEMENT, outputs_of, with_options
 from gate.commands.groups import Once
 from gate.commands.output import command_line, finish, told_in
 
 
 @click.command(cls=Once)
-@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where to write the whole record.")
+@click.argument("records", nargs=-1, required=True, type=PATH)
+@click.option("-o", "--output", required=True, type=PATH, help="Where to write the whole record.")
 @click.option(
     "-c",
     "--config",
     "config_path",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Decide too, as a run over all shards would: by this configuration, against its baseline.",
 )
 @STATEMENT
@@ -43,7 +43,7 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
     with told_in(lambda: outputs):
         result = decide_merged(output, config, os.environ, outputs, command_line())
     if given["statement"]:
-        from gate.commands.texts.evidence import rules_of_record, stated
+        from gate.stored.evidence import rules_of_record, stated
 
         result = stated(result, given["statement"], outputs.paths.values(), rules_of_record(output, config))
     finish(result, given["quiet"], given["verbose"])

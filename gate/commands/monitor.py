@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from gate.commands.common_options import CONFIG
+from gate.commands.common_options import CONFIG, PATH
 from gate.commands.groups import Once
 from gate.commands.output import show, width_of
 
@@ -17,27 +17,25 @@ if TYPE_CHECKING:
     from gate.monitor.report import MonitorReport
     from gate.monitor.service import Setup
 
-FILE = click.Path(path_type=Path)
-
 
 @click.command(cls=Once)
-@click.argument("traces", nargs=-1, type=FILE)
+@click.argument("traces", nargs=-1, type=PATH)
 @CONFIG
 @click.option("--once", is_flag=True, help="Read what is there, report, and end; for cron. Default: until stopped.")
 @click.option("--status", "looking", is_flag=True, help="Read nothing: report by what is stored.")
 @click.option("--receive", metavar="PORT", type=int, help="Also listen on this port of loopback for OTLP over HTTP.")
 @click.option("--sample-rate", type=float, help="Share of the traces that are scored, 0 to 1; 1 scores all.")
-@click.option("--state", type=FILE, help="File of the monitor's state.")
+@click.option("--state", type=PATH, help="File of the monitor's state.")
 @click.option("--against", metavar="RECORD", help="Compare with what CI stored: `baseline`, or a record's file.")
 @click.option(
     "--versus",
     metavar="STATE",
-    type=FILE,
+    type=PATH,
     help="With --once or --status: decide whether this window is worse than that of another monitor's state, or than a "
     "record, as a canary's than the stable version's.",
 )
-@click.option("--json", "json_path", type=FILE, help="Write the report here as JSON, whenever it is renewed.")
-@click.option("--prometheus", type=FILE, help="Write the figures here for Prometheus' textfile collector.")
+@click.option("--json", "json_path", type=PATH, help="Write the report here as JSON, whenever it is renewed.")
+@click.option("--prometheus", type=PATH, help="Write the figures here for Prometheus' textfile collector.")
 @click.option(
     "--fail-on",
     type=click.Choice(["critical", "warning", "never"]),

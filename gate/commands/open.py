@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import AGAINST, CONFIG, record_or_newest
+from gate.commands.common_options import AGAINST, CONFIG, RECORD, record_or_newest
 from gate.commands.groups import Once
 
 
 @click.command("open", cls=Once)
-@click.argument("record", required=False, type=click.Path(path_type=Path))
+@RECORD
 @AGAINST
 @CONFIG
 def open_report(record: Path | None, baseline: str | None, config_path: Path) -> None:
@@ -22,10 +22,14 @@ def open_report(record: Path | None, baseline: str | None, config_path: Path) ->
     would find, and written to the results folder. Prints where it lies. The browser is the system's, or the command
     in $BROWSER.
     """
-    from gate.commands.texts.open import html_of
+    from gate.pipeline.journal import results_folder
+    from gate.reports.files import Outputs
+    from gate.stored.judging import report_record
     from gate.system.browser import open_in_browser
 
-    path = html_of(record_or_newest(record, config_path), baseline, config_path, os.environ)
+    record = record_or_newest(record, config_path)
+    path = results_folder(config_path) / "reports" / f"{record.stem}.html"
+    report_record(record, baseline, config_path, os.environ, Outputs({"html": path}), f"gate open {record}")
     click.echo(path)
     if not open_in_browser(path, os.environ):
         click.echo("gate: no browser could be started here: open the file yourself, or name one in $BROWSER", err=True)

@@ -43,9 +43,14 @@ def width_of(environment: Mapping[str, str]) -> int | None:
     """The terminal's columns, or ``COLUMNS``; None where a file or a program reads: its lines are not broken."""
     if not (sys.stdout.isatty() or environment.get("COLUMNS", "").isdigit()):
         return None
+    return report_width()
+
+
+def report_width() -> int:
+    """Return the columns of a report, which is laid out for a file as well: the terminal's, or else 80."""
     from shutil import get_terminal_size  # weight: few commands need it
 
-    return get_terminal_size((100, 20)).columns
+    return get_terminal_size((80, 24)).columns
 
 
 def show(text: str, width: int | None = None) -> None:
@@ -63,6 +68,25 @@ def progress_of(quiet: bool) -> Progress:
         return NoProgress()
     moves = sys.stderr.isatty() and not os.environ.get("CI") and not is_plain(os.environ)
     return ProgressBar(sys.stderr) if moves else ProgressLines(sys.stderr)
+
+
+@contextmanager
+def simulated(suite: str) -> Iterator[Callable[[], None]]:
+    """Count simulated changes on a terminal's standard error; yield what adds one."""
+    from gate.security.escape import console
+
+    done, is_shown = 0, sys.stderr.isatty() and not is_plain(os.environ)
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if is_shown and done % 10 == 0:
+            sys.stderr.write(f"\r{console(suite, 60)}: {done} changes simulated")
+            sys.stderr.flush()
+
+    yield tick
+    if is_shown:
+        sys.stderr.write("\r\033[K")
 
 
 @contextmanager
@@ -101,18 +125,15 @@ def finish(result: Result, quiet: bool, verbose: bool = False) -> NoReturn:
 
 def print_result(result: Result, quiet: bool, verbose: bool = False) -> None:
     """Print the report, and on stderr what kept it from being whole."""
-    from shutil import get_terminal_size
-
     from gate.reports.console import render, render_line
     from gate.security.escape import console
 
     color = sys.stdout.isatty() and not is_plain(os.environ)
-    width = get_terminal_size((100, 20)).columns
     encoding = encoding_of(os.environ)
     if quiet:
         text = render_line(result, encoding=encoding)
     else:
-        text = render(result, width=width, color=color, encoding=encoding, verbose=verbose)
+        text = render(result, width=report_width(), color=color, encoding=encoding, verbose=verbose)
     show(text)
     ended = [line for line in _ended_early(result) if quiet and line not in text]  # a whole report has it
     for problem in (*ended, *result.problems):

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import CONFIG
+from gate.commands.common_options import CONFIG, JSON, RECORD
 from gate.commands.groups import Once
-from gate.commands.output import show, width_of
+from gate.commands.output import show, simulated, width_of
 
 
 @click.command(cls=Once)
-@click.argument("record", required=False, type=click.Path(path_type=Path))
+@RECORD
 @CONFIG
 @click.option(
     "--drop", type=click.FloatRange(0, 1, min_open=True), help="Say how many cases find this drop (0.05: five points)."
 )
 @click.option("--stored", type=click.IntRange(1, 50), help="Stored trials of each case. Default: those of a baseline.")
 @click.option("--simulations", type=click.IntRange(10, 10_000), help="Simulated changes of each kind; more is sharper.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def power(
     record: Path | None,
     config_path: Path,
@@ -34,10 +34,10 @@ def power(
     Applies the decision rule to simulated trials of a record's own cases. Without RECORD: for each suite of the
     configuration, by its stored baseline.
     """
-    from gate.commands.texts.power import Asked, power_of_record, power_of_suites
     from gate.config.load import load_config
+    from gate.insight.power_text import Asked, power_of_record, power_of_suites
 
     width = None if as_json else width_of(os.environ)
-    asked = Asked(drop, stored, simulations, as_json, width)
+    asked = Asked(drop, stored, simulations, simulated, as_json, width)
     found = power_of_record(record, asked) if record else power_of_suites(load_config(config_path), os.environ, asked)
     show(found, width)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import CONFIG
+from gate.commands.common_options import CONFIG, PATH
 from gate.commands.groups import Once
 
 
 @click.command(cls=Once)
 @click.argument("trace")
 @CONFIG
-@click.option("--to", "target", type=click.Path(path_type=Path), help="The suite's file that the case is added to.")
-@click.option("--state", type=click.Path(path_type=Path), help="File of the monitor's state.")
+@click.option("--to", "target", type=PATH, help="The suite's file that the case is added to.")
+@click.option("--state", type=PATH, help="File of the monitor's state.")
 @click.option("--why", help="What is wrong with the answer, in your words; kept with the case.")
 @click.option("--show", is_flag=True, help="Print the case, and write nothing.")
 def promote(

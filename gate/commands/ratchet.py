@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import CONFIG
+from gate.commands.common_options import CONFIG, RECORD
 from gate.commands.groups import Once
 from gate.commands.output import show, width_of
 
 
 @click.command(cls=Once)
-@click.argument("record", required=False, type=click.Path(path_type=Path))
+@RECORD
 @CONFIG
 @click.option("--write", is_flag=True, help="Edit the file; comments and layout stay.")
 def ratchet(record: Path | None, config_path: Path, write: bool) -> None:

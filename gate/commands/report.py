@@ -8,13 +8,22 @@ from typing import Any, NoReturn
 
 import click
 
-from gate.commands.common_options import AGAINST, CONFIG, OUTPUTS, STATEMENT, outputs_of, record_or_newest, with_options
+from gate.commands.common_options import (
+    AGAINST,
+    CONFIG,
+    OUTPUTS,
+    RECORD,
+    STATEMENT,
+    outputs_of,
+    record_or_newest,
+    with_options,
+)
 from gate.commands.groups import Once
 from gate.commands.output import command_line, finish, told_in
 
 
 @click.command(cls=Once)
-@click.argument("record", required=False, type=click.Path(path_type=Path))
+@RECORD
 @AGAINST
 @CONFIG
 @STATEMENT
@@ -33,8 +42,8 @@ def report(record: Path | None, baseline: str | None, config_path: Path, **given
     with told_in(lambda: outputs):
         result = report_record(path, baseline, config_path, os.environ, outputs, command_line())
     if given["statement"]:
-        from gate.commands.texts.evidence import rules_of_record, stated
         from gate.config.load import load_config
+        from gate.stored.evidence import rules_of_record, stated
 
         rules = rules_of_record(path, load_config(config_path))
         result = stated(result, given["statement"], outputs.paths.values(), rules)

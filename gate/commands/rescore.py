@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import CONFIG
+from gate.commands.common_options import CONFIG, PATH
 from gate.commands.groups import Once
 
 
 @click.command(cls=Once)
-@click.argument("record", type=click.Path(path_type=Path))
+@click.argument("record", type=PATH)
 @CONFIG
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where to write the new record.")
+@click.option("-o", "--output", required=True, type=PATH, help="Where to write the new record.")
 def rescore(record: Path, config_path: Path, output: Path) -> None:
     """Score a record again with the current criteria.
 

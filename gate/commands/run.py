@@ -17,6 +17,7 @@ from gate.commands.common_options import (
     CONFIG,
     DRY_RUN,
     OUTPUTS,
+    PATH,
     STATEMENT,
     TAG,
     outputs_of,
@@ -56,7 +57,7 @@ SELECTIONS = ("tags", "complexities", "ids", "conditions")
 @click.option(
     "--record",
     "record_path",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write the record here; an unfinished one is continued.",
 )
 @click.option("--resume", is_flag=True, help="Continue the newest unfinished record.")
@@ -84,7 +85,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
 
 
 def _print_estimate(config_path: Path, given: dict[str, Any]) -> NoReturn:
-    from gate.commands.texts.dry_run import estimate
+    from gate.commands.texts.plans import estimate
     from gate.config.load import load_config
 
     click.echo(estimate(load_config(config_path, overrides_of(given)), os.environ))
@@ -123,7 +124,7 @@ def _run(rules: Rules, outputs: Outputs, given: dict[str, Any]) -> Result:
     options, progress = _run_options(given, rules), progress_of(given["quiet"])
     result = run_coroutine(run_gate(rules.config, options, outputs, os.environ, progress))
     if given["statement"]:
-        from gate.commands.texts.evidence import stated
+        from gate.stored.evidence import stated
 
         result = stated(result, given["statement"], outputs.paths.values(), rules.commit)
     if hosts:
@@ -149,9 +150,11 @@ def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[s
 
 
 def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
-    from gate.pipeline.session import RunOptions
+    from gate.pipeline.session import RunOptions, parse_shard
 
-    shard = _shard(given["shard"]) if given["shard"] else (1, 1)
+    shard = (1, 1)
+    if given["shard"]:
+        shard = parse_shard(given["shard"], where="--shard")
     return RunOptions(
         record_path=given["record_path"],
         statement_path=given["statement"],
@@ -162,13 +165,6 @@ def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
         rules=rules,
         fills_baseline=False if any(given[name] for name in SELECTIONS) else None,
     )
-
-
-def _shard(text: str) -> tuple[int, int]:
-    index, slash, total = text.partition("/")
-    if not (slash and index.isdigit() and total.isdigit() and 1 <= int(index) <= int(total) <= 10_000):
-        raise click.BadParameter(f"{text!r} is not of the form 2/5", param_hint="--shard")
-    return int(index), int(total)
 
 
 def _publish(result: Result, hosts: Mapping[str, Mapping[str, Any]]) -> None:

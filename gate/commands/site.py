@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import CONFIG
+from gate.commands.common_options import CONFIG, SOURCES, SUITE
 from gate.commands.groups import Once
 
 
 @click.command(cls=Once)
 @click.argument("out", type=click.Path(path_type=Path, file_okay=False))
-@click.argument("sources", nargs=-1, metavar="[SOURCES]...", type=click.Path(path_type=Path))
+@SOURCES
 @CONFIG
-@click.option("--suite", "suite_id", help="Only this suite.")
+@SUITE
 @click.option(
     "--link",
     metavar="ADDRESS",

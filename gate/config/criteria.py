@@ -9,9 +9,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.baselines.fingerprint import of_criterion
+from gate.config.place import FilePlace
 from gate.config.specs import CriterionSpec, read_options
 from gate.errors import ConfigError, closest, unknown_key
-from gate.formats.positions import LineNumbers
 from gate.metrics import METRICS
 from gate.metrics.base import Context, Metric, PerTurn, TrialOutput
 from gate.metrics.custom.metric import MetricUse
@@ -29,11 +29,8 @@ ADK_DEFAULTS: Mapping[str, Any] = {"tool_trajectory_avg_score": 1.0, "response_m
 class Setting(Struct, frozen=True):
     """The options of all criteria."""
 
-    where: str = "criteria"
-    lines: LineNumbers | None = None
-    """The lines of the file that they stand in, if it is one whose lines are known."""
-    keys: tuple[str, ...] = ()
-    """The keys under which they stand in it."""
+    place: FilePlace = FilePlace("criteria")
+    """Where they are written."""
     context: Context = field(default_factory=Context)
     folders: Folders = Folders()
     """The folders that custom metrics are imported from, besides what is installed."""
@@ -46,11 +43,6 @@ class Setting(Struct, frozen=True):
     judge: Callable[[str], str] = str
     """Fingerprint of the judge of the run; asked only for a criterion, by its name, that needs one."""
 
-    def at(self, *keys: str) -> str:
-        """The place of a criterion, or of all of them, with its line where that is known."""
-        line = self.lines.line(*self.keys, *keys) if self.lines is not None else None
-        return f"{self.where}:{line}" if line is not None else self.where
-
 
 def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> tuple[Scorer, ...]:
     """One scorer per criterion, in their order.
@@ -59,8 +51,8 @@ def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
         ConfigError: unknown option, threshold out of range, settings of a case for an absent criterion.
     """
     scorers = tuple(_scorer(spec, cases, setting) for spec in specs)
-    check_something_blocks(scorers, setting.at(), "leave `blocking: false` off one")
-    _check_weights(scorers, setting.at())
+    check_something_blocks(scorers, setting.place.at(), "leave `blocking: false` off one")
+    _check_weights(scorers, setting.place.at())
     _check_cases(cases, scorers)
     _check_rubrics(cases, scorers)
     _check_idle(specs, cases, scorers, setting)
@@ -88,14 +80,14 @@ def _check_idle(
         if not scorer.criterion.blocking or scorer.criterion.name in setting.demanded:
             continue
         if setting.whole:
-            idle = _gives_nothing(scorer, cases)
-            idle = idle and _gives_nothing(_scorer(spec, setting.whole, setting), setting.whole)
+            is_nothing = _gives_nothing(scorer, cases)
+            is_nothing = is_nothing and _gives_nothing(_scorer(spec, setting.whole, setting), setting.whole)
         else:
-            idle = bool(scorer.metric.missing) and is_idle(scorer, cases)
-        if idle:
+            is_nothing = bool(scorer.metric.missing) and is_idle(scorer, cases)
+        if is_nothing:
             name, missing = scorer.criterion.name, scorer.metric.missing or "what it compares with"
             what = f"{name} would check nothing: neither it nor any case gives {missing}"
-            raise ConfigError(what, where=setting.at(name), hint=f"give it {missing}, or leave it out")
+            raise ConfigError(what, where=setting.place.at(name), hint=f"give it {missing}, or leave it out")
 
 
 def _gives_nothing(scorer: Scorer, cases: Sequence[Case]) -> bool:
@@ -167,22 +159,29 @@ def _scorer(
     metric_type = version or metric_type
     spec = spec.under(metric_type)
     _check_limits(spec, metric_type, where)
-    criterion = Criterion(spec.name, spec.metric, metric_type.scale, metric_type.direction, hard=metric_type.hard)
-    criterion = demanding(criterion, spec, metric_type)
-    scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=spec.where)
-    criterion = replace(
-        criterion,
-        reads_tools=scorer.needs_calls,
+    criterion = Criterion(
+        spec.name,
+        spec.metric,
+        metric_type.scale,
+        metric_type.direction,
+        hard=metric_type.hard,
         absence=metric_type.absence,
         lexical=metric_type.lexical,
-        parts=scorer.parts,
-        k=scorer.metric.options.k if isinstance(scorer.metric, PassK) else 0,
     )
+    criterion = demanding(criterion, spec, metric_type)
+    scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=spec.where)
     judge = setting.judge(spec.name) if scorer.needs_judge else None
     measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
     # min_kappa decides what may block; where a custom metric runs, and its code, decide what it measures
     fingerprint = of_criterion(spec.metric, metric_type.version, measuring, judge=judge)
-    return replace(scorer, criterion=replace(criterion, fingerprint=fingerprint))
+    criterion = replace(
+        criterion,
+        reads_tools=scorer.needs_calls,
+        parts=scorer.parts,
+        k=scorer.metric.options.k if isinstance(scorer.metric, PassK) else 0,
+        fingerprint=fingerprint,
+    )
+    return replace(scorer, criterion=criterion)
 
 
 def demanding(criterion: Criterion, spec: CriterionSpec, metric_type: type[Metric[Any]]) -> Criterion:
@@ -282,7 +281,7 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
     if not any(scorer.metric.rubric_type for scorer in scorers):
         return
     for case in cases:
-        for rubric in _rubrics_of(case):
+        for rubric in rubrics_of(case):
             if rubric.type in RUBRIC_TYPES:
                 continue
             near = closest(rubric.type or "", RUBRIC_TYPES)
@@ -299,14 +298,18 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
 def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
     """Return the number of cases that state rubrics which no criterion reads, in words; empty if there are none."""
     read = {scorer.metric.rubric_type for scorer in scorers} - {""}
-    unread = [case.id for case in cases if any(rubric.type not in read for rubric in _rubrics_of(case))]
+    unread = [case.id for case in cases if any(rubric.type not in read for rubric in rubrics_of(case))]
     if not unread:
         return ""
     return f"cases with rubrics that no criterion reads: {len(unread)} (first: {shorten(unread[0], 80)})"
 
 
-def _rubrics_of(case: Case) -> tuple[Rubric, ...]:
-    return (*case.rubrics, *(rubric for turn in case.turns for rubric in turn.rubrics))
+def rubrics_of(case: Case) -> list[Rubric]:
+    """Return the rubrics of a case and of its turns."""
+    rubrics = list(case.rubrics)
+    for turn in case.turns:
+        rubrics += turn.rubrics
+    return rubrics
 
 
 def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:

@@ -13,6 +13,7 @@ from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, parse_options
 from gate.config import FILE_NAME
 from gate.config.adk_criteria import criteria_of, snake_keys, with_custom_metrics
+from gate.config.place import FilePlace
 from gate.config.removed import advice_on, removed_keys, without_removed_keys
 from gate.config.schema import BaselineSection, File, Reports
 from gate.config.specs import CriterionSpec
@@ -66,11 +67,8 @@ class Config(Struct, frozen=True):
     """Folder of the configuration file; relative paths in it start here."""
     agent_kind: str
     agent: AgentOptions
-    criteria_where: str = "criteria"
-    criteria_lines: LineNumbers | None = None
-    """The lines of the file that the criteria stand in."""
-    criteria_keys: tuple[str, ...] = ()
-    """The keys under which they stand in it."""
+    criteria: FilePlace
+    """Where the criteria are written."""
     base_rules: Mapping[str, SuiteRules] = field(default_factory=dict)
     """By suite."""
     overridden: frozenset[str] = frozenset()
@@ -82,13 +80,13 @@ class Config(Struct, frozen=True):
         """Return the place of a key's value: the option of the command line, or the file with its line."""
         name = ".".join(str(key) for key in keys)
         option = next((OPTIONS[key] for key in self.overridden if key in OPTIONS and name.startswith(key)), "")
-        own = None if self.has_adk_criteria else self.criteria_lines  # those of another file say nothing of this one
-        return option or _at(str(self.path), own, keys)
+        lines = None if self.has_adk_criteria else self.criteria.lines  # those of another file say nothing of this one
+        return option or FilePlace(str(self.path), lines).at(*keys)
 
     @property
     def has_adk_criteria(self) -> bool:
         """True if the criteria come from a file of ADK's, whose thresholds may be true and false."""
-        return self.criteria_where != str(self.path)
+        return self.criteria.file != str(self.path)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -101,19 +99,14 @@ class Config(Struct, frozen=True):
         return self.root / self.file.output
 
 
-Place = tuple[str, LineNumbers | None, tuple[str, ...]]
-"""A file, its lines, and the keys in it."""
-
-
 class ConfigFile(Struct, frozen=True):
     """A configuration file as it was read, once; what overrides make of it is `load`."""
 
     path: Path
     data: Mapping[str, Any]
     """Its content, with the criteria of a file that it names in their place."""
-    lines: LineNumbers | None
-    """None where it was not read from a file."""
-    criteria: Place
+    place: FilePlace
+    criteria: FilePlace
     """The file that the criteria are written in."""
 
     def load(self, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -126,27 +119,26 @@ class ConfigFile(Struct, frozen=True):
         data = dict(self.data)
         for key, value in overrides.items():
             _set(data, key.split("."), value)
-        where = str(self.path)
+        place = self.place
         _take_traces_for_suite(data)
         if "agent" in data and not (isinstance(data["agent"], Mapping) and data["agent"]):
             found = f"expected a mapping, found {kind_of(data['agent'])}" if data["agent"] else "is empty"
             hint = f"name how it is asked: one of {', '.join(AGENTS)}"
-            raise ConfigError(f"agent: {found}", where=_at(where, self.lines, ("agent",)), hint=hint)
-        file = _validate(data, where, self.lines, tuple(overrides))
-        kind, agent = _agent(file, where, self.lines)
-        _check_store(file.baseline, where, self.lines, "--store" if "baseline.store" in overrides else "")
-        _check_hosts(file.publish, where, self.lines)
-        _check_executor(file, kind, where, self.lines)
-        _check_traces(agent, kind, where, self.lines)
+            raise ConfigError(f"agent: {found}", where=place.at("agent"), hint=hint)
+        file = _validate(data, place, tuple(overrides))
+        kind, agent = _agent(file, place)
+        _check_store(file.baseline, place, "--store" if "baseline.store" in overrides else "")
+        _check_hosts(file.publish, place)
+        _check_executor(file, kind, place)
+        _check_traces(agent, kind, place)
         if file.criteria is not None and not file.criteria:
             raise ConfigError(
                 "no criteria: nothing would be checked",
-                where=_at(where, self.lines, ("criteria",)),
+                where=place.at("criteria"),
                 hint="remove the key for ADK's defaults, or name a metric",
             )
         root = self.path.resolve().parent
-        overridden = frozenset(overrides)
-        return Config(file, self.path, root, kind, agent, *self.criteria, overridden=overridden)
+        return Config(file, self.path, root, kind, agent, self.criteria, overridden=frozenset(overrides))
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None, *, of_base: bool = False) -> Config:
@@ -201,34 +193,34 @@ def config_from(data: Mapping[str, Any], root: Path) -> ConfigFile:
 def _config_file(
     path: Path, content: Mapping[str, Any], lines: LineNumbers | None, *, of_base: bool = False
 ) -> ConfigFile:
-    data = dict(content)
-    criteria = _criteria_from_file(data, path.resolve().parent, str(path), lines)
+    data, place = dict(content), FilePlace(str(path), lines)
+    criteria = _criteria_from_file(data, path.resolve().parent, place)
     if of_base:
         known = without_removed_keys(data)
         if "judge" in known:
             known["judge"] = snake_keys(known["judge"], JudgeOptions, str(path))
         if "custom_metrics" in data and "criteria" in data:
             known["criteria"] = with_custom_metrics(known["criteria"], data["custom_metrics"], str(path))
-        return ConfigFile(path, known, lines, criteria)
+        return ConfigFile(path, known, place, criteria)
     for keys in removed_keys(data):
-        where = _at(str(path), lines, keys)
-        if keys[0] == "criteria" and criteria[0] != str(path):
-            where = criteria[0]
+        where = place.at(*keys)
+        if keys[0] == "criteria" and criteria.file != str(path):
+            where = criteria.file
         raise ConfigError(f"{'.'.join(keys)} was removed", where=where, hint=advice_on(keys))
-    return ConfigFile(path, data, lines, criteria)
+    return ConfigFile(path, data, place, criteria)
 
 
-def _criteria_from_file(data: dict[str, Any], root: Path, where: str, lines: LineNumbers | None) -> Place:
+def _criteria_from_file(data: dict[str, Any], root: Path, place: FilePlace) -> FilePlace:
     """Replaces `criteria: test_config.json` by that file's criteria; returns where they stand."""
     named = data.get("criteria")
     if not isinstance(named, str):
-        return where, lines, ("criteria",)
+        return FilePlace(place.file, place.lines, ("criteria",))
     path = root / named
     if not path.is_file():
-        raise ConfigError(f"criteria file {named!r} does not exist", where=where)
+        raise ConfigError(f"criteria file {named!r} does not exist", where=place.file)
     content, lines = read_document_with_lines(path)
     data["criteria"] = criteria_of(content, str(path))
-    return str(path), lines, ("criteria",) if "criteria" in content else ()
+    return FilePlace(str(path), lines, ("criteria",) if "criteria" in content else ())
 
 
 def _take_traces_for_suite(data: dict[str, Any]) -> None:
@@ -246,87 +238,77 @@ def _set(data: dict[str, Any], keys: list[str], value: Any) -> None:
     data[keys[-1]] = value
 
 
-def _validate(data: dict[str, Any], where: str, lines: LineNumbers | None, overridden: Sequence[str]) -> File:
+def _validate(data: dict[str, Any], place: FilePlace, overridden: Sequence[str]) -> File:
     try:
         return File.model_validate(data)
     except ValidationError as error:
-        raise _config_error(error, where, lines, overridden) from None
+        raise _config_error(error, place, overridden) from None
 
 
-def _config_error(
-    error: ValidationError, where: str, lines: LineNumbers | None, overridden: Sequence[str] = ()
-) -> ConfigError:
+def _config_error(error: ValidationError, place: FilePlace, overridden: Sequence[str]) -> ConfigError:
     """The first problem of a validation as one line, with its place."""
     problem = first_problem(error, File)
-    place = "overrides" if problem.name in overridden and problem.kind == "unknown" else _at(where, lines, problem.path)
-    if problem.kind == "unknown" and problem.name in ELSEWHERE:
-        return ConfigError(f"unknown key {problem.name!r}", where=place, hint=ELSEWHERE[problem.name])
+    where = place.at(*problem.path)
     if problem.kind == "unknown":
-        return unknown_key(str(problem.path[-1]), list(problem.known), place)
+        if problem.name in overridden:
+            where = "overrides"
+        if problem.name in ELSEWHERE:
+            return ConfigError(f"unknown key {problem.name!r}", where=where, hint=ELSEWHERE[problem.name])
+        return unknown_key(str(problem.path[-1]), list(problem.known), where)
     for key in overridden:
         if key in OPTIONS and problem.name.startswith(key):
             return ConfigError(problem.message, where=OPTIONS[key])
-    return problem.as_error(place)
+    return problem.as_error(where)
 
 
-def _agent(file: File, where: str, lines: LineNumbers | None) -> tuple[str, AgentOptions]:
+def _agent(file: File, place: FilePlace) -> tuple[str, AgentOptions]:
     try:
         return parse_options(file.agent)
     except ConfigError as error:
-        path = tuple(error.where.split("."))
-        raise ConfigError(f"{error.where}: {error.what}", where=_at(where, lines, path), hint=error.hint) from None
+        where = place.at(*error.where.split("."))
+        raise ConfigError(f"{error.where}: {error.what}", where=where, hint=error.hint) from None
 
 
-def _check_store(section: BaselineSection, where: str, lines: LineNumbers | None, option: str = "") -> None:
+def _check_store(section: BaselineSection, place: FilePlace, option: str = "") -> None:
     """A store that somebody offers, with options that are its own or a built-in store's; ``option`` named it."""
     try:
         models = section.models()
     except ConfigError as error:
-        place = option or _at(where, lines, ("baseline", "store"))
-        raise ConfigError(error.what, where=place, hint=error.hint) from None
+        raise ConfigError(error.what, where=option or place.at("baseline", "store"), hint=error.hint) from None
     known = {name: model for model in models for name in model.model_fields}
     for name in section.options:
         if name not in known:
-            raise unknown_key(name, [*BaselineSection.model_fields, *known], _at(where, lines, ("baseline", name)))
+            raise unknown_key(name, [*BaselineSection.model_fields, *known], place.at("baseline", name))
     for model in models:
         own = {name: value for name, value in section.options.items() if name in model.model_fields}
         try:
             model.model_validate(own)
         except ValidationError as error:
             problem = first_problem(error, model)
-            place = _at(where, lines, ("baseline", *problem.path))
-            raise problem._replace(path=("baseline", *problem.path)).as_error(place) from None
+            path = ("baseline", *problem.path)
+            raise problem._replace(path=path).as_error(place.at(*path)) from None
 
 
-def _check_hosts(hosts: Mapping[str, Mapping[str, Any]], where: str, lines: LineNumbers | None) -> None:
+def _check_hosts(hosts: Mapping[str, Mapping[str, Any]], place: FilePlace) -> None:
     """Hosts that somebody offers, with options that are their own."""
     if hosts:
         from gate.hosts import read_host_options  # weight: most runs publish nothing themselves
 
         for name, options in hosts.items():
-            read_host_options(name, options, _at(where, lines, ("publish", name)))
+            read_host_options(name, options, place.at("publish", name))
 
 
-def _check_executor(file: File, kind: str, where: str, lines: LineNumbers | None) -> None:
+def _check_executor(file: File, kind: str, place: FilePlace) -> None:
     """A live agent's trials are spread by its own `concurrency`, and scored as they come."""
     if file.executor.named and kind != "replay":
         what = f"executor.{file.executor.named} scores recorded trials, and this agent is {kind}:"
         hint = "use `agent: {replay: true}`, or leave `executor` out"
-        raise ConfigError(what, where=_at(where, lines, ("executor",)), hint=hint)
+        raise ConfigError(what, where=place.at("executor"), hint=hint)
 
 
-def _check_traces(agent: AgentOptions, kind: str, where: str, lines: LineNumbers | None) -> None:
+def _check_traces(agent: AgentOptions, kind: str, place: FilePlace) -> None:
     """An agent that somebody else started has to know where it exports to."""
     if agent.traces is not None and not agent.traces.port and not agent.is_local and kind != "replay":
         hint = "traces: {port: 4318}, and OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 for the agent"
         what = f"{kind}: agents are not started by the gate, so the receiver needs a port that the agent knows"
-        raise ConfigError(what, where=_at(where, lines, ("agent", "traces")), hint=hint)
-
-
-def _at(where: str, lines: LineNumbers | None, path: tuple[Any, ...]) -> str:
-    while lines is not None and path:
-        line = lines.line(*path)
-        if line is not None:
-            return f"{where}:{line}"
-        path = path[:-1]
-    return where
+        raise ConfigError(what, where=place.at("agent", "traces"), hint=hint)

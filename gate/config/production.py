@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
@@ -106,6 +106,8 @@ class MonitorSection(_Section):
     """Pass rate below which the status is ``warning``, once that is proven."""
     critical: float = Field(default=0.70, gt=0, lt=1)
     """Pass rate below which the status is ``critical``, once that is proven."""
+    rule: Literal["proven", "rate"] = "proven"
+    """``proven``: an interval below a limit decides; ``rate``: the window's pass rate alone, whatever chance does."""
     idle: Annotated[Seconds, Field(le=86_400)] = 30.0
     """Seconds after its last span until a trace counts as complete."""
     every: Annotated[Seconds, Field(le=86_400)] = 5.0

@@ -15,6 +15,7 @@ REMOVED: Mapping[str, str] = {
     "custom_metrics": "name the function in the criterion: `polite: {metric: checks.polite, threshold: 0.5}`",
     "gate.on_tradeoff": "leave it out: a trade is a regression and is accepted like any other",
     "gate.release_alpha": "set `gate.alpha`: a release takes the smaller of it and 0.01",
+    "judge.moderation_model": "leave it out: it is omni-moderation-latest",
     "judge.max_prompt_chars": "leave it out: questions of more than 400,000 characters are not asked",
     "world.keep_megabytes": "set `world.megabytes`: all recordings together may take five times as much",
 }

@@ -26,6 +26,7 @@ from gate.config.criteria import (
 )
 from gate.config.load import Config, SuiteRules
 from gate.config.people import notes_of, with_calibrations
+from gate.config.place import FilePlace
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
 from gate.errors import ConfigError, closest, nearest
@@ -243,8 +244,7 @@ class StatedCriteria(Struct, frozen=True):
     """A suite's criteria, parsed, and where they are written."""
 
     specs: tuple[CriterionSpec, ...]
-    setting: Setting
-    """With their place alone."""
+    place: FilePlace
     note: str = ""
 
 
@@ -255,19 +255,20 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
         ConfigError: they cannot be read as written.
     """
     note, adk = "", config.has_adk_criteria
-    place = Setting(where=config.criteria_where)
+    place = FilePlace(config.criteria.file)
     rules = config.base_rules.get(suite.id)
     if rules is not None:
         return StatedCriteria(rules.specs, place)
     raw: Mapping[str, Any] = {}
     brought = suite.brought or {}
-    if config.agent_kind != "replay":  # no trial of an agent that is run has a score of another tool
+    if config.agent_kind != "replay":
+        # no trial of an agent that is run has a score of another tool
         brought = {name: one for name, one in brought.items() if not is_recorded(one)}
     if config.file.criteria is not None:
-        raw, place = config.file.criteria, replace(place, lines=config.criteria_lines, keys=config.criteria_keys)
+        raw, place = config.file.criteria, config.criteria
     elif suite.criteria is not None:
-        place = Setting(where=f"{suite.source}/test_config.json" if suite.source else "test_config.json")
-        raw, adk = criteria_of(dict(suite.criteria), place.where), True
+        place = FilePlace(f"{suite.source}/test_config.json" if suite.source else "test_config.json")
+        raw, adk = criteria_of(dict(suite.criteria), place.file), True
     elif not brought:
         raw, note = ADK_DEFAULTS, NO_CRITERIA
     camel = adk or config.base_root == config.root  # earlier versions read camelCase in gate.yaml, too
@@ -287,10 +288,12 @@ def _merged_criteria(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict
     It need not repeat which scorer `recorded_score` reads. One that is null there is left out, also of weighted scores:
     a suite can so do without the judge that one of its parts asks.
     """
-    dropped = [name for name, own in raw.items() if own is None and name in brought]
     found = {**brought, **raw}
-    for name in dropped:
-        del found[name]
+    dropped = []
+    for name, own in raw.items():
+        if own is None and name in brought:
+            dropped.append(name)
+            del found[name]
     for name, stated in list(found.items()):
         if name not in brought:
             continue
@@ -352,9 +355,7 @@ def _plan(
     only_base = _only_at_base(config, suite, rules) if rules is not None else frozenset[str]()
     setting = replace(
         setting,
-        where=stated.setting.where,
-        lines=stated.setting.lines,
-        keys=stated.setting.keys,
+        place=stated.place,
         whole=whole if len(whole) > len(suite.cases) else (),
         demanded=only_base,
     )
@@ -362,9 +363,8 @@ def _plan(
     scorers = _without_idle(built, only_base, suite.cases)
     if not calibrating:
         scorers = with_calibrations(config, scorers, suite.cases, rules.before if rules is not None else ())
-        held_back = [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
-        hint = "; ".join((*held_back, "see `gate calibrate`, or let another criterion block"))
-        check_something_blocks(scorers, setting.at(), hint)
+        hint = "; ".join((*_held_back(scorers), "see `gate calibrate`, or let another criterion block"))
+        check_something_blocks(scorers, setting.place.at(), hint)
     deselected = frozenset(case.id for case in whole) - {case.id for case in suite.cases}
     notes = _notes(suite, stated, scorers)
     plan = Plan(suite, tuple(scorers), notes, deselected, selection=config.file.select)
@@ -384,16 +384,23 @@ def _without_idle(built: Sequence[Scorer], only_base: frozenset[str], cases: Seq
 
 def _notes(suite: Suite, stated: StatedCriteria, scorers: Sequence[Scorer]) -> tuple[str, ...]:
     """Return what a reader is told about how a plan came together."""
-    notes = [stated.note] if stated.note else []
+    notes = [stated.note]
     flavored = any("flavor" in spec.options for spec in stated.specs)
-    notes += [note for note in suite.notes if not (flavored and note == TYPESCRIPT)]
-    notes += [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
+    for note in suite.notes:
+        if not flavored or note != TYPESCRIPT:
+            notes.append(note)
+    notes += _held_back(scorers)
     notes += notes_of(scorers)
-    unread = unread_rubrics(suite.cases, scorers)
-    if unread:
-        notes.append(unread)
-    notes += [f"{scorer.criterion.name}: {scorer.metric.caveat}" for scorer in scorers if scorer.metric.caveat]
-    return tuple(notes)
+    notes.append(unread_rubrics(suite.cases, scorers))
+    for scorer in scorers:
+        if scorer.metric.caveat:
+            notes.append(f"{scorer.criterion.name}: {scorer.metric.caveat}")
+    return tuple(note for note in notes if note)
+
+
+def _held_back(scorers: Iterable[Scorer]) -> list[str]:
+    """Return the criteria whose judge may not block, with the reason."""
+    return [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
 
 
 def _blocks(scorer: Scorer) -> bool:
@@ -432,7 +439,7 @@ def _check_scorers(config: Config, plans: Sequence[Plan]) -> None:
             name = scorer.criterion.name
             if isinstance(scorer.metric, InAgentMetric) and config.agent_kind != "python":
                 what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
-                raise ConfigError(what, where=config.criteria_where, hint="leave run_in out: the gate imports it")
+                raise ConfigError(what, where=config.criteria.file, hint="leave run_in out: the gate imports it")
             if scorer.needs_calls and not config.agent.tells_tools:
                 place = f"agent.{config.agent_kind}.response"
                 what = f"{name} looks at tool calls, and {place} does not say where to find them"
@@ -446,7 +453,10 @@ def _check_attached(config: Config, plans: Sequence[Plan]) -> None:
         return
     for plan in plans:
         for case in plan.suite.cases:
-            kinds = dict.fromkeys(key for turn in case.turns for part in turn.attached for key in part)
+            kinds: dict[str, None] = {}
+            for turn in case.turns:
+                for part in turn.attached:
+                    kinds |= dict.fromkeys(part)
             if kinds:
                 found = ", ".join(kinds)
                 what = f"case {case.id!r}: its question has {found}, which a {config.agent_kind}: agent is not handed"

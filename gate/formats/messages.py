@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
+from mimetypes import guess_type
 from typing import Any
 
 from msgspec import Struct, field
@@ -13,7 +15,8 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError
 from gate.formats.json_text import parse_json
-from gate.formats.shapes import as_list
+from gate.formats.reading import known_value
+from gate.formats.shapes import as_list, as_mapping
 from gate.model import Invocation, Part, ToolCall, Usage, total_usage
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.system.prices import turn_cost
@@ -36,6 +39,8 @@ _ROLES = {
     "AIMessageChunk": "assistant",
 }
 """Every role that is read, as OpenAI says it today: LangChain has types instead, and OpenAI used other words before."""
+_STATUSES = frozenset({"success", "completed", "error"})
+"""The statuses of a tool's message that are known; only an error says that the call failed."""
 _TEXT_KEYS = {"text": "text", "output_text": "text", "input_text": "text", "refusal": "refusal"}
 """The parts of a message that are text, and the key that holds it."""
 
@@ -247,11 +252,54 @@ def _asks(message: Any) -> bool:
     return any(not (isinstance(part, Mapping) and part.get("type") == "tool_result") for part in parts)
 
 
+def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
+    """Return the files in the first message in which the user asks something, as `Turn.attached` has them."""
+    for message in as_list(messages):
+        if _asks(message):
+            found = [_file(part) for part in as_list(message.get("content")) if isinstance(part, Mapping)]
+            return tuple(one for one in found if one is not None)
+    return ()
+
+
+def _file(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the file of a part, in the message or by its address; None of any other part, which stays unread."""
+    kind = str(part.get("type"))
+    if kind in ("image_url", "input_image"):
+        held = part.get("image_url")
+        return _by_address(held.get("url") if isinstance(held, Mapping) else held, "image/*")
+    if kind in ("file", "input_file"):
+        held = as_mapping(part.get("file", part))
+        return _by_address(held.get("file_data"), "application/octet-stream", held.get("filename"))
+    if kind == "input_audio":
+        held = as_mapping(part.get("input_audio"))
+        return {"inline_data": {"mime_type": f"audio/{held.get('format')}", "data": held.get("data")}}
+    if kind == "image":
+        held = as_mapping(part.get("source"))
+        if held.get("type") == "base64":
+            return {"inline_data": {"mime_type": held.get("media_type"), "data": held.get("data")}}
+        return _by_address(held.get("url"), "image/*")
+    return None
+
+
+def _by_address(address: Any, kind: str, name: Any = None) -> Mapping[str, Any] | None:
+    if not isinstance(address, str) or not address:
+        return None
+    called = {"display_name": name} if name else {}
+    written = _DATA_ADDRESS.match(address)
+    if written is not None:
+        return {"inline_data": {"mime_type": written[1] or kind, "data": address[written.end() :], **called}}
+    return {"file_data": {"file_uri": address, "mime_type": guess_type(address)[0] or kind, **called}}
+
+
+_DATA_ADDRESS = re.compile(r"data:([^;,]*)(?:;[^;,]*)*?;base64,")
+
+
 # --- one message ----------------------------------------------------------------------------------
 
 
 def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
     kind = message.get("type")
+    status = known_value(message, "status", _STATUSES)
     role = message.get("role")
     if role is None and isinstance(kind, str) and kind not in _ROLES:
         _read_item(reading, kind, message)
@@ -264,15 +312,18 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
         given = _typed(message.get("content"), _RESULTS)
         for part in given:
             _answer(reading, part, part.get("content", part.get("output")), part.get("is_error") is True)
-        if reading.user is None and not (given and not _text(_parts(message.get("content")))):
-            reading.user = _text(_parts(message.get("content")))
+        said = _text(_parts(message.get("content")))
+        if reading.user is None and (said or not given):
+            reading.user = said
     elif role == "assistant":
         _read_assistant(reading, message)
     elif role == "tool":
-        failed = message.get("status") == "error" or message.get("is_error") is True
+        failed = status == "error" or message.get("is_error") is True
         for part in _typed(message.get("content"), _RESULTS) or [message]:
             _answer(reading, part, part.get("content", part.get("output", part.get("result"))), failed)
-    elif role != "system":
+    elif role == "system":
+        message.get("content")  # the agent's own instructions: read, and part of no question or answer
+    else:
         raise FormatError(f"unknown role {shorten(str(message.get('role', kind)), 40)!r}")
 
 

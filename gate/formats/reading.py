@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Collection, ItemsView, Iterator, Mapping, ValuesView
 from typing import Any
 
 from msgspec import Struct
@@ -52,6 +52,16 @@ def _bare(body: Fields) -> Mapping[Any, Any]:
     return dict(dict.items(body))
 
 
+def known_value(body: Mapping[str, Any], key: str, known: Collection[str | int]) -> str | int | None:
+    """Return the value under a key if it is one of those known; any other is left unread, and so is listed."""
+    held = dict.get(body, key) if isinstance(body, Fields) else body.get(key)
+    if not isinstance(held, str | int) or held not in known:
+        return None
+    if isinstance(body, Fields):
+        body.read.add(key)
+    return held
+
+
 def plain_copy(value: Any) -> Any:
     """A copy of a value, of which nothing counts as read."""
     if isinstance(value, Fields):
@@ -97,9 +107,18 @@ class Ignored:
         for path in reasons:
             parts = tuple(path.split("."))
             self._by_last.setdefault(parts[-1], []).append(parts)
+        self._known: dict[tuple[str, ...], bool] = {}
 
     def __contains__(self, path: tuple[str, ...]) -> bool:
-        return any(_ends(path, one) for last in (path[-1], "*") for one in self._by_last.get(last, ()))
+        found = self._known.get(path)
+        if found is None:
+            found = any(_ends(path, one) for last in (path[-1], "*") for one in self._by_last.get(last, ()))
+            if len(self._known) < _MOST_KNOWN:  # a file has few kinds of places, whatever its size
+                self._known[path] = found
+        return found
+
+
+_MOST_KNOWN = 10_000
 
 
 def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
@@ -113,15 +132,15 @@ def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 def with_read_marks(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) -> Any:
     """A copy of a file's value in which every mapping is `Fields`, but for those that are ignored."""
-    if isinstance(value, dict):
-        return Fields({key: _below(held, ignored, (*path, str(key))) for key, held in value.items()})
-    return [with_read_marks(item, ignored, path) for item in value] if isinstance(value, list) else value
-
-
-def _below(value: Any, ignored: Ignored, path: tuple[str, ...]) -> Any:
-    if not isinstance(value, dict | list) or path in ignored:
+    if isinstance(value, list):
+        return [with_read_marks(item, ignored, path) if isinstance(item, dict | list) else item for item in value]
+    if not isinstance(value, dict):
         return value
-    return with_read_marks(value, ignored, path)
+    marked = Fields(value)
+    for key, held in value.items():
+        if isinstance(held, dict | list) and (below := (*path, str(key))) not in ignored:
+            dict.__setitem__(marked, key, with_read_marks(held, ignored, below))
+    return marked
 
 
 class UnreadKey(Struct, frozen=True):
@@ -149,12 +168,14 @@ def _unread(value: Any, ignored: Ignored, keys: tuple[Key, ...], path: tuple[str
         for key, held in dict.items(value):
             name = str(key)
             if key in value.read:
-                yield from _unread(held, ignored, (*keys, name), (*path, name))
+                if isinstance(held, Fields | list):
+                    yield from _unread(held, ignored, (*keys, name), (*path, name))
             elif says_something(held) and (*path, name) not in ignored:
                 yield (*keys, name)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _unread(item, ignored, (*keys, index), path)
+            if isinstance(item, Fields | list):
+                yield from _unread(item, ignored, (*keys, index), path)
 
 
 def says_something(value: Any) -> bool:

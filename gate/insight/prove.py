@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from random import Random
 from statistics import fmean
 
@@ -17,8 +18,8 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision import More, Settings, Situation, next_step
-from gate.decision.comparison import passed
+from gate.decision import Comparison, More, Settings, next_step
+from gate.decision.outcomes import passed
 from gate.decision.power import Drawn, Rates, Share, share_of
 from gate.model import FULL, Case, Criterion, Direction, Score, Side, SuiteResult, Trial, Verdict
 from gate.security.escape import one_line
@@ -30,6 +31,14 @@ STEP = 0.05
 """Thresholds are written in steps of five points."""
 
 Tick = Callable[[], None]
+Progress = Callable[[str], AbstractContextManager[Tick]]
+"""Shows the progress of simulations of a suite; each is one tick."""
+
+
+@contextmanager
+def silent(suite: str) -> Iterator[Tick]:  # noqa: ARG001
+    """Show no progress."""
+    yield lambda: None
 
 
 class Proof(Struct, frozen=True):
@@ -164,7 +173,7 @@ def _change(
     numbers.clear()
     trials: list[Trial] = []
     seed = rng.randrange(1 << 30)
-    known = Situation(source.cases, source.criteria, trials, stored, settings, seed, reported=True)
+    known = Comparison(source.cases, source.criteria, trials, stored, settings, seed=seed, reported=True)
     for _ in range(MOST_STEPS):
         step = next_step(known, verdict_only=True)
         if isinstance(step, SuiteResult):

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
-from gate.judges.options import JudgeOptions, Member, cost_of, fingerprint, members
+from gate.judges.options import MODERATION_MODEL, JudgeOptions, Member, cost_of, fingerprint, members
 from gate.judges.prompt import A, Answers, Question, Vote, read_answer, render, schema_of
 from gate.security.escape import one_line
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
@@ -189,7 +189,7 @@ class Judge:
 
     async def moderate(self, text: str) -> Moderation:
         """Return the first endpoint's moderation of a text."""
-        member, model = self._jury[0], self.options.moderation_model
+        member, model = self._jury[0], MODERATION_MODEL
         text = text.encode("utf-8", "replace").decode()
 
         async def send() -> bytes:

@@ -17,6 +17,8 @@ from gate.security.environment import is_withheld
 from gate.system.prices import price
 
 DEFAULT_MODEL = "gpt-5-mini"
+MODERATION_MODEL = "omni-moderation-latest"
+"""The model of ``safety_v1: {backend: moderation}``."""
 NO_KEY = "no-key"
 """Sent to the user's own endpoints that need no key."""
 CALIBRATION_FILE = "calibration.json"
@@ -94,8 +96,6 @@ class JudgeOptions(ModelConfig):
     """Further models; each gives ``num_samples`` votes of its own."""
     num_samples: int | None = Field(default=None, ge=1, le=100)
     """Votes per question and model. Default: the metric's: 5 for ADK's names, else 3."""
-    moderation_model: str = "omni-moderation-latest"
-    """The model of ``safety_v1: {backend: moderation}``."""
     concurrency: int = Field(default=8, ge=1, le=1000)
     """Calls in flight at a time, over the whole run."""
     requests_per_minute: float | None = Field(default=None, gt=0)
@@ -169,7 +169,7 @@ def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Membe
     base_url = juror.base_url or first.base_url
     if not key and not base_url:
         raise ConfigError(
-            "a criterion asks a judge, and its key is not set",
+            "the judge's key is not set",
             where="judge",
             hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own",
         )
@@ -225,7 +225,8 @@ def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) ->
     A metric's own question is covered by its version, a criterion's ``judge_model_options`` by its options.
     """
     options = options or JudgeOptions()
-    sampling = options.model_dump(include={*ModelConfig.model_fields, "num_samples", "moderation_model"})
+    sampling = options.model_dump(include={*ModelConfig.model_fields, "num_samples"})
+    sampling["moderation_model"] = MODERATION_MODEL
     jury = [[member.model, member.base_url] for member in members(options, environment)]
     text = json.dumps([FRAME_VERSION, jury, sampling], sort_keys=True, ensure_ascii=True)
     return "judge:" + hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -11,6 +11,7 @@ from pydantic import Field
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput
+from gate.metrics.efficiency import plausible
 from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
 from gate.model import RESULTS, Case, Direction, Scale, Score
 
@@ -109,9 +110,10 @@ class TimeAgainstBaseline(Metric[BaselineOptions]):
         baseline = self.options.baseline_seconds
         if baseline is None:
             return Score(None, reason="no baseline_seconds is given for this case")
-        if performance.duration is None:
+        duration = plausible(performance.duration)
+        if duration is None:
             return Score(None, error="the duration of this trial is not known")
-        return Score(performance.duration / baseline, f"{performance.duration:.2f} s against {baseline:g} s")
+        return Score(duration / baseline, f"{duration:.2f} s against {baseline:g} s")
 
 
 class RetrievalOptions(Options):

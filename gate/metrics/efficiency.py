@@ -42,10 +42,10 @@ def _tool_calls(invocation: Invocation) -> float:
 
 def _measured(performance: TrialOutput, measure: Measure) -> tuple[float | None, ...]:
     """Per turn, what was reported."""
-    return tuple(_plausible(measure(invocation)) for invocation in performance.invocations)
+    return tuple(plausible(measure(invocation)) for invocation in performance.invocations)
 
 
-def _plausible(value: float | None) -> float | None:
+def plausible(value: float | None) -> float | None:
     """The figure; None for one that cannot be meant: negative, NaN, or beyond anything that is counted here."""
     return value if value is not None and 0 <= value <= MAX_FIGURE else None
 
@@ -100,19 +100,19 @@ class Cost(_LowerIsBetter):
 
 def _cost(usage: Usage) -> tuple[float | None, str]:
     """Dollars of one turn, or why they are not known."""
-    stated = _plausible(usage.cost_usd)
+    stated = plausible(usage.cost_usd)
     if stated is not None:
         return stated, ""
     if usage.cost_usd is not None:
         return None, "the cost that the agent reports cannot be meant"
-    if _plausible(usage.input_tokens) is None or _plausible(usage.output_tokens) is None:
+    if plausible(usage.input_tokens) is None or plausible(usage.output_tokens) is None:
         return None, "the agent reports no cost, nor input and output tokens to price"
     if usage.model is None:
         return None, "the agent reports tokens but neither cost nor model, so they have no price"
     found = price(usage.model, usage.input_tokens or 0, usage.output_tokens or 0)
     if found is None:
         return None, f"no price is known for model {shorten(usage.model, 80)!r}: report cost_usd"
-    return _plausible(found), "the price is beyond anything that is counted here"
+    return plausible(found), "the price is beyond anything that is counted here"
 
 
 class Tokens(_LowerIsBetter):
@@ -136,7 +136,7 @@ class Latency(_LowerIsBetter):
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         values = _measured(performance, _duration)
-        whole = _plausible(performance.duration)
+        whole = plausible(performance.duration)
         score = _sum_or_error(values, "duration") if whole is None else Score(whole, per_turn=values)
         score = _with_reason(score, _seconds)
         return Score(score.value, score.reason, score.error, score.per_turn, _tool_times(performance))
@@ -177,7 +177,7 @@ def _places(value: float, least: int) -> int:
 
 def _tool_times(performance: TrialOutput) -> dict[str, Any]:
     calls = [call for invocation in performance.invocations for call in invocation.tool_calls]
-    timed = [seconds for call in calls if (seconds := _plausible(call.duration)) is not None]
+    timed = [seconds for call in calls if (seconds := plausible(call.duration)) is not None]
     details: dict[str, Any] = {"tool_calls": len(calls)}
     if timed:
         details |= {"tool_seconds": sum(timed), "seconds_per_tool_call": sum(timed) / len(timed)}

@@ -53,8 +53,8 @@ class RecordedScore(Metric[RecordedOptions]):
     """The score that another tool's scorer gave a recorded trial, with its reason: nothing is measured anew.
 
     Range 0–1, 1 for the whole credit; a trial passes with 1 unless a threshold says otherwise. It does not apply to a
-    trial that the scorer did not score. Files of Inspect and promptfoo bring it; `criteria` in gate.yaml says which of
-    their scorers decide. Source: the scores in a log of Inspect, and the verdict in results of promptfoo.
+    trial that the scorer did not score. Files of Inspect, promptfoo and google-adk bring it; `criteria` in gate.yaml
+    says which of their scorers decide. Source: the scores in a log of Inspect, and the verdicts in results of others.
     """
 
     options_type = RecordedOptions

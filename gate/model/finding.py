@@ -1,6 +1,7 @@
 """Findings on a suite: each has a kind, a verdict and plain data. Reports make the words.
 
-`KINDS` says which data each kind has. In JSON a finding is ``{"kind": "mean_misses", "mean": …, "trials": 45}``.
+`KINDS` says which data and verdicts each kind has. In JSON a finding is
+``{"kind": "mean", "verdict": "below_threshold", "trials": 45, …}``.
 Changes are as a reader means them: candidate minus baseline, relative for money, time and counts.
 """
 
@@ -18,25 +19,16 @@ from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "scorer_changed", "cases_gone", "no_longer_measured", "compared_without", "checks_fell_away", "nothing_rerun",
-    "confirmation_lost", "failures_gone", "perhaps_provider", "slowed_down", "nothing_held", "not_applied",
-    "same_trials", "nothing_checked", "no_trial_measured", "never_failed", "hard_failure", "cases_not_scored",
-    "scores_lost", "applies_to_none", "applies_no_more", "mean_holds", "mean_excused", "mean_misses", "mean_unsure",
-    "own_threshold_missed", "own_thresholds_hold", "no_trial_beyond", "trial_beyond", "trial_excused",
-    "quantile_holds", "quantile_excused", "quantile_risen", "quantile_over", "quantile_open", "change_allowed",
-    "suggests_drop", "never_pass", "drifted", "change_unbounded", "loss_not_excluded", "got_worse", "not_tested",
-    "failures_confirmed", "not_compared", "no_cases", "all_quarantined", "outage", "failures_not_confirmed",
-    "unexplained_failures", "lost_decide", "collapsed", "too_many_errors", "cases_not_measured",
-    "case_not_recorded", "case_mostly_lost", "cases_not_run", "stated", "criteria_not_compared",
-    "too_many_cases_gone", "edited_cases_miss", "nothing_paired", "could_not_measure", "shard_measured",
-    "shard_not_measured", "thresholds_hold", "no_worse", "nothing_decides", "not_enough_evidence",
-    "cases_never_pass", "cases_broke", "suite_got_worse", "traded_off", "baseline_moved", "criterion_fails",
-    "criterion_not_measured", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete", "control_fell",
-    "copies_lost", "cut_short", "agent_fails", "answered_by", "base_run_beside", "other_agent", "tools_changed",
-    "new_cases", "edited_cases", "renamed_cases", "removed_cases", "criterion_apart", "removed_criteria",
-    "new_criteria", "by_base_rules", "agent_failures", "threshold_close", "threshold_excused", "limit_excused",
-    "few_cases", "thin_baseline", "quiet_rise", "scores_unmeasured", "trials_lost", "failures_excused", "base_gone",
-    "provider_moved", "unproven",
+    "nothing_held", "applies_to_none", "no_value", "hard_rule", "cases_not_scored", "scores_lost", "mean",
+    "own_thresholds", "trial_limit", "quantile", "change", "never_pass", "not_tested", "agent_fails", "not_compared",
+    "checks_fell_away", "no_cases", "outage", "failures_not_confirmed", "unexplained_failures", "lost_decide",
+    "collapsed", "too_many_errors", "cases_not_measured", "case_lost", "stated", "too_many_cases_gone",
+    "edited_cases_miss", "nothing_paired", "shard", "thresholds_hold", "no_worse", "nothing_decides",
+    "not_enough_evidence", "cases_broke", "suite_got_worse", "traded_off", "baseline_moved", "criterion_fails",
+    "criterion_not_measured", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete", "cases_fail",
+    "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed", "cases_changed", "renamed_cases",
+    "new_criteria", "by_base_rules", "agent_failures", "excused", "threshold_close", "few_cases", "thin_baseline",
+    "quiet_rise", "scores_unmeasured", "trials_lost", "failures_excused", "base_gone", "provider_moved", "unproven",
     "measured_before", "attempts_repeated", "repeats_alike", "repeats_once", "calls_not_reported", "one_answer",
     "cases_unchecked", "not_accepted",
 ]  # fmt: skip
@@ -51,17 +43,21 @@ class Finding(Struct, frozen=True):
     data: Mapping[str, Any]
 
     @classmethod
-    def of(cls, kind: KindName, /, **data: Any) -> Finding:
-        """Return a finding of a kind.
+    def of(cls, kind: KindName, verdict: Verdict | None = None, /, **data: Any) -> Finding:
+        """Return a finding of a kind, with one of the verdicts that the kind can have; the first by default.
 
         Raises:
-            TypeError: the kind has other fields.
+            TypeError: the kind has other fields, or other verdicts.
         """
         known = KINDS[kind]
         full = {name: data.get(name, field.default) for name, field in known.fields.items()}
         if not known.fields.keys() >= data.keys() or any(value is UNSET for value in full.values()):
             raise TypeError(f"{kind} has the fields {', '.join(known.fields)}, not {', '.join(data)}")
-        return cls(kind, known.verdict, full)
+        if verdict is None:
+            verdict = known.verdicts[0]
+        if verdict not in known.verdicts:
+            raise TypeError(f"{kind} never means {verdict.value}")
+        return cls(kind, verdict, full)
 
     @classmethod
     def read(cls, plain: Any) -> Finding:
@@ -92,13 +88,29 @@ class Finding(Struct, frozen=True):
     @property
     def problem(self) -> KindName | None:
         """The kind of what kept a suite from being measured; None for any other cause."""
-        found: Finding | None = self["problem"] if self.kind == "could_not_measure" else None
-        return None if found is None else found.kind
+        return self.kind if self.kind in PROBLEMS else None
 
     @property
     def settles(self) -> bool:
-        """True if it is final: no further trial can change it."""
-        return self.kind in SETTLING
+        """True if it is final: no further trial can change it. A mean still moves with further epochs."""
+        return self.verdict in (BELOW, REGRESSED) and self.kind != "mean"
+
+    @property
+    def is_excused(self) -> bool:
+        """True if something misses its threshold or limit, and passes only because the baseline did as well."""
+        if self.verdict is not Verdict.PASS:
+            return False
+        match self.kind:
+            case "mean":
+                return self["mean"].before is not None
+            case "own_thresholds":
+                return bool(self["excused"])
+            case "trial_limit":
+                return bool(self["case_id"])
+            case "quantile":
+                return bool(self["value"] > self["limit"])
+            case _:
+                return False
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -123,9 +135,6 @@ class HeldMean(Struct, frozen=True):
     failed_as: float = 0.0
     before: float | None = None
     """The baseline's mean, where it missed the threshold too."""
-    new_cases: int = 0
-    """Cases without a baseline, where these alone are held to it."""
-    new_value: float = 0.0
     measured: float | None = None
     """The plain mean of a calibrated judge's scores, if the others are corrected."""
 
@@ -196,17 +205,17 @@ class Field(Struct, frozen=True):
 
 
 class FindingKind(Struct, frozen=True):
-    """A kind of finding: its meaning, its verdict, and its fields."""
+    """A kind of finding: its meaning, the verdicts that it can have, and its fields."""
 
     about: str
-    verdict: Verdict
+    verdicts: tuple[Verdict, ...]
     fields: Mapping[str, Field]
 
 
-def kind(about: str, verdict: Verdict = Verdict.PASS, /, **fields: Any) -> FindingKind:
-    """Return a kind; each field is given as its type, or as a `Field`."""
+def kind(about: str, *verdicts: Verdict, **fields: Any) -> FindingKind:
+    """Return a kind; each field is given as its type, or as a `Field`. Without a verdict it can only be PASS."""
     full = {name: field if isinstance(field, Field) else Field(field) for name, field in fields.items()}
-    return FindingKind(about, verdict, full)
+    return FindingKind(about, verdicts or (PASS,), full)
 
 
 NAMES = tuple[str, ...]
@@ -214,52 +223,46 @@ TALLIES = tuple[CaseTally, ...]
 PAIRS = tuple[tuple[str, str], ...]
 FLAG = Field(bool, False)
 NUMBER = Field(int, 0)
+FIGURE = Field(float, 0.0)
+MAYBE_FIGURE = Field(float | None, None)
+TEXT = Field(str, "")
 NO_NAMES = Field(NAMES, ())
 NO_TALLIES = Field(TALLIES, ())
 
+PASS = Verdict.PASS
 OPEN = Verdict.INCONCLUSIVE
+NOT_APPLIED = Verdict.NOT_APPLIED
 UNMEASURED = Verdict.NOT_MEASURED
 ERROR = Verdict.ERROR
 NOT_COMPARED = Verdict.NOT_COMPARED
 BELOW = Verdict.BELOW_THRESHOLD
 REGRESSED = Verdict.REGRESSED
 
-APART: Mapping[KindName, FindingKind] = {
-    "scorer_changed": kind("Its options, scorer or judge changed."),
-    "cases_gone": kind("None of the cases on which the baseline measured it is compared.", cases=int),
-    "no_longer_measured": kind("It is no longer measured."),
-    "compared_without": kind("The pass rate is compared without these blocking criteria.", criteria=NAMES),
-    # ``of``: cases in which it applied at the baseline
-    "checks_fell_away": kind("It has nothing to check where it always had.", criterion=str, cases=NAMES, of=int),
-}
-"""Reasons why a criterion is not compared with the baseline."""
-
-UNCONFIRMED: Mapping[KindName, FindingKind] = {
-    "nothing_rerun": kind("Nothing could be run again a while later."),
-    "confirmation_lost": kind("Too many confirming trials were lost to infrastructure.", lost=int, trials=int),
-    "failures_gone": kind("The failing cases answered a while later.", trials=int),
-    # ``other``: of the base commit's agent, run now, or of cases that had answered; 0 if nothing was run beside
-    "perhaps_provider": kind(
-        "The failures came again, but the provider may be at fault.",
-        failed=int,
-        trials=int,
-        other_failed=int,
-        other_trials=int,
-        at_base=bool,
-    ),
-    "slowed_down": kind("Answers slowed beyond the latency margin; in seconds.", now=float, before=float),
-}
-"""Reasons why a block that needs failures of the agent was not confirmed."""
+WhyNotCompared = Literal["changed", "cases_gone", "removed", "without_others"]
+"""Its options, scorer or judge changed; none of its cases is compared; it is no longer measured; or, of the pass rate,
+it is compared without other criteria."""
+WhyOpen = Literal["", "suggests_drop", "drifted", "moved_before", "unbounded", "beyond_margin"]
+"""One test suggests a drop; it does not show against the base's agent run now, or against its newest stored runs; too
+few trials bound it; the interval reaches beyond the margin."""
+WhyNotConfirmed = Literal["nothing_rerun", "lost", "gone", "perhaps_provider", "slowed_down"]
+"""Nothing could be run again; too many of those trials were lost; the cases answered; a provider may be at fault;
+answers slowed beyond the latency margin."""
 
 OF_CRITERION: Mapping[KindName, FindingKind] = {
-    "nothing_held": kind("No threshold and no comparison judged it, so no tick stands beside it."),
-    "not_applied": kind("It applies to none of the selected cases.", Verdict.NOT_APPLIED),
-    "same_trials": kind("The trials are the stored ones themselves, so nothing can be lost."),
-    "nothing_checked": kind("No blocking criterion applies to any of the cases.", UNMEASURED),
-    "no_trial_measured": kind("No trial was measured.", UNMEASURED),
-    "never_failed": kind("No trial broke the hard rule."),
+    # ``same``: the trials are the stored ones themselves, so nothing can be lost
+    "nothing_held": kind("No threshold and no comparison judged it, so no tick stands beside it.", same=FLAG),
+    "applies_to_none": kind(
+        "It has nothing to check: in no case, in no selected one, or in none that is left.",
+        UNMEASURED,
+        NOT_APPLIED,
+        NOT_COMPARED,
+    ),
+    # ``unchecked``: trials were measured, and no blocking criterion applies to any of them
+    "no_value": kind("No trial gave it a value.", UNMEASURED, unchecked=FLAG),
     # ``reason``: the metric's own; empty if it gave none
-    "hard_failure": kind("A trial broke the hard rule.", BELOW, case_id=str, more=int, reason=str),
+    "hard_rule": kind(
+        "No trial broke the hard rule, or one of this case did.", PASS, BELOW, case_id=TEXT, more=NUMBER, reason=TEXT
+    ),
     "cases_not_scored": kind(
         "Cases were answered, and none of their trials has a score.",
         UNMEASURED,
@@ -269,117 +272,155 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         error=str,
     ),
     "scores_lost": kind("Too many scores ended in an error.", UNMEASURED, lost=int, of=int, most=float, error=str),
-    "applies_to_none": kind("No case states what it compares with.", UNMEASURED),
-    "applies_no_more": kind("It went with the cases that it applied to.", NOT_COMPARED),
-    "mean_holds": kind("The mean is on the right side of the suite's threshold.", mean=HeldMean),
-    "mean_excused": kind("The mean misses the threshold as the baseline's did.", mean=HeldMean),
-    # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over it
-    "mean_misses": kind(
-        "The mean is on the wrong side of the suite's threshold.",
+    # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over the
+    # threshold; ``lost``: trials that could not be measured, and would lift it if they were hits
+    "mean": kind(
+        "The mean beside the suite's threshold.",
+        PASS,
         BELOW,
+        UNMEASURED,
         mean=HeldMean,
-        trials=int,
-        error=float | None,
+        trials=NUMBER,
+        error=MAYBE_FIGURE,
         base_cases=FLAG,
+        lost=NUMBER,
     ),
-    "mean_unsure": kind("The mean misses, unless the lost trials were hits.", UNMEASURED, mean=HeldMean, lost=int),
-    "own_threshold_missed": kind(
-        "A case misses a threshold of its own, beyond chance.", BELOW, mean=HeldMean, trials=int, more=NUMBER
-    ),
-    # ``excused``: miss theirs as at the baseline; ``short``: are below theirs, but not beyond chance
-    "own_thresholds_hold": kind("No case misses its own threshold.", cases=int, excused=NUMBER, short=NUMBER),
-    "no_trial_beyond": kind("No trial is above the most that a single one may reach."),
-    "trial_beyond": kind(
-        "The highest of the trials above it.", BELOW, case_id=str, value=float, limit=float, trials=int
-    ),
-    "trial_excused": kind("The baseline was above the limit too.", case_id=str, value=float, limit=float),
-    "quantile_holds": kind("The quantile is within its limit.", q=float, value=float, limit=float),
-    "quantile_excused": kind("The baseline was above the limit too.", q=float, value=float, limit=float),
-    "quantile_risen": kind(
-        "Above its limit as before, and beyond the margin of that.",
+    # ``excused``: miss theirs as at the baseline; ``short``: are below theirs, but not beyond chance; ``missed``: the
+    # first that misses its own beyond chance, with its trials, and how many more do
+    "own_thresholds": kind(
+        "The cases with a threshold of their own.",
+        PASS,
         BELOW,
+        cases=int,
+        excused=NUMBER,
+        short=NUMBER,
+        missed=Field(HeldMean | None, None),
+        trials=NUMBER,
+        more=NUMBER,
+    ),
+    # ``case_id``: of the highest trial above the limit; empty if there is none; ``trials``: above it
+    "trial_limit": kind(
+        "The most that a single trial may reach.", PASS, BELOW, case_id=TEXT, value=FIGURE, limit=FIGURE, trials=NUMBER
+    ),
+    # ``before``: the baseline's, if it was above the limit too and this one is beyond its margin; ``over``: trials
+    # above the limit
+    "quantile": kind(
+        "A quantile beside its limit.",
+        PASS,
+        BELOW,
+        OPEN,
         q=float,
         value=float,
         limit=float,
-        before=float,
+        before=MAYBE_FIGURE,
+        over=NUMBER,
+        trials=NUMBER,
+        too_few=FLAG,
     ),
-    "quantile_over": kind(
-        "More trials are above the limit than chance explains.",
-        BELOW,
-        q=float,
-        value=float,
-        limit=float,
-        over=int,
-        trials=int,
+    # ``why``: why it is open; ``worst``, ``margin``: the end of the interval that is beyond the margin
+    "change": kind(
+        "The change against the baseline: within its margin or not proven, open, or proven worse.",
+        PASS,
+        OPEN,
+        REGRESSED,
+        change=Change,
+        why=Field(WhyOpen, ""),
+        worst=FIGURE,
+        margin=FIGURE,
+        broken=NO_NAMES,
     ),
-    "quantile_open": kind(
-        "Whether it is within its limit is open.", OPEN, q=float, value=float, limit=float, trials=int, too_few=bool
-    ),
-    "change_allowed": kind("Within its margin, not proven, or of a metric that only warns.", change=Change),
-    "suggests_drop": kind("Within its margin, but one test suggests a drop.", OPEN, change=Change),
     "never_pass": kind(
         "Cases always passed and never do now; the baseline is too thin to prove it.", OPEN, cases=TALLIES
     ),
-    # ``before``: no worse than the newest stored runs; what the base's agent does now was not asked
-    "drifted": kind("Worse than the baseline, not than its agent run now.", OPEN, change=Change, before=FLAG),
-    "change_unbounded": kind("There are too few trials to bound the change.", OPEN, change=Change),
-    "loss_not_excluded": kind(
-        "The interval reaches beyond the margin.", OPEN, change=Change, worst=float, margin=float
-    ),
-    "got_worse": kind("Proven worse than the baseline.", REGRESSED, change=Change, broken=NO_NAMES),
     "not_tested": kind("The engine ended undecided, and nothing could be compared.", OPEN, stage=Stage),
-    "failures_confirmed": kind("The agent fails where it answered, and did again later.", REGRESSED, p=float),
-    "not_compared": kind("What follows is not compared.", NOT_COMPARED, why=Nested(tuple(APART))),
+    "agent_fails": kind("The agent fails where it answered, and did again later.", REGRESSED, p=float),
+    # ``cases``: of the baseline, on which it measured the criterion; ``others``: the criteria that are left out
+    "not_compared": kind(
+        "A criterion is not compared with the baseline.",
+        NOT_COMPARED,
+        criterion=str,
+        why=WhyNotCompared,
+        cases=NUMBER,
+        others=NO_NAMES,
+    ),
+    # ``of``: cases in which it applied at the baseline
+    "checks_fell_away": kind(
+        "It has nothing to check where it always had.", NOT_COMPARED, criterion=str, cases=NAMES, of=int
+    ),
 }
 """Findings on a criterion; its verdict is the worst of them."""
 
-SETTLING: tuple[KindName, ...] = (
-    "hard_failure", "own_threshold_missed", "trial_beyond", "quantile_risen", "quantile_over", "got_worse",
-)  # fmt: skip
-"""No further trial can change these."""
-
 PROBLEMS: Mapping[KindName, FindingKind] = {
-    "no_cases": kind("There is nothing to judge."),
-    "all_quarantined": kind("Every case is in quarantine."),
+    "no_cases": kind("There is nothing to judge, or every case is in quarantine.", ERROR, quarantined=FLAG),
     # ``compared``: false if there is no baseline; then every case fails
-    "outage": kind("Most of what answered before fails alike.", cases=int, of=int, compared=bool, error=str),
-    # ``failed``: trials without those of the confirmation
+    "outage": kind("Most of what answered before fails alike.", ERROR, cases=int, of=int, compared=bool, error=str),
+    # ``failed``: trials before the confirmation; ``trials``: of the confirmation, of these cases; ``failed_again``,
+    # ``lost``: among them; ``other_failed``, ``other_trials``: of the base commit's agent (``at_base``) or of cases
+    # that had answered, 0 if nothing was run beside; ``now``, ``before``: seconds to answer
     "failures_not_confirmed": kind(
-        "A block would rest on failures that did not come again.", failed=int, why=Nested(tuple(UNCONFIRMED))
+        "A block would rest on failures of the agent that were not confirmed.",
+        ERROR,
+        failed=int,
+        why=WhyNotConfirmed,
+        trials=NUMBER,
+        lost=NUMBER,
+        failed_again=NUMBER,
+        other_failed=NUMBER,
+        other_trials=NUMBER,
+        at_base=FLAG,
+        now=FIGURE,
+        before=FIGURE,
     ),
-    "unexplained_failures": kind("The agent fails in cases in which it never did at the baseline.", cases=int),
+    "unexplained_failures": kind("The agent fails in cases in which it never did at the baseline.", ERROR, cases=int),
     # ``unscored``: answers of which a blocking score could not be computed
-    "lost_decide": kind("Counted as failed, lost trials turn the verdict.", trials=int, unscored=NUMBER),
+    "lost_decide": kind("Counted as failed, lost trials turn the verdict.", ERROR, trials=int, unscored=NUMBER),
     # ``copies``: repeats are copies of one answer, as with a cache; else the suite is too small
     "collapsed": kind(
-        "Every value is at its worst, and nothing proves a loss.", criterion=str, cases=int, trials=int, copies=bool
+        "Every value is at its worst, and nothing proves a loss.",
+        ERROR,
+        criterion=str,
+        cases=int,
+        trials=int,
+        copies=bool,
     ),
-    "too_many_errors": kind("Too many trials ended in infrastructure errors.", share=float, most=float, error=str),
-    "cases_not_measured": kind("No trial of these cases could be measured.", cases=NAMES, of=int, error=str),
-    # the change asked for it, so what was lost is no sample of what would have been
-    "case_not_recorded": kind(
-        "A case asked for what its recording does not hold.", case_id=str, lost=int, trials=int, error=str
+    "too_many_errors": kind(
+        "Too many trials ended in infrastructure errors.", ERROR, share=float, most=float, error=str
     ),
-    "case_mostly_lost": kind("Most trials of a case were lost.", case_id=str, lost=int, trials=int, error=str),
-    "cases_not_run": kind("Cases of the shard were not run.", cases=NAMES, of=int),
+    # ``not_run``: the shard did not get to them
+    "cases_not_measured": kind(
+        "These cases have no measured trial.", ERROR, cases=NAMES, of=int, error=TEXT, not_run=FLAG
+    ),
+    # ``not_recorded``: it asked for what its recording does not hold, so what was lost is no sample of what would have
+    # been
+    "case_lost": kind(
+        "Too many trials of a case were lost.", ERROR, case_id=str, lost=int, trials=int, error=str, not_recorded=FLAG
+    ),
 }
 """Reasons why a suite could not be measured."""
 
 GAPS: Mapping[KindName, FindingKind] = {
     "stated": kind("What a run's terms state in words of their own.", text=str),
-    "criteria_not_compared": kind("What the baseline measured of these is not compared.", criteria=NAMES),
+    "not_compared": OF_CRITERION["not_compared"],
+    "checks_fell_away": OF_CRITERION["checks_fell_away"],
     # ``of``: cases that passed at the base
-    "too_many_cases_gone": kind("Too many cases that passed at the base are gone.", cases=NAMES, of=int),
-    "edited_cases_miss": kind("Cases were edited, passed at the base, and miss now.", cases=NAMES),
-    "nothing_paired": kind("None of the base's cases is compared.", cases=int),
-    "checks_fell_away": APART["checks_fell_away"],
+    "too_many_cases_gone": kind("Too many cases that passed at the base are gone.", NOT_COMPARED, cases=NAMES, of=int),
+    "edited_cases_miss": kind("Cases were edited, passed at the base, and miss now.", NOT_COMPARED, cases=NAMES),
+    "nothing_paired": kind("None of the base's cases is compared.", NOT_COMPARED, cases=int),
 }
 """Parts of the base that were not compared."""
 
 CAUSES: Mapping[KindName, FindingKind] = {
-    "could_not_measure": kind("The suite could not be measured.", ERROR, problem=Nested(tuple(PROBLEMS))),
-    "shard_measured": kind("A shard knows only its own cases.", OPEN, shard=int, of=int, trials=int, cases=int),
-    "shard_not_measured": kind("A shard failed.", ERROR, shard=int, of=int, problem=Nested(tuple(PROBLEMS))),
+    **PROBLEMS,
+    "shard": kind(
+        "A shard knows only its own cases, or could not be measured.",
+        OPEN,
+        ERROR,
+        shard=int,
+        of=int,
+        trials=NUMBER,
+        cases=NUMBER,
+        problem=Field(Nested(tuple(PROBLEMS)), None),
+    ),
     # ``checked``: cases to which a blocking criterion applies
     "thresholds_hold": kind(
         "Nothing is compared; every threshold holds.", checked=int, cases=int, uncompared=Uncompared
@@ -390,7 +431,8 @@ CAUSES: Mapping[KindName, FindingKind] = {
     ),
     "nothing_decides": kind("Nothing but a baseline could fail the suite, and there is none.", OPEN),
     "not_enough_evidence": kind("These criteria are open.", OPEN, criteria=NAMES, suspects=NAMES),
-    "cases_never_pass": kind("Cases always passed and never do now; nothing proves it.", OPEN, cases=TALLIES),
+    "never_pass": OF_CRITERION["never_pass"],
+    "agent_fails": OF_CRITERION["agent_fails"],
     # ``moved``: the same cases with what proves it; ``of``: cases that are compared
     "cases_broke": kind("These cases broke.", REGRESSED, cases=NAMES, moved=NO_TALLIES, of=NUMBER),
     # ``by_mean``: a lower mean proves it, else large drops of a few cases; ``perhaps_drift``: only stored trials do, so
@@ -430,10 +472,11 @@ CAUSES: Mapping[KindName, FindingKind] = {
     "incomplete": kind(
         "Something that the base holds was not compared.", NOT_COMPARED, gaps=Nested(tuple(GAPS), many=True)
     ),
-    "control_fell": kind("What always passed now fails with the base commit's agent too.", OPEN, cases=NAMES),
-    "copies_lost": kind("What always passed now fails, but repeats are copies of one answer.", OPEN, cases=NAMES),
+    # ``copies``: repeats are copies of one answer; else they fail with the base commit's agent, too
+    "cases_fail": kind(
+        "What always passed now always fails, and nothing proves a loss.", OPEN, cases=NAMES, copies=FLAG
+    ),
     "cut_short": kind("The run was stopped before it could be judged.", ERROR, why=str, epochs=int, wanted=int),
-    "agent_fails": kind("The confirmation alone proves that the agent fails where it answered.", REGRESSED, p=float),
 }
 """Reasons for the verdict on a suite."""
 
@@ -447,25 +490,25 @@ CHANGES: Mapping[KindName, FindingKind] = {
     "other_agent": kind("The change starts or reaches another agent than the base.", key=str, text=str),
     # ``changes``: empty if the recordings are not there to say them
     "tools_changed": kind("MCP servers describe their tools otherwise.", servers=NAMES, changes=NO_NAMES),
-    "new_cases": kind("Cases that the baseline does not have.", cases=NAMES),
-    "edited_cases": kind("Cases that the baseline has with another content.", cases=NAMES),
+    "cases_changed": kind(
+        "Cases that only one side has, or that have another content now.",
+        how=Literal["new", "edited", "removed"],
+        cases=NAMES,
+    ),
     "renamed_cases": kind("Cases with their id at the baseline and their id now.", cases=PAIRS),
-    "removed_cases": kind("Cases that only the baseline has.", cases=NAMES),
-    "criterion_apart": kind("A criterion is not compared.", criterion=str, why=Nested(tuple(APART))),
-    "removed_criteria": kind("Criteria that only the baseline has.", criteria=NAMES),
+    "not_compared": OF_CRITERION["not_compared"],
     "new_criteria": kind("Criteria that the baseline does not have.", criteria=NAMES),
-    "by_base_rules": kind("The base's rules decided; the change's stricter ones would say this.", verdict=Verdict),
+    "by_base_rules": kind("The base's rules decided; the change's stricter ones would say this.", stricter=Verdict),
     "stated": GAPS["stated"],
 }
 """Changes of the suite and its criteria."""
 
 WARNINGS: Mapping[KindName, FindingKind] = {
     "agent_failures": kind("The agent failed in trials: the suite's ``crashes`` say how often."),
-    "threshold_excused": kind(
-        "A mean misses as the baseline's did.", criterion=str, value=float, before=float, threshold=float
-    ),
-    "limit_excused": kind(
-        "The baseline broke the limit too.", criterion=str, found=Nested(("trial_excused", "quantile_excused"))
+    "excused": kind(
+        "It misses its threshold or limit as the baseline did.",
+        criterion=str,
+        found=Nested(("mean", "trial_limit", "quantile")),
     ),
     # ``chance``: share of runs, 0 to 1
     "threshold_close": kind("An unchanged agent often misses a threshold that holds now.", criterion=str, chance=float),
@@ -481,7 +524,7 @@ WARNINGS: Mapping[KindName, FindingKind] = {
         least=int,
         typical=NUMBER,
         blind=FLAG,
-        drop=Field(float | None, None),
+        drop=MAYBE_FIGURE,
         grows=Field(bool, True),
     ),
     # ``wording``: of a criterion of word overlap, the case that lost most
@@ -505,9 +548,7 @@ WARNINGS: Mapping[KindName, FindingKind] = {
         baseline_is_older=FLAG,
     ),
     # ``compared``: commits whose record is compared all the same; ``told``: what is doubtful, each with why
-    "unproven": kind(
-        "Nothing shows which job measured these.", compared=NO_NAMES, told=Field(PAIRS, ()), why=Field(str, "")
-    ),
+    "unproven": kind("Nothing shows which job measured these.", compared=NO_NAMES, told=Field(PAIRS, ()), why=TEXT),
     # ``verdicts``: as they are judged now, the newest first; ``fingerprinted``: the agent has another fingerprint now
     "measured_before": kind(
         "The change was measured before.", verdicts=tuple[Verdict, ...], total=int, fingerprinted=bool
@@ -530,6 +571,5 @@ WARNINGS: Mapping[KindName, FindingKind] = {
 NOTES: tuple[KindName, ...] = ("provider_moved", "unproven", "measured_before")
 """Notes that records keep beside notes in words."""
 
-KINDS: Mapping[KindName, FindingKind] = {
-    **APART, **UNCONFIRMED, **OF_CRITERION, **PROBLEMS, **GAPS, **CAUSES, **CHANGES, **WARNINGS,
-}  # fmt: skip
+KINDS: Mapping[KindName, FindingKind] = {**OF_CRITERION, **GAPS, **CAUSES, **CHANGES, **WARNINGS}
+"""Every kind."""

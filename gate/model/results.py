@@ -96,9 +96,17 @@ class CriterionResult(Struct, frozen=True):
         """True if a mean, a limit or a hard rule of it is on the wrong side, whatever its verdict."""
         return any(finding.verdict is Verdict.BELOW_THRESHOLD for finding in self.findings)
 
-    def finding(self, kind: KindName) -> Finding | None:
-        """Return the first finding of a kind; None if there is none."""
-        return next((one for one in self.findings if one.kind == kind), None)
+    @property
+    def has_excused_mean(self) -> bool:
+        """True if its mean misses the threshold, and passes only because the baseline's did as well."""
+        return any(finding.kind == "mean" and finding.is_excused for finding in self.findings)
+
+    def finding(self, kind: KindName, verdict: Verdict | None = None) -> Finding | None:
+        """Return the first finding of a kind, with this verdict if one is given; None if there is none."""
+        for finding in self.findings:
+            if finding.kind == kind and verdict in (None, finding.verdict):
+                return finding
+        return None
 
 
 class GroupResult(Struct, frozen=True):
@@ -185,6 +193,8 @@ class CaseResult(Struct, frozen=True, gc=False):
     """True if the model was asked the same things in each trial as in a recorded one, and answered from there."""
     difference: str = ""
     """The first difference from the recording, if something went live; empty if it is not known."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """The thresholds of its own, by criterion."""
 
 
 class CrashFacts(Struct, frozen=True):
@@ -313,6 +323,10 @@ class SuiteResult(Struct, frozen=True):
 
     Of the default branch's commits where the store has them, else of the runs behind the baseline."""
 
+    def warning(self, kind: KindName) -> Finding | None:
+        """Return the first warning of a kind; None if there is none."""
+        return next((one for one in self.warnings if one.kind == kind), None)
+
     @property
     def trade(self) -> Finding | None:
         """The trade that a proven loss is; None if it is none."""
@@ -330,7 +344,7 @@ class SuiteResult(Struct, frozen=True):
         if self.below or self.if_accepted is not Verdict.BELOW_THRESHOLD:
             return self.below
         rows = [row for one in (self, *self.further) for row in one.criteria if row.criterion.blocking]
-        names = [row.criterion.name for row in rows if any(found.kind == "mean_excused" for found in row.findings)]
+        names = [row.criterion.name for row in rows if row.has_excused_mean]
         return tuple(dict.fromkeys(names))
 
     @property

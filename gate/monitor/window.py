@@ -55,6 +55,8 @@ class Limits(Struct, frozen=True):
     """Traces that are looked at, the newest."""
     min_samples: int = _USUAL.min_samples
     """Measured traces from which anything is said."""
+    by_rate: bool = False
+    """True if the pass rate of the window decides by itself, and no interval."""
     alpha: float = 0.002
     """Bound on the probability that one look calls a pass rate at or above a limit lower, all parts together."""
     max_unmeasured: float = MAX_ERROR_RATE
@@ -154,6 +156,9 @@ def _is_below(
     measured: Sequence[bool], limit: float, limits: Limits, *, was_below: bool
 ) -> tuple[bool, PassShare | None]:
     """True if the rate counts as below a limit, and the part of the window that shows on which side it is."""
+    if limits.by_rate:
+        rate = sum(measured) / len(measured)
+        return rate < limit, PassShare(sum(measured), len(measured), rate, rate)
     parts = limits.parts
     for size in parts:
         newest = measured[-size:]
@@ -173,7 +178,8 @@ def _words(status: Status, limit: float, shown: PassShare | None) -> str:
         bound = figure(limit, Scale.BINARY)
         return f"it was {status.value} before, and nothing shows yet that {bound} is reached again"
     most, bound = figures((shown.high, limit), Scale.BINARY)
-    return f"{shown.passed} of the last {shown.measured} passed: at most {most}, below {bound}"
+    at_most = "" if shown.low == shown.high == shown.rate else "at most "
+    return f"{shown.passed} of the last {shown.measured} passed: {at_most}{most}, below {bound}"
 
 
 @lru_cache(maxsize=100_000)

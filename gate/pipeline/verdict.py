@@ -20,10 +20,10 @@ from gate.baselines.beside import with_base
 from gate.baselines.pairing import Reference, pair, reported_before
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
-from gate.decision import Settings, Situation, exit_code, verdict_on
+from gate.decision import Comparison, Settings, exit_code, verdict_on
 from gate.decision.cases import MAX_WORDING_CHARS, reads_text
-from gate.decision.comparison import PASS_RATE, passed
 from gate.decision.consistency import compares_trials
+from gate.decision.outcomes import PASS_RATE, passed
 from gate.decision.rules import place
 from gate.errors import MeasureError
 from gate.model import (
@@ -36,6 +36,7 @@ from gate.model import (
     CaseResult,
     Criterion,
     Result,
+    Scale,
     Side,
     StoredForLater,
     SuiteResult,
@@ -71,6 +72,7 @@ class Keeper:
         self._cases = cases
         self._criteria = [replace(criterion, blocking=True) for criterion in criteria]
         self._compares = compares_trials(self._criteria)
+        self._times = any(criterion.scale is Scale.SECONDS for criterion in criteria)
         self._text = MAX_WORDING_CHARS if any(map(reads_text, criteria)) else 0
 
     def keep(self, trial: Trial) -> Trial:
@@ -79,7 +81,7 @@ class Keeper:
         if failed and self._room > 0:
             self._room -= sum(len(turn.text) for turn in trial.invocations)
             return trial
-        return digested(trial, failed=failed, calls=self._compares, text=self._text)
+        return digested(trial, failed=failed, calls=self._compares, names=self._times, text=self._text)
 
 
 def keeper_of(header: Header, criteria: Sequence[Criterion] | None = None) -> Callable[[Trial], Trial]:
@@ -235,7 +237,7 @@ def _stricter_of(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
     """Return what was found under the rules that hold, unless an earlier rule applies under the base's own."""
     if _rule_place(of_base) >= _rule_place(held):
         return _with_what_nobody_accepts(held, [of_base])
-    other = Finding.of("by_base_rules", verdict=held.verdict)
+    other = Finding.of("by_base_rules", stricter=held.verdict)
     return _with_what_nobody_accepts(replace(of_base, changes=(*of_base.changes, other)), [held])
 
 
@@ -268,7 +270,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         judges=record.footer.judges if record.footer is not None else {},
     )
     fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
-    known = Situation(
+    known = Comparison(
         cases_of(header, demands.thresholds),
         demands.criteria,
         trials_of(record),

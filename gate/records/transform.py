@@ -113,9 +113,9 @@ whether it shows that calls are reported. Of each score: name, value, reason, er
 and the end of `Trial.log`."""
 
 
-def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Digest:
+def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Digest:
     """Return the digest that `digested` keeps of texts and scores, as plain values."""
-    turns = tuple([_turn_digest(turn, calls=failed or calls, text=text) for turn in trial.invocations])
+    turns = tuple([_turn_digest(turn, calls=failed or calls, names=names, text=text) for turn in trial.invocations])
     scores = tuple(
         [
             (
@@ -155,18 +155,18 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
     )
 
 
-def digested(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Trial:
+def digested(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Trial:
     """Return a trial without the texts that its record on disk holds: what a decision needs, in a tenth of the memory.
 
     Scores with their dimensions, usage, duration and error stay. The conversation becomes a digest, since it is only
     compared for equality. Reasons and tool calls stay if the trial ``failed``, so they can be shown; with ``calls``,
-    tool calls stay in any case; the names and durations of timed tools always stay. ``text``: the number of characters
-    of each response to keep.
+    tool calls stay in any case; the names and durations of timed tools always stay, with ``names`` those of all.
+    ``text``: the number of characters of each response to keep.
     """
-    return from_digest(trial, digest_of(trial, failed=failed, calls=calls, text=text))
+    return from_digest(trial, digest_of(trial, failed=failed, calls=calls, names=names, text=text))
 
 
-def _turn_digest(turn: Invocation, *, calls: bool, text: int) -> TurnDigest:
+def _turn_digest(turn: Invocation, *, calls: bool, names: bool, text: int) -> TurnDigest:
     digest = SILENT
     if said := turn.text:
         called = [(call.name, call.args) for call in turn.tool_calls]
@@ -174,7 +174,7 @@ def _turn_digest(turn: Invocation, *, calls: bool, text: int) -> TurnDigest:
         digest = blake2b(whole, digest_size=8).hexdigest()
     shown = cut(text_of(turn.response, thoughts=False), text) if text else ""
     made: tuple[CallDigest, ...] = ()
-    if calls or any(call.duration is not None for call in turn.tool_calls):
+    if calls or names or any(call.duration is not None for call in turn.tool_calls):
         made = tuple([(call.name, call.args if calls else None, call.duration) for call in turn.tool_calls])
     return digest, turn.usage, shown, made, turn.shows_calls
 

@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import msgspec
 from msgspec import UNSET, Struct, defstruct
@@ -25,6 +25,7 @@ from gate.model.course import Course
 from gate.model.finding import CAUSES, CHANGES, KINDS, OF_CRITERION, WARNINGS, Finding, KindName, Nested
 from gate.reports import reasons
 from gate.reports.view import View
+from gate.security.escape import unicode_only
 from gate.security.limits import MAX_NESTING
 
 VERSION = 2
@@ -55,7 +56,7 @@ def render(result: Result) -> str:
 def _plain(value: Any, depth: int = 0) -> Any:
     """JSON values for anything a result may hold; what agents put into arguments is bounded in depth."""
     if type(value) is str:
-        return _text(value)
+        return unicode_only(value)
     if isinstance(value, Enum):
         return value.value
     if value is None or isinstance(value, bool | int):
@@ -65,23 +66,31 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if depth > MAX_NESTING:
         return "[nested too deeply]"
     if isinstance(value, Finding):
-        return {"kind": value.kind, **{name: _plain(held, depth + 1) for name, held in value.data.items()}}
+        return {**_named(value), **{name: _plain(held, depth + 1) for name, held in value.data.items()}}
     if isinstance(value, Struct):
         return {name: _plain(held, depth + 1) for name, held in _fields(value).items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item, depth + 1) for item in value]
     if isinstance(value, Mapping):
-        return {_text(str(key)): _plain(held, depth + 1) for key, held in value.items()}
-    return _text(str(value))
+        return {unicode_only(str(key)): _plain(held, depth + 1) for key, held in value.items()}
+    return unicode_only(str(value))
+
+
+def _named(finding: Finding) -> dict[str, str]:
+    """Return the kind of a finding, and its verdict if the kind does not say it."""
+    if len(KINDS[finding.kind].verdicts) == 1:
+        return {"kind": finding.kind}
+    return {"kind": finding.kind, "verdict": finding.verdict.value}
 
 
 def _fields(value: Struct) -> dict[str, Any]:
     """The fields as they are written: sentences in place of findings."""
-    keys = _WORDED.get(type(value).__name__, {})
-    worded = _worded(value)
-    plain = dict(zip(value.__struct_fields__, astuple(value), strict=True))
-    found = {keys.get(name, (name, {}))[0]: held for name, held in plain.items()}
-    return {**found, **worded}
+    worded = _WORDED.get(type(value).__name__, {})
+    fields = {}
+    for name, held in zip(value.__struct_fields__, astuple(value), strict=True):
+        key = worded[name][0] if name in worded else name
+        fields[key] = held
+    return {**fields, **_worded(value)}
 
 
 def _worded(value: Struct) -> dict[str, Any]:
@@ -113,11 +122,6 @@ def _evidence(suite: SuiteResult) -> dict[str, Any]:
     """The engine's numbers under the keys of `gate decide`."""
     outcome = suite.outcome
     return {} if outcome is None else {**report(outcome.evidence), "stage": stage_name(outcome.stage)}
-
-
-def _text(text: str) -> str:
-    """Lone surrogates are no Unicode text, and readers of other languages refuse them."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def schema() -> dict[str, Any]:
@@ -161,9 +165,15 @@ def _described() -> tuple[type[Struct], type[Struct]]:
         return tuple[union, ...] if many else union
 
     for name, kind in KINDS.items():
-        fields: list[Any] = []
+        fields: list[Any] = (
+            [("verdict", Literal[tuple(verdict.value for verdict in kind.verdicts)])] if len(kind.verdicts) > 1 else []
+        )
         for key, field in kind.fields.items():
-            type_ = one_of(field.type.kinds, many=field.type.many) if isinstance(field.type, Nested) else field.type
+            type_ = field.type
+            if isinstance(type_, Nested):
+                type_ = one_of(type_.kinds, many=type_.many)
+                if field.default is None:
+                    type_ = type_ | None
             fields.append((key, type_) if field.default is UNSET else (key, type_, field.default))
         title = "".join(part.title() for part in name.split("_"))
         types[name] = defstruct(title, fields, tag_field="kind", tag=name, namespace={"__doc__": kind.about or None})

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
+from gate.model import BaselineInfo, CaseResult, CaseStatus, Result, SuiteResult, Verdict
 from gate.model.finding import CaseTally
 from gate.reports import by_tag
-from gate.reports import labels as words
+from gate.reports.cases import distinct, improvement, status, tally
 from gate.reports.formatting import NOT_MEASURED, count
+from gate.reports.labels import TONES, at_commit, baseline_line, command_lines, end_line, from_here, trend_line
+from gate.reports.rows import Figure, RowView
 from gate.reports.trajectory_diff import TurnDiff, differences
-from gate.reports.view import TONES, RowView, View, views_of
+from gate.reports.view import View, view_of, views_of
 from gate.reports.words import pooled
 from gate.security import escape
 
@@ -57,7 +59,8 @@ NOWHERE = Place()
 def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
     """Return all suites, worst first, in at most ``limit`` characters (limits under 5,000 are taken as 5,000)."""
     views = sorted(views_of(result), key=lambda v: (-_BADNESS.index(v.suite.verdict), v.suite.suite_id))
-    left, parts = max(limit, _LEAST), []
+    left = max(limit, _LEAST)
+    parts = []
     for index, view in enumerate(views):
         waiting = len(views) - index
         part = _suite(view, result, place, max(left // waiting, 0))
@@ -71,7 +74,7 @@ def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str
 
 def render_suite(suite: SuiteResult, result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
     """Return one suite of a result alone, for hosts that keep a comment per suite; lengths as in `render`."""
-    return _suite(View(suite, words.explain_line(result, suite)), result, place, max(limit, _LEAST))
+    return _suite(view_of(suite, result), result, place, max(limit, _LEAST))
 
 
 def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
@@ -88,7 +91,7 @@ def _suite(view: View, result: Result, place: Place, limit: int) -> str:
     foot = f"<sub>{_of_what(view, place)} · {_end(result, view.suite.verdict)}</sub>\n"
     parts = dict(_parts(view, result))
     shortened = ""
-    for name in (None, "scores", "answers", "tags", "better", "passed", "failing", "rules", "more", "figures", "story"):
+    for name in (None, "scores", "answers", "tags", "better", "failing", "rules", "more", "story", "criteria"):
         if name is not None:
             parts.pop(name, None)
             shortened = "<sub>Shortened to fit.</sub>"
@@ -123,10 +126,10 @@ def _cases(view: View, place: Place) -> str:
     table = view.table
     base = escape.markdown(view.suite.deciding.reference or place.base or "before", 40)
     heads = ["case", base, "this change"] if table.has_base else ["case", "passed"]
-    rows = [
-        [_name(line.case.id), *([line.before or "–"] if table.has_base else []), f"**{line.now}**"]
-        for line in table.lines
-    ]
+    rows = []
+    for line in table.lines:
+        before = [line.before or "–"] if table.has_base else []
+        rows.append([_name(line.case.id), *before, f"**{line.now}**"])
     if table.more:
         rows.append([f"… {table.more}", *[""] * (len(heads) - 1)])
     return _table(heads, rows)
@@ -143,23 +146,32 @@ def _turn(turn: TurnDiff, case: CaseResult) -> str:
     """Calls as a diff; an answer beside the expected one, with the words that differ in bold."""
     several = f", turn {turn.turn}" if max(len(case.actual), len(case.actual_text)) > 1 else ""
     if turn.noun:
-        labels = [name for name in (turn.against, "answered") if name]
-        sides = turn.words or tuple(((text, False),) for _, text in turn.lines)
-        lines = []
-        for label, pieces in zip(labels, sides, strict=True):
-            lines.append(f"> **{label}** {''.join(_piece(*piece) for piece in pieces)}")
-        return f"{_name(case.id)}{several}:\n\n" + "<br>\n".join(lines)
+        return f"{_name(case.id)}{several}:\n\n{_answers(turn)}"
     title = f"@@ {escape.one_line(case.id, 60)}{several}: - {turn.against}, + this change @@"
     lines = [f"{mark} {escape.one_line(text, 600)}" for mark, text in turn.lines]
     return escape.markdown_fence("\n".join([title, *lines]), "diff", _DIFF)
 
 
+def _answers(turn: TurnDiff) -> str:
+    """Return the answer, below the one that it is compared with if there is one."""
+    labels = [turn.against, "answered"] if turn.against else ["answered"]
+    sides = turn.words or [((text, False),) for _, text in turn.lines]
+    lines = []
+    for label, pieces in zip(labels, sides, strict=True):
+        said = "".join([_piece(text, differs) for text, differs in pieces])
+        lines.append(f"> **{label}** {said}")
+    return "<br>\n".join(lines)
+
+
 def _piece(text: str, differs: bool) -> str:
     if not text.strip():
         return " "
-    if not differs:
-        return escape.spaced(text, lambda one: escape.markdown(one, 2 * _SENTENCE))
-    return escape.spaced(text, lambda one: f"**{escape.markdown(one, 2 * _SENTENCE)}**")
+
+    def escaped(one: str) -> str:
+        shown = escape.markdown(one, 2 * _SENTENCE)
+        return f"**{shown}**" if differs else shown
+
+    return escape.spaced(text, escaped)
 
 
 def _next(view: View, place: Place) -> str:
@@ -189,9 +201,7 @@ def _parts(view: View, result: Result) -> Iterator[tuple[str, str]]:
     suite = view.suite
     if view.warnings:
         yield "warnings", _titled("Warnings", _bullets(view.warnings, 10))
-    yield "numbers", _criteria([row for row in view.rows if row.needs_words or view.suite.verdict is Verdict.PASS])
-    yield "passed", _passed(view)
-    yield "reasons", _reasons(view.rows)
+    yield "criteria", _criteria(view.rows)
     yield "further", _bullets([one.line for one in view.further], _MANY)
     yield "more", _more_cases(view)
     yield "failing", _list_of_cases(view.failing_title, _failing(view))
@@ -201,50 +211,42 @@ def _parts(view: View, result: Result) -> Iterator[tuple[str, str]]:
     changes = [*view.changes, *view.from_recordings, *view.differences()]
     yield "rules", _titled("What changed in the rules, the suite, or what the model sees", _bullets(changes, _MANY))
     yield "story", _titled("How it was decided", _bullets(view.whole_story, _MANY))
-    yield "figures", _titled("Figures", _figures(view))
     yield "scores", _titled("Every case", _scores(view))
     yield "facts", _facts(view, result)
 
 
 def _criteria(rows: Sequence[RowView]) -> str:
-    """The criteria with their means, in three columns."""
-    if not rows:
-        return ""
-    cells = []
-    for row in rows[:_MANY]:
-        mark = _SIGNS[row.tone]
-        note = "" if row.found.criterion.blocking else ", warns only"
-        cause = f"<br>{escape.markdown(row.same_cause)}" if row.same_cause else ""
-        change = f"<br>{row.change.text}" if row.found.change is not None else ""
-        now = row.candidate.text if row.found.candidate is not None else NOT_MEASURED
-        cells.append(
-            [
-                f"{mark} {_name(row.name)}<br><sub>{row.wanted}{note}{cause}</sub>",
-                f"{row.baseline.text}<br><sub>{row.baseline.rests_on}</sub>",
-                f"{now}{change}<br><sub>{row.candidate.rests_on}</sub>",
-            ]
-        )
-    more = [[f"… {count(len(rows) - _MANY, 'more criterion', 'more criteria')}", "", ""]] if len(rows) > _MANY else []
-    return _table(["criterion", "before", "this change"], [*cells, *more])
+    """An item for each criterion: its means and what they rest on, what is wanted, and why it does not pass."""
+    items = [_criterion(row) for row in rows[:_MANY]]
+    if len(rows) > _MANY:
+        items.append(f"- … and {count(len(rows) - _MANY, 'more criterion', 'more criteria')}")
+    return _titled("Criteria", "\n".join(items))
 
 
-def _passed(view: View) -> str:
-    """The criteria that pass beside others that do not."""
-    if view.suite.verdict is Verdict.PASS:
-        return ""
-    said = [f"{_name(row.name)} {row.candidate.text}" for row in view.rows if not row.needs_words]
-    return f"Passed: {'; '.join(said[:_MANY])}" if said else ""
+def _criterion(row: RowView) -> str:
+    """Lines of one item. A table of long names and intervals would have to be scrolled sideways on a telephone."""
+    now = row.candidate.text if row.found.candidate is not None else NOT_MEASURED
+    figures = f"{_SIGNS[row.tone]} {_name(row.name)} **{now}**{_rests_on(row.candidate)}"
+    if row.found.baseline is not None or row.found.not_compared:
+        figures += f", before {row.baseline.text}{_rests_on(row.baseline)}"
+    if row.found.change is not None:
+        figures += f", change {row.change.text}"
+    lines = [figures]
+    if row.words and not row.same_cause:
+        lines.append(escape.markdown(row.words, 600))
+    notes = [row.wanted]
+    if not row.found.criterion.blocking:
+        notes.append("warns only")
+    for text in (row.same_cause, row.judge, row.evidence):
+        if text:
+            notes.append(escape.markdown(text, 600))
+    lines.append(f"<sub>{'; '.join(notes)}</sub>")
+    parts = [f"  - {_name(name)}: {said}" for name, said in row.dimensions[:_MANY]]
+    return "\n".join([f"- {'<br>'.join(lines)}", *parts])
 
 
-def _reasons(rows: Sequence[RowView]) -> str:
-    """Return the notes that the table of criteria does not hold."""
-    lines = []
-    for row in rows[:_MANY]:
-        parts = [part for part in (row.words, row.judge) if part and not row.same_cause]
-        if parts:
-            lines.append(f"- {_name(row.name)}: {escape.markdown('; '.join(parts), 600)}")
-        lines += [f"- {_name(f'{row.name}: {name}')}: {said}" for name, said in row.dimensions[:_MANY]]
-    return "\n".join(lines)
+def _rests_on(figure: Figure) -> str:
+    return f" <sub>{figure.rests_on}</sub>" if figure.rests_on else ""
 
 
 def _more_cases(view: View) -> str:
@@ -253,8 +255,9 @@ def _more_cases(view: View) -> str:
     parts = []
     for number, case in enumerate(shown[:_KINDS]):
         turns = differences(case)
-        rest = turns if number else turns[len(view.evidence[1]) :]
-        parts.append(_of_case(case, rest))
+        if number == 0:
+            turns = turns[len(view.evidence[1]) :]  # the others stand above the fold
+        parts.append(_of_case(case, turns))
     others = [case for case in view.table.rest if case.reasons]
     rest_of_list = _list_of_cases(view.worse_title, others, reasons=not view.table.one_cause)
     return "\n\n".join(filter(None, [*parts, rest_of_list]))
@@ -264,7 +267,7 @@ def _of_case(case: CaseResult, turns: Sequence[TurnDiff]) -> str:
     if not (case.reasons or turns or case.log):
         return ""
     lines = [f"**{_name(case.id)}** {_score(case)}{_at(case)}"]
-    lines.append("\n".join(f"- {escape.markdown(reason)}" for reason in words.distinct(case.reasons)[:5]))
+    lines.append("\n".join(f"- {escape.markdown(reason)}" for reason in distinct(case.reasons)[:5]))
     lines += [_turn(turn, case) for turn in turns]
     if case.log:
         lines.append(f"The agent wrote:\n\n{escape.markdown_fence(case.log, 'text', _DIFF)}")
@@ -282,31 +285,33 @@ def _failing(view: View) -> Sequence[CaseResult]:
 
 
 def _list_of_cases(title: str, cases: Sequence[CaseResult], *, reasons: bool = True) -> str:
-    lines = [f"- {_name(case.id)} {_score(case)}{_because(case) if reasons else ''}" for case in cases[:_MANY]]
+    lines = []
+    for case in cases[:_MANY]:
+        because = f": {escape.markdown(case.reasons[0], 200)}" if reasons and case.reasons else ""
+        lines.append(f"- {_name(case.id)} {_score(case)}{because}")
     if len(cases) > _MANY:
         lines.append(f"- … and {len(cases) - _MANY:,} more")
     return _titled(title, "\n".join(lines))
 
 
-def _because(case: CaseResult) -> str:
-    return f": {escape.markdown(case.reasons[0], 200)}" if case.reasons else ""
-
-
 def _score(case: CaseResult) -> str:
     """Return the number of passes, after the status if that is more than a failure."""
     plain = case.status in (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR)
-    return words.score(case) if plain else f"{words.status(case)}, {words.score(case)}"
+    return tally(case) if plain else f"{status(case)}, {tally(case)}"
 
 
 def _better(view: View) -> str:
+    """The cases that a trade gained, and further ones that pass more often."""
     trade = view.suite.trade
     gained: Sequence[CaseTally] = trade["gained"] if trade is not None else ()
-    lines = [f"- {_name(one.case_id)} {pooled([one])}" for one in gained[:_MANY]]
+    lines = [f"- {_name(one.case_id)} {pooled([one])}" for one in gained]
     known = {one.case_id for one in gained}
-    others = [case for case in view.improved if case.id not in known]
-    lines += [f"- {_name(case.id)} {words.improvement(case, view.suite)}" for case in others[:_MANY]]
-    left = len(gained) + len(others) - len(lines)
-    return _titled("Cases that pass more often", "\n".join([*lines, *([f"- … and {left:,} more"] if left else [])]))
+    for case in view.improved:
+        if case.id not in known:
+            lines.append(f"- {_name(case.id)} {improvement(case, view.suite)}")
+    if len(lines) > _MANY:
+        lines = [*lines[:_MANY], f"- … and {len(lines) - _MANY:,} more"]
+    return _titled("Cases that pass more often", "\n".join(lines))
 
 
 def _by_tag(suite: SuiteResult) -> str:
@@ -326,42 +331,43 @@ def _by_tag(suite: SuiteResult) -> str:
     return _table(["tag", "before", "this change"], rows) if rows else ""
 
 
-def _figures(view: View) -> str:
-    lines = [f"- {_name(row.name)}: {row.evidence}" for row in view.rows[:_MANY] if row.evidence]
-    lines += [f"- {_name(name)}: {said}" for name, said in view.tool_times[:_MANY]]
-    return "\n".join(lines)
-
-
 def _scores(view: View) -> str:
     """Return the scores of each case, beside what is wanted."""
     lines = []
     for case in view.suite.cases[:_MANY]:
         if said := view.scores(case):
-            lines.append(f"- {_name(case.id)} {words.status(case)}: {escape.markdown(', '.join(said), 600)}")
+            lines.append(f"- {_name(case.id)} {status(case)}: {escape.markdown(', '.join(said), 600)}")
     return "\n".join(lines)
 
 
 def _facts(view: View, result: Result) -> str:
     facts = view.facts
-    baseline = view.suite.baseline
-    source = (
-        f", {escape.markdown_code(words.from_here(baseline.source), 200)}"
-        if baseline is not None and baseline.source
-        else ""
-    )
     lines = [f"**{name}** {facts[name]}" for name in ("Cost", "Stored", "Cases") if facts[name]]
-    commit = baseline.commit[:12] if baseline is not None and baseline.commit and not baseline.missing else ""
-    told = words.baseline_line(baseline, source=False).removeprefix(commit)
-    lines.append(f"**Baseline** {escape.markdown_code(commit)}{escape.spaced(told, escape.markdown)}{source}")
-    lines += (
-        [f"**Trend** `{words.trend_line(view.suite)[0]}` {words.trend_line(view.suite)[1]}"] if facts["Trend"] else []
-    )
+    lines.append(f"**Baseline** {_baseline(view.suite.baseline)}")
+    if facts["Trend"]:
+        picture, said = trend_line(view.suite)
+        lines.append(f"**Trend** `{picture}` {said}")
+    if view.tool_times:
+        times = [f"{_name(name)} {said}" for name, said in view.tool_times[:_MANY]]
+        lines.append(f"**Time per tool** {'; '.join(times)}")
     lines.append(f"**Seed** {view.suite.seed}")
     if view.explain:
         lines.append(f"**Every trial of a case** {escape.markdown_code(view.explain, 500)}")
-    command = "\n".join(escape.one_line(line, 500) for line in words.command_lines(result.command))
-    reproduce = [escape.markdown_fence(command, "sh")] if command else []
-    return "\n\n".join(["  \n".join(lines), *reproduce])
+    told = "  \n".join(lines)
+    command = "\n".join(escape.one_line(line, 500) for line in command_lines(result.command))
+    return f"{told}\n\n{escape.markdown_fence(command, 'sh')}" if command else told
+
+
+def _baseline(baseline: BaselineInfo | None) -> str:
+    """`baseline_line` with its commit and its source as code."""
+    told = baseline_line(baseline, source=False)
+    if baseline is None:
+        return escape.markdown(told)
+    commit = baseline.commit[:12] if baseline.commit and not baseline.missing else ""
+    said = escape.markdown_code(commit) + escape.spaced(told.removeprefix(commit), escape.markdown)
+    if baseline.source:
+        said += f", {escape.markdown_code(from_here(baseline.source), 200)}"
+    return said
 
 
 # --- pieces ---------------------------------------------------------------------------------------
@@ -372,17 +378,17 @@ def _of_what(view: View, place: Place) -> str:
     suite = view.suite
     said = escape.markdown_code(suite.suite_id, 100) or "suite"
     if commit := escape.markdown_code((place.head or suite.commit or "")[:7]):
-        said += f" at {words.at_commit(commit, dirty=suite.dirty)}"
+        said += f" at {at_commit(commit, dirty=suite.dirty)}"
     compared = suite.deciding.baseline
     if compared is not None and compared.commit:
         commit = escape.markdown_code(compared.commit[:7])
-        said += f", against {words.at_commit(commit, dirty=compared.dirty)}"
+        said += f", against {at_commit(commit, dirty=compared.dirty)}"
     return f"{said} · {view.cost}"
 
 
 def _end(result: Result, verdict: Verdict) -> str:
     named = " ".join(filter(None, ("Agent Gate", escape.markdown(result.version, 30))))
-    return f"{words.end_line(result, verdict, escape.markdown)} · {named}"
+    return f"{end_line(result, verdict, escape.markdown)} · {named}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -400,4 +406,6 @@ def _titled(title: str, body: str) -> str:
 
 def _bullets(texts: Sequence[str], most: int) -> str:
     lines = [f"- {escape.markdown_prose(text, 600)}" for text in texts[:most]]
-    return "\n".join([*lines, f"- … and {len(texts) - most:,} more"] if len(texts) > most else lines)
+    if len(texts) > most:
+        lines.append(f"- … and {len(texts) - most:,} more")
+    return "\n".join(lines)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from statistics import NormalDist
 
 from gate.decision.engine.evidence_json import stage_name
 from gate.model import Criterion, CriterionResult, Direction, Scale, Verdict, worst
 from gate.model.evidence import Stage, StageKind
 from gate.model.finding import Change, Finding, HeldMean, KindName
-from gate.reports.formatting import change, count, end_and_margin, figures, of_means, percentage
-from gate.reports.wording import Table, clauses
+from gate.reports.formatting import change, count, end_and_margin, figures, listing, of_means, percentage
+from gate.reports.wording import Table, clauses, fill
 
 RULED_OUT = "ruled out at 95 % confidence"
 """The name of a bound that the true change lies beyond in at most 5 % of runs like this one. It is wider than the
@@ -24,8 +23,7 @@ COUNTED = "in which the agent failed counted as"
 
 def reason(row: CriterionResult) -> str:
     """Return the reason for the criterion's verdict, as one line; empty if nothing was found."""
-    besides = fails_besides(row)
-    return "; ".join([*([besides] if besides else []), *_of_verdict(row)])
+    return "; ".join(filter(None, (fails_besides(row), *_of_verdict(row))))
 
 
 def reason_of_verdict(row: CriterionResult) -> str:
@@ -35,7 +33,7 @@ def reason_of_verdict(row: CriterionResult) -> str:
 
 def broken_of(row: CriterionResult) -> tuple[str, ...]:
     """The broken cases that a reason names."""
-    worse = row.finding("got_worse")
+    worse = row.finding("change", Verdict.REGRESSED)
     return () if worse is None else worse["broken"][:SHOWN_BROKEN]
 
 
@@ -44,14 +42,20 @@ def fails_besides(row: CriterionResult) -> str:
     besides = [one for one in row.findings if one.verdict is Verdict.BELOW_THRESHOLD]
     if row.verdict is not Verdict.REGRESSED or not besides:
         return ""
-    what = "threshold is missed" if besides[0].kind in OF_MEAN else "limit is broken"
-    said = "; ".join(part for one in besides for part in _parts(one, row.criterion))
-    return f"its {what}, too ({said})"
+    what = "threshold is missed" if besides[0].kind in ("mean", "own_thresholds") else "limit is broken"
+    said: list[str] = []
+    for one in besides:
+        said += _parts(one, row.criterion)
+    return f"its {what}, too ({'; '.join(said)})"
 
 
 def with_failures(row: CriterionResult) -> HeldMean | None:
     """The mean that was held to a threshold, where it counts failures of the agent: the figures beside it do not."""
-    return next((f["mean"] for f in row.findings if f.kind in OF_MEAN and f["mean"].failed), None)
+    for one in row.findings:
+        if one.kind == "mean" and one["mean"].failed:
+            held: HeldMean = one["mean"]
+            return held
+    return None
 
 
 def failed_as(mean: HeldMean) -> str:
@@ -70,36 +74,34 @@ def counted_failures(row: CriterionResult) -> str:
 
 def is_excused(row: CriterionResult) -> bool:
     """True if it passes only because the baseline was no better."""
-    own = row.finding("own_thresholds_hold")
-    if own is not None and own["excused"]:
-        return True
-    return any(one.kind in ("mean_excused", "trial_excused", "quantile_excused") for one in row.findings)
+    return any(finding.is_excused for finding in row.findings)
 
 
 def _of_verdict(row: CriterionResult) -> list[str]:
-    first = next(iter(row.findings), None)
-    if first is not None and first.kind == "not_compared":
-        return [f"not compared: {why_apart(first['why'])}", *_of_row(row, row.findings[1:])]
-    return _of_row(row, row.findings)
-
-
-def _of_row(row: CriterionResult, findings: Sequence[Finding]) -> list[str]:
     """Return the worst findings; and what became of the means, if it is not what became of a typical case."""
-    least = worst([one.verdict for one in findings])
-    found = [one for one in findings if one.verdict is least]
-    said = [part for one in found for part in _parts(one, row.criterion)]
-    means = of_means(row) if any("change" in one.data for one in found) else ""
-    return [*said, means] if means else said
+    said, findings = [], row.findings
+    if findings and findings[0].kind in OF_COMPARISON:
+        said.append(f"not compared: {why_apart(findings[0])}")
+        findings = findings[1:]
+    verdict = worst([one.verdict for one in findings])
+    tells_change = False
+    for one in findings:
+        if one.verdict is verdict:
+            said += _parts(one, row.criterion)
+            tells_change = tells_change or one.kind == "change"
+    if tells_change:
+        said.append(of_means(row))
+    return [text for text in said if text]
 
 
 def _parts(one: Finding, criterion: Criterion) -> list[str]:
     """Return the wording of one finding."""
-    if one.kind == "not_compared":  # it opens the reason, and is never below another
+    if one.kind in OF_COMPARISON:  # it opens the reason, and is never below another
         return []
     told = clauses(one, WORDS, criterion)
-    if one.kind == "got_worse":
+    if one.kind == "change" and one.verdict is Verdict.REGRESSED:
         return [_worse(one["change"], criterion), *told]
-    if "change" in one.data:
+    if one.kind == "change":
         said = changed(one["change"], criterion.scale)
         return ["; ".join([f"{said}: {text}" for text in told]) or said]
     return told
@@ -121,11 +123,10 @@ def stage_text(stage: Stage) -> str:
     return f"{said}, confirmed against the baseline's agent run now" if stage.confirmed else said
 
 
-CONFIRMED = "the agent fails where it answered at the baseline, and failed again when asked a while later"
-
-
-def _own_thresholds(one: Finding, _: Criterion) -> str:
-    """Return whether all cases reach thresholds of their own, or some miss them as before."""
+def _own_thresholds(one: Finding, criterion: Criterion) -> str | list[str]:
+    """Return whether all cases reach thresholds of their own, or some miss them, now or as before."""
+    if one["missed"] is not None:
+        return _own_threshold_missed(one, criterion)
     cases, excused, short = count(one["cases"], "case"), one["excused"], one["short"]
     if short:
         return f"{short} of {cases} {'is' if short == 1 else 'are'} below a threshold of its own, but not beyond chance"
@@ -147,20 +148,12 @@ def _not_scored(one: Finding, _: Criterion) -> str:
 def _of_mean(one: Finding, criterion: Criterion) -> list[str]:
     """``mean 0.2 over 4 cases, threshold 0.9``, and what the baseline has to do with it."""
     mean: HeldMean = one["mean"]
-    new = mean.new_value if mean.new_cases else None
-    value, least, before, of_new, measured = figures(
-        (mean.value, mean.threshold, mean.before, new, mean.measured), criterion.scale
-    )
-    if mean.case_id:
-        told = [f"{mean.case_id} misses its own threshold: mean {value}, threshold {least}"]
-    else:
-        fell = f" ({failed_as(mean)})" if mean.failed else ""
-        plain = f" (corrected; measured {measured})" if mean.measured is not None else ""
-        told = [f"mean {value}{plain} over {count(mean.cases, 'case')}{fell}, threshold {least}"]
+    value, least, before, measured = figures((mean.value, mean.threshold, mean.before, mean.measured), criterion.scale)
+    fell = f" ({failed_as(mean)})" if mean.failed else ""
+    plain = f" (corrected; measured {measured})" if mean.measured is not None else ""
+    told = [f"mean {value}{plain} over {count(mean.cases, 'case')}{fell}, threshold {least}"]
     if mean.before is not None:
         told.append(f"the baseline missed it too ({before})")
-    if mean.new_cases:
-        told.append(f"{count(mean.new_cases, 'case')} without a baseline alone: {of_new}")
     return told
 
 
@@ -177,16 +170,18 @@ def _mean_unsure(one: Finding, criterion: Criterion) -> list[str]:
 
 
 def _own_threshold_missed(one: Finding, criterion: Criterion) -> list[str]:
-    more = one["more"]
-    if not more:
-        return _of_mean(one, criterion)
-    verb = "misses its own" if more == 1 else "miss theirs"
-    return [*_of_mean(one, criterion), f"{count(more, 'more case')} {verb}"]
+    missed: HeldMean = one["missed"]
+    value, least = figures((missed.value, missed.threshold), criterion.scale)
+    told = [f"{missed.case_id} misses its own threshold: mean {value}, threshold {least}"]
+    if one["more"]:
+        verb = "misses its own" if one["more"] == 1 else "miss theirs"
+        told.append(f"{count(one['more'], 'more case')} {verb}")
+    return told
 
 
 def fails(row: CriterionResult) -> str:
     """Return how a criterion fails by itself: ``is 0.73, below its threshold of 0.80 (5 cases)``."""
-    missed = row.finding("mean_misses")
+    missed = row.finding("mean", Verdict.BELOW_THRESHOLD)
     if missed is None:
         return f"fails: {reason(row)}"
     mean = missed["mean"]
@@ -202,7 +197,7 @@ def fails(row: CriterionResult) -> str:
 
 def narrow_miss_of(row: CriterionResult) -> str:
     """Return how narrow a criterion's miss is, if it is narrow; else empty."""
-    missed = row.finding("mean_misses")
+    missed = row.finding("mean", Verdict.BELOW_THRESHOLD)
     return "" if missed is None else narrow_miss(missed, row.criterion)
 
 
@@ -227,22 +222,26 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
     or_worse = f"{value} or {'less' if sign < 0 else 'more'}"
     often = f"an agent exactly at {least} shows {or_worse} in {percentage(round(chance, 2))} of runs"
     ways = []
-    if distance > 0:
-        ratio = CLEAR * error / distance  # above 1, and of a tiny distance as large as floats go
-        if ratio <= math.sqrt(1 + MOST_MORE):
-            needed = math.ceil(mean.cases * (ratio**2 - 1))
-            ways = [f"{count(needed, 'more case')} would tell the two apart"]
+    ratio = CLEAR * error / distance if distance else math.inf  # above 1, of a tiny distance as large as floats go
+    if ratio <= math.sqrt(1 + MOST_MORE):
+        needed = math.ceil(mean.cases * (ratio**2 - 1))
+        ways.append(f"{count(needed, 'more case')} would tell the two apart")
     with_room = mean.value + sign * CLEAR * error
     if 0 < with_room < 1 and not criterion.scale.is_relative:
-        at = math.floor(20 * with_room) / 20 if sign < 0 else math.ceil(20 * with_room) / 20
-        ways += [f"a threshold of {at:g} leaves room for chance"] if 0 < at < 1 else []
-    return "; ".join(filter(None, (often, ", or ".join(ways))))
+        at = (math.floor(20 * with_room) if sign < 0 else math.ceil(20 * with_room)) / 20
+        if 0 < at < 1:
+            ways.append(f"a threshold of {at:g} leaves room for chance")
+    return f"{often}; {', or '.join(ways)}" if ways else often
 
 
-def _quantile_risen(one: Finding, criterion: Criterion) -> list[str]:
+def _quantile_misses(one: Finding, criterion: Criterion) -> list[str]:
+    """Return the quantile beside its limit, and by how many trials or from which value it rose."""
     value, limit = figures((one["value"], one["limit"]), criterion.scale)
+    said = f"p{100 * one['q']:g} {value}, limit {limit}"
+    if one["before"] is None:
+        return [f"{said}: {one['over']} of {count(one['trials'], 'trial')} above it"]
     before = figures((one["before"], one["value"]), criterion.scale)[0]
-    return [f"p{100 * one['q']:g} {value}, limit {limit}", f"the baseline's was {before}"]
+    return [said, f"the baseline's was {before}"]
 
 
 # --- the comparison with the baseline -------------------------------------------------------------
@@ -250,7 +249,7 @@ def _quantile_risen(one: Finding, criterion: Criterion) -> list[str]:
 
 def how_it_differs(row: CriterionResult) -> list[str]:
     """Return what a fallen mean does not say: where the means tell something else, and the cases that broke."""
-    worse = row.finding("got_worse")
+    worse = row.finding("change", Verdict.REGRESSED)
     if worse is None:
         return [reason_of_verdict(row)]
     return [of_means(row), *clauses(worse, WORDS, row.criterion)]
@@ -258,20 +257,17 @@ def how_it_differs(row: CriterionResult) -> list[str]:
 
 def changed(one: Change, scale: Scale) -> str:
     """``−5.0 points (−9.1 to −0.9) over 40 cases``."""
-    value, over = change(one.value, scale), f"over {count(one.cases, 'case')}"
-    if one.low is None or one.high is None:
-        return f"{value} {over}"
-    low, high = (change(end, scale, unit=False) for end in (one.low, one.high))
-    return f"{value} ({low} to {high}) {over}"
+    said = change(one.value, scale)
+    if one.low is not None and one.high is not None:
+        said += f" ({change(one.low, scale, unit=False)} to {change(one.high, scale, unit=False)})"
+    return f"{said} over {count(one.cases, 'case')}"
 
 
 def _worse(one: Change, criterion: Criterion) -> str:
     """The change of what is proven worse; without an interval that the proof is not from, as single cases' is not."""
-    return changed(one, criterion.scale) if excludes_gain(one, criterion) else _alone(one, criterion.scale)
-
-
-def _alone(one: Change, scale: Scale) -> str:
-    return f"{change(one.value, scale)} over {count(one.cases, 'case')}"
+    if excludes_gain(one, criterion):
+        return changed(one, criterion.scale)
+    return f"{change(one.value, criterion.scale)} over {count(one.cases, 'case')}"
 
 
 def excludes_gain(one: Change, criterion: Criterion) -> bool:
@@ -285,7 +281,10 @@ def _broken(one: Finding, _: Criterion) -> str:
     return f"broken: {', '.join(one['broken'][:SHOWN_BROKEN])}" if one["broken"] else ""
 
 
-def _beyond_margin(one: Finding, criterion: Criterion) -> str:
+def _open_change(one: Finding, criterion: Criterion) -> str:
+    """Return why a change is not within its margin beyond doubt."""
+    if one["why"] != "beyond_margin":
+        return WHY_OPEN.get(one["why"], "")
     end, allowed = end_and_margin(one["worst"], one["margin"], criterion.scale)
     return f"its interval reaches {end}, beyond the margin of {allowed}"
 
@@ -295,79 +294,141 @@ def _beyond_margin(one: Finding, criterion: Criterion) -> str:
 
 def why_apart(why: Finding) -> str:
     """Return why what the baseline measured of a criterion is not compared; the criterion has been named."""
-    return "; ".join(clauses(why.but(criterion="it") if "criterion" in why.data else why, WORDS))
+    if why.kind != "not_compared":
+        return "; ".join(clauses(why.but(criterion="it"), WORDS))
+    match why["why"]:
+        case "changed":
+            return "its options, scorer or judge changed"
+        case "cases_gone":
+            return f"none of the cases that it was measured on is compared ({why['cases']})"
+        case "removed":
+            return "it is no longer measured"
+        case _:
+            return f"its trials are compared without {listing(why['others'])}"
 
 
-def _perhaps_provider(why: Finding, _: object) -> str:
-    whose = "at the base commit, run now" if why["at_base"] else "of cases that had answered before"
-    again = f"a while later {why['failed']} of {count(why['trials'], 'trial')} failed again"
-    if why["other_trials"]:
-        again += f", and {why['other_failed']} of {count(why['other_trials'], 'trial')} {whose}"
-    return f"the failures may be a provider's: {again}"
+def why_not_confirmed(found: Finding) -> str:
+    """Return why failures that a block would rest on are not believed."""
+    trials = count(found["trials"], "trial")
+    match found["why"]:
+        case "nothing_rerun":
+            return "the failures were not confirmed: nothing could be run again a while later"
+        case "lost":
+            were = "was" if found["trials"] == 1 else "were"
+            return f"{found['lost']} of {trials} that {were} to confirm the failures {were} lost to infrastructure"
+        case "gone":
+            return f"the failures did not come again: {trials} of the same cases answered a while later"
+        case "slowed_down":
+            before, now = figures((found["before"], found["now"]), Scale.SECONDS)
+            return f"the failures came while answers slowed from {before} to {now}: the provider may be at fault"
+        case _:
+            return f"the failures may be a provider's: {_failed_again(found)}"
+
+
+def _failed_again(found: Finding) -> str:
+    again = f"a while later {found['failed_again']} of {count(found['trials'], 'trial')} failed again"
+    if not found["other_trials"]:
+        return again
+    whose = "at the base commit, run now" if found["at_base"] else "of cases that had answered before"
+    return f"{again}, and {found['other_failed']} of {count(found['other_trials'], 'trial')} {whose}"
 
 
 # --- the words of each kind -----------------------------------------------------------------------
 
-OF_MEAN: tuple[KindName, ...] = ("mean_holds", "mean_excused", "mean_misses", "mean_unsure", "own_threshold_missed")
+OF_COMPARISON: tuple[KindName, ...] = ("not_compared", "checks_fell_away")
+"""The reason why a criterion is not compared."""
 TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
-QUANTILE = "{q:quantile} {value:figure}, limit {limit:figure}"
-TOO = "the baseline was above it too"
 NEVER = "{cases:case} that always passed never {cases:does|do} now"
 TOO_FEW = "the baseline has too few trials to prove it"
+WHY_OPEN = {
+    "suggests_drop": "within its margin, but one test suggests a drop",
+    "drifted": "it does not show against the base commit's agent run now",
+    "moved_before": "it does not show against the newest stored runs",
+    "unbounded": "too few trials to bound it",
+}
+
+
+def _limit_kept(one: Finding, criterion: Criterion) -> list[str]:
+    """Return that no trial is above its limit, or which is, as at the baseline."""
+    if not one.is_excused:
+        return ["no trial above its limit"]
+    return [fill(TRIAL, one.data, criterion.scale), TOO]
+
+
+def _quantile_kept(one: Finding, criterion: Criterion) -> list[str]:
+    """Return the quantile beside its limit, and that it was above it at the baseline too, if it is."""
+    said = fill(QUANTILE, one.data, criterion.scale)
+    return [said, TOO] if one.is_excused else [said]
+
+
+def _never_pass(one: Finding, about: object) -> list[str]:
+    """Return which cases always passed and never do now; of a suite their names are told elsewhere."""
+    never = fill(NEVER, one.data)
+    if not isinstance(about, Criterion):
+        return [never, TOO_FEW]
+    return [f"{never}: {fill('{cases:tallies}', one.data)}; {TOO_FEW}"]
+
+
+def _agent_fails(one: Finding, about: object) -> list[str]:
+    """Return that the agent fails where it answered; of a criterion with the chance of that."""
+    if isinstance(about, Criterion):
+        by_chance = fill("by chance in {p:chance} of unchanged agents", one.data)
+        return [f"{FAILS}, and failed again when asked a while later ({by_chance})"]
+    return [FAILS, "it failed again when asked a while later"]
+
+
+TOO = "the baseline was above it too"
+QUANTILE = "{q:quantile} {value:figure}, limit {limit:figure}"
+FAILS = "the agent fails where it answered at the baseline"
 
 WORDS: Table = {
-    "nothing_held": "not judged: no threshold and no baseline value to compare with",
-    "not_applied": "applies to none of the selected cases",
-    "same_trials": "nothing to compare: the trials are the baseline's own",
-    "nothing_checked": "no blocking criterion applies to any of these cases: nothing was checked",
-    "no_trial_measured": "no trial was measured",
-    "never_failed": "never failed",
-    "hard_failure": "{case_id}{more:+ and # more}: {reason:+#|failed}",
+    "nothing_held": (
+        "{same:nothing to compare: the trials are the baseline's own|"
+        "not judged: no threshold and no baseline value to compare with}"
+    ),
+    "applies_to_none": {
+        Verdict.NOT_APPLIED: "applies to none of the selected cases",
+        Verdict.NOT_COMPARED: "applies to no case any more",
+        Verdict.NOT_MEASURED: (
+            "applies to no case: none states what it compares with, and no answer has what it checks"
+        ),
+    },
+    "no_value": (
+        "{unchecked:no blocking criterion applies to any of these cases: nothing was checked|no trial was measured}"
+    ),
+    "hard_rule": {
+        Verdict.PASS: "never failed",
+        Verdict.BELOW_THRESHOLD: "{case_id}{more:+ and # more}: {reason:+#|failed}",
+    },
     "cases_not_scored": _not_scored,
     "scores_lost": "{lost} of {of:score} could not be measured, at most {most:%} may: {error}",
-    "applies_to_none": "applies to no case: none states what it compares with, and no answer has what it checks",
-    "applies_no_more": "applies to no case any more",
-    "mean_holds": _of_mean,
-    "mean_excused": _of_mean,
-    "mean_misses": _mean_misses,
-    "mean_unsure": _mean_unsure,
-    "own_threshold_missed": _own_threshold_missed,
-    "own_thresholds_hold": _own_thresholds,
-    "no_trial_beyond": "no trial above its limit",
-    "trial_beyond": (TRIAL, "{trials:|# trials in all}"),
-    "trial_excused": (TRIAL, TOO),
-    "quantile_holds": QUANTILE,
-    "quantile_excused": (QUANTILE, TOO),
-    "quantile_risen": _quantile_risen,
-    "quantile_over": f"{QUANTILE}: {{over}} of {{trials:trial}} above it",
-    "quantile_open": f"{QUANTILE}: {{too_few:too few to tell: |too close to call after }}{{trials:trial}}",
+    "mean": {
+        Verdict.PASS: _of_mean,
+        Verdict.BELOW_THRESHOLD: _mean_misses,
+        Verdict.NOT_MEASURED: _mean_unsure,
+    },
+    "own_thresholds": _own_thresholds,
+    "trial_limit": {
+        Verdict.PASS: _limit_kept,
+        Verdict.BELOW_THRESHOLD: (TRIAL, "{trials:|# trials in all}"),
+    },
+    "quantile": {
+        Verdict.PASS: _quantile_kept,
+        Verdict.BELOW_THRESHOLD: _quantile_misses,
+        Verdict.INCONCLUSIVE: (QUANTILE + ": {too_few:too few to tell: |too close to call after }{trials:trial}"),
+    },
     # the change itself stands before these
-    "change_allowed": "",
-    "suggests_drop": "within its margin, but one test suggests a drop",
-    "drifted": "it does not show against {before:the newest stored runs|the base commit's agent run now}",
-    "change_unbounded": "too few trials to bound it",
-    "loss_not_excluded": _beyond_margin,
-    "got_worse": _broken,
-    "never_pass": f"{NEVER}: {{cases:tallies}}; {TOO_FEW}",
+    "change": {
+        Verdict.PASS: "",
+        Verdict.INCONCLUSIVE: _open_change,
+        Verdict.REGRESSED: _broken,
+    },
+    "never_pass": _never_pass,
     "not_tested": lambda one, _: stage_text(one["stage"]),
-    "failures_confirmed": CONFIRMED + " (by chance in {p:chance} of unchanged agents)",
-    "not_compared": "not compared: {why}",
-    "scorer_changed": "its options, scorer or judge changed",
-    "cases_gone": "none of the cases that it was measured on is compared ({cases})",
-    "no_longer_measured": "it is no longer measured",
-    "compared_without": "its trials are compared without {criteria:list}",
+    "agent_fails": _agent_fails,
+    "not_compared": lambda one, _: f"not compared: {one['criterion']}: {why_apart(one)}",
     "checks_fell_away": (
         "{criterion} has nothing to check in {cases:n} of {of:case} ({cases:list}), and always had at the baseline"
     ),
-    "nothing_rerun": "the failures were not confirmed: nothing could be run again a while later",
-    "confirmation_lost": (
-        "{lost} of {trials:trial} that {trials:was|were} to confirm the failures {trials:was|were} lost to "
-        "infrastructure"
-    ),
-    "failures_gone": ("the failures did not come again: {trials:trial} of the same cases answered a while later"),
-    "perhaps_provider": _perhaps_provider,
-    "slowed_down": (
-        "the failures came while answers slowed from {before:seconds} to {now:seconds}: the provider may be at fault"
-    ),
 }
-"""The words of the findings on a criterion, why it is not compared, and why failures of the agent are not believed."""
+"""The words of the findings on a criterion, by verdict where they depend on it."""

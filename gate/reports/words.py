@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.outcomes import PASS_RATE
 from gate.model import CrashFacts, CriterionResult, Direction, Scale, SuiteResult, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import CaseTally, Finding, Uncompared, Wording
@@ -27,8 +27,16 @@ from gate.reports.formatting import (
     same_cases,
     with_means,
 )
-from gate.reports.reasons import NEVER, TOO_FEW, broken_of, fails, fails_besides, how_it_differs, reason, why_apart
-from gate.reports.wording import Table, clauses
+from gate.reports.reasons import (
+    broken_of,
+    fails,
+    fails_besides,
+    how_it_differs,
+    reason,
+    why_apart,
+    why_not_confirmed,
+)
+from gate.reports.wording import Table, clauses, fill
 
 NOT_COMPARED = "not everything was compared with the base"
 DRIFT = "the provider may have changed since the baseline was stored: the base was not measured beside it"
@@ -45,7 +53,8 @@ def tell(found: Finding, suite: SuiteResult | None = None) -> str:
 
 def tell_cause(suite: SuiteResult) -> tuple[str, tuple[str, ...]]:
     """Return what the verdict rests on: a title, and clauses that say more."""
-    title, *more = clauses(suite.cause, WORDS, suite)
+    cause = suite.cause
+    title, *more = _could_not_measure(cause, suite) if cause.problem else clauses(cause, WORDS, suite)
     return title, tuple(more)
 
 
@@ -58,10 +67,11 @@ def tell_cases(suite: SuiteResult) -> str:
         return f"worse: {listing(one.case_id for one in cause['lost'])}"
     if cause.kind not in COUNTED_CASES:
         return ""
-    return listing(one.case_id if isinstance(one, CaseTally) else one for one in cause["cases"])
+    tallies = [one for one in cause["cases"] if isinstance(one, CaseTally)]
+    return listing([one.case_id for one in tallies] or cause["cases"])
 
 
-COUNTED_CASES = ("cases_broke", "cases_never_pass", "control_fell", "copies_lost")
+COUNTED_CASES = ("cases_broke", "never_pass", "cases_fail")
 
 
 def tell_short(found: Finding) -> str:
@@ -74,7 +84,10 @@ def tell_short(found: Finding) -> str:
 
 def row_of(suite: SuiteResult, name: str) -> CriterionResult | None:
     """Return a criterion's row; None if the suite has none of the name."""
-    return next((row for row in suite.criteria if row.criterion.name == name), None)
+    for row in suite.criteria:
+        if row.criterion.name == name:
+            return row
+    return None
 
 
 def is_lower_better(suite: SuiteResult, name: str) -> bool:
@@ -85,8 +98,8 @@ def is_lower_better(suite: SuiteResult, name: str) -> bool:
 
 def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
     """Return the criteria that are at fault, without a composite beside one of its parts: one cause is told once."""
-    whole = {row.criterion.name: row.criterion.parts for row in suite.criteria if row.criterion.parts}
-    return [name for name in names if set(names).isdisjoint(whole.get(name, ()))]
+    parts = {row.criterion.name: row.criterion.parts for row in suite.criteria}
+    return [name for name in names if set(names).isdisjoint(parts.get(name, ()))]
 
 
 def crashes(suite: SuiteResult, found: CrashFacts) -> str:
@@ -117,21 +130,25 @@ def about(drop: float) -> str:
 
 def thin(suite: SuiteResult) -> str:
     """Return what cannot be proven on a thin baseline, and what will change that; empty if it is not thin."""
-    found = next((one for one in suite.warnings if one.kind == "thin_baseline"), None)
+    found = suite.warning("thin_baseline")
     is_beside = any(one.kind == "base_run_beside" for one in suite.changes)
     if found is None or suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE) or is_beside:
         return ""
     compared = suite.outcome.evidence.paired if suite.outcome is not None else len(suite.cases)
     if found["cases"] < MANY_THIN * compared:
         return ""
-    missed = ["a single broken case would not be proven with so few"] if found["blind"] else []
+    missed = []
+    if found["blind"]:
+        missed.append("a single broken case would not be proven with so few")
     if found["drop"] is not None and found["drop"] < 1:
         missed.append(f"a drop below about {about(found['drop'])} is often missed")
-    said = f": {', and '.join(missed)}" if missed else ""
-    all_ = found["cases"] >= compared
-    place = "each case" if all_ else f"{found['cases']} of {count(compared, 'case')}"
-    fewer = f"{place} {'has' if all_ else 'have'} fewer than {count(found['wanted'], 'stored trial')}"
-    return f"the baseline is thin, {fewer}{said}; {_more_stored(found)}"
+    which = "each case has"
+    if found["cases"] < compared:
+        which = f"{found['cases']} of {count(compared, 'case')} have"
+    told = f"the baseline is thin, {which} fewer than {count(found['wanted'], 'stored trial')}"
+    if missed:
+        told += f": {', and '.join(missed)}"
+    return f"{told}; {_more_stored(found)}"
 
 
 def _more_stored(found: Finding) -> str:
@@ -145,18 +162,22 @@ def _more_stored(found: Finding) -> str:
 
 def pooled(cases: Iterable[CaseTally]) -> str:
     """``27/33 → 0/33``: how many trials passed at the baseline and now, all cases together."""
-    cases = list(cases)
-    before = f"{sum(c.passed_before for c in cases):,}/{sum(c.trials_before for c in cases):,}"
-    return f"{before} → {sum(c.passed for c in cases):,}/{sum(c.trials for c in cases):,}"
+    passed_before = trials_before = passed = trials = 0
+    for case in cases:
+        passed_before += case.passed_before
+        trials_before += case.trials_before
+        passed += case.passed
+        trials += case.trials
+    return f"{passed_before:,}/{trials_before:,} → {passed:,}/{trials:,}"
 
 
 # --- causes ---------------------------------------------------------------------------------------
 
 
 def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
-    problem = cause["problem"]
-    said = [f"could not {'decide' if problem.kind in MEASURED else 'measure'}", tell(problem)]
-    if problem.kind in OF_FAILURES and suite.crashes is not None:
+    """Return that the suite could not be measured, and why."""
+    said = [f"could not {'decide' if cause.kind in MEASURED else 'measure'}", tell(cause)]
+    if cause.kind in OF_FAILURES and suite.crashes is not None:
         said.append(f"the error: {suite.crashes.message}")
     if suite.course is not None and suite.course.stopped:
         said.append(f"stopped: {suite.course.stopped}")
@@ -189,10 +210,16 @@ def _no_worse(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _uncompared(found: Uncompared) -> str:
     """Return what of the suite the baseline could say nothing about; empty if it said all."""
-    parts = [f"{found.new} new"] if found.new else []
-    parts += [f"{found.edited} edited"] if found.edited else []
-    said = [f"{' and '.join(parts)}, held to thresholds only"] if parts else []
-    said += [f"{found.removed} removed"] if found.removed else []
+    parts = []
+    if found.new:
+        parts.append(f"{found.new} new")
+    if found.edited:
+        parts.append(f"{found.edited} edited")
+    said = []
+    if parts:
+        said.append(f"{' and '.join(parts)}, held to thresholds only")
+    if found.removed:
+        said.append(f"{found.removed} removed")
     return ", ".join(said)
 
 
@@ -205,18 +232,22 @@ def _cases_broke(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return how many broke, and what they have in common: ``the agent no longer calls `look_up```."""
     cases, compared = cause["cases"], cause["of"]
     of = f"{len(cases)} of {count(compared, 'case')}" if compared else count(len(cases), "case")
+    said = [f"{of} broke"]
     does, holds = changed_behaviour(suite.cases, cases)
-    in_some = f" in {holds} of the {len(cases)} cases that broke" if holds < len(cases) else ""
-    return [f"{of} broke", f"the agent {does}{in_some}" if does else ""]
+    if does:
+        in_some = f" in {holds} of the {len(cases)} cases that broke" if holds < len(cases) else ""
+        said.append(f"the agent {does}{in_some}")
+    return said
 
 
 def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return the proof that decided: a lower mean with its change, or drops of a few cases that no mean shows."""
     first, *others = causes(suite, cause["criteria"])
     row = row_of(suite, first)
-    said = [f"{criterion(first)} {_how_it_fell(row) if cause['by_mean'] and row is not None else 'fell in some cases'}"]
     if cause["by_mean"] and row is not None:
-        said += how_it_differs(row)
+        said = [f"{criterion(first)} {_how_it_fell(row)}", *how_it_differs(row)]
+    else:
+        said = [f"{criterion(first)} fell in some cases"]
     if others:
         said.append(f"{listing(map(criterion, others))} got worse, too")
     for name in causes(suite, cause["missed"]):
@@ -231,7 +262,7 @@ def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
 def _how_it_fell(row: CriterionResult) -> str:
     """Return how a mean moved: ``fell from 0.99 to 0.79``, ``rose by 40 % for a typical case``."""
     verb = "rose" if row.criterion.direction is Direction.LOWER else "fell"
-    worse = row.finding("got_worse")
+    worse = row.finding("change", Verdict.REGRESSED)
     if worse is None or row.compared is None:
         return "got worse"
     cases = count(worse["change"].cases, "case")
@@ -246,15 +277,11 @@ def suspects(suite: SuiteResult) -> str:
     cause = suite.cause
     row = row_of(suite, causes(suite, cause["criteria"])[0])
     broken = broken_of(row) if row is not None and cause["by_mean"] else ()
-    names = [one.case_id for one in cause["suspects"] if one.case_id not in broken] or _falls(cause, row)
+    names = [one.case_id for one in cause["suspects"] if one.case_id not in broken]
+    if not names and row is not None:
+        for one in cause["fell"]:  # those whose score fell most, each with both scores
+            names.append(f"{one.case_id} {' → '.join(figures((one.before, one.now), row.criterion.scale))}")
     return f"most suspect: {listing(names)}" if names and not where(suite) else ""
-
-
-def _falls(cause: Finding, row: CriterionResult | None) -> list[str]:
-    """Return the cases whose score fell most, each with both scores."""
-    if row is None:
-        return []
-    return [f"{one.case_id} {' → '.join(figures((one.before, one.now), row.criterion.scale))}" for one in cause["fell"]]
 
 
 def _traded_off(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -283,12 +310,11 @@ def _baseline_moved(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
     row = row_of(suite, cause["criterion"])
-    besides = [name for name in suite.below if name != cause["criterion"]]
-    verb = "fails" if len(besides) == 1 else "fail"
-    return [
-        f"{criterion(cause['criterion'])} {fails(row) if row is not None else 'fails'}",
-        f"{listing(map(criterion, besides))} {verb}, too" if besides else "",
-    ]
+    said = [f"{criterion(cause['criterion'])} {fails(row) if row is not None else 'fails'}"]
+    besides = [criterion(name) for name in suite.below if name != cause["criterion"]]
+    if besides:
+        said.append(f"{listing(besides)} {'fails' if len(besides) == 1 else 'fail'}, too")
+    return said
 
 
 def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -302,13 +328,8 @@ def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return what of the base was not compared; of a criterion with the reason."""
     said = [NOT_COMPARED]
     for gap in cause["gaps"]:
-        if gap.kind != "criteria_not_compared":
-            said.append(tell(gap, suite))
-            continue
-        for name in gap["criteria"]:
-            row = row_of(suite, name)
-            reason_ = why_apart(row.not_compared) if row is not None and row.not_compared is not None else "it is gone"
-            said.append(f"{criterion(name)}: {reason_}")
+        is_criterion = gap.kind == "not_compared"
+        said.append(f"{criterion(gap['criterion'])}: {why_apart(gap)}" if is_criterion else tell(gap, suite))
     return said
 
 
@@ -320,6 +341,27 @@ def _collapsed(found: Finding, _: object) -> str:
     if found["copies"]:
         return f"{fell}, but repeats are copies of one answer, which proves nothing"
     return f"{fell}, but {count(found['cases'], 'case')} cannot prove a loss"
+
+
+def _failures_not_confirmed(found: Finding, _: object) -> str:
+    return f"the agent failed in {count(found['failed'], 'trial')}; {why_not_confirmed(found)}"
+
+
+OFTEN = "{error:+; most often: #}"
+
+
+def _cases_not_measured(found: Finding, _: object) -> str:
+    if found["not_run"]:
+        return fill("{cases:n} of its {of:case} {cases:was|were} not run: {cases:first}", found.data)
+    return fill("no trial of {cases:n} of {of:case} could be measured: {cases:first}" + OFTEN, found.data)
+
+
+def _case_lost(found: Finding, _: object) -> str:
+    if found["not_recorded"]:
+        said = "the recordings have no answer to what {lost} of {trials:trial} of {case_id} asked"
+    else:
+        said = "{lost} of {trials:trial} of {case_id} ended in infrastructure errors"
+    return fill(said + OFTEN, found.data)
 
 
 def _too_many_errors(found: Finding, _: object) -> str:
@@ -343,9 +385,12 @@ def _outage(found: Finding, _: object) -> str:
 
 
 def _lost_decide(found: Finding, _: object) -> str:
-    trials = [count(found["trials"], "trial") + " could not be measured"] if found["trials"] else []
-    answers = [count(found["unscored"], "answer") + " could not be scored"] if found["unscored"] else []
-    return f"{' and '.join([*trials, *answers])}; counted as failures, they would change the verdict"
+    lost = []
+    if found["trials"]:
+        lost.append(f"{count(found['trials'], 'trial')} could not be measured")
+    if found["unscored"]:
+        lost.append(f"{count(found['unscored'], 'answer')} could not be scored")
+    return f"{' and '.join(lost)}; counted as failures, they would change the verdict"
 
 
 def _answered_by(found: Finding, _: object) -> str:
@@ -359,29 +404,23 @@ def _model_changed(found: Finding, _: object) -> str:
     return f"{tell_short(found)}; if this change did not ask for that, the provider moved"
 
 
-def _criterion_apart(found: Finding, _: object) -> str:
-    return f"not compared: {found['criterion']}: {why_apart(found['why'])}"
-
-
 def _agent_failures(_: Finding, suite: SuiteResult) -> str:
     facts = suite.crashes
     return "the agent failed" if facts is None else f"{crashes(suite, facts)}; most often: {facts.message}"
 
 
-def _threshold_excused(found: Finding, suite: SuiteResult) -> str:
+def _excused(found: Finding, suite: SuiteResult) -> str:
+    """Return which threshold or limit is missed, as the baseline missed it."""
     row = row_of(suite, found["criterion"])
     if row is None:
         return str(found["criterion"])
-    side = "below" if row.criterion.direction is Direction.HIGHER else "above"
-    now, before, least = figures((found["value"], found["before"], found["threshold"]), row.criterion.scale)
-    return f"{found['criterion']}: {now} is {side} {least}, as the baseline was ({before}): {WOULD}"
-
-
-def _limit_excused(found: Finding, suite: SuiteResult) -> str:
-    row = row_of(suite, found["criterion"])
-    if row is None:
-        return str(found["criterion"])
-    said = clauses(found["found"], WORDS, row.criterion)[0]
+    excused = found["found"]
+    if excused.kind == "mean":
+        mean = excused["mean"]
+        side = "below" if row.criterion.direction is Direction.HIGHER else "above"
+        now, before, least = figures((mean.value, mean.before, mean.threshold), row.criterion.scale)
+        return f"{found['criterion']}: {now} is {side} {least}, as the baseline was ({before}): {WOULD}"
+    said = clauses(excused, WORDS, row.criterion)[0]
     return f"{found['criterion']}: {said}, as the baseline was above it too: {WOULD}"
 
 
@@ -400,7 +439,8 @@ def _wording(found: Wording | None) -> str:
     """Return one answer as it is worded now, and as it was if that is known."""
     if found is None:
         return ""
-    return f'; {found.case_id}, for one, says "{found.now}"' + (f', and said "{found.before}"' if found.before else "")
+    said = f'; {found.case_id}, for one, says "{found.now}"'
+    return f'{said}, and said "{found.before}"' if found.before else said
 
 
 def _thin_baseline(found: Finding, suite: SuiteResult) -> str:
@@ -477,61 +517,62 @@ def _cases_unchecked(found: Finding, _: object) -> str:
 
 def _not_accepted(found: Finding, suite: SuiteResult) -> str:
     """Return that an acceptance counts for nothing, and why."""
-    short = f"{listing(found['criteria'])} {'miss' if len(found['criteria']) > 1 else 'misses'}"
-    if not found["criteria"]:
-        short = "no trial passes, which misses" if suite.cause.kind == "nothing_passes" else "the suite misses"
+    if found["criteria"]:
+        short = f"{listing(found['criteria'])} {'miss' if len(found['criteria']) > 1 else 'misses'}"
+    elif suite.cause.kind == "nothing_passes":
+        short = "no trial passes, which misses"
+    else:
+        short = "the suite misses"
     what = f"{short} a threshold, a limit or a hard rule, which nobody can accept"
     return f"the acceptance by {found['by']} does not count: {what}"
 
 
 # --- the words of each kind -----------------------------------------------------------------------
 
-OFTEN = "{error:+; most often: #}"
+CASES_CHANGED = {
+    "new": "new, held to thresholds only: {cases:list}",
+    "edited": "edited, held to thresholds only: {cases:list}",
+    "removed": "removed since the baseline: {cases:list}",
+}
 
 WORDS: Table = {
     **reasons.WORDS,
     "stated": "{text}",
     # why a suite could not be measured
-    "no_cases": "no cases",
-    "all_quarantined": "every case is in quarantine: nothing is left to judge",
+    "no_cases": "{quarantined:every case is in quarantine: nothing is left to judge|no cases}",
     "outage": _outage,
-    "failures_not_confirmed": "the agent failed in {failed:trial}; {why}",
+    "failures_not_confirmed": _failures_not_confirmed,
     "unexplained_failures": "the agent fails in {cases:case} in which it did not at the baseline",
     "lost_decide": _lost_decide,
     "collapsed": _collapsed,
     "too_many_errors": _too_many_errors,
-    "cases_not_measured": "no trial of {cases:n} of {of:case} could be measured: {cases:first}" + OFTEN,
-    "cases_not_run": "{cases:n} of its {of:case} {cases:was|were} not run: {cases:first}",
-    "case_not_recorded": ("the recordings have no answer to what {lost} of {trials:trial} of {case_id} asked" + OFTEN),
-    "case_mostly_lost": "{lost} of {trials:trial} of {case_id} ended in infrastructure errors" + OFTEN,
+    "cases_not_measured": _cases_not_measured,
+    "case_lost": _case_lost,
     # what the base holds and was not compared
-    "criteria_not_compared": "{criteria:criterion|criteria} {criteria:list}",
     "too_many_cases_gone": "{cases:n} of the {of:case} that passed there {cases:was|were} removed ({cases:list})",
     "edited_cases_miss": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
     "nothing_paired": "none of the base's {cases:case} is in the suite",
     # what a verdict rests on
-    "could_not_measure": _could_not_measure,
-    "shard_measured": (
-        "shard {shard} of {of}",
-        "{trials:trial} of {cases:case}; `gate merge` decides once all shards are done",
-    ),
-    "shard_not_measured": ("could not measure shard {shard} of {of}", "{problem}"),
+    "shard": {
+        Verdict.INCONCLUSIVE: (
+            "shard {shard} of {of}",
+            "{trials:trial} of {cases:case}; `gate merge` decides once all shards are done",
+        ),
+        Verdict.ERROR: ("could not measure shard {shard} of {of}", "{problem}"),
+    },
     "thresholds_hold": _thresholds_hold,
     "no_worse": _no_worse,
     "nothing_decides": ("nothing to judge yet", "no threshold, and no baseline"),
     "not_enough_evidence": _not_enough_evidence,
-    "cases_never_pass": (NEVER, TOO_FEW),
     "cases_broke": _cases_broke,
     "suite_got_worse": _suite_got_worse,
     "traded_off": _traded_off,
     "baseline_moved": _baseline_moved,
-    "control_fell": (
-        "{cases:case} that always passed {cases:fails|fail} every time now, with the base commit's agent too",
-        "the provider changed, or that agent is not the one that was stored",
-    ),
-    "copies_lost": (
-        "{cases:case} that always passed {cases:fails|fail} every time now, but repeats are copies of one answer",
-        "a cache would look like this, and so would an agent that broke",
+    "cases_fail": (
+        "{cases:case} that always passed {cases:fails|fail} every time now, "
+        "{copies:but repeats are copies of one answer|with the base commit's agent too}",
+        "{copies:a cache would look like this, and so would an agent that broke|"
+        "the provider changed, or that agent is not the one that was stored}",
     ),
     "criterion_fails": _criterion_fails,
     "criterion_not_measured": _criterion_not_measured,
@@ -543,7 +584,6 @@ WORDS: Table = {
     "same_agent": _same_agent,
     "incomplete": _incomplete,
     "cut_short": ("could not measure", "stopped: {why}", "{epochs} of {wanted:epoch} {epochs:was|were} run"),
-    "agent_fails": ("the agent fails where it answered at the baseline", "it failed again when asked a while later"),
     # what changed
     "answered_by": _model_changed,
     "base_run_beside": (
@@ -552,21 +592,16 @@ WORDS: Table = {
     ),
     "other_agent": "{text}",
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
-    "new_cases": "new, held to thresholds only: {cases:list}",
-    "edited_cases": "edited, held to thresholds only: {cases:list}",
+    "cases_changed": lambda found, _: fill(CASES_CHANGED[found["how"]], found.data),
     "renamed_cases": "renamed, and compared by their content: {cases:list}",
-    "removed_cases": "removed since the baseline: {cases:list}",
-    "criterion_apart": _criterion_apart,
-    "removed_criteria": "not compared: {criteria:list}: no longer measured",
     "new_criteria": "new criterion, held to its threshold only: {criteria:list}",
-    "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {verdict}",
+    "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # what weakens a verdict
     "agent_failures": _agent_failures,
     "threshold_close": (
         "{criterion}: its threshold is close, an unchanged agent misses it in {chance:share} of runs like this one"
     ),
-    "threshold_excused": _threshold_excused,
-    "limit_excused": _limit_excused,
+    "excused": _excused,
     "few_cases": (
         "{cases:paired case}: {blind:so few only show a case that breaks outright|only clear breaks can be found}"
     ),

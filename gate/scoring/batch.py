@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from gate.agents.base import AgentFailure
 from gate.agents.replay import answer_of
 from gate.decision.cases import MAX_TEXT_CHARS
-from gate.decision.comparison import passed
 from gate.decision.consistency import compares_trials
-from gate.model import Case, Criterion, Invocation, Trial, TrialError, total_duration
+from gate.decision.outcomes import passed
+from gate.model import Case, Criterion, Invocation, Scale, Trial, TrialError, total_duration
 from gate.records import Digest, digest_of, to_record
 from gate.scoring.score import Scorer, score_recorded
 from gate.security.redact import Redactor
@@ -76,10 +76,15 @@ class ScoringSetup(Struct, frozen=True, dict=True):
     def _compares(self) -> bool:
         return compares_trials(self._criteria)
 
+    @cached_property
+    def _times(self) -> bool:
+        return any(criterion.scale is Scale.SECONDS for criterion in self._criteria)
+
     def digest(self, trial: Trial, case: Case | None) -> Digest:
         """Return the part of a trial that stays in memory: more of one that failed, to be shown."""
         failed = case is None or passed(trial, case, self._criteria) is False
-        return digest_of(trial, failed=failed, calls=self._compares, text=MAX_TEXT_CHARS if failed else 0)
+        text = MAX_TEXT_CHARS if failed else 0
+        return digest_of(trial, failed=failed, calls=self._compares, names=self._times, text=text)
 
 
 def score_batch(setup: ScoringSetup, batch: Batch, redactor: Redactor) -> ScoredBatch:

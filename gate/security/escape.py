@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 MARKDOWN_LIMIT = 300
 """Characters of one piece of outside text in running Markdown, before escaping."""
@@ -50,6 +51,17 @@ def in_json(text: str) -> str:
 def _coded(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def unicode_only(value: Any) -> Any:
+    """Return a JSON value without lone surrogates, which are no Unicode text: each becomes a question mark."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {unicode_only(key): unicode_only(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [unicode_only(item) for item in value]
+    return value
 
 
 def visible(text: str) -> str:

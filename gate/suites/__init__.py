@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.errors import ConfigError, MeasureError, closest, some_of
+from gate.errors import ConfigError, MeasureError, closest
 from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
 from gate.formats.shapes import as_mapping
 from gate.formats.yaml_text import EMPTY
@@ -20,7 +20,7 @@ from gate.model import Case, RecordedTrial, Suite
 from gate.registry import Registry
 from gate.security.limits import shorten
 from gate.suites import messages, native, traces
-from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates
+from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates, with_note
 from gate.suites.messages import FieldPaths
 from gate.suites.selection import Distribution, Selection, distribution, select, select_all
 
@@ -212,7 +212,7 @@ def _criteria(path: Path, root: Path) -> Mapping[str, Any]:
 def _read(path: Path, base: Path, reader: _Reader) -> Contents:
     form, fields, root = reader.form, reader.fields, reader.root
     if path.suffix == ".jsonl" and form is None:
-        streamed = _read_rows(path, base, fields, root)
+        streamed = _read_rows(path, base, reader)
         if streamed is not None:
             return streamed
     document = _document(path, base, root)
@@ -249,7 +249,7 @@ def _nearest(data: Any, fields: FieldPaths) -> str:
         return "did you mean 'cases'? `gate help cases` shows the file"
     if near is not None:
         return f"nearest is {marks[near]}"
-    return f"`gate help cases` shows the gate's own; read are {some_of(list(FORMATS))}"
+    return "`gate help cases` shows the gate's own; `format: NAME` says what one of the others misses"
 
 
 def _is_schema(data: Any) -> bool:
@@ -259,14 +259,23 @@ def _is_schema(data: Any) -> bool:
     return isinstance(data.get("properties"), Mapping) and ("$defs" in data or "$schema" in data)
 
 
-def _read_rows(path: Path, base: Path, fields: FieldPaths, root: Path) -> Contents | None:
+def _read_rows(path: Path, base: Path, reader: _Reader) -> Contents | None:
     """JSON Lines of recorded messages, one line in memory at a time; None for lines of another kind."""
-    where = _shown(path, root)
+    fields, where = reader.fields, _shown(path, reader.root)
     first = next((value for _, value in read_json_lines(path, where=where)), None)
-    if not messages.recognises([first], fields):
-        return traces.read_lines(path, where) if traces.recognises(first) else None
-    document = Document((), where, _name(path, base), row_lines=range(1, sys.maxsize))
-    return messages.read_lines(read_json_lines(path, where=where), document, fields)
+    hint = ""
+    if messages.recognises([first], fields):
+        document = Document((), where, _name(path, base), row_lines=range(1, sys.maxsize))
+        found, losses = messages.carry_lines(read_json_lines(path, where=where), document, fields)
+        hint = messages.HINT
+    elif traces.recognises(first):
+        found, losses = traces.carry_lines(path, where)
+    else:
+        return None
+    if reader.losses is None:
+        return with_note(where, found, losses, hint)
+    reader.losses.extend(losses)
+    return found
 
 
 def _document(path: Path, base: Path, root: Path) -> Document:

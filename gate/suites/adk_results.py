@@ -1,6 +1,6 @@
 """Knows google-adk's results (`.adk/eval_history`): what a case expected is a case, each of its runs a recorded trial.
 
-Its metrics are computed anew. A run that failed there by a metric which is not here failed here, too.
+Its metrics are computed anew. What google-adk found by a metric that is not here is a recorded score of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gate.formats import adk
 from gate.formats.messages import FormatError
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored
-from gate.model import Case, Invocation, RecordedTrial, Scenario, ToolCall, Turn
+from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Scenario, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites import adk as adk_suite
 from gate.suites.base import Contents, Document, Format, Loss, is_answered, nothing_unread, without_losses
@@ -33,6 +33,9 @@ METRICS = {
     "invocation_duration_v1",
 }  # fmt: skip
 """google-adk's metrics that are computed here as well."""
+SCORER = "google-adk"
+"""Before the name of a metric that is not computed here; alone, google-adk's verdict on a run without any."""
+PASSED = (1, "1", "PASSED")
 _UNKNOWN = "(not recorded)"
 """The user's text in a case of which no run came to an answer: it failed, and its results say no more."""
 _INTERMEDIATE = "include_intermediate_responses_in_final"
@@ -96,6 +99,8 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         for metric in metrics:
             losses += [loss for loss in _criterion(criteria, metric) if loss not in losses]
     kept = tuple(case if case.turns else replace(case, turns=(Turn(_UNKNOWN),)) for case in cases.values())
+    scorers = dict.fromkeys(one.scorer for trial in recorded for turn in trial.invocations for one in turn.foreign)
+    criteria |= {name: {"metric": "recorded_score", "scorer": name, "threshold": 1.0} for name in scorers}
     return Contents(kept, tuple(recorded), criteria or None), losses
 
 
@@ -156,12 +161,29 @@ def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int
     invocations = tuple(_invocation(pair) for pair in _pairs(body))
     if not is_answered(invocations):
         return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)
-    failed = [one for one in metrics if adk.get(one, "eval_status") in FAILED]
-    if lost := [str(adk.get(one, "metric_name")) for one in failed if not (_is_known_metric(one) and _stated(one))]:
-        return RecordedTrial(case.id, number, (), f"google-adk's metric {shorten(lost[0], 100)} failed", origin)
-    if status in FAILED and not failed:
-        return RecordedTrial(case.id, number, (), "google-adk counts it as failed, by no metric", origin)
-    return RecordedTrial(case.id, number, invocations, origin=origin)
+    found = [score for one in metrics if (score := _foreign(one)) is not None]
+    if status in FAILED and not any(adk.get(one, "eval_status") in FAILED for one in metrics):
+        found.append(ForeignScore(SCORER, 0.0, "google-adk counts it as failed, by no metric"))
+    *before, last = invocations
+    return RecordedTrial(case.id, number, (*before, replace(last, foreign=tuple(found))), origin=origin)
+
+
+def _foreign(metric: Body) -> ForeignScore | None:
+    """Return what google-adk found by a metric, if nothing here computes it or no threshold is recorded for it."""
+    status = adk.get(metric, "eval_status")
+    if status not in (*PASSED, *FAILED) or (_is_known_metric(metric) and _stated(metric)):
+        return None
+    name, score = _name(metric), adk.get(metric, "score")
+    said = f" ({score:g})" if isinstance(score, int | float) and not isinstance(score, bool) else ""
+    word = "passed" if status in PASSED else "failed"
+    return ForeignScore(f"{SCORER}:{name}", float(status in PASSED), f"google-adk's metric {name} {word}{said}")
+
+
+def _name(metric: Body) -> str:
+    name = adk.get(metric, "metric_name")
+    if not isinstance(name, str) or not name:
+        raise FormatError("a result of a metric has no metric_name")
+    return shorten(name, 100)
 
 
 def _invocation(pair: Body) -> Invocation:
@@ -169,7 +191,7 @@ def _invocation(pair: Body) -> Invocation:
 
 
 def _is_known_metric(metric: Body) -> bool:
-    return adk.get(metric, "metric_name") in METRICS and not adk.get(metric, "custom_function_path")
+    return _name(metric) in METRICS and not adk.get(metric, "custom_function_path")
 
 
 def _stated(metric: Body) -> dict[str, Any]:
@@ -186,9 +208,9 @@ def _is_intermediate(metric: Body) -> bool:
 
 def _criterion(criteria: dict[str, Any], metric: Body) -> Iterator[Loss]:
     """Adds a metric to the criteria, with its threshold and options; the losses of one that cannot be."""
-    name = adk.get(metric, "metric_name")
+    name = _name(metric)
     if not _is_known_metric(metric):
-        yield Loss("", f"metric {shorten(str(name), 100)}")
+        yield Loss("", f"metric {name}")
         return
     used = _stated(metric)
     if _is_intermediate(metric):

@@ -129,6 +129,20 @@ def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) 
     return replace(found, notes=(*found.notes, *notes))
 
 
+def with_note(where: str, found: Contents, losses: Sequence[Loss], hint: str = "") -> Contents:
+    """The contents of a recording, with one note of everything that was not read; none of it checks anything."""
+    if not losses:
+        return found
+    kinds = [str(loss) for loss in losses[:MOST_KINDS]]
+    if len(losses) > MOST_KINDS:
+        kinds.append(f"and {len(losses) - MOST_KINDS} more kinds, which `gate import` lists")
+    return replace(found, notes=(*found.notes, f"{where}: not read: {', '.join(kinds)}{hint}"))
+
+
+MOST_KINDS = 20
+"""Kinds of unread keys that one note names."""
+
+
 Carry = Callable[[Document], tuple[Contents, list[Loss]]]
 """Reads a document, and says what of it is lost."""
 
@@ -155,10 +169,19 @@ def nothing_unread(ignored: Ignored, *, checks: bool | Callable[[str], bool] = T
     return whole
 
 
+def losses_of(kinds: Mapping[str, int]) -> list[Loss]:
+    """The parts of a recording that were not read, and how often: none of it would check anything."""
+    return [Loss("", _often(what, number), check=False) for what, number in kinds.items()]
+
+
 def _loss(one: UnreadKey, checks: bool | Callable[[str], bool]) -> Loss:
     check = checks if isinstance(checks, bool) else checks(one.path)
-    times = f" ({one.count} times)" if one.count > 1 else ""
-    return Loss("", f"{shorten(one.path, 100)}{times}", check, one.first)
+    return Loss("", _often(one.path, one.count), check, one.first)
+
+
+def _often(what: str, number: int) -> str:
+    times = f" ({number} times)" if number > 1 else ""
+    return f"{shorten(what, 100)}{times}"
 
 
 class Format(Struct, frozen=True):

@@ -6,7 +6,9 @@ simulated user says something else in every trial; the case is what the rows agr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from hashlib import blake2b
 from typing import Annotated, Any
 
@@ -20,9 +22,20 @@ from gate.formats import messages, paths
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError
 from gate.formats.positions import Key
+from gate.formats.reading import Ignored, carried, unread, with_read_marks
 from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
 from gate.security.limits import shorten
-from gate.suites.base import NO_ANSWER, Contents, Document, Format, is_answered
+from gate.suites.base import (
+    NO_ANSWER,
+    Contents,
+    Document,
+    Format,
+    Loss,
+    is_answered,
+    losses_of,
+    nothing_unread,
+    with_note,
+)
 from gate.suites.spill import InvocationFile
 
 Path = Annotated[str, Field(min_length=1), AfterValidator(paths.checked)]
@@ -106,12 +119,48 @@ def format_of(fields: FieldPaths) -> Format:
     return Format(
         shape=f"rows of messages: a list, or JSON Lines, with `{fields.id}` and `{fields.messages}`",
         recognises=lambda data: recognises(data, fields),
-        read=lambda document: read(document, fields),
+        read=lambda document: with_note(document.where, *carry(document, fields), HINT),
+        carry=lambda document: carry(document, fields),
+        ignored=ignored_in(fields.messages),
     )
 
 
-def read(document: Document, fields: FieldPaths) -> Contents:
-    """The cases of the rows, and the trials that the rows recorded of them."""
+HINT = "; `fields` says what is"
+_OF_REPLY = "of the model's own record of a message"
+_JOINED = "joins a call to its result"
+_THOUGHT = "a thought, which the user is not told"
+_IGNORED = {
+    **dict.fromkeys(("tool_calls.type", "tool_calls.index", "content.index", "function_call.type"), _OF_REPLY),
+    **dict.fromkeys(("annotations", "citations", "logprobs", "cache_control", "phase"), _OF_REPLY),
+    **dict.fromkeys(("finish_reason", "stop_reason", "stop_sequence", "system_fingerprint"), _OF_REPLY),
+    **dict.fromkeys(("response_metadata", "additional_kwargs", "provider_specific_fields"), _OF_REPLY),
+    **dict.fromkeys(("providerOptions", "providerMetadata", "example", "caller"), _OF_REPLY),
+    **dict.fromkeys(("tool_call_id", "tool_use_id", "call_id", "toolCallId"), "joins a call to its result"),
+    **dict.fromkeys(("reasoning_content", "reasoning", "thinking", "thinking_blocks", "signature"), _THOUGHT),
+    **dict.fromkeys(("encrypted_content", "summary"), _THOUGHT),
+    **dict.fromkeys(("usage.*", "usage_metadata.*"), "in the counts of tokens"),
+}
+
+
+@cache
+def ignored_in(messages: str) -> Ignored:
+    """The keys of rows that say nothing of what was asked, answered and called; messages stand at this path."""
+    last = paths.steps_of(messages)[-1]
+    of_message = {f"{last}.id": "which message it is", f"{last}.name": "which of the speakers said it"}
+    return Ignored({**of_message, **_IGNORED})
+
+
+def carry(document: Document, fields: FieldPaths) -> tuple[Contents, list[Loss]]:
+    """The cases of the rows with the trials that the rows recorded of them, and the keys that nothing was read of."""
+
+    @nothing_unread(ignored_in(fields.messages), checks=False)
+    def whole(marked: Document) -> tuple[Contents, list[Loss]]:
+        return _contents(marked, fields), []
+
+    return whole(document)
+
+
+def _contents(document: Document, fields: FieldPaths) -> Contents:
     data: Any = document.data
     keys: tuple[Key, ...] | None = ()
     if fields.rows is not None:
@@ -122,12 +171,25 @@ def read(document: Document, fields: FieldPaths) -> Contents:
     return _gather(document, data, keys, fields)
 
 
-def read_lines(lines: Iterable[tuple[int, Any]], document: Document, fields: FieldPaths) -> Contents:
+def carry_lines(
+    lines: Iterable[tuple[int, Any]], document: Document, fields: FieldPaths
+) -> tuple[Contents, list[Loss]]:
     """Read JSON Lines row by row; messages are kept on disk, so a file may be larger than memory.
 
     ``document`` names the file and contains no rows.
     """
-    return _gather(document, (value for _, value in lines), (), fields, spill=InvocationFile())
+    left: Counter[str] = Counter()
+    ignored = ignored_in(fields.messages)
+
+    def rows() -> Iterator[Any]:
+        for _, value in lines:
+            row = with_read_marks(value, ignored)
+            yield row  # read before the next one is asked for
+            for one in unread(row, ignored):
+                left[one.path] += one.count
+
+    found = _gather(document, rows(), (), fields, spill=InvocationFile())
+    return found, losses_of(left)
 
 
 def _gather(
@@ -227,7 +289,7 @@ def _row(place: _Located, fields: FieldPaths, groups: Mapping[str, _Group]) -> _
 
 def _invocation(place: _Located, fields: FieldPaths, *, failed: bool) -> Invocation:
     found = place.at(fields.messages)
-    invocation = Invocation() if found is None and failed else messages.to_invocation(found)
+    invocation = Invocation() if found is None and failed else carried(messages.to_invocation(found))
     usage = messages.to_usage(place.at(fields.usage), cost_usd=place.at(fields.cost_usd))
     duration = messages.number(place.at(fields.duration), "duration")
     if usage is None and duration is None:
@@ -239,7 +301,7 @@ def _case_of(place: _Located, fields: FieldPaths, user: str, groups: Mapping[str
     """The case of a row, and a digest of what the row states about it; the known case if it states the same."""
     stated = _stated(place, fields)
     known = groups.get(str(place.label(fields.id)))
-    case = known.case if known is not None and known.stated == stated else _case(place, fields, user)
+    case = known.case if known is not None and known.stated == stated else carried(_case(place, fields, user))
     return case, stated
 
 
@@ -247,7 +309,7 @@ def _stated(place: _Located, fields: FieldPaths) -> bytes:
     """A digest of everything that `_case` reads, but for what the user says."""
     tools = None if fields.expected_tools is None else fields.expected_tools.path
     paths = (tools, fields.expected_response, *fields.metadata.values(), fields.tags, fields.complexity)
-    values = [place.at(path) for path in (*paths, *fields.content)]
+    values = [carried(place.at(path)) for path in (*paths, *fields.content)]
     try:
         stated = _ENCODER.encode(values)
     except (TypeError, ValueError):  # YAML has keys that JSON has not
@@ -265,9 +327,10 @@ def _case(place: _Located, fields: FieldPaths, user: str) -> Case:
         raise FormatError("the expected response must be text")
     parts = None if response is None else (Part(response),) if response else ()
     metadata = {name: place.at(path) for name, path in fields.metadata.items()}
+    attached = messages.attached(place.at(fields.messages))
     return Case(
         str(place.label(fields.id)),
-        (Turn(user, tools, parts),),
+        (Turn(user, tools, parts, attached=attached),),
         tags=_tags(place.at(fields.tags)),
         complexity=_complexity(place.at(fields.complexity)),
         metadata=metadata,

@@ -11,9 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.errors import ConfigError, MeasureError
+from gate.formats.reading import Ignored
 from gate.model import ARGUMENTS, CALLS, RESPONSE, RESULTS, Case, Invocation, Location, RecordedTrial, Suite, Turn
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Format
+from gate.suites.base import Contents, Document, Format, Loss, losses_of, with_note
 
 if TYPE_CHECKING:
     from gate.traces import Conversation, TracedTurn, TraceReader
@@ -31,40 +32,63 @@ def recognises(data: Any) -> bool:
     return isinstance(first, dict) and bool(_reader().value(first))
 
 
-def read(document: Document) -> Contents:
-    """Each conversation as a case that expects nothing, with its trial."""
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """Each conversation as a case that expects nothing, with its trial; and what was not read of the spans."""
     from gate.traces import conversations_of  # weight: only where there are traces
 
     reader = _reader()
-    return contents(conversations_of(reader.value(document.data)), reader.refused, document.where)
+    found = contents(conversations_of(reader.value(document.data)), reader.refused, document.where)
+    return found, losses_of(reader.unread)
 
 
+_OF_SPAN = (
+    *("kind", "flags", "links", "traceState", "trace_state", "schemaUrl", "schema_url", "trace_flags", "object"),
+    *("scope.version", "scope.attributes", "instrumentationLibrary.version", "workflow_name"),
+    *("observedTimeUnixNano", "observed_time_unix_nano", "severityNumber", "severityText"),
+    *("severity_number", "severity_text", "limit", "offset", "total", "warnings"),
+    *("droppedAttributesCount", "droppedEventsCount", "droppedLinksCount"),
+    *("dropped_attributes_count", "dropped_events_count", "dropped_links_count"),
+    *("processes.*.serviceName", "references.refType", "references.traceID"),
+)
+_ATTRIBUTES = ("attributes", "events.attributes", "resource.attributes", "tags", "logs", "body")
+_OF_AGENT = ("span_data.tools", "span_data.handoffs", "span_data.output_type", "span_data.model_config")
+_OF_CALL = ("span_data.usage.*", "span_data.response_id", "data.usage.*", "data.turn", "data.agent_name", "data.name")
+IGNORED = Ignored(
+    {
+        **dict.fromkeys(_ATTRIBUTES, "what the conventions name is read; anything else is of the machine"),
+        **dict.fromkeys(_OF_SPAN, "how a span was made and sent"),
+        **dict.fromkeys(_OF_AGENT, "what the agent has, not what it did"),
+        **dict.fromkeys(_OF_CALL, "of the model's call"),
+    }
+)
+"""The keys of traces that say nothing of what was asked, answered and called."""
 FORMAT = Format(
     shape="traces: OTLP as JSON, a request or a span a line; Jaeger's JSON; spans of the OpenAI Agents SDK",
     recognises=recognises,
-    read=read,
+    read=lambda document: with_note(document.where, *carry(document)),
+    carry=carry,
+    ignored=IGNORED,
 )
 
 
-def read_lines(path: Path, where: str) -> Contents:
-    """Read a file, whose broken lines are counted. Raises ConfigError if it cannot be read."""
-    conversations, refused = _conversations_in(path, where)
-    return contents(conversations, refused, where)
+def carry_lines(path: Path, where: str) -> tuple[Contents, list[Loss]]:
+    """Read a file as `carry` does; its broken lines are counted. Raises ConfigError if it cannot be read."""
+    conversations, reader = _conversations_in(path, where)
+    return contents(conversations, reader.refused, where), losses_of(reader.unread)
 
 
 def _reader() -> TraceReader:
     from gate.traces import TraceReader  # weight: only where there are traces
 
-    return TraceReader()
+    return TraceReader(IGNORED)
 
 
-def _conversations_in(path: Path, where: str) -> tuple[Sequence[Conversation], Mapping[str, int]]:
-    """Return the conversations of a file, and why parts of it were not read → how many. Raises ConfigError if it cannot
-    be read."""
+def _conversations_in(path: Path, where: str) -> tuple[Sequence[Conversation], TraceReader]:
+    """Return the conversations of a file, and what read them. Raises ConfigError if it cannot be read."""
     from gate.traces import conversations_of, read_file
 
     reader = _reader()
-    return conversations_of(read_file(path, reader, where=where)), reader.refused
+    return conversations_of(read_file(path, reader, where=where)), reader
 
 
 def contents(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> Contents:
@@ -134,8 +158,8 @@ def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[
     notes: list[str] = []
     lost: list[tuple[str, str]] = []
     for path, where in zip(paths, names, strict=True):
-        conversations, refused = _conversations_in(path, where)
-        notes += _notes(conversations, refused, where)
+        conversations, reader = _conversations_in(path, where)
+        notes += with_note(where, contents(conversations, reader.refused, where), losses_of(reader.unread)).notes
         for conversation in (one for one in conversations if one.turns):
             place = index.place_of(conversation)
             if isinstance(place, str):

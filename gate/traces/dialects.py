@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -14,7 +14,7 @@ from gate.model import Usage
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 from gate.traces import said
 from gate.traces.said import Message
-from gate.traces.span import LogRecord, Span
+from gate.traces.span import LogRecord, Piece, Span
 from gate.traces.values import is_placeholder, listed, mapping, parsed, text_in
 
 MAX_ERROR_CHARS = 1_000
@@ -361,6 +361,27 @@ def _outputs(span: Span, logs: Sequence[LogRecord]) -> tuple[Message, ...]:
         or said.google(mapping(attributes.get("gcp.vertex.agent.llm_response")).get("content"), "assistant")
         or _from_value(attributes, ("final_result", "output.value", "traceloop.entity.output"), "assistant")
     )
+
+
+def unread_kinds(piece: Piece) -> Iterator[str]:
+    """The kinds of messages and parts in a span or log record that no dialect here knows."""
+    attributes = piece.attributes
+    found: list[Message] = []
+    for key in ("gen_ai.input.messages", "gen_ai.output.messages", "ai.prompt.messages"):
+        found += map(said.message, listed(attributes.get(key)))
+    for prefix in ("llm.input_messages.", "llm.output_messages."):
+        found += said.openinference(attributes, prefix, whole=True)
+    told = [(piece.name, piece.body)] if isinstance(piece, LogRecord) else []
+    told += [(event.name, event.attributes) for event in piece.events] if isinstance(piece, Span) else []
+    for name, body in told:
+        held = parsed(body)
+        if isinstance(held, dict) and _is_message(name):
+            found.append(_event_message(held, _MESSAGE_EVENTS.get(name, "assistant")))
+        elif isinstance(held, dict) and name == _DETAILS:
+            for key in ("gen_ai.input.messages", "gen_ai.output.messages"):
+                found += map(said.message, listed(held.get(key)))
+    for message in found:
+        yield from message.unread
 
 
 def _from_details(span: Span, logs: Sequence[LogRecord], key: str, role: str) -> tuple[Message, ...]:

@@ -26,16 +26,25 @@ def pieces(document: Mapping[str, Any]) -> Iterator[Span | None]:
             yield None
             continue
         processes = trace.get("processes")
-        resources = {
-            key: _tags(process.get("tags"))
-            for key, process in (processes.items() if isinstance(processes, dict) else ())
-            if isinstance(process, dict)
-        }
+        resources = _Resources(processes if isinstance(processes, dict) else {})
         for raw in trace["spans"]:
             yield _span(raw, trace["traceID"], resources) if isinstance(raw, dict) else None
 
 
-def _span(raw: Mapping[str, Any], trace: Any, resources: Mapping[str, Mapping[str, Any]]) -> Span | None:
+class _Resources(dict[str, Mapping[str, Any]]):
+    """The tags of processes by name, read when a span names one."""
+
+    def __init__(self, processes: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._processes = processes
+
+    def __missing__(self, name: str) -> Mapping[str, Any]:
+        process = self._processes.get(name)
+        self[name] = _tags(process.get("tags")) if isinstance(process, dict) else NOTHING
+        return self[name]
+
+
+def _span(raw: Mapping[str, Any], trace: Any, resources: _Resources) -> Span | None:
     trace_id, span_id = hex_id(raw.get("traceID", trace), 16), hex_id(raw.get("spanID"), 8)
     if not trace_id or not span_id:
         return None
@@ -54,7 +63,7 @@ def _span(raw: Mapping[str, Any], trace: Any, resources: Mapping[str, Mapping[st
         tags.get("otel.status_code") == "ERROR" or tags.get("error") in (True, "true"),
         message if isinstance(message, str) else "",
         scope if isinstance(scope, str) else "",
-        resources.get(process, NOTHING) if isinstance(process, str) else NOTHING,
+        resources[process] if isinstance(process, str) else NOTHING,
     )
 
 

@@ -6,14 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gate.errors import ConfigError
+from gate.formats.reading import known_value
 from gate.security.limits import MAX_NESTING
 from gate.traces.span import NOTHING, Event, LogRecord, Piece, Span
 from gate.traces.values import MAX_ATTRIBUTES, hex_id, nanoseconds, whole
 
 SPANS = ("resourceSpans", "resource_spans", "batches")
 LOGS = ("resourceLogs", "resource_logs")
-FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
+FAILED: tuple[str | int, ...] = (2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
 """The values of a status that mark a span as failed."""
+_FINE: tuple[str | int, ...] = (
+    *(0, "0", "STATUS_CODE_UNSET", "UNSET", "StatusCode.UNSET"),
+    *(1, "1", "STATUS_CODE_OK", "OK", "StatusCode.OK"),
+)
+_CODES = frozenset((*FAILED, *_FINE))
 INSTALL = "pip install 'agent-gate[traces]'"
 
 
@@ -62,11 +68,17 @@ def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = 
         nanoseconds(_first(raw, "endTimeUnixNano", "end_time_unix_nano", "end_time")),
         attributes(raw.get("attributes")),
         tuple([_event(event) for event in _objects(raw, "events")]) if raw.get("events") else (),
-        status.get("code", status.get("status_code")) in FAILED if status else False,
+        _failed(status),
         message if isinstance(message, str) else "",
         scope,
         resource or attributes(_object(raw, "resource").get("attributes")),
     )
+
+
+def _failed(status: Mapping[str, Any]) -> bool:
+    """True if a status is an error; one that is not known is left unread."""
+    codes = [known_value(status, key, _CODES) for key in ("code", "status_code")] if status else []
+    return any(code in FAILED for code in codes if code is not None)
 
 
 def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) -> LogRecord | None:

@@ -11,8 +11,10 @@ from msgspec import DecodeError
 from msgspec.json import Decoder
 
 from gate.errors import ConfigError
+from gate.formats.reading import Ignored, carried, unread, with_read_marks
 from gate.security.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 from gate.traces import agents_sdk, jaeger, otlp
+from gate.traces.dialects import unread_kinds
 from gate.traces.span import Piece
 
 _JSON = Decoder()
@@ -30,8 +32,11 @@ class TraceReader:
     ``refused`` counts what could not be read, by reason. It keeps no spans: `gate.traces.conversation` joins them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ignored: Ignored | None = None) -> None:
         self.refused: Counter[str] = Counter()
+        self.unread: Counter[str] = Counter()
+        """With ``ignored``, the keys that are not read on purpose: everything else that was not, and how often."""
+        self._ignored = ignored
 
     def line(self, line: bytes) -> list[Piece]:
         """The pieces of one line, or of a whole document, of JSON; of an empty one, none."""
@@ -59,6 +64,17 @@ class TraceReader:
 
     def value(self, value: Any) -> list[Piece]:
         """The pieces of a JSON value."""
+        if self._ignored is None:
+            return self._pieces_in(value)
+        marked = with_read_marks(value, self._ignored)
+        found: list[Piece] = carried(self._pieces_in(marked))
+        for piece in found:
+            self.unread.update(unread_kinds(piece))
+        for key in unread(marked, self._ignored) if found else ():
+            self.unread[key.path] += key.count
+        return found
+
+    def _pieces_in(self, value: Any) -> list[Piece]:
         found: list[Piece] = []
         for piece in _pieces(value, _MAX_WRAPPERS):
             if piece is None:

@@ -8,9 +8,11 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from gate.formats.reading import says_something
 from gate.traces.values import is_placeholder, listed, mapping, parsed
 
 _ROLES = {"model": "assistant", "ai": "assistant", "human": "user", "function": "tool", "developer": "system"}
+_READ_ROLES = frozenset({"user", "assistant", "system", "tool"})
 _INDEXED = re.compile(r"(\d{1,5})\.(.+)", re.DOTALL)
 
 
@@ -37,6 +39,8 @@ class Message(Struct, frozen=True, gc=False):
     texts: tuple[str, ...] = ()
     called: tuple[Called, ...] = ()
     returned: tuple[Returned, ...] = ()
+    unread: tuple[str, ...] = ()
+    """The kinds of its parts that no dialect here knows."""
 
     @property
     def says_something(self) -> bool:
@@ -67,15 +71,20 @@ def message(raw: Any, role: str = "user") -> Message:
     found = _ROLES.get(found, found)
     parts = raw.get("parts")
     content = parts if isinstance(parts, list) else raw.get("content")
-    texts, called, returned = _parts(content, found, raw)
+    texts, called, returned, other = _parts(content, found, raw)
     if "tool_calls" in raw:
         called += [call for item in listed(raw["tool_calls"]) if (call := _called(item)) is not None]
-    return Message(found, tuple(texts), tuple(called), tuple(returned))
+    if found not in _READ_ROLES:
+        other.append(f"a message of {found!r}")
+    return Message(found, tuple(texts), tuple(called), tuple(returned), tuple(other))
 
 
-def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[str], list[Called], list[Returned]]:
+def _parts(
+    content: Any, role: str, message: Mapping[str, Any]
+) -> tuple[list[str], list[Called], list[Returned], list[str]]:
+    """Return the texts, calls and results of a message, and the kinds of the parts that are none of these."""
     if role == "tool" and not isinstance(content, list):
-        return [], [], [_returned(message, content)]
+        return [], [], [_returned(message, content)], []
     if isinstance(content, str) and content[:1] == "[" and isinstance(blocks := parsed(content), list):
         content = blocks  # blocks as JSON in text, as Strands writes them
     if isinstance(content, dict) and isinstance(content.get("parts"), list):
@@ -83,14 +92,17 @@ def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[st
     texts: list[str] = []
     called: list[Called] = []
     returned: list[Returned] = []
+    other: list[str] = []
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, str):
             texts += [] if is_placeholder(part) else [part]
-        elif isinstance(part, dict) and (role != "user" or part.get("type") in _OF_USERS):
-            _read_part(_present(part), texts, called, returned)
+        elif isinstance(part, dict):
+            known = role != "user" or part.get("type") in _OF_USERS
+            if not known or not _read_part(_present(part), texts, called, returned):
+                other.append(f"a part of type {part.get('type')!r}")
     if role == "tool" and texts and not returned:
-        return [], called, [_returned(message, "\n".join(texts))]
-    return texts, called, returned
+        return [], called, [_returned(message, "\n".join(texts))], other
+    return texts, called, returned, other
 
 
 def _present(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -98,7 +110,8 @@ def _present(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: value for key, value in raw.items() if value is not None}
 
 
-def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], returned: list[Returned]) -> None:
+def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], returned: list[Returned]) -> bool:
+    """Add a part to what it is. False if it is of no kind that is known, and holds something."""
     kind = part.get("type")
     if kind in _CALLS or not _CALL_KEYS.isdisjoint(part):
         call = _called(_held(part, _CALL_KEYS))
@@ -106,11 +119,14 @@ def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], 
     elif kind in _RESULTS or not _RESULT_KEYS.isdisjoint(part):
         returned.append(_returned(_held(part, _RESULT_KEYS), UNSET))
     elif kind in ("reasoning", "thinking") or part.get("thought") is True:
-        return
+        return True
     else:
         text = part.get("text", part.get("content"))
-        if isinstance(text, str) and not is_placeholder(text):
+        if not isinstance(text, str):
+            return not says_something({key: held for key, held in part.items() if key != "type"})
+        if not is_placeholder(text):
             texts.append(text)
+    return True
 
 
 def _held(part: Mapping[str, Any], keys: Set[str]) -> Mapping[str, Any]:
@@ -174,9 +190,13 @@ def indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     return [found[index] for index in sorted(found)]
 
 
-def openinference(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
-    """OpenInference's messages, of which each part is an attribute of its own."""
-    return _all(_openinference(entry) for entry in indexed(attributes, prefix))
+def openinference(attributes: Mapping[str, Any], prefix: str, *, whole: bool = False) -> tuple[Message, ...]:
+    """OpenInference's messages, of which each part is an attribute of its own.
+
+    ``whole``: also those that hold nothing that is read.
+    """
+    found = map(_openinference, indexed(attributes, prefix))
+    return tuple(found) if whole else _all(found)
 
 
 def _openinference(entry: Mapping[str, Any]) -> Message:
@@ -188,7 +208,7 @@ def _openinference(entry: Mapping[str, Any]) -> Message:
         }
         for call in indexed(entry, "message.tool_calls.")
     ]
-    parts = [part.get("message_content.text") for part in indexed(entry, "message.contents.")]
+    parts = [_openinference_part(part) for part in indexed(entry, "message.contents.")]
     said = entry.get("message.content")
     return message(
         {
@@ -199,6 +219,12 @@ def _openinference(entry: Mapping[str, Any]) -> Message:
             "name": entry.get("message.name"),
         }
     )
+
+
+def _openinference_part(part: Mapping[str, Any]) -> Any:
+    """Return the text of a part; of one without any the part itself, which has another type."""
+    text = part.get("message_content.text")
+    return text if text is not None else {**part, "type": part.get("message_content.type")}
 
 
 def openllmetry(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:

@@ -13,9 +13,9 @@ from threading import Thread
 import pytest
 from msgspec.structs import replace
 
-from gate.commands.texts.evidence import verified
 from gate.errors import UntrustedError
 from gate.security.signing import new_key, opened
+from gate.stored.evidence import verified
 from gate.stored.statement import check_files, read_statement, written
 from tests.acceptance.conftest import Project, first_of
 

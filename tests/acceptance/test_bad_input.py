@@ -134,7 +134,7 @@ CONFIGURATIONS = {
         "gate.yaml:",
     ),
     "several kinds of agent": (CONFIG.replace("agent:answer}", "agent:answer, command: ls}"), "more than one kind"),
-    "judge without a key": (CONFIG.replace("response_match_score", "final_response_match_v2"), "its key is not set"),
+    "judge without a key": (CONFIG.replace("response_match_score", "final_response_match_v2"), "key is not set"),
     "safety without a backend": (CONFIG.replace("response_match_score: 0.5", "safety_v1: 1.0"), "key"),
     "trials of nothing": (CONFIG + "trials: 0\n", "trials: a number of trials is between 1 and 1000"),
     "quarantine of an unknown case": (

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import yaml
 
+from docs.tools.words import words_by_page
 from gate.baselines import STORES
 from gate.commands.main import cli as command_line
 from gate.reports import REPORTS
@@ -67,6 +68,13 @@ def test_every_page_is_reached_from_the_index() -> None:
 
 def test_the_readme_leads_to_the_index() -> None:
     assert INDEX in {target for target, _ in links(REPOSITORY / "README.md")}
+
+
+def test_the_pages_for_users_stay_few_and_short() -> None:
+    words = words_by_page()
+    assert len(words) <= 25
+    assert sum(words.values()) <= 20_500
+    assert max(words.values()) <= 1_800
 
 
 def is_readable(block: re.Match[str]) -> bool:

@@ -37,7 +37,9 @@ def asked(project: Project) -> int:
     return len((project.root / "calls.txt").read_text())
 
 
-@pytest.mark.parametrize("with_git", [True, False], ids=["git", "without git"])
+@pytest.mark.parametrize(
+    "with_git", [pytest.param(True, id="git"), pytest.param(False, id="without git", marks=pytest.mark.slow)]
+)
 def test_the_demo_catches_its_change_and_its_loss_can_be_accepted(project: Project, with_git: bool) -> None:
     environment = {} if with_git else {"PATH": str(project.root)}
     ran = project.gate("demo", "--folder", "shop", **environment)
@@ -154,11 +156,18 @@ def test_a_dry_run_says_what_it_would_take_and_runs_nothing(ready: Project) -> N
     assert "agent runs   4, at most 12 if the answer is close; besides, at most 12 of the base commit's" in ran.out
     assert "judge calls  8, at most 24" in ran.out
     assert "money        not known" in ran.out
+    priced = {**judge, "price": {"input": 1, "output": 4}}
+    ready.write("gate.yaml", {**config, "criteria": criteria, "judge": priced})
+    told = ready.gate("run", "--dry-run").out
+    assert "money        about $0.04, at most $0.12 for the judge; no record here tells what a run costs" in told
     ready.write("gate.yaml", {**config, "criteria": {"response_match_score": 0.5}})
     ready.write("agent.py", "def answer(message):\n    return {'output': 'Done.', 'cost_usd': 0.01}\n")
     assert ready.gate("run", "-q").code == 0
     told = ready.gate("baseline", "--dry-run").out
     assert "agent runs   20, less what is measured already" in told
     assert "judge calls  none" in told
-    assert "money        about $0.20, at $0.01 a run" in told
+    assert "money        about $0.20, at $0.01 a run\n" in told
+    ready.write("gate.yaml", {**config, "criteria": criteria, "judge": priced})
+    told = ready.gate("run", "--dry-run").out
+    assert "money        about $0.08, at most $0.24, at $0.01 a run and $0.01 to judge it" in told
     assert not list((ready.root / ".gate").rglob("baselines"))

@@ -24,7 +24,7 @@ from tests.acceptance.conftest import REPOSITORY, Project, first_of
 SAMPLES = Path(__file__).with_name("repositories")
 NO_MODULE = "agent.executable: .venv"
 FOUND: dict[str, tuple[str, dict[str, Any], int]] = {
-    "adk": ("Google ADK in orders/agent.py:9", {"env": ["GOOGLE_*"]}, 3),
+    "adk": ("Google ADK in orders/agent.py:9", {"env": ["GEMINI_*", "GOOGLE_*"]}, 3),
     "langgraph": ("langgraph.json names the graph 'orders'", {"path": ["src"], "env": ["LANGSMITH_*", "OPENAI_*"]}, 3),
     "agents_sdk": ("1. OpenAI Agents SDK in triage.py:13: triage_agent", {"env": ["OPENAI_*"]}, 3),
     "pydantic_ai": ("pydantic-ai in app/support.py:4", {"env": ["OPENAI_*"]}, 3),
@@ -77,7 +77,8 @@ def test_a_repository_is_recognised(project: Project, name: str) -> None:
 
 def test_a_suite_that_is_there_is_pointed_to(project: Project) -> None:
     sample(project, "adk")
-    project.gate("init", "--no-run")
+    told = project.gate("init", "--no-run").out
+    assert "write your own cases   evals/orders.evalset.json" in told
     config = config_of(project)
     assert config["suite"] == "evals/orders.evalset.json"
     assert set(config["criteria"]) == {"tool_trajectory_avg_score", "response_match_score"}
@@ -292,6 +293,7 @@ def test_it_can_be_run_again_and_replaces_no_file_that_a_person_changed(project:
     cases.write_text("cases: [{id: mine, input: Hi, tools: [look_up]}]\n")
     again = project.gate("init", "--no-run")
     assert (again.code, files(project)) == (0, first), again.err
+    assert "git add evals gate.yaml &&" in again.out
     assert config_of(project)["criteria"] == {"tool_trajectory_avg_score": 0.8}
     assert config_of(project)["suite"] == "evals/", "the suite keeps its name"
     config = project.root / "gate.yaml"

@@ -14,6 +14,7 @@ CONFIG = "suite: evals/\nagent:\n  python: bot:answer\ncriteria:\n  tool_traject
 CASES = "cases:\n  - id: a\n    input: Hi\n    tools: []\n    response: Hello\n"
 BOT = "def answer(message):\n    return {'output': 'Hello', 'tool_calls': []}\n"
 HTTP = "suite: evals/\nagent: {{http: '{}', retries: 0}}\ncriteria: {{response_match_score: 0.5}}\n"
+OFFLINE = '[remote "origin"]\n\turl = http://127.0.0.1:9/acme/shop.git\n'
 MOST = 160
 
 
@@ -169,6 +170,7 @@ COMMANDS = (
     Slip("", "", "", 2, "--against: no commit 'mian' here (fetch it first)", "run -q --against mian"),
     Slip("", "", "", 2, "commit 'mian' not found", "run -q --rules-from mian"),
     Slip("", "", "", 4, "No such remote 'origin' (`git remote add origin URL`", "run -q --store git"),
+    Slip(".git/config", "", OFFLINE, 4, "cannot be read: Failed to connect … (check", "run -q --store git"),
     Slip("", "", "", 4, "(`gate baseline` measures and stores one)", "baseline accept --why x"),
     Slip("", "", "", 2, "Missing option '--why'", "baseline accept"),
     Slip("new.txt", "", "x", 6, "not committed: new.txt (commit or ignore them, then run again)", "baseline"),

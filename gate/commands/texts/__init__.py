@@ -1,1 +1,1 @@
-"""The output of commands without a verdict, as text; nothing here prints it."""
+"""The texts of commands: help pages, the demo's files, and plans in words."""

@@ -10,6 +10,7 @@ from typing import Any
 from gate.formats.documents import parse_csv, parse_document, read_json_lines, read_text
 from gate.formats.reading import with_read_marks
 from gate.importers.promptfoo.ignored import IGNORED
+from gate.security.limits import shorten
 from gate.suites.base import Document
 
 SCHEME = "file://"
@@ -92,6 +93,8 @@ class Folder:
         path = folder / name
         if not path.resolve().is_relative_to(_repository(folder.resolve())):
             raise self._document.error(f"{name} lies outside the repository of the configuration")
+        if not path.exists():
+            raise self._document.error(f"it refers to {shorten(name, 80)}, and there is no such file")
         return path
 
     def _text(self, path: Path) -> str:

@@ -26,7 +26,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gate.security.escape import in_json, one_line
+from gate.security.escape import in_json, one_line, unicode_only
 from gate.security.escape import spaced as keep_spaces
 from gate.security.limits import MAX_ID_CHARS, cut
 
@@ -155,20 +155,12 @@ def encoded(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeError:
-        return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
+        return msgspec.json.encode(unicode_only(msgspec.to_builtins(value)))
 
 
 def _json(value: Any) -> str:
     """JSON that may stand in a script element: no tag can begin in it, and no control character is in it."""
     return in_json(encoded(value).decode().replace("<", "\\u003c"))
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_encodable(key): _encodable(held) for key, held in value.items()}
-    return [_encodable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def link(key: str, value: str) -> Markup:

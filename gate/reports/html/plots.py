@@ -127,27 +127,3 @@ def _shares(ordered: Sequence[float], axis: Axis) -> list[float]:
     inner = [axis.low + size * at / BINS for at in range(1, BINS)] if size > 0 else [math.inf] * (BINS - 1)
     ends = [0, *(bisect_left(ordered, edge) for edge in inner), len(ordered)]
     return [(high - low) / len(ordered) for low, high in pairwise(ends)] if ordered else []
-
-
-def sparkline(values: Sequence[float | None], axis: Axis, name: str) -> Markup:
-    """A series, oldest first; a gap where a value is missing. The last point has a dot."""
-    parts = [Markup('<svg class="plot sparkline" role="img" aria-label="{}" height="28">').format(name)]
-    points: list[tuple[float, float] | None] = [
-        None if value is None else (_step(number, len(values)), _height(value, axis))
-        for number, value in enumerate(values)
-    ]
-    line = Markup('<line class="now" x1="{}%" y1="{}" x2="{}%" y2="{}"/>')
-    for one, other in pairwise(points):
-        if one is not None and other is not None:
-            parts.append(line.format(*one, *other))
-    if points and points[-1] is not None:
-        parts.append(Markup('<circle class="now" cx="{}%" cy="{}" r="3"/>').format(*points[-1]))
-    return _EMPTY.join([*parts, Markup("</svg>")])
-
-
-def _step(number: int, of: int) -> float:
-    return round(2 + 96 * number / (of - 1), 2) if of > 1 else 50.0
-
-
-def _height(value: float, axis: Axis) -> float:
-    return round(25 - 22 * (axis.place(value) - _EDGE) / (100 - 2 * _EDGE), 1)

@@ -137,7 +137,9 @@ def test_outside_a_runner_there_is_no_file(tmp_path: Path) -> None:
 def criterion(verdict: Verdict, *, blocking: bool = True, blocks_regression: bool = True) -> CriterionResult:
     made = Criterion("goal", "goal", Scale.UNIT, blocking=blocking, blocks_regression=blocks_regression)
     return CriterionResult(
-        made, verdict, (Finding.of("hard_failure", case_id="because", more=0, reason=verdict.value),)
+        made,
+        verdict,
+        (Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="because", more=0, reason=verdict.value),),
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gate.commands.texts.baseline_diff import diff_records
-from gate.commands.texts.explain import _trial_lines
 from gate.metrics.efficiency import _dollars, _seconds
 from gate.model import Criterion, Direction, Scale, Score, Trial
 from gate.records import Footer, Header, PlannedCase, Record, write_record
+from gate.stored.explain import _trial_lines
+from gate.stored.record_diff import diff_records
 
 PASSES = Criterion("ok", "ok", Scale.UNIT, threshold=0.9, pass_threshold=0.9)
 COST = Criterion("cost", "cost", Scale.USD, Direction.LOWER, blocking=False)

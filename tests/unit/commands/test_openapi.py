@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gate.agents.base import parse_options
-from gate.commands.texts.openapi import agent_of
+from gate.commands.setup.openapi import agent_of
 
 TEXT = {"type": "string"}
 

@@ -15,4 +15,4 @@ def scorers_of(
     raw: Mapping[str, Any], cases: Sequence[Case], setting: Setting, *, adk: bool = False
 ) -> tuple[Scorer, ...]:
     """One scorer per criterion, in the order written."""
-    return build_scorers(read_specs(raw, setting.at, adk=adk), cases, setting)
+    return build_scorers(read_specs(raw, setting.place.at, adk=adk), cases, setting)

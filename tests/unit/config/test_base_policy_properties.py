@@ -38,7 +38,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 def shown() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every example of criteria in the guides, by its place."""
     for page in sorted([*DOCS.rglob("*.md"), DOCS.parent / "README.md"]):
-        if page.stem == "write-a-plugin":  # its names are unknown without its package
+        if page.stem == "extend":  # its names are unknown without its package
             continue
         text = page.read_text(encoding="utf-8")
         for found in re.finditer(r"^```ya?ml\n(.*?)^```", text, re.M | re.S):
@@ -58,7 +58,7 @@ EXAMPLES = dict(shown())
 
 
 def test_the_guides_show_criteria() -> None:
-    assert len(EXAMPLES) > 20
+    assert len(EXAMPLES) > 10
     assert any("p95" in json.dumps(criteria) for criteria in EXAMPLES.values())
 
 

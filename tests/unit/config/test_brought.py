@@ -13,7 +13,7 @@ from gate.config.load import load_config
 from gate.config.resolve import Plan, make_plans
 from gate.errors import ConfigError
 from tests.unit.config.test_base_policy import under_base_policy
-from tests.unit.suites import test_inspect_logs, test_promptfoo
+from tests.unit.importers import test_inspect_logs, test_promptfoo
 from tests.unit.suites.files import write
 
 EVALVIEW = "name: one\ninput: {query: Hi}\nexpected: {tools: [find]}\n"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gate.config.adk_criteria import criteria_of
 from gate.config.criteria import ADK_DEFAULTS, Setting, unread_rubrics
 from gate.config.load import load_config
+from gate.config.place import FilePlace
 from gate.config.resolve import make_plans
 from gate.config.specs import read_specs
 from gate.errors import ConfigError
@@ -186,7 +187,7 @@ def test_errors_name_the_line_of_the_criterion() -> None:
     text = "criteria:\n  contains: {values: x}\n\n  RESPONSE_MATCH_SCORE:\n    threshold: 80\n"
     raw, lines = parse_document_with_lines(text, "gate.yaml")
     with pytest.raises(ConfigError) as caught:
-        parse(raw["criteria"], where="gate.yaml", lines=lines, keys=("criteria",))
+        parse(raw["criteria"], place=FilePlace("gate.yaml", lines, ("criteria",)))
     assert str(caught.value).startswith("gate.yaml:4: response_match_score: threshold 80 is out of range")
 
 

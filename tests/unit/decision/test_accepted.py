@@ -19,7 +19,7 @@ def suite(verdict: Verdict, *, below: tuple[str, ...] = (), left: Verdict = Verd
     return SuiteResult(
         "s",
         verdict,
-        Finding.of("could_not_measure", problem=Finding.of("no_cases")),
+        Finding.of("no_cases"),
         (),
         (),
         below=below,
@@ -98,7 +98,7 @@ def test_a_mean_that_was_below_before_is_excused_only_while_no_loss_is_proven() 
     excused = replace(
         fell,
         below=(),
-        criteria=(replace(fell.criteria[1], findings=(Finding.of("mean_excused", mean=HeldMean(0.5, 0.9, 9)),)),),
+        criteria=(replace(fell.criteria[1], findings=(Finding.of("mean", mean=HeldMean(0.5, 0.9, 9, before=0.5)),)),),
     )
     assert Finding.of("not_accepted", by="wendy", criteria=("trajectory",)) in accepted_by(excused, "wendy").warnings
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.outcomes import PASS_RATE
 from gate.model import Criterion, Scale, Trial, Verdict
 from gate.model.finding import Finding
 
@@ -25,7 +25,7 @@ def test_an_agent_that_goes_silent_does_not_pass() -> None:
     fell = Finding.of("checks_fell_away", criterion="claims", cases=tuple(SILENT), of=10)
     assert result.cause == Finding.of("incomplete", gaps=(fell,))
     assert by_name(result) == {PASS_RATE: Verdict.NOT_COMPARED, "claims": Verdict.NOT_COMPARED}, "no row has a tick"
-    assert findings(result, "claims") == [Finding.of("not_compared", why=fell)]
+    assert findings(result, "claims") == [fell]
     assert Finding.of("cases_unchecked", cases=tuple(SILENT), were_checked=True) in result.warnings
 
 

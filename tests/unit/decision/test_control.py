@@ -36,5 +36,5 @@ def test_a_base_that_fails_what_it_always_passed_clears_nothing(
     trials = [*first, *again(base, Side.BASELINE), *again(now, Side.CANDIDATE)]
     result = judge(SUITE, [TRAJECTORY], trials, BEFORE, settings=Settings(rerun="match"))
     assert result.verdict is not Verdict.REGRESSED
-    assert (result.cause == Finding.of("control_fell", cases=(CASE,))) is not clears
+    assert (result.cause == Finding.of("cases_fail", cases=(CASE,))) is not clears
     assert result.verdict is Verdict.INCONCLUSIVE or clears

@@ -37,12 +37,12 @@ def known(criterion: Criterion = JUDGED, by: JudgeCalibration = KNOWN) -> Criter
 def test_a_threshold_is_held_against_the_corrected_mean_and_the_scores_stay() -> None:
     """A lenient judge passes 77 of 100: people would pass (.77 − .3) / .6 = 78 %; of 70, 67 %."""
     [found] = findings(judge(cases(100), [known()], passing(77, 100)), "clear")
-    assert found.kind == "mean_holds"
+    assert found.verdict is Verdict.PASS and not found.is_excused
     assert found["mean"].value == pytest.approx(0.7833, abs=1e-3)
     assert found["mean"].measured == pytest.approx(0.77)
     result = judge(cases(100), [known()], passing(70, 100))
     [found] = findings(result, "clear")
-    assert found.kind == "mean_misses"
+    assert found.verdict is Verdict.BELOW_THRESHOLD
     assert found["mean"].value == pytest.approx(0.6667, abs=1e-3)
     assert row(result).candidate.value == pytest.approx(0.7)
 
@@ -52,7 +52,7 @@ def test_a_harsh_judge_no_longer_fails_an_agent_that_people_would_pass() -> None
     trials = passing(189, 300)
     assert judge(cases(300), [JUDGED], trials).verdict is Verdict.BELOW_THRESHOLD
     [found] = findings(judge(cases(300), [known(by=HARSH)], trials), "clear")
-    assert found.kind == "mean_holds"
+    assert found.verdict is Verdict.PASS and not found.is_excused
     assert found["mean"].value == pytest.approx(0.9, abs=0.01)
 
 
@@ -68,7 +68,7 @@ def test_failures_of_the_agent_are_no_verdicts_of_the_judge() -> None:
 def test_the_baseline_is_corrected_alike_where_it_excuses() -> None:
     before = passing(69, 100)
     found = row(judge(cases(100), [known()], passing(70, 100), before)).findings[0]
-    assert found.kind == "mean_excused"
+    assert found.is_excused
     assert found["mean"].before == pytest.approx(0.65)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Collection
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import CONCURRENT, Settings, Situation, exit_code, next_step, trials_in_outage
-from gate.decision.comparison import Comparison
+from gate.decision import CONCURRENT, Comparison, Settings, exit_code, next_step, trials_in_outage
 from gate.decision.crashes import is_of_provider
 from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
@@ -136,12 +135,21 @@ def test_failures_that_come_again_are_a_loss(more: list[Trial]) -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (probes(False), Finding.of("failures_gone", trials=24)),
+        (probes(False), Finding.of("failures_not_confirmed", failed=6, why="gone", trials=24)),
         (
             probes(True, base=True),
-            Finding.of("perhaps_provider", failed=24, trials=24, other_failed=24, other_trials=24, at_base=True),
+            Finding.of(
+                "failures_not_confirmed",
+                failed=6,
+                why="perhaps_provider",
+                trials=24,
+                other_failed=24,
+                other_trials=24,
+                at_base=True,
+                failed_again=24,
+            ),
         ),
-        ([], Finding.of("nothing_rerun")),
+        ([], Finding.of("failures_not_confirmed", failed=6, why="nothing_rerun")),
     ],
 )
 def test_failures_that_do_not_come_again_leave_it_unmeasured(more: list[Trial], why: Finding) -> None:
@@ -153,15 +161,13 @@ def test_failures_that_do_not_come_again_leave_it_unmeasured(more: list[Trial], 
 
 def test_the_failures_that_were_to_be_confirmed_are_told_without_those_of_the_confirmation() -> None:
     result = judge(SUITE, [TRAJECTORY], [*DOWN, *probes(True, base=True)], BASELINE)
-    assert result.cause.kind == "could_not_measure"
-    assert result.cause["problem"].kind == "failures_not_confirmed"
-    assert result.cause["problem"]["failed"] == 6
+    assert result.cause.kind == "failures_not_confirmed"
+    assert result.cause["failed"] == 6
 
 
 def why_unmeasured(result: SuiteResult) -> Finding | None:
     """Return why failures were not confirmed, if that is what the verdict rests on."""
-    problem = result.cause["problem"] if result.cause.kind == "could_not_measure" else None
-    return problem["why"] if problem is not None and problem.kind == "failures_not_confirmed" else None
+    return result.cause if result.cause.kind == "failures_not_confirmed" else None
 
 
 def with_message(message: str, trials: list[Trial]) -> list[Trial]:
@@ -196,21 +202,30 @@ def test_of_a_providers_failures_that_are_gone_the_later_answers_count(message: 
 def test_which_failures_look_like_a_providers(message: str, *, is_providers: bool) -> None:
     trials = with_message(message, [*DOWN, *probes(False)])
     made = Comparison(tuple(SUITE), (TRAJECTORY,), tuple(trials), tuple(BASELINE), Settings())
-    assert is_of_provider(made, Finding.of("failures_gone", trials=24)) is is_providers
+    assert is_of_provider(made, Finding.of("failures_not_confirmed", failed=6, why="gone", trials=24)) is is_providers
 
 
 def test_one_failure_of_another_kind_is_enough_to_doubt_that_a_provider_was_it() -> None:
     trials = with_message("HTTP 429", [*DOWN, *probes(False)])
     trials[0] = replace(trials[0], error=TrialError(ErrorKind.CRASH, "KeyError: 'order'"))
-    why = Finding.of("failures_gone", trials=24)
+    why = Finding.of("failures_not_confirmed", failed=6, why="gone", trials=24)
     made = Comparison(tuple(SUITE), (TRAJECTORY,), tuple(trials), tuple(BASELINE), Settings())
     assert not is_of_provider(made, why)
     all_of_it = Comparison(tuple(SUITE), (TRAJECTORY,), tuple(with_message("429", trials)), tuple(BASELINE), Settings())
     assert is_of_provider(all_of_it, why)
     for other in (
-        Finding.of("nothing_rerun"),
-        Finding.of("confirmation_lost", lost=12, trials=24),
-        Finding.of("perhaps_provider", failed=24, trials=24, other_failed=24, other_trials=24, at_base=True),
+        Finding.of("failures_not_confirmed", failed=6, why="nothing_rerun"),
+        Finding.of("failures_not_confirmed", failed=6, why="lost", lost=12, trials=24),
+        Finding.of(
+            "failures_not_confirmed",
+            failed=6,
+            why="perhaps_provider",
+            trials=24,
+            other_failed=24,
+            other_trials=24,
+            at_base=True,
+            failed_again=24,
+        ),
     ):
         assert not is_of_provider(all_of_it, other), "only what is gone is known not to be the agent's"
 
@@ -221,14 +236,21 @@ def test_failures_all_over_that_may_be_a_providers_are_no_measurement() -> None:
     trials = [*DOWN, *probes(True, others=True)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert why_unmeasured(result) == Finding.of(
-        "perhaps_provider", failed=24, trials=24, other_failed=24, other_trials=24, at_base=False
+        "failures_not_confirmed",
+        failed=6,
+        why="perhaps_provider",
+        trials=24,
+        other_failed=24,
+        other_trials=24,
+        at_base=False,
+        failed_again=24,
     )
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.ERROR, ExitCode.NOT_MEASURED)
-    assert trials_in_outage(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
+    assert trials_in_outage(Comparison(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
     broke = {f"case-{i}": {"trajectory": 0.0} for i in range(20, 32)}
     worse = [*DOWN, *once(SUITE[6:], broke, trajectory=1.0), *probes(True, others=True)]
     assert judge(SUITE, [TRAJECTORY], worse, BASELINE).verdict is Verdict.REGRESSED
-    assert trials_in_outage(Situation(SUITE, [TRAJECTORY], worse, BASELINE, Settings())) == (), (
+    assert trials_in_outage(Comparison(SUITE, [TRAJECTORY], worse, BASELINE, Settings())) == (), (
         "it is proven, and no new draw"
     )
     few = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0), *probes(True, others=True)]
@@ -267,7 +289,7 @@ def test_beside_a_limit_that_fails_anyway_nothing_is_run_to_confirm_failures(mor
     result = judge(SUITE, [TRAJECTORY, LIMITED], trials, TIMED)
     assert (result.below, result.is_acceptable) == (("latency",), False)
     assert exit_code([result], Settings()) is ExitCode.FAILED
-    step = next_step(Situation(SUITE, [TRAJECTORY, LIMITED], trials, TIMED, Settings()))
+    step = next_step(Comparison(SUITE, [TRAJECTORY, LIMITED], trials, TIMED, Settings()))
     assert isinstance(step, SuiteResult), "nothing is run to confirm what decides nothing"
 
 
@@ -302,8 +324,7 @@ def test_beside_a_limit_failures_that_are_confirmed_are_a_regression() -> None:
 def test_a_block_of_failures_alone_that_were_not_confirmed_is_an_error() -> None:
     result = judge(SUITE, [TRAJECTORY], [*slow(2), *RERUN], TIMED)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "could_not_measure"
-    assert result.cause["problem"] == Finding.of("failures_not_confirmed", failed=22, why=Finding.of("nothing_rerun"))
+    assert result.cause == Finding.of("failures_not_confirmed", failed=22, why="nothing_rerun")
 
 
 def test_recordings_are_judged_without_a_confirmation() -> None:
@@ -315,7 +336,10 @@ def test_failures_while_answers_slow_down_prove_nothing() -> None:
     slow = [replace(t, duration=9.0) if t.answered else t for t in probes(True)]
     usual = [replace(t, duration=2.0) for t in BASELINE]
     result = judge(SUITE, [TRAJECTORY], [*DOWN, *slow], usual)
-    assert (result.verdict, why_unmeasured(result)) == (Verdict.ERROR, Finding.of("slowed_down", now=9.0, before=2.0))
+    assert (result.verdict, why_unmeasured(result)) == (
+        Verdict.ERROR,
+        Finding.of("failures_not_confirmed", failed=6, why="slowed_down", now=9.0, before=2.0),
+    )
 
 
 def test_a_block_that_needs_no_failure_is_not_held_up() -> None:
@@ -329,7 +353,7 @@ def test_a_broken_case_is_proven_by_its_answers_where_trials_crashed_too(crash: 
     suite, trials = cases(50), list[Trial]()
     before = stored(suite, trajectory=1.0)
     for _ in range(20):
-        step = next_step(Situation(suite, [TRAJECTORY], trials, before, Settings()))
+        step = next_step(Comparison(suite, [TRAJECTORY], trials, before, Settings()))
         if isinstance(step, SuiteResult):
             break
         assert not step.pause, "nothing is left to be confirmed"
@@ -351,7 +375,7 @@ def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("could_not_measure", problem=Finding.of("unexplained_failures", cases=1)),
+        Finding.of("unexplained_failures", cases=1),
     )
     assert result.crashes is not None
     assert result.crashes.unexplained == ("case-00",)
@@ -377,9 +401,8 @@ def test_an_outage_is_an_error_and_no_regression() -> None:
     trials = [failed_trial(case.id) for case in SUITE[:25]] + once(SUITE[25:], trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "could_not_measure"
-    assert result.cause["problem"].kind == "outage"
-    assert (result.cause["problem"]["cases"], result.cause["problem"]["of"], result.cause["problem"]["compared"]) == (
+    assert result.cause.kind == "outage"
+    assert (result.cause["cases"], result.cause["of"], result.cause["compared"]) == (
         25,
         40,
         True,
@@ -399,7 +422,9 @@ def test_what_fails_each_in_its_own_way_is_no_outage() -> None:
         for n, case in enumerate(SUITE[:25])
     ]
     trials += once(SUITE[25:], trajectory=1.0)
-    assert why_unmeasured(judge(SUITE, [TRAJECTORY], trials, BASELINE)) == Finding.of("nothing_rerun")
+    assert why_unmeasured(judge(SUITE, [TRAJECTORY], trials, BASELINE)) == Finding.of(
+        "failures_not_confirmed", failed=25, why="nothing_rerun"
+    )
     confirmed = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=Settings(confirm_after=None))
     assert confirmed.verdict is Verdict.REGRESSED
 
@@ -408,14 +433,16 @@ def test_without_a_baseline_an_outage_is_every_case() -> None:
     held = replace(TRAJECTORY, threshold=0.5)
     result = judge(SUITE, [held], [failed_trial(case.id) for case in SUITE])
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "could_not_measure" and result.cause["problem"].kind == "outage"
-    assert (result.cause["problem"]["cases"], result.cause["problem"]["of"], result.cause["problem"]["compared"]) == (
+    assert result.cause.kind == "outage"
+    assert (result.cause["cases"], result.cause["of"], result.cause["compared"]) == (
         40,
         40,
         False,
     )
     but_one = [*(failed_trial(case.id) for case in SUITE[1:]), trial("case-00", trajectory=1.0)]
-    assert why_unmeasured(judge(SUITE, [held], but_one)) == Finding.of("nothing_rerun")
+    assert why_unmeasured(judge(SUITE, [held], but_one)) == Finding.of(
+        "failures_not_confirmed", failed=39, why="nothing_rerun"
+    )
     confirmed = judge(SUITE, [held], but_one, settings=Settings(confirm_after=None))
     assert confirmed.verdict is Verdict.BELOW_THRESHOLD
 
@@ -475,7 +502,7 @@ def test_a_pass_holds_with_what_is_unmeasured_counted_as_failed() -> None:
     result = judge(SUITE, [TRAJECTORY], many, BASELINE, settings=settings)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("could_not_measure", problem=Finding.of("lost_decide", trials=8)),
+        Finding.of("lost_decide", trials=8),
     )
 
 
@@ -495,7 +522,7 @@ def test_a_pass_holds_with_what_no_judge_would_score_counted_as_failed() -> None
     result = judge(SUITE, [TRAJECTORY], refused(twice, 8), BASELINE, settings=settings)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("could_not_measure", problem=Finding.of("lost_decide", trials=0, unscored=8)),
+        Finding.of("lost_decide", trials=0, unscored=8),
     )
     reported = replace(TRAJECTORY, blocking=False)
     assert judge(SUITE, [reported], refused(twice, 8), BASELINE, settings=settings).verdict is Verdict.PASS

@@ -87,10 +87,7 @@ def test_a_collapse_that_nothing_proves_is_an_error(n: int) -> None:
         result = judge(suite, [criterion], now, stored(suite, 1, trajectory=before))
         assert (result.verdict, result.cause) == (
             Verdict.ERROR,
-            Finding.of(
-                "could_not_measure",
-                problem=Finding.of("collapsed", criterion="trajectory", cases=n, trials=n, copies=False),
-            ),
+            Finding.of("collapsed", criterion="trajectory", cases=n, trials=n, copies=False),
         )
         assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import PASS_RATE, Settings, Situation, exit_code, next_step
+from gate.decision import PASS_RATE, Comparison, Settings, exit_code, next_step
 from gate.decision.comparison import Incomparable
 from gate.errors import ExitCode
 from gate.model import (
@@ -175,7 +175,7 @@ def test_without_a_baseline_thresholds_decide_alone() -> None:
     bad, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < "case-15")})
     assert (bad.verdict, len(trials)) == (Verdict.BELOW_THRESHOLD, 40)
     [found] = findings(bad, "trajectory")
-    assert found.kind == "mean_misses"
+    assert (found.kind, found.verdict) == ("mean", Verdict.BELOW_THRESHOLD)
     assert (found["mean"], found["trials"]) == (HeldMean(0.375, 0.8, 40), 40)
 
 
@@ -274,7 +274,7 @@ def test_one_forbidden_call_fails_at_once_and_is_never_rerun() -> None:
     assert result.verdict is Verdict.BELOW_THRESHOLD
     assert result.cause == Finding.of("criterion_fails", criterion="forbidden_tools")
     assert findings(result, "forbidden_tools") == [
-        Finding.of("hard_failure", case_id="case-09", more=0, reason="scored 0.0")
+        Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="case-09", more=0, reason="scored 0.0")
     ]
     assert status(result, "case-09") is CaseStatus.FAILED
     assert by_name(result)["trajectory"] is not Verdict.NOT_MEASURED
@@ -354,7 +354,7 @@ def test_pairs_without_a_measured_pass_are_never_a_pass() -> None:
     result = judge(SUITE, criteria, both, before, settings=Settings(max_error_rate=0.5))
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("could_not_measure", problem=Finding.of("lost_decide", trials=0, unscored=80)),
+        Finding.of("lost_decide", trials=0, unscored=80),
     )
     assert result.criteria[0].verdict is Verdict.INCONCLUSIVE
 
@@ -383,9 +383,7 @@ def test_too_many_infrastructure_errors_are_an_error_not_a_regression() -> None:
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
     error = "unreachable: 127.0.0.1:80: Connection refused"
-    assert result.cause == Finding.of(
-        "could_not_measure", problem=Finding.of("too_many_errors", share=0.15, most=0.1, error=error)
-    )
+    assert result.cause == Finding.of("too_many_errors", share=0.15, most=0.1, error=error)
     assert (result.errors, status(result, "case-00")) == (6, CaseStatus.ERROR)
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
@@ -395,9 +393,7 @@ def test_a_case_without_one_measured_trial_is_an_error_within_the_limit_too() ->
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     error = "unreachable: 127.0.0.1:80: Connection refused"
     assert result.verdict is Verdict.ERROR
-    assert result.cause == Finding.of(
-        "could_not_measure", problem=Finding.of("cases_not_measured", cases=("case-00",), of=40, error=error)
-    )
+    assert result.cause == Finding.of("cases_not_measured", cases=("case-00",), of=40, error=error)
     assert result.cases[0].reasons == (error,)
 
 
@@ -429,8 +425,7 @@ def test_a_case_that_is_lost_each_time_is_run_again_twice_and_no_more() -> None:
     trials.append(lost_trial("case-00", 3, again=True))
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "could_not_measure"
-    assert result.cause["problem"].kind == "cases_not_measured" and result.cause["problem"]["cases"] == ("case-00",)
+    assert result.cause.kind == "cases_not_measured" and result.cause["cases"] == ("case-00",)
 
 
 def test_a_trial_that_asked_what_is_not_recorded_is_made_up_for_by_no_other() -> None:
@@ -443,7 +438,7 @@ def test_a_trial_that_asked_what_is_not_recorded_is_made_up_for_by_no_other() ->
     again = trial("case-00", 2, again=True, trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], [refused, *once(SUITE[1:], trajectory=1.0), again], BASELINE)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "could_not_measure" and result.cause["problem"].kind == "case_not_recorded"
+    assert result.cause.kind == "case_lost" and result.cause["not_recorded"]
     lost = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0), again]
     assert judge(SUITE, [TRAJECTORY], lost, BASELINE).verdict is Verdict.PASS
 
@@ -470,8 +465,8 @@ def test_a_case_most_of_whose_trials_crash_is_an_error_however_few_they_are() ->
     settings = Settings(exact_epochs=5)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "could_not_measure" and result.cause["problem"].kind == "case_mostly_lost"
-    assert (result.cause["problem"]["case_id"], result.cause["problem"]["lost"], result.cause["problem"]["trials"]) == (
+    assert result.cause.kind == "case_lost" and not result.cause["not_recorded"]
+    assert (result.cause["case_id"], result.cause["lost"], result.cause["trials"]) == (
         "case-03",
         3,
         5,
@@ -516,7 +511,7 @@ def test_ratchet_does_not_block_what_was_below_before() -> None:
     before, now = stored(SUITE, response=0.5), once(SUITE, response=0.5)
     result = judge(SUITE, [criterion], now, before)
     assert result.verdict is Verdict.PASS
-    assert any(found.kind == "mean_excused" for found in findings(result, "response"))
+    assert any(found.kind == "mean" and found.is_excused for found in findings(result, "response"))
     assert judge(SUITE, [replace(criterion, ratchet=False)], now, before).verdict is Verdict.BELOW_THRESHOLD
 
 
@@ -543,7 +538,7 @@ def test_a_narrow_miss_is_a_miss_with_the_error_of_its_mean() -> None:
         Finding.of("criterion_fails", criterion="trajectory"),
     )
     [found] = findings(result, "trajectory")
-    assert found.kind == "mean_misses"
+    assert (found.kind, found.verdict) == ("mean", Verdict.BELOW_THRESHOLD)
     assert (found["mean"], found["trials"], found["base_cases"]) == (HeldMean(0.975, 0.99, 40), 40, False)
     assert found["error"] == pytest.approx((40 / 39 * 0.975 * 0.025 / 40) ** 0.5)
 
@@ -555,7 +550,7 @@ def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     assert result.verdict is Verdict.BELOW_THRESHOLD
     assert (result.cause, result.has_baseline) == (Finding.of("criterion_fails", criterion="latency"), False)
     assert findings(result, "latency") == [
-        Finding.of("trial_beyond", case_id="case-03", value=2.5, limit=2.0, trials=1)
+        Finding.of("trial_limit", Verdict.BELOW_THRESHOLD, case_id="case-03", value=2.5, limit=2.0, trials=1)
     ]
     before = stored(SUITE, latency=1.0)
     assert judge(SUITE, [criterion], trials, before).verdict is Verdict.BELOW_THRESHOLD
@@ -564,7 +559,7 @@ def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     before[15] = trial("case-03", 1, latency=2.4)
     result = judge(SUITE, [criterion], trials, before)
     assert result.verdict is Verdict.PASS
-    assert Finding.of("trial_excused", case_id="case-03", value=2.5, limit=2.0) in findings(result, "latency")
+    assert Finding.of("trial_limit", case_id="case-03", value=2.5, limit=2.0) in findings(result, "latency")
     before[15] = trial("case-03", 1, latency=2.1)
     assert judge(SUITE, [replace(criterion, margin=0.1)], trials, before).verdict is Verdict.BELOW_THRESHOLD
 
@@ -586,10 +581,12 @@ def test_a_quantile_above_its_limit_is_excused_within_the_margin_of_the_baseline
     before = stored(SUITE, latency=3.3)
     same = judge(SUITE, [criterion], once(SUITE, latency=3.5), before)
     assert same.verdict is Verdict.PASS
-    assert Finding.of("quantile_excused", q=0.95, value=3.5, limit=3.0) in findings(same, "latency")
+    assert Finding.of("quantile", q=0.95, value=3.5, limit=3.0) in findings(same, "latency")
     worse = judge(SUITE, [criterion], once(SUITE, latency=330.0), before)
     assert worse.verdict is Verdict.BELOW_THRESHOLD
-    assert findings(worse, "latency") == [Finding.of("quantile_risen", q=0.95, value=330.0, limit=3.0, before=3.3)]
+    assert findings(worse, "latency") == [
+        Finding.of("quantile", Verdict.BELOW_THRESHOLD, q=0.95, value=330.0, limit=3.0, before=3.3)
+    ]
     new = [*SUITE, *(replace(c, id=f"new-{c.id}") for c in SUITE)]
     assert judge(new, [criterion], once(new, latency=3.5), before).verdict is Verdict.BELOW_THRESHOLD
 
@@ -637,9 +634,9 @@ def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> Non
     fine = once(suite, {"brand-new": {"trajectory": 0.0}}, trajectory=1.0)
     assert judge(suite, [TRAJECTORY], fine, BASELINE, not_comparable=not_comparable).verdict is Verdict.PASS
     assert result.changes == (
-        Finding.of("new_cases", cases=("brand-new",)),
-        Finding.of("edited_cases", cases=("case-01",)),
-        Finding.of("removed_cases", cases=("case-00",)),
+        Finding.of("cases_changed", how="new", cases=("brand-new",)),
+        Finding.of("cases_changed", how="edited", cases=("case-01",)),
+        Finding.of("cases_changed", how="removed", cases=("case-00",)),
     )
     assert [status(result, c) for c in ("brand-new", "case-01", "case-00")] == [
         CaseStatus.NEW,
@@ -669,16 +666,19 @@ def test_a_criterion_that_cannot_be_compared_leaves_the_others_compared() -> Non
     result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
     assert (result.verdict, result.cause) == (
         Verdict.NOT_COMPARED,
-        Finding.of("incomplete", gaps=(Finding.of("criteria_not_compared", criteria=("response",)),)),
+        Finding.of("incomplete", gaps=(Finding.of("not_compared", criterion="response", why="changed"),)),
     )
-    assert result.changes == (Finding.of("criterion_apart", criterion="response", why=Finding.of("scorer_changed")),)
+    assert result.changes == (Finding.of("not_compared", criterion="response", why="changed"),)
     rate, trajectory, response = result.criteria
     assert (rate.not_compared, rate.verdict) == (
-        Finding.of("compared_without", criteria=("response",)),
+        Finding.of("not_compared", criterion="pass rate", why="without_others", others=("response",)),
         Verdict.NOT_COMPARED,
     )
     assert (trajectory.not_compared, trajectory.verdict) == (None, Verdict.PASS)
-    assert (response.not_compared, response.verdict) == (Finding.of("scorer_changed"), Verdict.NOT_COMPARED)
+    assert (response.not_compared, response.verdict) == (
+        Finding.of("not_compared", criterion="response", why="changed"),
+        Verdict.NOT_COMPARED,
+    )
     broken = once(SUITE, trajectory=0.0, response=0.1)
     assert judge(SUITE, criteria, broken, before, not_comparable=not_comparable).verdict is Verdict.REGRESSED
 
@@ -689,7 +689,7 @@ def test_a_criterion_that_warns_only_is_not_compared_and_the_suite_passes() -> N
     before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
     result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
     assert result.verdict is Verdict.PASS
-    assert result.criteria[2].not_compared == Finding.of("scorer_changed")
+    assert result.criteria[2].not_compared == Finding.of("not_compared", criterion="response", why="changed")
 
 
 @pytest.mark.parametrize("why", ["edited", "removed"])
@@ -708,7 +708,9 @@ def test_a_criterion_is_owed_though_the_cases_it_was_measured_on_are_a_tenth(why
         now = once(left, trajectory=1.0, response=0.1)
         result = judge(left, criteria, now, before, not_comparable=edits)
         assert result.verdict is verdict
-        assert result.criteria[2].not_compared == Finding.of("cases_gone", cases=4)
+        assert result.criteria[2].not_compared == Finding.of(
+            "not_compared", criterion="response", why="cases_gone", cases=4
+        )
     kept = {pair: reason for pair, reason in edits.items() if pair[0] != SUITE[0].id}
     if kept:
         assert judge(left, criteria, now, before, not_comparable=kept).criteria[2].not_compared is None
@@ -732,7 +734,7 @@ def test_with_every_case_in_quarantine_nothing_is_measured_and_nothing_more_aske
     assert len(trials) == len(SUITE)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("could_not_measure", problem=Finding.of("all_quarantined")),
+        Finding.of("no_cases", quarantined=True),
     )
 
 
@@ -760,7 +762,7 @@ def test_whatever_the_suite_every_round_asks_for_a_trial_and_the_schedule_ends(d
     criterion = replace(TRAJECTORY, threshold=data.draw(st.sampled_from([None, 0.5, 1.0])))
     trials: list[Trial] = []
     for _ in range(80):
-        step = next_step(Situation(suite, [criterion], trials, before, options))
+        step = next_step(Comparison(suite, [criterion], trials, before, options))
         if isinstance(step, SuiteResult):
             return
         assert step.runs > 0
@@ -796,7 +798,7 @@ def test_numbers_read_as_what_they_are() -> None:
     one = [trial(c.id, n, f=float((c.id, n) != ("case-07", 1))) for c in many for n in range(1, 31)]
     binary = Criterion("f", "f", Scale.BINARY, threshold=1.0)
     [found] = findings(judge(many, [binary], one, settings=Settings(exact_epochs=30)), "f")
-    assert found.kind == "mean_misses" and 0.9999 < found["mean"].value < 1.0
+    assert (found.kind, found.verdict) == ("mean", Verdict.BELOW_THRESHOLD) and 0.9999 < found["mean"].value < 1.0
     below = Criterion("sentiment", "custom", Scale.COUNT, threshold=1.0)
     [found] = findings(judge(cases(1), [below], once(cases(1), sentiment=-1.5)), "sentiment")
     assert found["mean"] == HeldMean(-1.5, 1.0, 1)
@@ -912,7 +914,7 @@ def test_the_verdict_alone_is_that_of_the_whole_result(value: float) -> None:
     """What a schedule asks for leaves out what is only shown, and decides alike."""
     held = replace(TRAJECTORY, threshold=0.5)
     for baseline in (BASELINE, []):
-        known = Situation(SUITE, [held], once(SUITE, trajectory=value), baseline, Settings())
+        known = Comparison(SUITE, [held], once(SUITE, trajectory=value), baseline, Settings())
         whole, alone = (next_step(known, can_run=False, verdict_only=only) for only in (False, True))
         assert isinstance(whole, SuiteResult) and isinstance(alone, SuiteResult)
         assert (alone.verdict, type(alone.cause), alone.criteria) == (whole.verdict, type(whole.cause), whole.criteria)
@@ -930,7 +932,7 @@ def test_what_no_proof_names_has_a_tick_only_where_its_loss_is_bounded() -> None
     rows = {row.criterion.name: row for row in result.criteria}
     assert result.verdict is Verdict.REGRESSED
     assert rows["response"].verdict is Verdict.INCONCLUSIVE
-    assert rows["response"].findings[-1].kind == "loss_not_excluded"
+    assert rows["response"].findings[-1]["why"] == "beyond_margin"
     broke = {case.id: {"trajectory": 0.0} for case in suite[:8]}
     same = judge(suite, [TRAJECTORY, RESPONSE], once(suite, broke, trajectory=1.0, response=0.8), before)
     assert by_name(same)["response"] is Verdict.PASS

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
 from gate.decision.comparison import Comparison
-from gate.decision.exits import EXIT_CODES
-from gate.decision.rules import RULES, Table, if_accepted, judge, place, regressed_ago
+from gate.decision.rules import EXIT_CODES, RULES, Table, if_accepted, judge, place, regressed_ago
 from gate.errors import ExitCode
 from gate.model import SuiteResult, Trial, Verdict, worst
 from gate.model.finding import Finding
@@ -52,7 +54,7 @@ def test_the_order_of_the_verdicts() -> None:
     ],
 )
 def test_what_each_verdict_exits_with(verdict: Verdict, warns: int, blocks: int) -> None:
-    suite = SuiteResult("s", verdict, Finding.of("could_not_measure", problem=Finding.of("no_cases")), (), ())
+    suite = SuiteResult("s", verdict, Finding.of("no_cases"), (), ())
     assert exit_code([suite], Settings()) == warns
     assert exit_code([suite], Settings(on_inconclusive="block")) == blocks
 
@@ -62,9 +64,7 @@ def test_every_verdict_has_an_exit_code() -> None:
 
 
 def test_of_several_suites_the_worst_decides() -> None:
-    suites = {
-        v: SuiteResult("s", v, Finding.of("could_not_measure", problem=Finding.of("no_cases")), (), ()) for v in Verdict
-    }
+    suites = {v: SuiteResult("s", v, Finding.of("no_cases"), (), ()) for v in Verdict}
     assert exit_code([suites[Verdict.PASS], suites[Verdict.ERROR]], Settings()) is ExitCode.NOT_MEASURED
     assert exit_code([suites[Verdict.ERROR], suites[Verdict.NOT_COMPARED]], Settings()) is ExitCode.FAILED
     assert worst([Verdict.ERROR, Verdict.NOT_COMPARED, Verdict.INCONCLUSIVE]) is Verdict.NOT_COMPARED
@@ -167,14 +167,13 @@ def test_an_unchanged_agent_is_the_one_of_an_earlier_commit_and_every_threshold_
 # --- the table itself -----------------------------------------------------------------------------
 
 
-def table(**options: object) -> Table:
+def table(*, gaps: Sequence[Finding] = (), earlier: Sequence[Verdict] = (), **options: Finding) -> Table:
     """Return a table of which nothing but these options decides."""
-    suite = tuple(SUITE)
-    made = Comparison(suite, (HELD,), tuple(GOOD), (), Settings())
+    made = Comparison(SUITE, (HELD,), GOOD, (), Settings(), gaps=gaps, earlier=earlier)
     return Table(made, None, (), **options)  # type: ignore[arg-type]
 
 
-NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why=Finding.of("nothing_rerun"))
+NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why="nothing_rerun")
 
 
 @pytest.mark.parametrize(
@@ -189,13 +188,13 @@ NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why=Finding.of("n
         (
             {"lost": Finding.of("lost_decide", trials=3)},
             Verdict.ERROR,
-            Finding.of("could_not_measure", problem=Finding.of("lost_decide", trials=3)),
+            Finding.of("lost_decide", trials=3),
             Verdict.ERROR,
         ),
         (
             {"not_confirmed": NOT_CONFIRMED},
             Verdict.ERROR,
-            Finding.of("could_not_measure", problem=NOT_CONFIRMED),
+            NOT_CONFIRMED,
             Verdict.ERROR,
         ),
         (
@@ -213,7 +212,7 @@ NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why=Finding.of("n
     ],
 )
 def test_what_a_table_says_and_what_is_left_of_it_once_it_is_accepted(
-    options: dict[str, object], verdict: Verdict, cause: object, left: Verdict
+    options: dict[str, Any], verdict: Verdict, cause: object, left: Verdict
 ) -> None:
     made = table(**options)
     assert (judge(made).verdict, judge(made)) == (verdict, cause)
@@ -228,13 +227,13 @@ def test_accepting_leaves_nothing_that_is_only_inconclusive() -> None:
 
 def test_the_first_rule_that_applies_anywhere_has_the_smallest_place() -> None:
     """An outage is first and any other error is fifth, though both are errors."""
-    down = Finding.of("could_not_measure", problem=Finding.of("outage", cases=9, of=10, compared=True, error="x"))
+    down = Finding.of("outage", cases=9, of=10, compared=True, error="x")
     order = [
         down,
         Finding.of("not_shown_fixed", measurements=1),
         Finding.of("criterion_fails", criterion="c"),
         Finding.of("incomplete", gaps=()),
-        Finding.of("could_not_measure", problem=Finding.of("no_cases")),
+        Finding.of("no_cases"),
         Finding.of("nothing_decides"),
         Finding.of("same_agent", commit="a"),
     ]

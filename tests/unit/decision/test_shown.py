@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gate.decision import Settings
 from gate.decision.cases import MAX_TEXT_CHARS
-from gate.decision.comparison import Goal
+from gate.decision.settings import Goal
 from gate.model import (
     Case,
     CaseStatus,
@@ -21,7 +21,8 @@ from gate.model import (
     Turn,
     Verdict,
 )
-from gate.model.finding import Finding
+from gate.model.finding import Finding, HeldMean
+from gate.pipeline.verdict import Keeper
 
 from .records import LATENCY, RESPONSE, TRAJECTORY, by_name, cases, findings, judge, once, stored, trial
 
@@ -76,7 +77,7 @@ def test_no_criterion_passes_without_a_measured_trial() -> None:
         result = judge(SUITE, [TRAJECTORY, replace(RESPONSE, blocking=False)], down, before)
         assert result.verdict is Verdict.ERROR
         assert Verdict.PASS not in by_name(result).values()
-    assert findings(judge(SUITE, [TRAJECTORY], down), "trajectory") == [Finding.of("no_trial_measured")]
+    assert findings(judge(SUITE, [TRAJECTORY], down), "trajectory") == [Finding.of("no_value")]
 
 
 def test_the_cause_names_the_criterion_that_was_not_measured() -> None:
@@ -91,17 +92,14 @@ def test_the_cause_of_an_error_is_what_happened_most_often() -> None:
         Trial(c.id, 1, error=TrialError(ErrorKind.UNREACHABLE, text)) for c, text in zip(SUITE, errors, strict=True)
     ]
     result = judge(SUITE, [TRAJECTORY], trials)
-    assert result.cause.kind == "could_not_measure" and result.cause["problem"].kind == "too_many_errors"
-    problem = result.cause["problem"]
+    assert result.cause.kind == "too_many_errors"
+    problem = result.cause
     assert (problem["share"], problem["most"]) == (1.0, 0.1)
     shown = problem["error"]
     assert shown.startswith("unreachable: connection refused xxx")
     assert (len(shown), shown[-1]) == (120, "…")
     silent = judge(SUITE, [TRAJECTORY], [*trials[11:], *once(SUITE[:11], trajectory=1.0)])
-    assert silent.cause == Finding.of(
-        "could_not_measure",
-        problem=Finding.of("cases_not_measured", cases=("case-11",), of=12, error="unreachable: reset"),
-    )
+    assert silent.cause == Finding.of("cases_not_measured", cases=("case-11",), of=12, error="unreachable: reset")
 
 
 def test_what_only_the_baseline_excuses_is_a_warning() -> None:
@@ -109,12 +107,12 @@ def test_what_only_the_baseline_excuses_is_a_warning() -> None:
     result = judge(SUITE, [MATCH], now, before)
     assert result.verdict is Verdict.PASS
     assert result.warnings[0] == Finding.of(
-        "threshold_excused", criterion="response", value=0.0, before=0.0, threshold=0.9
+        "excused", criterion="response", found=Finding.of("mean", mean=HeldMean(0.0, 0.9, 12, before=0.0))
     )
     better = judge(SUITE, [MATCH], once(SUITE, response=0.95), before)
-    assert not any(warning.kind == "threshold_excused" for warning in better.warnings)
+    assert not any(warning.kind == "excused" for warning in better.warnings)
     informs = judge(SUITE, [replace(MATCH, blocking=False)], now, before)
-    assert not any(warning.kind == "threshold_excused" for warning in informs.warnings)
+    assert not any(warning.kind == "excused" for warning in informs.warnings)
 
 
 def test_a_limit_that_the_baseline_broke_is_a_warning_too() -> None:
@@ -122,7 +120,7 @@ def test_a_limit_that_the_baseline_broke_is_a_warning_too() -> None:
     result = judge(SUITE, [slow], once(SUITE, latency=2.0), stored(SUITE, latency=2.0))
     assert result.verdict is Verdict.PASS
     assert result.warnings[0] == Finding.of(
-        "limit_excused", criterion="latency", found=Finding.of("trial_excused", case_id="case-00", value=2.0, limit=1.0)
+        "excused", criterion="latency", found=Finding.of("trial_limit", case_id="case-00", value=2.0, limit=1.0)
     )
 
 
@@ -240,3 +238,11 @@ def test_time_per_tool_is_total_time_by_timed_calls() -> None:
         ("find", 1, 1, 0.5, 0.5),
         ("log", 1, 0, 0, None),
     ]
+
+
+def test_where_a_criterion_is_about_time_all_calls_are_counted_also_of_what_was_digested() -> None:
+    one = replace(trial("case-00", 1, latency=2.0), invocations=(Invocation(tool_calls=(ToolCall("pay", {"n": 1}),)),))
+    kept = Keeper({"case-00": cases(1)[0]}, [LATENCY]).keep(one)
+    assert kept.invocations[0].tool_calls == (ToolCall("pay"),)
+    assert [(tool.name, tool.calls) for tool in judge(cases(1), [LATENCY], [kept]).tools] == [("pay", 1)]
+    assert judge(cases(1), [MATCH], [replace(one, scores={})]).tools == ()

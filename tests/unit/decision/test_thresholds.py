@@ -35,6 +35,14 @@ def comparison(
     return Comparison(tuple(suite), (criterion,), tuple(now), tuple(before or ()), Settings(), **options)  # type: ignore[arg-type]
 
 
+def meaning(found: Finding) -> str:
+    """What a finding on a mean says."""
+    assert found.kind == "mean"
+    if found.is_excused:
+        return "excused"
+    return {Verdict.PASS: "holds", Verdict.BELOW_THRESHOLD: "misses", Verdict.NOT_MEASURED: "unsure"}[found.verdict]
+
+
 # --- how often an unchanged agent misses it -------------------------------------------------------
 
 
@@ -156,9 +164,9 @@ HIGH = replace(RESPONSE, threshold=0.8)
 
 
 def test_the_mean_alone_decides() -> None:
-    assert held(suites(0.8), {}, HIGH).kind == "mean_holds"
+    assert meaning(held(suites(0.8), {}, HIGH)) == "holds"
     found = held(suites(0.79), {}, HIGH)
-    assert found.kind == "mean_misses"
+    assert meaning(found) == "misses"
     assert (found["mean"].value, found["mean"].cases, found["trials"]) == (pytest.approx(0.79), 10, 10)
 
 
@@ -178,32 +186,32 @@ def test_the_threshold_of_the_first_table_is_missed_without_a_baseline() -> None
 def test_added_easy_cases_lift_nothing() -> None:
     easy = suites(1.0, name="easy")
     found = held({**suites(0.7), **easy}, suites(0.9), HIGH)
-    assert found.kind == "mean_misses"
+    assert meaning(found) == "misses"
     assert (found["mean"].value, found["mean"].cases, found["base_cases"]) == (pytest.approx(0.7), 10, True)
-    assert held({**suites(0.7), **easy}, suites(0.75), HIGH).kind == "mean_holds", "below before, too"
-    assert held({**suites(0.8), **easy}, suites(0.9), HIGH).kind == "mean_holds"
+    assert meaning(held({**suites(0.7), **easy}, suites(0.75), HIGH)) == "holds", "below before, too"
+    assert meaning(held({**suites(0.8), **easy}, suites(0.9), HIGH)) == "holds"
 
 
 def test_added_hard_cases_lower_the_mean() -> None:
     found = held({**suites(0.9), **suites(0.0, name="hard")}, suites(0.9), HIGH)
-    assert found.kind == "mean_misses" and not found["base_cases"]
+    assert meaning(found) == "misses" and not found["base_cases"]
     assert (found["mean"].value, found["mean"].cases) == (pytest.approx(0.45), 20)
 
 
 def test_a_mean_that_was_below_before_is_excused_on_changes_alone() -> None:
     found = held(suites(0.7), suites(0.75), HIGH)
-    assert found.kind == "mean_excused"
+    assert meaning(found) == "excused"
     assert found["mean"].before == pytest.approx(0.75)
     for options, criterion in (({"excuses": False}, HIGH), ({}, replace(HIGH, ratchet=False))):
-        assert held(suites(0.7), suites(0.75), criterion, **options).kind == "mean_misses"
-    assert held(suites(0.7), suites(0.85), HIGH).kind == "mean_misses"
-    assert held(suites(0.7), {}, HIGH).kind == "mean_misses"
+        assert meaning(held(suites(0.7), suites(0.75), criterion, **options)) == "misses"
+    assert meaning(held(suites(0.7), suites(0.85), HIGH)) == "misses"
+    assert meaning(held(suites(0.7), {}, HIGH)) == "misses"
 
 
 def test_cases_that_the_base_lacks_are_not_excused_by_it() -> None:
     both = {**suites(0.7), **suites(0.6, 2, "new")}
-    assert held(both, suites(0.75), HIGH).kind == "mean_misses"
-    assert held({**suites(0.7), **suites(0.9, 2, "new")}, suites(0.75), HIGH).kind == "mean_excused"
+    assert meaning(held(both, suites(0.75), HIGH)) == "misses"
+    assert meaning(held({**suites(0.7), **suites(0.9, 2, "new")}, suites(0.75), HIGH)) == "excused"
 
 
 def test_on_the_default_branch_nothing_excuses_a_mean() -> None:
@@ -231,10 +239,10 @@ def test_a_miss_counts_if_it_stays_one_with_every_lost_trial_as_a_hit(lost: int,
     assert result.verdict is verdict
     [found] = findings(result, "response")
     if verdict is Verdict.ERROR:
-        assert found.kind == "mean_unsure" and found["lost"] == 6
+        assert meaning(found) == "unsure" and found["lost"] == 6
         assert result.cause == Finding.of("criterion_not_measured", criterion="response")
     else:
-        assert found.kind == "mean_misses"
+        assert meaning(found) == "misses"
 
 
 def typical_suite(rng: Random, cases_of_it: int) -> list[float]:
@@ -314,11 +322,11 @@ def test_an_own_threshold_is_missed_beyond_chance_or_in_each_of_three_trials(
     found = findings(result, "response")
     if misses:
         assert (result.verdict, result.below) == (Verdict.BELOW_THRESHOLD, ("response",))
-        assert found[0].kind == "own_threshold_missed"
-        assert (found[0]["mean"].case_id, found[0]["trials"], found[0]["more"]) == ("own", len(values), 0)
+        assert found[0].verdict is Verdict.BELOW_THRESHOLD
+        assert (found[0]["missed"].case_id, found[0]["trials"], found[0]["more"]) == ("own", len(values), 0)
     else:
         assert result.verdict is Verdict.PASS
-        assert Finding.of("own_thresholds_hold", cases=1, short=int(min(values) < OWN["response"])) in found
+        assert Finding.of("own_thresholds", cases=1, short=int(min(values) < OWN["response"])) in found
 
 
 def test_a_case_with_a_threshold_of_its_own_stands_outside_the_mean() -> None:
@@ -327,8 +335,8 @@ def test_a_case_with_a_threshold_of_its_own_stands_outside_the_mean() -> None:
     result = judge(suite, [replace(RESPONSE, threshold=0.85)], now)
     assert result.verdict is Verdict.PASS, "0.82 over all ten"
     assert findings(result, "response") == [
-        Finding.of("mean_holds", mean=HeldMean(pytest.approx(0.9), 0.85, 8)),
-        Finding.of("own_thresholds_hold", cases=2),
+        Finding.of("mean", mean=HeldMean(pytest.approx(0.9), 0.85, 8)),
+        Finding.of("own_thresholds", cases=2),
     ]
     raised = [*cases(2), *(Case(f"low-{n}", (), thresholds={"response": 0.4}) for n in (1, 2))]
     lifted = judge(raised, [HALF], once(raised, {c.id: {"response": 0.4} for c in raised[:2]}, response=1.0))
@@ -339,7 +347,7 @@ def test_if_all_cases_have_their_own_the_mean_of_the_suite_is_idle() -> None:
     suite = cases(40, thresholds={"response": 0.3})
     result = judge(suite, [HIGH], times(suite, 3, response=0.5), settings=Settings(exact_epochs=3))
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.PASS, ExitCode.PASS)
-    assert findings(result, "response") == [Finding.of("own_thresholds_hold", cases=40)]
+    assert findings(result, "response") == [Finding.of("own_thresholds", cases=40)]
 
 
 def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_case_excuses_it() -> None:
@@ -349,7 +357,7 @@ def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_ca
     three = Settings(exact_epochs=3)
     excused = judge(suite, [HALF], now, missed, settings=three)
     assert excused.verdict is Verdict.PASS
-    assert Finding.of("own_thresholds_hold", cases=1, excused=1) in findings(excused, "response")
+    assert Finding.of("own_thresholds", cases=1, excused=1) in findings(excused, "response")
     not_here = judge(suite, [HALF], now, missed, settings=three, excuses=False)
     assert (not_here.verdict, not_here.below) == (Verdict.BELOW_THRESHOLD, ("response",))
     both = [replace(suite[0], id="other"), *suite]
@@ -357,7 +365,7 @@ def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_ca
     result = judge(both, [RESPONSE], trials, missed, settings=three)
     assert result.verdict is Verdict.BELOW_THRESHOLD
     [found] = findings(result, "response")
-    assert (found["mean"].case_id, found["more"]) == ("other", 0)
+    assert (found["missed"].case_id, found["more"]) == ("other", 0)
 
 
 @pytest.mark.slow
@@ -403,7 +411,7 @@ def test_a_baseline_excuses_its_own_cases_alone() -> None:
     before = stored(suite[:1], response=0.0) + stored(suite[1:], response=1.0)
     result = judge(suite, [HALF], once(suite, response=0.0), before, not_comparable=edited)
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert findings(result, "response")[0].kind == "mean_misses"
+    assert meaning(findings(result, "response")[0]) == "misses"
     fine = judge(suite, [HALF], once(suite[:1], response=0.0) + once(suite[1:], response=0.6), before)
     assert fine.verdict is not Verdict.BELOW_THRESHOLD
 
@@ -434,7 +442,7 @@ def test_a_limit_on_the_pass_rate_is_judged_as_the_threshold_of_metric_0() -> No
         Finding.of("criterion_fails", criterion="pass rate"),
     )
     [found] = findings(result, "pass rate")
-    assert found.kind == "mean_misses"
+    assert meaning(found) == "misses"
     assert found["mean"] == HeldMean(0.5, 0.85, 10)
     assert judge(suite, RATED, once(suite, trajectory=1.0)).verdict is Verdict.PASS
 
@@ -445,7 +453,7 @@ def test_a_pass_rate_that_the_baseline_missed_too_is_excused_and_a_drop_blocks_a
     before = [replace(t, number=n) for n in range(1, 6) for t in once(suite, half, trajectory=1.0)]
     same, _ = follow(suite, RATED, lambda c, _s: {"trajectory": float(c not in half)}, before)
     assert same.verdict is Verdict.PASS
-    assert any(found.kind == "mean_excused" for found in findings(same, "pass rate"))
+    assert any(found.kind == "mean" and found.is_excused for found in findings(same, "pass rate"))
     dropped, _ = follow(suite, RATED, lambda _c, _s: {"trajectory": 0.0}, before)
     assert dropped.verdict is Verdict.REGRESSED
 

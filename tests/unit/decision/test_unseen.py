@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate.config.criteria import Setting
 from gate.decision import exit_code
-from gate.decision.comparison import Settings
+from gate.decision.settings import Settings
 from gate.decision.unseen import UNSEEN, blind
 from gate.errors import ExitCode
 from gate.metrics import METRICS, load_metric
@@ -19,23 +19,13 @@ from gate.model.finding import Finding, Uncompared
 from gate.records.transform import digested
 from gate.scoring.score import Scorer, score_recorded
 from tests.unit.config.build import scorers_of
+from tests.unit.metrics.test_examples import OPTIONS as EXAMPLE_OPTIONS
 
 from .records import FORBIDDEN, RESPONSE, by_name, cases, findings, judge, once, stored
 
 FORBIDS = replace(FORBIDDEN, reads_tools=True)
 SUITE = cases(12)
-OPTIONS = {
-    "forbidden_tools": {"tools": ["delete"]},
-    "retrieval_precision": {"relevant_ids": ["a"]},
-    "retrieval_recall": {"relevant_ids": ["a"]},
-    "retrieval_f1": {"relevant_ids": ["a"]},
-    "contains": {"values": ["found"]},
-    "not_contains": {"values": ["delete"]},
-    "regex": {"patterns": ["found"]},
-    "json_schema": {"schema": {}},
-    "time_against_baseline": {"baseline_seconds": 1},
-    "recorded_score": {"scorer": "accuracy"},
-}
+OPTIONS = {**EXAMPLE_OPTIONS, "recorded_score": {"scorer": "accuracy"}}
 CASE = Case("c", (Turn("go", (ToolCall("find", any_args=True),), (Part("found"),)), Turn("on", (), (Part("done"),))))
 CALLS = (ToolCall("delete", result={"id": "a"}), ToolCall("find", error="down"), ToolCall("find", result=[{"id": "b"}]))
 COMPARED = ("strategy_consistency", "pass_rate")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.formats.messages import FormatError, to_call, to_invocation, to_usage
+from gate.formats.messages import FormatError, attached, to_call, to_invocation, to_usage, with_attached
 from gate.model import Invocation, Part, ToolCall, Usage
 from gate.system.prices import turn_cost
 from tests.patience import steps
@@ -119,6 +119,39 @@ def test_arguments(arguments: Any, args: Any) -> None:
 
 def test_absent_arguments_are_not_empty_arguments() -> None:
     assert to_call({"name": "f"}) != to_call({"name": "f", "arguments": {}})
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+PDF = {"type": "file", "file": {"file_data": "data:application/pdf;base64,aGk=", "filename": "bill.pdf"}}
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [
+        (IMAGE, {"inline_data": {"mime_type": "image/png", "data": "aGk="}}),
+        (PDF, {"inline_data": {"mime_type": "application/pdf", "data": "aGk=", "display_name": "bill.pdf"}}),
+        (
+            {"type": "input_image", "image_url": "https://example.com/a.png"},
+            {"file_data": {"file_uri": "https://example.com/a.png", "mime_type": "image/png"}},
+        ),
+        (
+            {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
+            {"inline_data": {"mime_type": "audio/wav", "data": "aGk="}},
+        ),
+        (
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+            {"inline_data": {"mime_type": "image/png", "data": "aGk="}},
+        ),
+        ({"type": "image", "source": {"type": "url", "url": "https://example.com/a"}},
+         {"file_data": {"file_uri": "https://example.com/a", "mime_type": "image/*"}}),
+    ],
+)  # fmt: skip
+def test_files_in_a_question(part: Any, found: Any) -> None:
+    gave_back = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "x"}]}
+    asked = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, part]}
+    assert attached([gave_back, asked]) == (found,)
+    if part in (IMAGE, PDF):
+        assert with_attached("What is it?", [found]) == asked["content"]
 
 
 def test_refusals_and_legacy_function_calls() -> None:

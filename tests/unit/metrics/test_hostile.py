@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,15 +15,14 @@ from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, ToolCall, Turn, Usage
 from tests.properties import examples
 from tests.unit.metrics.build import metric
+from tests.unit.metrics.test_examples import OPTIONS as EXAMPLE_OPTIONS
 
 pytestmark = pytest.mark.slow
 
-OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS: dict[str, Mapping[str, Any]] = {
+    **EXAMPLE_OPTIONS,
     "forbidden_tools": {"tools": ["a", "writes"]},
     "contains": {"values": ["x"], "ignore_case": True},
-    "not_contains": {"values": ["x"]},
-    "regex": {"patterns": ["x+"]},
-    "json_schema": {"schema": {"type": "object"}},
 }
 CONTEXT = Context({"writes": frozenset({"b"})})
 JUDGED = {name for name in METRICS if issubclass(load_metric(name), JudgedMetric | Composite)}

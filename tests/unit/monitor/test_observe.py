@@ -142,7 +142,7 @@ def test_a_judge_is_asked_and_its_absence_is_not_a_failure() -> None:
             return Answers(error="judge not reached")
 
     scorers = build_scorers(
-        read_specs({"relevance": 0.7}, lambda *_: "criteria"), (), Setting(judge=lambda: "judge:test")
+        read_specs({"relevance": 0.7}, lambda *_: "criteria"), (), Setting(judge=lambda _: "judge:test")
     )
     watch = Observer(scoring_for(scorers), Redactor(), Down())  # type: ignore[arg-type]
     (found,) = asyncio.run(watch.observe([WatchedTrace("t", (turn("hello"),))]))
@@ -157,7 +157,7 @@ def test_every_reference_free_metric_that_is_kept_scores_the_probe() -> None:
     case, kept = Case("c", (Turn("hi"),)), []
     for name in METRICS:
         try:
-            scorers = build_scorers(read_specs({name: {}}, lambda *_: "criteria"), (), Setting(judge=lambda: "j"))
+            scorers = build_scorers(read_specs({name: {}}, lambda *_: "criteria"), (), Setting(judge=lambda _: "j"))
         except Exception:
             continue
         kept += [s for s in scoring_for(scorers).scorers if not s.needs_judge and not s.parts]

@@ -32,6 +32,18 @@ def test_the_status_follows_from_the_interval() -> None:
         assert decide(window, Status.INSUFFICIENT_DATA, LIMITS).status is status, (window, status)
 
 
+def test_the_rate_itself_decides_if_that_is_asked_for() -> None:
+    limits = Limits(by_rate=True)
+    for window, status in [
+        (outcomes(29, 0), Status.INSUFFICIENT_DATA),
+        (outcomes(85, 15), Status.HEALTHY),
+        (outcomes(84, 16), Status.WARNING),
+        (outcomes(69, 31), Status.CRITICAL),
+    ]:
+        assert decide(window, Status.CRITICAL, limits).status is status, (window, status)
+    assert decide(outcomes(84, 16), Status.HEALTHY, limits).why == "84 of the last 100 passed: 84 %, below 85 %"
+
+
 @given(st.lists(st.booleans(), max_size=400), st.sampled_from(Status))
 def test_one_more_trace_never_moves_a_healthy_agent_to_critical(window: list[bool], before: Status) -> None:
     found = decide(window, before, LIMITS)

@@ -78,9 +78,9 @@ def test_a_removed_criterion_is_owed() -> None:
     found = judged(record(), base)
     assert (found.verdict, found.cause) == (
         Verdict.NOT_COMPARED,
-        Finding.of("incomplete", gaps=(Finding.of("criteria_not_compared", criteria=("tone",)),)),
+        Finding.of("incomplete", gaps=(Finding.of("not_compared", criterion="tone", why="removed"),)),
     )
-    assert found.criteria[-1].not_compared == Finding.of("no_longer_measured")
+    assert found.criteria[-1].not_compared == Finding.of("not_compared", criterion="tone", why="removed")
     advisory = replace(base, header=replace(base.header, criteria=(CRITERION, replace(other, blocking=False))))
     assert judged(record(), advisory).verdict is Verdict.PASS
 
@@ -101,7 +101,7 @@ def test_a_new_version_of_a_metric_is_compared_by_its_previous_one() -> None:
     alone = judged(versioned((NEW,), new=0.2), base, terms=Terms((NEW,)))
     assert (alone.verdict, alone.criteria[1].not_compared) == (
         Verdict.NOT_COMPARED,
-        Finding.of("scorer_changed"),
+        Finding.of("not_compared", criterion="ok", why="changed"),
     )
     same = judged(versioned(criteria, new=0.2, old=1.0), base, terms=Terms(criteria))
     assert (same.verdict, [row.not_compared for row in same.criteria]) == (Verdict.PASS, [None] * 3)

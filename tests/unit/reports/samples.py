@@ -144,7 +144,7 @@ PASSED = SuiteResult(
         measured(
             PASS_RATE,
             Verdict.PASS,
-            (Finding.of("change_allowed", change=Change(-0.005, -0.041, 0.031, 40)),),
+            (Finding.of("change", change=Change(-0.005, -0.041, 0.031, 40)),),
             estimate(0.925, 0.801, 0.974, 40, 44),
             estimate(0.93, 0.84, 0.97, 40, 200),
             estimate(-0.005, -0.041, 0.031),
@@ -154,7 +154,7 @@ PASSED = SuiteResult(
         measured(
             TRAJECTORY,
             Verdict.PASS,
-            (Finding.of("mean_holds", mean=HeldMean(0.941, 0.9, 40)),),
+            (Finding.of("mean", mean=HeldMean(0.941, 0.9, 40)),),
             estimate(0.941, 0.89, 0.972),
             estimate(0.938, 0.91, 0.96, 40, 200),
             estimate(0.003, -0.02, 0.026),
@@ -162,7 +162,7 @@ PASSED = SuiteResult(
         measured(
             LATENCY,
             Verdict.PASS,
-            (Finding.of("no_trial_beyond"), Finding.of("quantile_holds", q=0.95, value=2.71, limit=3.0)),
+            (Finding.of("trial_limit"), Finding.of("quantile", q=0.95, value=2.71, limit=3.0)),
             estimate(1.84, 1.61, 2.07),
             estimate(1.7, 1.6, 1.8, 40, 200),
             estimate(0.082, -0.03, 0.21),
@@ -171,7 +171,7 @@ PASSED = SuiteResult(
         measured(
             COST,
             Verdict.PASS,
-            (Finding.of("change_allowed", change=Change(0.0165, -0.01, 0.043, 40)),),
+            (Finding.of("change", change=Change(0.0165, -0.01, 0.043, 40)),),
             estimate(0.0123, 0.0119, 0.0127),
             estimate(0.0121, 0.0118, 0.0124),
             estimate(0.0165, -0.01, 0.043),
@@ -196,7 +196,8 @@ REGRESSED = replace(
             Verdict.REGRESSED,
             (
                 Finding.of(
-                    "got_worse",
+                    "change",
+                    Verdict.REGRESSED,
                     change=Change(-0.125, -0.2, -0.05, 40),
                     broken=("refund-late-order", "refund-wrong-item"),
                 ),
@@ -210,7 +211,7 @@ REGRESSED = replace(
         measured(
             TRAJECTORY,
             Verdict.BELOW_THRESHOLD,
-            (Finding.of("mean_misses", mean=HeldMean(0.81, 0.9, 40), trials=40, error=0.031),),
+            (Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.81, 0.9, 40), trials=40, error=0.031),),
             estimate(0.81, 0.74, 0.871),
             estimate(0.938, 0.91, 0.96, 40, 200),
             estimate(-0.128, -0.19, -0.066),
@@ -220,7 +221,16 @@ REGRESSED = replace(
         replace(
             PASSED.criteria[3],
             verdict=Verdict.INCONCLUSIVE,
-            findings=(Finding.of("loss_not_excluded", change=Change(0.24, 0.18, 0.3, 40), worst=0.3, margin=0.2),),
+            findings=(
+                Finding.of(
+                    "change",
+                    Verdict.INCONCLUSIVE,
+                    change=Change(0.24, 0.18, 0.3, 40),
+                    why="beyond_margin",
+                    worst=0.3,
+                    margin=0.2,
+                ),
+            ),
         ),
     ),
     cases=(
@@ -232,8 +242,8 @@ REGRESSED = replace(
     ),
     course=Course(1, 40, 5, 2, 3, runs=53, fixed_runs=200, reruns=13),
     changes=(
-        Finding.of("new_cases", cases=("vip",)),
-        Finding.of("removed_cases", cases=("old",)),
+        Finding.of("cases_changed", how="new", cases=("vip",)),
+        Finding.of("cases_changed", how="removed", cases=("old",)),
         Finding.of(
             "stated", text="response_match_score: threshold loosened from 0.6 to 0.5 (takes effect after merge)"
         ),
@@ -263,7 +273,16 @@ INCONCLUSIVE = replace(
         measured(
             PASS_RATE,
             Verdict.INCONCLUSIVE,
-            (Finding.of("loss_not_excluded", change=Change(-0.1, -0.29, 0.09, 10), worst=-0.29, margin=0.1),),
+            (
+                Finding.of(
+                    "change",
+                    Verdict.INCONCLUSIVE,
+                    change=Change(-0.1, -0.29, 0.09, 10),
+                    why="beyond_margin",
+                    worst=-0.29,
+                    margin=0.1,
+                ),
+            ),
             estimate(0.8, 0.48, 0.95, 10, 30),
             estimate(0.9, 0.7, 0.97, 10, 50),
             estimate(-0.1, -0.29, 0.09, 10),
@@ -288,10 +307,7 @@ FAILED = replace(
     NO_BASELINE,
     verdict=Verdict.ERROR,
     cause=Finding.of(
-        "could_not_measure",
-        problem=Finding.of(
-            "too_many_errors", share=1 / 3, most=0.1, error="unreachable: http://localhost:8000 refused the connection"
-        ),
+        "too_many_errors", share=1 / 3, most=0.1, error="unreachable: http://localhost:8000 refused the connection"
     ),
     criteria=(
         CriterionResult(
@@ -332,7 +348,7 @@ NOT_COMPARED = replace(
     cause=Finding.of(
         "incomplete",
         gaps=(
-            Finding.of("criteria_not_compared", criteria=("tone",)),
+            Finding.of("not_compared", criterion="tone", why="changed"),
             Finding.of("too_many_cases_gone", cases=("old-1", "old-2", "old-3"), of=24),
         ),
     ),
@@ -341,24 +357,24 @@ NOT_COMPARED = replace(
             PASSED.criteria[0],
             verdict=Verdict.NOT_COMPARED,
             findings=(
-                Finding.of("not_compared", why=Finding.of("compared_without", criteria=("tone",))),
+                Finding.of("not_compared", criterion="pass rate", why="without_others", others=("tone",)),
                 *PASSED.criteria[0].findings,
             ),
-            not_compared=Finding.of("compared_without", criteria=("tone",)),
+            not_compared=Finding.of("not_compared", criterion="pass rate", why="without_others", others=("tone",)),
         ),
         *PASSED.criteria[1:],
         CriterionResult(
             TONE,
             Verdict.NOT_COMPARED,
-            (Finding.of("not_compared", why=Finding.of("scorer_changed")),),
+            (Finding.of("not_compared", criterion="tone", why="changed"),),
             estimate(0.9, 0.8, 0.95, 37),
-            not_compared=Finding.of("scorer_changed"),
+            not_compared=Finding.of("not_compared", criterion="tone", why="changed"),
             checked=False,
         ),
     ),
     changes=(
-        Finding.of("removed_cases", cases=("old-1", "old-2", "old-3")),
-        Finding.of("criterion_apart", criterion="tone", why=Finding.of("scorer_changed")),
+        Finding.of("cases_changed", how="removed", cases=("old-1", "old-2", "old-3")),
+        Finding.of("not_compared", criterion="tone", why="changed"),
     ),
 )
 
@@ -398,7 +414,7 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
         CriterionResult(
             Criterion(text, text, list(Scale)[i % len(Scale)], threshold=0.5),
             list(Verdict)[i % len(Verdict)],
-            (Finding.of("hard_failure", case_id=text, more=0, reason=text),),
+            (Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id=text, more=0, reason=text),),
             estimate(0.4, 0.3, 0.5),
             estimate(0.6, 0.5, 0.7),
             estimate(-0.2, -0.3, -0.1),

@@ -67,9 +67,14 @@ LOST = (CaseTally("a", 0, 4, 5, 5),)
 GAINED = (CaseTally("b", 5, 5, 0, 5), CaseTally("c", 4, 4, 1, 5))
 
 CAUSES: list[Finding] = [
-    Finding.of("could_not_measure", problem=Finding.of("no_cases")),
-    Finding.of("shard_measured", shard=2, of=3, trials=8, cases=4),
-    Finding.of("shard_not_measured", shard=2, of=3, problem=Finding.of("cases_not_run", cases=("a", "b"), of=4)),
+    Finding.of("shard", shard=2, of=3, trials=8, cases=4),
+    Finding.of(
+        "shard",
+        Verdict.ERROR,
+        shard=2,
+        of=3,
+        problem=Finding.of("cases_not_measured", cases=("a", "b"), of=4, not_run=True),
+    ),
     Finding.of("thresholds_hold", checked=40, cases=40, uncompared=Uncompared()),
     Finding.of("thresholds_hold", checked=39, cases=40, uncompared=Uncompared()),
     Finding.of("no_worse", cases=40, rate_cases=40, rate_low=-0.041, uncompared=UNCOMPARED),
@@ -80,7 +85,7 @@ CAUSES: list[Finding] = [
     Finding.of("nothing_decides"),
     Finding.of("baseline_moved", criteria=("pass_rate",), before=True),
     Finding.of("baseline_moved", criteria=("pass_rate",)),
-    Finding.of("cases_never_pass", cases=(CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2))),
+    Finding.of("never_pass", cases=(CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2))),
     Finding.of("not_enough_evidence", criteria=("a",), suspects=("b",)),
     Finding.of("cases_broke", cases=tuple("abcdefg")),
     Finding.of("cases_broke", cases=("a", "b"), moved=(CaseTally("a", 0, 7, 5, 5), CaseTally("b", 0, 7, 4, 5)), of=40),
@@ -98,22 +103,44 @@ CAUSES: list[Finding] = [
     Finding.of("not_shown_fixed", measurements=1),
     Finding.of("not_shown_fixed", measurements=3),
     Finding.of("same_agent", commit="0123456789abcdef"),
-    Finding.of("control_fell", cases=("a",)),
-    Finding.of("control_fell", cases=("a", "b")),
-    Finding.of("copies_lost", cases=("a",)),
-    Finding.of("copies_lost", cases=("a", "b")),
+    Finding.of("cases_fail", cases=("a",)),
+    Finding.of("cases_fail", cases=("a", "b")),
+    Finding.of("cases_fail", cases=("a",), copies=True),
+    Finding.of("cases_fail", cases=("a", "b"), copies=True),
     Finding.of(
         "incomplete",
-        gaps=(Finding.of("criteria_not_compared", criteria=("tone",)), Finding.of("nothing_paired", cases=12)),
+        gaps=(Finding.of("not_compared", criterion="tone", why="removed"), Finding.of("nothing_paired", cases=12)),
     ),
 ]
 PROBLEMS: list[Finding] = [
     Finding.of("no_cases"),
-    Finding.of("all_quarantined"),
+    Finding.of("no_cases", quarantined=True),
     Finding.of("outage", cases=25, of=40, compared=True, error="timeout: 60 s"),
     Finding.of("outage", cases=40, of=40, compared=False, error=""),
-    Finding.of("failures_not_confirmed", failed=3, why=Finding.of("failures_gone", trials=24)),
-    Finding.of("failures_not_confirmed", failed=1, why=Finding.of("nothing_rerun")),
+    Finding.of("failures_not_confirmed", failed=3, why="gone", trials=24),
+    Finding.of("failures_not_confirmed", failed=1, why="nothing_rerun"),
+    Finding.of("failures_not_confirmed", failed=3, why="lost", lost=9, trials=24),
+    Finding.of(
+        "failures_not_confirmed",
+        failed=3,
+        why="perhaps_provider",
+        trials=24,
+        other_failed=24,
+        other_trials=24,
+        at_base=True,
+        failed_again=20,
+    ),
+    Finding.of(
+        "failures_not_confirmed",
+        failed=3,
+        why="perhaps_provider",
+        trials=24,
+        other_failed=0,
+        other_trials=0,
+        at_base=False,
+        failed_again=20,
+    ),
+    Finding.of("failures_not_confirmed", failed=3, why="slowed_down", now=9.0, before=2.0),
     Finding.of("unexplained_failures", cases=2),
     Finding.of("lost_decide", trials=8),
     Finding.of("lost_decide", trials=0, unscored=1),
@@ -123,14 +150,14 @@ PROBLEMS: list[Finding] = [
     Finding.of("too_many_errors", share=0.1004, most=0.1, error=""),
     Finding.of("too_many_errors", share=0.15, most=0.1, error=""),
     Finding.of("cases_not_measured", cases=("a",), of=40, error="unreachable: reset"),
-    Finding.of("cases_not_run", cases=("a",), of=4),
-    Finding.of("case_not_recorded", case_id="a", lost=1, trials=5, error=""),
-    Finding.of("case_mostly_lost", case_id="a", lost=3, trials=5, error=""),
+    Finding.of("cases_not_measured", cases=("a",), of=4, not_run=True),
+    Finding.of("case_lost", case_id="a", lost=1, trials=5, error="", not_recorded=True),
+    Finding.of("case_lost", case_id="a", lost=3, trials=5, error=""),
 ]
 GAPS: list[Finding] = [
     Finding.of("stated", text="the suite `evals` is gone"),
-    Finding.of("criteria_not_compared", criteria=("tone",)),
-    Finding.of("criteria_not_compared", criteria=("tone", "tools")),
+    Finding.of("not_compared", criterion="tone", why="removed"),
+    Finding.of("not_compared", criterion="tools", why="changed"),
     Finding.of("too_many_cases_gone", cases=("a", "b", "c"), of=24),
     Finding.of("edited_cases_miss", cases=("a",)),
     Finding.of("edited_cases_miss", cases=("a", "b")),
@@ -142,26 +169,28 @@ CHANGES: list[Finding] = [
     Finding.of("base_run_beside", commit="0123456789ab"),
     Finding.of("base_run_beside", commit="0123456789ab", without_rules=True),
     Finding.of("other_agent", key="command", text='the agent differs: agent.command: nothing → "true"'),
-    Finding.of("new_cases", cases=("a",)),
+    Finding.of("cases_changed", how="new", cases=("a",)),
     Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",)),
     Finding.of("tools_changed", servers=("orders",), changes=("orders: find is new",)),
     Finding.of("tools_changed", servers=("orders",)),
-    Finding.of("edited_cases", cases=("a",)),
+    Finding.of("cases_changed", how="edited", cases=("a",)),
     Finding.of("renamed_cases", cases=(("a", "b"),)),
-    Finding.of("removed_cases", cases=("a",)),
-    Finding.of("criterion_apart", criterion="tone", why=Finding.of("no_longer_measured")),
-    Finding.of("removed_criteria", criteria=("tone",)),
+    Finding.of("cases_changed", how="removed", cases=("a",)),
+    Finding.of("not_compared", criterion="tone", why="removed"),
+    Finding.of("not_compared", criterion="tone", why="removed"),
     Finding.of("new_criteria", criteria=("tone",)),
-    Finding.of("by_base_rules", verdict=Verdict.PASS),
+    Finding.of("by_base_rules", stricter=Verdict.PASS),
 ]
 WARNINGS: list[Finding] = [
     Finding.of("stated", text="a note"),
     Finding.of("agent_failures"),
     Finding.of("threshold_close", criterion="tool_trajectory_avg_score", chance=0.24),
-    Finding.of("threshold_excused", criterion="tool_trajectory_avg_score", value=0.0, before=0.1, threshold=0.9),
     Finding.of(
-        "limit_excused", criterion="latency", found=Finding.of("quantile_excused", q=0.95, value=3.5, limit=3.0)
+        "excused",
+        criterion="tool_trajectory_avg_score",
+        found=Finding.of("mean", mean=HeldMean(0.0, 0.9, 4, before=0.1)),
     ),
+    Finding.of("excused", criterion="latency", found=Finding.of("quantile", q=0.95, value=3.5, limit=3.0)),
     Finding.of("few_cases", cases=4, blind=True),
     Finding.of("few_cases", cases=5, blind=False),
     Finding.of("thin_baseline", cases=3, wanted=5, least=1, typical=5),
@@ -220,78 +249,108 @@ WARNINGS: list[Finding] = [
 ]
 FINDINGS: list[tuple[Criterion, Finding]] = [
     (RESPONSE, Finding.of("nothing_held")),
-    (RESPONSE, Finding.of("same_trials")),
-    (RESPONSE, Finding.of("not_applied")),
-    (RATE, Finding.of("nothing_checked")),
-    (RESPONSE, Finding.of("no_trial_measured")),
-    (RESPONSE, Finding.of("never_failed")),
-    (RESPONSE, Finding.of("hard_failure", case_id="a", more=0, reason="")),
-    (RESPONSE, Finding.of("hard_failure", case_id="a", more=2, reason="deleted an account")),
+    (RESPONSE, Finding.of("nothing_held", same=True)),
+    (RESPONSE, Finding.of("applies_to_none", Verdict.NOT_APPLIED)),
+    (RATE, Finding.of("no_value", unchecked=True)),
+    (RESPONSE, Finding.of("no_value")),
+    (RESPONSE, Finding.of("hard_rule")),
+    (RESPONSE, Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="a", more=0, reason="")),
+    (RESPONSE, Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="a", more=2, reason="deleted an account")),
     (RESPONSE, Finding.of("cases_not_scored", case_id="a", cases=1, of=9, error="no key")),
     (RESPONSE, Finding.of("cases_not_scored", case_id="a", cases=3, of=9, error="no key")),
     (RESPONSE, Finding.of("scores_lost", lost=80, of=120, most=0.1, error="no key")),
     (RESPONSE, Finding.of("applies_to_none")),
-    (RESPONSE, Finding.of("applies_no_more")),
-    (RESPONSE, Finding.of("mean_holds", mean=HeldMean(0.95, 0.9, 1))),
-    (RATE, Finding.of("mean_holds", mean=HeldMean(0.5, 0.85, 10))),
-    (RESPONSE, Finding.of("mean_excused", mean=HeldMean(0.2, 0.9, 4, before=0.1))),
-    (RESPONSE, Finding.of("mean_misses", mean=MISSED, trials=12, error=None)),
-    (RESPONSE, Finding.of("mean_misses", mean=MISSED, trials=12, error=0.1)),
+    (RESPONSE, Finding.of("applies_to_none", Verdict.NOT_COMPARED)),
+    (RESPONSE, Finding.of("mean", mean=HeldMean(0.95, 0.9, 1))),
+    (RATE, Finding.of("mean", mean=HeldMean(0.5, 0.85, 10))),
+    (RESPONSE, Finding.of("mean", mean=HeldMean(0.2, 0.9, 4, before=0.1))),
+    (RESPONSE, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=MISSED, trials=12, error=None)),
+    (RESPONSE, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=MISSED, trials=12, error=0.1)),
     *(
-        (RATE, Finding.of("mean_misses", mean=HeldMean(value, 0.8, 15), trials=45, error=0.06))
+        (RATE, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(value, 0.8, 15), trials=45, error=0.06))
         for value in (0.79, 0.73, 0.7013)
     ),
     *(
-        (LATENCY, Finding.of("mean_misses", mean=HeldMean(value, 3.0, 12), trials=36, error=0.2))
+        (LATENCY, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(value, 3.0, 12), trials=36, error=0.2))
         for value in (3.05, 3.3)
     ),
-    (RESPONSE, Finding.of("mean_misses", mean=HeldMean(0.85, 0.9, 12), trials=36, error=0.06, base_cases=True)),
-    (RESPONSE, Finding.of("mean_misses", mean=HeldMean(0.7996, 0.8004, 4, before=0.79961), trials=4, error=None)),
-    (LATENCY, Finding.of("trial_beyond", case_id="a", value=3.0004, limit=3.0, trials=1)),
-    (LATENCY, Finding.of("quantile_holds", q=0.95, value=2.9996, limit=3.0)),
-    (RATE, Finding.of("loss_not_excluded", change=Change(-0.02, -0.10004, 0.06, 40), worst=-0.10004, margin=0.1)),
-    (RESPONSE, Finding.of("mean_misses", mean=HeldMean(0.0, 0.9, 12, before=0.0, new_cases=11), trials=12, error=0.05)),
-    (RESPONSE, Finding.of("mean_misses", mean=HeldMean(0.1, 0.9, 4, failed=3), trials=12, error=None)),
-    (RESPONSE, Finding.of("mean_misses", mean=HeldMean(0.5, 0.9, 4, measured=0.6), trials=12, error=None)),
-    (RESPONSE, Finding.of("mean_unsure", mean=MISSED, lost=8)),
-    (RESPONSE, Finding.of("own_threshold_missed", mean=HeldMean(0.2, 0.9, 1, "own"), trials=3)),
-    (RESPONSE, Finding.of("own_threshold_missed", mean=HeldMean(0.2, 0.9, 1, "own"), trials=3, more=2)),
-    (RESPONSE, Finding.of("own_thresholds_hold", cases=2)),
-    (RESPONSE, Finding.of("own_thresholds_hold", cases=3, excused=1)),
-    (RESPONSE, Finding.of("own_thresholds_hold", cases=3, excused=2)),
-    (LATENCY, Finding.of("no_trial_beyond")),
-    (LATENCY, Finding.of("trial_beyond", case_id="a", value=4.5, limit=3.0, trials=2)),
-    (LATENCY, Finding.of("trial_excused", case_id="a", value=4.5, limit=3.0)),
-    (LATENCY, Finding.of("quantile_holds", q=0.95, value=2.5, limit=3.0)),
-    (LATENCY, Finding.of("quantile_excused", q=0.95, value=3.5, limit=3.0)),
-    (LATENCY, Finding.of("quantile_risen", q=0.95, value=9.0, limit=3.0, before=3.3)),
-    (LATENCY, Finding.of("quantile_over", q=0.5, value=9.0, limit=3.0, over=30, trials=40)),
-    (LATENCY, Finding.of("quantile_open", q=0.95, value=9.0, limit=3.0, trials=40, too_few=False)),
-    (RATE, Finding.of("change_allowed", change=DROP)),
-    (RATE, Finding.of("change_allowed", change=Change(0.0, None, None, 1))),
-    (LATENCY, Finding.of("change_allowed", change=Change(0.6, 0.2, 1.0, 40))),
-    (RATE, Finding.of("suggests_drop", change=DROP)),
-    (RATE, Finding.of("drifted", change=DROP)),
-    (RATE, Finding.of("drifted", change=DROP, before=True)),
-    (RATE, Finding.of("change_unbounded", change=DROP)),
-    (RATE, Finding.of("loss_not_excluded", change=DROP, worst=-0.2, margin=0.1)),
-    (RATE, Finding.of("got_worse", change=DROP, broken=("a", "b"))),
+    (
+        RESPONSE,
+        Finding.of(
+            "mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.85, 0.9, 12), trials=36, error=0.06, base_cases=True
+        ),
+    ),
+    (
+        RESPONSE,
+        Finding.of(
+            "mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.7996, 0.8004, 4, before=0.79961), trials=4, error=None
+        ),
+    ),
+    (LATENCY, Finding.of("trial_limit", Verdict.BELOW_THRESHOLD, case_id="a", value=3.0004, limit=3.0, trials=1)),
+    (LATENCY, Finding.of("quantile", q=0.95, value=2.9996, limit=3.0)),
+    (
+        RATE,
+        Finding.of(
+            "change",
+            Verdict.INCONCLUSIVE,
+            change=Change(-0.02, -0.10004, 0.06, 40),
+            why="beyond_margin",
+            worst=-0.10004,
+            margin=0.1,
+        ),
+    ),
+    (
+        RESPONSE,
+        Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.0, 0.9, 12, before=0.0), trials=12, error=0.05),
+    ),
+    (
+        RESPONSE,
+        Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.1, 0.9, 4, failed=3), trials=12, error=None),
+    ),
+    (
+        RESPONSE,
+        Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.5, 0.9, 4, measured=0.6), trials=12, error=None),
+    ),
+    (RESPONSE, Finding.of("mean", Verdict.NOT_MEASURED, mean=MISSED, lost=8)),
+    (
+        RESPONSE,
+        Finding.of("own_thresholds", Verdict.BELOW_THRESHOLD, cases=3, trials=3, missed=HeldMean(0.2, 0.9, 1, "own")),
+    ),
+    (
+        RESPONSE,
+        Finding.of(
+            "own_thresholds", Verdict.BELOW_THRESHOLD, cases=3, trials=3, more=2, missed=HeldMean(0.2, 0.9, 1, "own")
+        ),
+    ),
+    (RESPONSE, Finding.of("own_thresholds", cases=2)),
+    (RESPONSE, Finding.of("own_thresholds", cases=3, excused=1)),
+    (RESPONSE, Finding.of("own_thresholds", cases=3, excused=2)),
+    (LATENCY, Finding.of("trial_limit")),
+    (LATENCY, Finding.of("trial_limit", Verdict.BELOW_THRESHOLD, case_id="a", value=4.5, limit=3.0, trials=2)),
+    (LATENCY, Finding.of("trial_limit", case_id="a", value=4.5, limit=3.0)),
+    (LATENCY, Finding.of("quantile", q=0.95, value=2.5, limit=3.0)),
+    (LATENCY, Finding.of("quantile", q=0.95, value=3.5, limit=3.0)),
+    (LATENCY, Finding.of("quantile", Verdict.BELOW_THRESHOLD, q=0.95, value=9.0, limit=3.0, before=3.3)),
+    (LATENCY, Finding.of("quantile", Verdict.BELOW_THRESHOLD, q=0.5, value=9.0, limit=3.0, over=30, trials=40)),
+    (LATENCY, Finding.of("quantile", Verdict.INCONCLUSIVE, q=0.95, value=9.0, limit=3.0, trials=40, too_few=False)),
+    (RATE, Finding.of("change", change=DROP)),
+    (RATE, Finding.of("change", change=Change(0.0, None, None, 1))),
+    (LATENCY, Finding.of("change", change=Change(0.6, 0.2, 1.0, 40))),
+    (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="suggests_drop")),
+    (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="drifted")),
+    (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="moved_before")),
+    (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="unbounded")),
+    (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="beyond_margin", worst=-0.2, margin=0.1)),
+    (RATE, Finding.of("change", Verdict.REGRESSED, change=DROP, broken=("a", "b"))),
     (RATE, Finding.of("never_pass", cases=(CaseTally("refund", 0, 11, 1, 1),))),
-    (RATE, Finding.of("got_worse", change=Change(-0.02, -0.06, 0.02, 40), broken=("a",))),
+    (RATE, Finding.of("change", Verdict.REGRESSED, change=Change(-0.02, -0.06, 0.02, 40), broken=("a",))),
     (RATE, Finding.of("not_tested", stage=Stage(StageKind.NOTHING))),
-    (RATE, Finding.of("failures_confirmed", p=0.0004)),
+    (RATE, Finding.of("agent_fails", p=0.0004)),
 ]
-UNCONFIRMED: list[Finding] = [
-    Finding.of("nothing_rerun"),
-    Finding.of("confirmation_lost", lost=9, trials=24),
-    Finding.of("perhaps_provider", failed=20, trials=24, other_failed=24, other_trials=24, at_base=True),
-    Finding.of("perhaps_provider", failed=20, trials=24, other_failed=0, other_trials=0, at_base=False),
-    Finding.of("slowed_down", now=9.0, before=2.0),
-]
-APART: list[Finding] = [
-    Finding.of("cases_gone", cases=4),
-    Finding.of("no_longer_measured"),
-    Finding.of("compared_without", criteria=("a", "b")),
+NOT_COMPARED_BECAUSE: list[Finding] = [
+    Finding.of("not_compared", criterion="tone", why="cases_gone", cases=4),
+    Finding.of("not_compared", criterion="tone", why="removed"),
+    Finding.of("not_compared", criterion="pass rate", why="without_others", others=("a", "b")),
 ]
 STAGES: list[Stage] = [
     Stage(StageKind.CERTIFIED, 2),
@@ -378,7 +437,7 @@ def decided(verdict: str, stage: Stage, *, low: float = -0.29, e_value: float = 
     outcome = Outcome(verdict, ("a",), stage, evidence)  # type: ignore[arg-type]
     change = Change(-0.1, low, 0.09, 10)
     passed, cause = (
-        Finding.of("change_allowed", change=change),
+        Finding.of("change", change=change),
         Finding.of("no_worse", cases=10, rate_cases=10, rate_low=low, uncompared=Uncompared()),
     )
     open_, worse = replace(INCONCLUSIVE, criteria=(row,)), Finding.of("suite_got_worse", criteria=("pass rate",))
@@ -388,7 +447,7 @@ def decided(verdict: str, stage: Stage, *, low: float = -0.29, e_value: float = 
             open_,
             verdict=Verdict.REGRESSED,
             cause=worse,
-            criteria=(_found(row, Finding.of("got_worse", change=change)),),
+            criteria=(_found(row, Finding.of("change", Verdict.REGRESSED, change=change)),),
         ),
         "INCONCLUSIVE": open_,
     }[verdict]
@@ -416,7 +475,9 @@ NARROW = replace(
     criteria=(
         replace(
             BELOW.criteria[0],
-            findings=(Finding.of("mean_misses", mean=HeldMean(0.733, 0.8, 15), trials=45, error=0.06),),
+            findings=(
+                Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.733, 0.8, 15), trials=45, error=0.06),
+            ),
         ),
     ),
 )
@@ -439,7 +500,8 @@ def ones(kinds: Iterable[KindName]) -> Iterator[Finding]:
     """Findings of each kind, with ones wherever they have a number."""
     for kind in kinds:
         fields = {name: field.type for name, field in KINDS[kind].fields.items()}
-        yield from (Finding.of(kind, **data) for data in _made(fields))
+        for verdict in KINDS[kind].verdicts:
+            yield from (Finding.of(kind, verdict, **data) for data in _made(fields))
 
 
 def _made(hints: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -516,11 +578,11 @@ def _samples() -> Iterator[tuple[str, SuiteResult]]:
     )
     yield (
         "another model and system, which may be why",
-        replace(REGRESSED, changes=(*answered, Finding.of("new_cases", cases=("a",)))),
+        replace(REGRESSED, changes=(*answered, Finding.of("cases_changed", how="new", cases=("a",)))),
     )
     yield (
         "another model and system, and no harm",
-        replace(PASSED, changes=(Finding.of("new_cases", cases=("a",)), *answered)),
+        replace(PASSED, changes=(Finding.of("cases_changed", how="new", cases=("a",)), *answered)),
     )
 
 
@@ -550,8 +612,8 @@ def _proofs() -> Iterator[tuple[str, SuiteResult]]:
         row = replace(at_look.criteria[0], criterion=replace(at_look.criteria[0].criterion, direction=way))
         yield f"the mean went the wrong way, better is {way.value}", replace(at_look, criteria=(row,))
     short, fell = (
-        Finding.of("mean_misses", mean=HeldMean(0.0, 0.8, 12), trials=12, error=0.05),
-        Finding.of("got_worse", change=Change(-1.0, -1.0, -0.88, 12)),
+        Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.0, 0.8, 12), trials=12, error=0.05),
+        Finding.of("change", Verdict.REGRESSED, change=Change(-1.0, -1.0, -0.88, 12)),
     )
     held = Criterion("trajectory", "trajectory", Scale.UNIT, threshold=0.8)
     row = CriterionResult(held, Verdict.REGRESSED, (short, fell))
@@ -592,9 +654,7 @@ def _open() -> Iterator[tuple[str, SuiteResult]]:
     yield "open, more cases would tell", with_rate(end, change=-0.05, low=-0.30)
     yield "drifted", decided("INCONCLUSIVE", Stage(StageKind.DRIFTED))
     yield "moved before", decided("INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
-    down = Finding.of(
-        "could_not_measure", problem=Finding.of("outage", cases=12, of=12, compared=True, error="crash: boom")
-    )
+    down = Finding.of("outage", cases=12, of=12, compared=True, error="crash: boom")
     yield "an outage", replace(end, verdict=Verdict.ERROR, cause=down, course=Course(1, 12, runs=12))
     certified = decided("PASS", Stage(StageKind.CERTIFIED, 1), low=-0.05)
     for excluded, n in ((-0.12, 40), (-0.05, 40), (-0.12, 9)):
@@ -629,7 +689,7 @@ def _open() -> Iterator[tuple[str, SuiteResult]]:
         replace(
             passed,
             verdict=Verdict.INCONCLUSIVE,
-            cause=Finding.of("cases_never_pass", cases=(CaseTally("c03", 0, 13, 1, 1),)),
+            cause=Finding.of("never_pass", cases=(CaseTally("c03", 0, 13, 1, 1),)),
             warnings=(Finding.of("thin_baseline", cases=10, wanted=5, least=1, blind=True),),
         ),
     )
@@ -700,19 +760,19 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
         "the same agent",
         replace(NO_BASELINE, cause=Finding.of("same_agent", commit="0123456789abcdef"), has_baseline=True),
     )
-    yield "a shard", replace(INCONCLUSIVE, cause=Finding.of("shard_measured", shard=1, of=2, trials=36, cases=12))
+    yield "a shard", replace(INCONCLUSIVE, cause=Finding.of("shard", shard=1, of=2, trials=36, cases=12))
     yield "not measured", FAILED
     yield (
         "not measured, for the budget",
         replace(FAILED, course=Course(stopped="the budget of 5 minutes is spent")),
     )
-    gone = replace(INCONCLUSIVE.criteria[0], not_compared=Finding.of("no_longer_measured"))
+    gone = replace(INCONCLUSIVE.criteria[0], not_compared=Finding.of("not_compared", criterion="tone", why="removed"))
     yield "not compared: a criterion and cases", NOT_COMPARED
     for gap, criteria in (
-        (Finding.of("criteria_not_compared", criteria=("pass_rate",)), (gone,)),
+        (Finding.of("not_compared", criterion="pass_rate", why="removed"), (gone,)),
         (
-            Finding.of("criteria_not_compared", criteria=("pass_rate",)),
-            (replace(gone, not_compared=Finding.of("scorer_changed")),),
+            Finding.of("not_compared", criterion="pass_rate", why="changed"),
+            (replace(gone, not_compared=Finding.of("not_compared", criterion="pass_rate", why="changed")),),
         ),
         (Finding.of("nothing_paired", cases=24), ()),
         (Finding.of("stated", text="the suite `evals` is gone"), ()),
@@ -723,17 +783,16 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
         yield f"not compared: {title(gap.kind)}, {len(criteria)} rows", bare
     for problem in (
         Finding.of("unexplained_failures", cases=1),
-        Finding.of("failures_not_confirmed", failed=3, why=Finding.of("failures_gone", trials=24)),
+        Finding.of("failures_not_confirmed", failed=3, why="gone", trials=24),
         Finding.of("lost_decide", trials=3),
         Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
         Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
     ):
-        cause = Finding.of("could_not_measure", problem=problem)
-        yield f"could not measure: {title(problem.kind)}", replace(PASSED, verdict=Verdict.ERROR, cause=cause)
-    for noise in (Finding.of("control_fell", cases=("a",)), Finding.of("copies_lost", cases=("a",))):
+        yield f"could not measure: {title(problem.kind)}", replace(PASSED, verdict=Verdict.ERROR, cause=problem)
+    for noise in (Finding.of("cases_fail", cases=("a",)), Finding.of("cases_fail", cases=("a",), copies=True)):
         yield f"noise: {title(noise.kind)}", replace(end, cause=noise)
     yield "a criterion is gone, and another is open", replace(INCONCLUSIVE, criteria=(*INCONCLUSIVE.criteria, gone))
-    dear = Finding.of("change_allowed", change=Change(0.782, 0.448, 1.193, 40))
+    dear = Finding.of("change", change=Change(0.782, 0.448, 1.193, 40))
     cost = CriterionResult(
         *(COST, Verdict.PASS, (dear,), estimate(0.0435, 0.03, 0.06), estimate(0.0843, 0.02, 0.2)),
         estimate(0.782, 0.448, 1.193),
@@ -747,19 +806,31 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
     open_ = replace(
         cost,
         verdict=Verdict.INCONCLUSIVE,
-        findings=(Finding.of("loss_not_excluded", change=Change(0.1, -0.05, 0.3, 40), worst=0.3, margin=0.2),),
+        findings=(
+            Finding.of(
+                "change",
+                Verdict.INCONCLUSIVE,
+                change=Change(0.1, -0.05, 0.3, 40),
+                why="beyond_margin",
+                worst=0.3,
+                margin=0.2,
+            ),
+        ),
     )
     yield "a cost is open", replace(INCONCLUSIVE, criteria=(open_,))
-    two = (Finding.of("mean_holds", mean=MISSED), Finding.of("change_unbounded", change=DROP))
+    two = (Finding.of("mean", mean=MISSED), Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="unbounded"))
     for name, findings, verdict in (
         ("two findings, one of which decides", two, Verdict.INCONCLUSIVE),
         (
             "not compared",
-            (Finding.of("not_compared", why=Finding.of("scorer_changed")), Finding.of("got_worse", change=DROP)),
+            (
+                Finding.of("not_compared", criterion="tone", why="changed"),
+                Finding.of("change", Verdict.REGRESSED, change=DROP),
+            ),
             Verdict.NOT_COMPARED,
         ),
-        ("excused", (Finding.of("mean_excused", mean=HeldMean(0.0, 0.9, 3, before=0.0)),), Verdict.PASS),
-        ("failures that count", (Finding.of("mean_holds", mean=HeldMean(0.917, 0.8, 12, failed=1)),), Verdict.PASS),
+        ("excused", (Finding.of("mean", mean=HeldMean(0.0, 0.9, 3, before=0.0)),), Verdict.PASS),
+        ("failures that count", (Finding.of("mean", mean=HeldMean(0.917, 0.8, 12, failed=1)),), Verdict.PASS),
     ):
         row = CriterionResult(HELD, verdict, findings, estimate(0.2, 0.1, 0.3))
         yield name, replace(INCONCLUSIVE, criteria=(row,))

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.model import Criterion, Result, Scale, SuiteResult
+from gate.model import Criterion, Result, Scale, SuiteResult, Verdict
 from gate.model.finding import Finding, HeldMean
 from gate.reports import REPORTS, load_report
 from gate.reports.markdown import render_suite
@@ -85,5 +85,5 @@ def test_sums_that_overflow_are_no_reason_to_write_nothing(form: str) -> None:
 
 @pytest.mark.parametrize("distance", [1e-300, 1e-12])
 def test_a_mean_a_hair_below_its_threshold_asks_for_no_number_of_cases(distance: float) -> None:
-    missed = Finding.of("mean_misses", mean=HeldMean(-distance, 0.0, 10), trials=30, error=1e150)
+    missed = Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(-distance, 0.0, 10), trials=30, error=1e150)
     assert "more case" not in narrow_miss(missed, Criterion("c", "m", Scale.UNIT))

@@ -11,8 +11,7 @@ from gate.decision.lineup import Measured, count_comparisons, dominated, measure
 from gate.model import Direction, Scale
 from gate.model.lineup import Lineup, LineupEntry, OrderedVote
 from gate.reports.html.lineup import render as render_html
-from gate.reports.lineup import json as as_json
-from gate.reports.lineup import markdown, text
+from gate.reports.lineup import LIMIT, render_json, render_line, render_markdown, render_text
 
 from .harmless import PARSERS, findings
 from .hostile import CORPUS, SOME_AND_ALL
@@ -55,23 +54,13 @@ def lineup(
     )
 
 
-def test_letters_stand_where_their_means_are() -> None:
-    said = text.render(lineup())
-    grid = said.split("pass rate against latency")[1].splitlines()[1:12]
-    at = {cell: (row, line.index(cell)) for row, line in enumerate(grid) for cell in "ABC" if cell in line}
-    assert at["A"][1] < at["B"][1] < at["C"][1], "slower is further to the right"
-    assert at["C"][0] > at["A"][0], "less often right is further down"
-    cost = said.split("pass rate against cost")[1].split("pass rate against")[0]
-    assert "C" not in cost.split("\n", 1)[1], "people tell no cost"
-
-
 def test_a_terminal_without_utf_8_gets_ascii() -> None:
-    for render in (text.render, text.render_line):
+    for render in (render_text, render_line):
         render(lineup("größer", "kleiner"), encoding="ascii").encode("ascii")
 
 
 def test_json_has_every_pair_and_vote() -> None:
-    read = json.loads(as_json.render(lineup(votes=True)))
+    read = json.loads(render_json(lineup(votes=True)))
     assert read["version"] == 1
     latency = next(one for one in read["measures"] if one["name"].startswith("latency"))
     assert [(one["one"], one["other"]) for one in latency["differences"]] == [(1, 0), (2, 0), (2, 1)]
@@ -82,22 +71,22 @@ def test_json_has_every_pair_and_vote() -> None:
 @pytest.mark.parametrize("parser", PARSERS)
 def test_the_whole_corpus_in_markdown_stays_text(parser: str) -> None:
     found = lineup(*CORPUS[:20], criterion=CORPUS[10], note=CORPUS[7], votes=True)
-    assert findings(markdown.render(found, limit=10**9), parser=parser, headings=2) == []
+    assert findings(render_markdown(found, limit=10**9), parser=parser, headings=2) == []
 
 
 def test_a_comment_keeps_to_its_limit() -> None:
     found = lineup(*(f"{n}" + "<" * 3_000 for n in range(20)))
-    assert len(markdown.render(found)) <= markdown.LIMIT
+    assert len(render_markdown(found)) <= LIMIT
 
 
 @SOME_AND_ALL
 def test_any_name_stays_text_in_every_form(texts: tuple[str, ...]) -> None:
     for name in (*texts, "x" * 100_000):
         found = lineup(name, "other", criterion=name or "x", note=name, votes=True, reason=name)
-        said = text.render(found)
+        said = render_text(found)
         assert all(c == "\n" or c >= " " for c in said)
         assert not re.search("[\u202a-\u202e\u2066-\u2069\x7f-\x9f]", said)
-        json.loads(as_json.render(found))
+        json.loads(render_json(found))
         page = render_html(found)
         page.encode("utf-8")
         assert "<img" not in page
@@ -107,7 +96,7 @@ def test_any_name_stays_text_in_every_form(texts: tuple[str, ...]) -> None:
 
 def test_no_line_is_longer_than_the_terminal() -> None:
     found = lineup("a model of a long name " * 3, "small", criterion="tool_trajectory_avg_score", votes=True)
-    lines = text.render(found, width=60).splitlines()
+    lines = render_text(found, width=60).splitlines()
     headings = [line for line in lines if "against" in line or "trials" in line or "position" in line]
-    assert len(headings) > 4
+    assert len(headings) > 3
     assert max(map(len, headings)) <= 60

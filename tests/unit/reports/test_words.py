@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -13,16 +13,19 @@ from gate.reports.words import IN_HEADLINE, WORDS
 
 
 def templates(table: Table) -> Iterator[tuple[KindName, str]]:
-    for kind, words in table.items():
-        if isinstance(words, str):
-            yield kind, words
-        elif isinstance(words, tuple):
-            yield from ((kind, template) for template in words)
+    for kind, known in table.items():
+        for words in known.values() if isinstance(known, Mapping) else (known,):
+            if isinstance(words, str):
+                yield kind, words
+            elif isinstance(words, tuple):
+                yield from ((kind, template) for template in words)
 
 
 def test_every_kind_has_words() -> None:
     assert WORDS.keys() == KINDS.keys()
     assert IN_HEADLINE.keys() <= KINDS.keys()
+    for kind, words in WORDS.items():
+        assert not isinstance(words, Mapping) or words.keys() == set(KINDS[kind].verdicts)
 
 
 @pytest.mark.parametrize(("kind", "template"), [*templates(WORDS), *templates(IN_HEADLINE)])

@@ -70,24 +70,31 @@ def test_a_run_without_an_answer_keeps_what_the_others_were_asked(tmp_path: Path
     assert [trial.error for trial in suite.recorded] == ["google-adk records no answer", None]
 
 
-def test_a_run_that_failed_by_a_metric_of_its_own_failed(tmp_path: Path) -> None:
-    own = metric("polite", 2, custom_function_path="mine.polite")
+def foreign(suite: Suite) -> list[list[tuple[str, float]]]:
+    assert all(trial.error is None and trial.invocations[0].text for trial in suite.recorded)
+    return [[(one.scorer, one.value) for one in trial.invocations[-1].foreign] for trial in suite.recorded]
+
+
+def test_what_a_metric_of_its_own_found_is_a_score_and_the_conversation_stays(tmp_path: Path) -> None:
+    own = metric("polite", 2, custom_function_path="mine.polite", score=0.25)
     losses: list[Loss] = []
     suite = suite_of(tmp_path, result("one", "a", own, status=2), result("two", "b", metric("polite")), losses=losses)
-    assert [trial.error for trial in suite.recorded] == ["google-adk's metric polite failed", None]
+    assert foreign(suite) == [[("google-adk:polite", 0.0)], [("google-adk:polite", 1.0)]]
+    assert suite.recorded[0].invocations[-1].foreign[0].reason == "google-adk's metric polite failed (0.25)"
+    recorded = {"metric": "recorded_score", "scorer": "google-adk:polite", "threshold": 1.0}
+    assert suite.brought == {"google-adk:polite": recorded}
     assert [loss.what for loss in losses if loss.check] == ["metric polite"]
-    assert suite_of(tmp_path, result("one", "a", status=2)).recorded[0].error is not None
     known = result("one", "a", metric("response_match_score", 2), status=2)
-    assert suite_of(tmp_path, known).recorded[0].error is None  # it is measured here
+    assert foreign(suite_of(tmp_path, known)) == [[]]  # it is measured here
 
 
 @pytest.mark.parametrize("status", [2, "FAILED"])
 def test_a_run_that_failed_by_a_metric_without_a_threshold_failed(tmp_path: Path, status: Any) -> None:
     """Without one it is no criterion here, and nothing would fail."""
     failed = metric("response_match_score", status, criterion=None, threshold=None)
-    (trial,) = suite_of(tmp_path, result("one", "a", failed, status=status)).recorded
-    assert trial.error == "google-adk's metric response_match_score failed"
-    assert suite_of(tmp_path, result("one", "a", status=status)).recorded[0].error is not None
+    suite = suite_of(tmp_path, result("one", "a", failed, status=status))
+    assert foreign(suite) == [[("google-adk:response_match_score", 0.0)]]
+    assert foreign(suite_of(tmp_path, result("one", "a", status=status))) == [[("google-adk", 0.0)]]
 
 
 def test_what_a_simulated_user_held_is_a_scenario_with_all_turns(tmp_path: Path) -> None:

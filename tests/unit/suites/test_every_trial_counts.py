@@ -15,7 +15,8 @@ from gate.model import RecordedTrial, Suite
 from gate.suites import FORMATS, load
 from gate.suites.base import NO_ANSWER
 from tests.properties import examples
-from tests.unit.suites import test_adk_results, test_inspect_logs, test_promptfoo
+from tests.unit.importers import test_inspect_logs, test_promptfoo
+from tests.unit.suites import test_adk_results
 from tests.unit.suites.files import TURN, write
 from tests.unit.traces.spans import agent, chat, request, said, text
 

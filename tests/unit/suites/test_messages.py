@@ -206,3 +206,10 @@ def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) 
         return
     assert all(case.id for case in suite.cases)
     assert all(trial.invocations or trial.error for trial in suite.recorded)
+
+
+def test_a_file_in_the_question_of_a_row_is_part_of_it(tmp_path: Path) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}
+    (case,) = read([row(log=[asked, {"role": "assistant", "content": "A cat."}])], tmp_path).cases
+    assert case.turns[0].attached == ({"inline_data": {"mime_type": "image/png", "data": "aGk="}},)

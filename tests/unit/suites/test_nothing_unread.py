@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gate.errors import ConfigError
+from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document
-from gate.suites import FORMATS, load
+from gate.suites import format_named, load
 from gate.suites.base import Format, Loss
-from tests.unit.suites import test_adk_results, test_evalview, test_inspect_logs, test_promptfoo
+from tests.unit.importers import test_evalview, test_inspect_logs, test_promptfoo
+from tests.unit.suites import test_adk_results
 from tests.unit.suites.files import EVAL_CASE, write
+from tests.unit.traces.spans import TRACE, agent, asks, chat, request, said, span, text, tool
 
 MORE = "one_more_key"
 MARK = "its-value"
@@ -49,6 +52,55 @@ CONFIGURATION = {
         }
     ],
 }
+TALK_OF_ROW = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": [{"type": "text", "text": "Where is A1?"}]},
+    {
+        "role": "assistant",
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}],
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    },
+    {"role": "tool", "tool_call_id": "c", "content": "shipped"},
+    {"type": "function_call", "id": "f", "status": "completed", "call_id": "d", "name": "tell", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "d", "output": "told"},
+    {"role": "assistant", "content": [{"type": "text", "text": "Shipped."}]},
+]
+SPANS = [
+    agent(1, **{"session.id": "s"}),
+    chat(2, read=[said("user", text("Hello"))], wrote=[said("assistant", asks("find", {"n": 1}))]),
+    tool(3, arguments={"n": 1}, result={"ok": True}),
+    chat(4, wrote=[said("assistant", text("Done."))]),
+]
+JAEGER = {
+    "data": [
+        {
+            "traceID": TRACE,
+            "spans": [
+                {
+                    "traceID": TRACE,
+                    "spanID": "0000000000000001",
+                    "operationName": "chat",
+                    "references": [{"refType": "CHILD_OF", "traceID": TRACE, "spanID": "0000000000000009"}],
+                    "startTime": 1,
+                    "duration": 1,
+                    "tags": [{"key": "gen_ai.operation.name", "type": "string", "value": "chat"}],
+                    "processID": "p1",
+                }
+            ],
+            "processes": {"p1": {"serviceName": "shop", "tags": []}},
+        }
+    ]
+}
+AGENTS_SDK = {
+    "object": "trace.span",
+    "id": "span_1",
+    "trace_id": "trace_1",
+    "parent_id": None,
+    "started_at": "2026-11-22T08:34:15+00:00",
+    "ended_at": "2026-11-22T08:34:16+00:00",
+    "span_data": {"type": "function", "name": "find", "input": "{}", "output": "{}", "mcp_data": None},
+    "error": None,
+}
 ANSWERED = {"output": "Hi", "tokenUsage": {"total": 3, "prompt": 1, "completion": 2}, "cost": 0.1}
 SAMPLES: dict[str, tuple[str, Any]] = {
     "adk": ("s.evalset.json", {"eval_set_id": "s", "eval_cases": [EVAL_CASE]}),
@@ -80,17 +132,24 @@ SAMPLES: dict[str, tuple[str, Any]] = {
     "langfuse": ("i.json", [{"id": "1", "input": {"question": "Hi"}, "expectedOutput": "Hello", "datasetName": "d"}]),
     "openai-evals": ("o.json", [{"item": {"input": "Hi", "ideal": "Hello"}, "sample": {"output_text": "Hello"}}]),
     "agentcore": ("a.json", [SCENARIO]),
+    "messages": ("rows.json", [{"id": "one", "messages": TALK_OF_ROW}]),
+    "messages: lines": ("rows.jsonl", [{"id": "one", "messages": TALK_OF_ROW}]),
+    "traces": ("t.json", request(*SPANS, resource={"service.name": "shop"})),
+    "traces: lines": ("t.jsonl", [request(one) for one in SPANS]),
+    "traces: jaeger": ("j.json", JAEGER),
+    "traces: agents sdk": ("s.json", {"spans": [AGENTS_SDK]}),
     "evalview": ("t.yaml", parse_document(test_evalview.FULL, "t.yaml")),
     "native": ("n.json", {"cases": [{"id": "one", "input": "Hi", "tools": [{"name": "find", "args": {"id": 1}}]}]}),
 }
 """Of each format a file that holds what it has, by name."""
 
 
+LINES = ".jsonl"
 KINDS = dict.fromkeys(("deepeval", "langsmith", "langfuse", "openai-evals", "agentcore"), "exports")
 
 
 def format_of(sample: str) -> Any:
-    return FORMATS.load(KINDS.get(sample, sample.partition(":")[0]), where="format")
+    return format_named(KINDS.get(sample, sample.partition(":")[0]))
 
 
 def is_declared(sample: str, place: tuple[Any, ...]) -> bool:
@@ -117,9 +176,14 @@ def with_one_more(value: Any, place: tuple[Any, ...]) -> Any:
     return changed
 
 
+def as_file(name: str, data: Any) -> Any:
+    """A value as it stands in a file of this name."""
+    return "".join(json.dumps(row) + "\n" for row in data) if name.endswith(LINES) else data
+
+
 def told(folder: Path, name: str, data: Any) -> tuple[str, list[str]]:
     """All that is carried over from a file, and all that a user is shown of it."""
-    write(folder / name, data)
+    write(folder / name, as_file(name, data))
     found: list[Loss] = []
     try:
         suites = load([folder / name], root=folder, losses=found)
@@ -151,10 +215,43 @@ def test_one_more_key_is_never_passed_over(tmp_path: Path, sample: str, place: t
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_the_samples_themselves_are_read_whole(tmp_path: Path, sample: str) -> None:
     name, data = SAMPLES[sample]
-    write(tmp_path / name, data)
+    write(tmp_path / name, as_file(name, data))
     found: list[Loss] = []
     load([tmp_path / name], root=tmp_path, losses=found)
     assert not [str(loss) for loss in found if "not read" in str(loss)]
+
+
+def test_an_unknown_status_of_a_row_is_listed(tmp_path: Path) -> None:
+    row = copy.deepcopy(TALK_OF_ROW)
+    row[3]["status"] = "odd"
+    assert "messages.status" in told(tmp_path, "rows.json", [{"id": "one", "messages": row}])[1]
+
+
+WRITTEN = {
+    "a part of an answer": chat(4, wrote=[said("assistant", text("Done."), {"type": "hologram", "of": "x"})]),
+    "a part alone": chat(4, wrote=[said("assistant", {"type": "hologram", "of": "x"})]),
+    "a part of a question": chat(4, read=[said("user", text("Hi"), {"type": "hologram", "of": "x"})]),
+    "a role": chat(4, wrote=[said("narrator", text("Then."))]),
+    "a status": {**SPANS[3], "status": {"code": "STATUS_CODE_ODD"}},
+    "a part of OpenInference": span(
+        4,
+        **{
+            "openinference.span.kind": "LLM",
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.contents.0.message_content.type": "hologram",
+            "llm.output_messages.0.message.contents.0.message_content.of": "x",
+        },
+    ),
+}
+"""A span that says one more thing in a text or a value, which no key of the file tells."""
+
+
+@pytest.mark.parametrize("what", WRITTEN)
+def test_one_more_thing_in_a_span_is_never_passed_over(tmp_path: Path, what: str) -> None:
+    plain = told(tmp_path, "t.json", request(*SPANS))[1]
+    shown = told(tmp_path, "t.json", request(*SPANS[:3], WRITTEN[what]))[1]
+    assert [one for one in shown if re.search("hologram|narrator|status.code", one)]
+    assert shown != plain
 
 
 def test_a_key_is_listed_alike_by_gate_import_and_by_gate_suite(tmp_path: Path) -> None:
@@ -177,6 +274,10 @@ PARTS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "a role": ("inspect", ("samples", 0, "messages"), {"role": "narrator", "content": "Then."}),
     "a tool that a turn names": ("agentcore", (0, "turns"), {"input": "And?", "expectedTools": ["find"]}),
     "an evaluator": ("pydantic-evals", ("evaluators",), {"Unheard": {"of": 1}}),
+    "a part of a row's question": ("messages", (0, "messages", 1, "content"), {"type": "hologram", "of": "x"}),
+    "a part of a row's answer": ("messages: lines", (0, "messages", 6, "content"), {"type": "hologram", "of": "x"}),
+    "a role of a row": ("messages", (0, "messages"), {"role": "narrator", "content": "Then."}),
+    "an item of a row": ("messages: lines", (0, "messages"), {"type": "aside", "to": "the audience"}),
     "an assertion": ("promptfoo", ("tests", 0, "assert"), {"type": "unheard-of"}),
 }  # fmt: skip
 """One more item, its sample and the list that it is put into."""
@@ -212,3 +313,37 @@ def test_an_unknown_status_is_refused(tmp_path: Path, sample: str, place: tuple[
     held[place[-1]] = "UNHEARD_OF"
     with pytest.raises(ConfigError, match="UNHEARD_OF"):
         load([write(tmp_path / name, changed)], root=tmp_path)
+
+
+def inner_places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of everything below a value."""
+    held = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, one in held for place in ((*path, key), *inner_places(one, (*path, key)))]
+
+
+STRANGE: tuple[Any, ...] = ("some text", 7, [1], {"x": 1}, None, True)
+
+
+def made_strange(data: Any, place: tuple[Any, ...], number: int) -> Any:
+    """The data with one value of another type, or without it."""
+    changed = copy.deepcopy(data)
+    held = changed
+    for key in place[:-1]:
+        held = held[key]
+    if number % (len(STRANGE) + 1) < len(STRANGE):
+        held[place[-1]] = STRANGE[number % (len(STRANGE) + 1)]
+    else:
+        del held[place[-1]]
+    return changed
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_whatever_is_changed_an_error_is_a_short_line_that_names_the_file(tmp_path: Path, sample: str) -> None:
+    name, data = SAMPLES[sample]
+    for number, place in enumerate(inner_places(data)):
+        write(tmp_path / name, as_file(name, made_strange(data, place, number)))
+        try:
+            load([tmp_path / name], root=tmp_path)
+        except GateError as error:
+            assert len(str(error)) <= 200 and "\n" not in str(error), (place, str(error))
+            assert name in str(error), (place, str(error))

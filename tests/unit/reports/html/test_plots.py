@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.model import Estimate
-from gate.reports.html.plots import Axis, Intervals, axis_of, histogram, intervals, movement, sparkline
+from gate.reports.html.plots import Axis, Intervals, axis_of, histogram, intervals, movement
 
 numbers = st.floats(-1e300, 1e300)
 
@@ -24,11 +24,6 @@ def test_intervals_stay_inside(ends: list[float], limit: float, band: tuple[floa
 @given(st.lists(numbers), st.lists(numbers))
 def test_histograms_stay_inside(now: list[float], before: list[float]) -> None:
     inside(histogram(now, before, axis_of([*now, *before], (-math.inf, math.inf)), "seconds"))
-
-
-@given(st.lists(st.none() | numbers))
-def test_series_stay_inside(values: list[float | None]) -> None:
-    inside(sparkline(values, axis_of([v for v in values if v is not None], (-math.inf, math.inf)), "rate"))
 
 
 def inside(drawing: str) -> None:
@@ -52,4 +47,4 @@ def test_a_fall_is_drawn_as_one() -> None:
 
 
 def test_names_are_escaped() -> None:
-    assert 'aria-label="&lt;b&gt; &#34;x&#34;"' in sparkline([1.0], Axis(0, 1), '<b> "x"')
+    assert 'aria-label="&lt;b&gt; &#34;x&#34;"' in movement(0.9, 0.4, Axis(0, 1), '<b> "x"')

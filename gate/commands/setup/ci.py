@@ -1,0 +1,122 @@
+"""The first workflow: the gate on every change, and the job that stores the baseline, for the repository's host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from gate.commands.setup.survey import start_of
+
+GITHUB = """\
+# Agent Gate on every pull request and after every merge. `gate help ci` explains it.
+name: Gate
+
+on:
+  pull_request:
+    types: [opened, synchronize, reopened, labeled, edited]
+  merge_group:
+  push:
+    branches: [{branch}]
+
+jobs:
+  gate: # make "gate / check" a required check
+    uses: agent-gate/agent-gate/.github/workflows/gate.yml@v0
+    permissions:
+      actions: read # what earlier jobs measured
+      contents: write # the baseline branch; the job that runs a change only reads
+      pull-requests: write # the comment
+{settings}"""
+GITLAB = """\
+# Agent Gate on every merge request and after every merge. `gate help ci` explains it.
+gate:
+  image: python:3.13-slim-bookworm
+  rules:
+    - if: $CI_PIPELINE_SOURCE == "merge_request_event"
+  variables:
+    GIT_DEPTH: "0"
+  before_script:
+    - apt-get update && apt-get install --yes --no-install-recommends git
+    - pip install agent-gate{install}
+  script:
+    - gate run --comment --against "$CI_MERGE_REQUEST_DIFF_BASE_SHA" --rules-from "$CI_MERGE_REQUEST_DIFF_BASE_SHA"
+      --junit gate-results/junit.xml --html gate-results/report.html
+  cache: # what was measured of this merge request: a retry continues it
+    key: gate-$CI_MERGE_REQUEST_IID
+    paths: [.gate/records/]
+    when: always
+  artifacts:
+    when: always
+    paths: [gate-results/]
+    reports:
+      junit: gate-results/junit.xml
+
+baseline:
+  extends: gate
+  rules:
+    - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
+  script:
+    - gate baseline --junit gate-results/junit.xml --html gate-results/report.html
+  cache: [] # reads nothing that a change could have written
+"""
+
+
+class Workflow(Struct, frozen=True):
+    """The workflow file that fits the repository."""
+
+    path: str = ""
+    """Empty if the host is not known."""
+    text: str = ""
+    first_push: str = ""
+    """The sentence on the first push to the default branch."""
+
+
+def workflow_of(folder: Path, keys: Sequence[str], start: str) -> Workflow:
+    """Return the workflow for the host of a repository; ``start`` is the command that starts the agent's server."""
+    branch, remote = default_branch(folder), remote_of(folder)
+    commands = [*_install(folder), *([f"{start} > server.log 2>&1 &"] if start else [])]
+    said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
+    said += "Until then, thresholds alone decide." if start else "Until then, the base commit's agent is the yardstick."
+    if (folder / ".github").is_dir() or "github" in remote:
+        text = GITHUB.format(branch=branch, settings=_setup(commands) + _environment(keys))
+        return Workflow(".github/workflows/gate.yml", text, said)
+    if (folder / ".gitlab-ci.yml").is_file() or "gitlab" in remote:
+        install = "".join(f"\n    - {command}" for command in commands)
+        return Workflow(".gitlab-ci.yml", GITLAB.format(install=install), said)
+    return Workflow()
+
+
+def _install(folder: Path) -> list[str]:
+    known = {"requirements.txt": "pip install -r requirements.txt", "pyproject.toml": "pip install ."}
+    return next(([command] for name, command in known.items() if (folder / name).is_file()), [])
+
+
+def _setup(commands: Sequence[str]) -> str:
+    if not commands:
+        return ""
+    if len(commands) == 1:
+        return f"    with:\n      setup: {commands[0]}\n"
+    return "    with:\n      setup: |\n" + "".join(f"        {one}\n" for one in commands)
+
+
+def _environment(keys: Sequence[str]) -> str:
+    if not keys:
+        return ""
+    lines = [f"        {key}_API_KEY=${{{{ secrets.{key}_API_KEY }}}}\n" for key in keys]
+    return "".join(["    secrets:\n      env: |\n", *lines])
+
+
+def default_branch(folder: Path) -> str:
+    """Return the branch that changes are merged into, by what git's own files say; main if they do not."""
+    told = start_of(folder / ".git" / "refs" / "remotes" / "origin" / "HEAD").strip()
+    if told.startswith("ref: refs/remotes/origin/"):
+        return told.removeprefix("ref: refs/remotes/origin/")
+    current = start_of(folder / ".git" / "HEAD").strip()
+    return "master" if current == "ref: refs/heads/master" else "main"
+
+
+def remote_of(folder: Path) -> str:
+    """Return the configuration of the repository's remotes in lower case; empty if it has none."""
+    config = start_of(folder / ".git" / "config").lower()
+    return config if "[remote " in config else ""

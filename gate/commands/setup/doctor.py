@@ -1,0 +1,358 @@
+"""The checks of `gate doctor`: the configuration, the agent, each criterion, the judge, the baselines, the job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec.structs import replace
+
+from gate.agents.sources import sources_of_entry
+from gate.agents.version import version_of
+from gate.baselines.fingerprint import files_named
+from gate.commands.setup.checkup import Checkup, note, ok, problem, refused
+from gate.commands.setup.probe import AREA, Probed, checkups, probe
+from gate.commands.setup.remedies import remedy_for
+from gate.config.load import Config, load_config
+from gate.config.resolve import Plan, make_plans
+from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError
+from gate.judges.calibration import load as load_calibration
+from gate.judges.options import NO_KEY, JudgeOptions, Member, members
+from gate.model import Scale, Trial
+from gate.pipeline.agent_user import no_own_user
+from gate.pipeline.journal import redactor_of
+from gate.pipeline.references import NO_GIT, find_baseline, git_context, store_kind, store_of
+from gate.reports.formatting import count, listing
+from gate.scoring.score import Scorer
+from gate.security.environment import in_ci, is_allowed
+from gate.system.git import Git
+
+FILES, CRITERIA, JUDGE, BASELINE, JOB = "files", "criteria", "judge", "baseline", "job"
+JUDGE_SECONDS = 10.0
+FIGURES = {Scale.USD: "a reported cost, or usage of a priced model", Scale.SECONDS: "timed requests"}
+"""The needs of a criterion of figures, by its scale."""
+HOSTS = (
+    ("GITHUB_ACTIONS", "GitHub Actions"),
+    ("GITLAB_CI", "GitLab CI"),
+    ("JENKINS_URL", "Jenkins"),
+    ("CIRCLECI", "CircleCI"),
+    ("TF_BUILD", "Azure Pipelines"),
+)
+
+
+async def examine(path: Path, environment: Mapping[str, str], *, ask: bool) -> list[Checkup]:
+    """Everything that is found, in the order of a run; secrets of the environment are masked."""
+    redactor = redactor_of(environment)
+    masked = []
+    async for one in _look(path, environment, ask=ask):
+        masked.append(replace(one, found=redactor.redact(one.found), remedy=redactor.redact(one.remedy)))
+    return masked
+
+
+def exit_code(found: Sequence[Checkup]) -> ExitCode:
+    """Return the exit code of the problem that a run would end with."""
+    codes = [one.code for one in found if one.state == "problem"]
+    for code in EXIT_PRECEDENCE:
+        if code in codes:
+            return code
+    return ExitCode.PASS
+
+
+def as_json(found: Sequence[Checkup]) -> str:
+    rows = []
+    for one in found:
+        row = {"area": one.area, "name": one.name, "state": one.state, "found": one.found}
+        rows.append({**row, "remedy": one.remedy or None})
+    return json.dumps({"version": 1, "exit_code": int(exit_code(found)), "checks": rows}, indent=2, ensure_ascii=False)
+
+
+async def _look(path: Path, environment: Mapping[str, str], *, ask: bool) -> Any:
+    try:
+        config = load_config(path)
+    except GateError as error:
+        yield refused("configuration", path.name, error)
+        return
+    yield ok("configuration", path.name, f"can be read; agent is {config.agent_kind}:")
+    plans = []
+    for one in _plans(config, environment):
+        if isinstance(one, Checkup):
+            yield one
+        else:
+            plans.append(one)
+    for one in (*_files(config, environment), *_environment(config, environment)):
+        yield one
+    probed: Probed | None = None
+    if plans:
+        agent, probed = await _agent(config, plans[0], environment, ask=ask)
+        for one in agent:
+            yield one
+        for one in _criteria(plans, probed):
+            yield one
+        for one in await _judge(config, plans, environment):
+            yield one
+    job = [*_job(config, environment)]  # looking for baselines deepens a shallow clone
+    for one in (*_baselines(config, plans, environment), *job, *_records(config)):
+        yield one
+
+
+def _plans(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup | Plan]:
+    """The suites with their criteria; where only the judge's key is missing, all the same."""
+    try:
+        plans = make_plans(config, environment)
+    except ConfigError as error:
+        yield refused(JUDGE if error.where == "judge" else "configuration", "suites and criteria", error)
+        if error.where != "judge":
+            return
+        try:
+            plans = make_plans(config, {**environment, "GATE_JUDGE_API_KEY": NO_KEY})
+        except GateError:
+            return
+    except GateError as error:
+        yield refused("configuration", "suites and criteria", error)
+        return
+    for plan in plans:
+        cases = plan.suite.cases
+        turns = [turn for case in cases for turn in case.turns]
+        answers = sum(turn.response is not None for turn in turns)
+        calls = sum(turn.tools is not None for turn in turns)
+        size = f"{count(len(cases), 'case')}, {count(len(turns), 'turn')}"
+        said = f"{size}; {answers} with an expected answer, {calls} with expected calls"
+        yield ok("configuration", f"suite {plan.suite.id}", said)
+        yield plan
+
+
+def _environment(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
+    """Variables that the agent is to see, by name alone."""
+    for name, value in config.agent.env.items():
+        if value is None and not any(is_allowed(one, (name,)) for one in environment):
+            remedy = "set it here and in CI, or take it out of agent.env"
+            yield note(AREA, f"env {name}", "no such variable is set", remedy)
+
+
+def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
+    """The tracked files that count as the agent's."""
+    git = Git(config.root, environment=environment)
+    try:
+        if not config.agent.is_local or not git.is_repository():
+            return
+        tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
+    except GateError:
+        return  # told with the job
+    entry = (*config.agent.entry, *config.agent.folders)
+    if config.agent.sources:
+        own = files_named(tracked, config.agent.sources, entry)
+        yield ok(FILES, "agent", f"{len(own)} of {count(len(tracked), 'tracked file')}: {listing(own)}")
+        return
+    proposed = sources_of_entry(config.agent.entry, config.root, tracked)
+    remedy = f"agent.sources: [{', '.join(proposed)}]" if proposed else "state agent.sources"
+    what = f"all {count(len(tracked), 'tracked file')} count as the agent's: a change of any costs runs"
+    yield note(FILES, "agent", what, remedy)
+
+
+async def _agent(
+    config: Config, plan: Plan, environment: Mapping[str, str], *, ask: bool
+) -> tuple[list[Checkup], Probed | None]:
+    found = [await _version(config, environment), *_user(config, plan, environment)]
+    if config.agent_kind == "replay":
+        recorded = count(len(plan.suite.recorded), "recorded conversation")
+        return [*found, ok(AREA, "answers", f"{recorded}; nothing is asked")], None
+    if not ask:
+        return [*found, note(AREA, "answers", "not asked (--no-ask)")], None
+    try:
+        probed = await probe(config, plan, environment)
+    except GateError as error:
+        remedy = error.hint or remedy_for(str(error), config.path.name, environment)
+        return [*found, refused(AREA, "answers", error, remedy)], None
+    return [*found, *checkups(config, probed, environment)], None if probed.error else probed
+
+
+async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
+    try:
+        version = await version_of(config.agent_kind, config.agent, root=config.root, environment=environment)
+    except GateError as error:
+        return refused(AREA, "version", error)
+    if version:
+        return ok(AREA, "version", version)
+    if config.agent.is_local:
+        return ok(AREA, "version", "told by its files and settings")
+    remedy = "agent.version: {header: X-Version}, a command or a text"
+    return note(AREA, "version", "not known: records of the same agent are never pooled or continued", remedy)
+
+
+def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterator[Checkup]:
+    """Check whether the agent can read what is expected of it."""
+    why = no_own_user(config, config.root, environment)
+    if not config.agent.is_local:
+        return
+    if not why and not config.agent.reads_suite:
+        yield ok(AREA, "user", "one of its own; it cannot read the suite, nor write to the gate's files")
+        return
+    expected = False
+    for case in plan.suite.cases:
+        for turn in case.turns:
+            expected = expected or turn.response is not None or turn.tools is not None
+    what = f"the gate's: {why}" if why else "one of its own, with `reads_suite`"
+    remedy = "run the gate as root with `agent.user: own`, or keep expected answers away from what the agent reads"
+    if expected:
+        yield note(AREA, "user", f"{what}; it can read the expected answers in the suite", remedy)
+    else:
+        yield ok(AREA, "user", what)
+
+
+# --- criteria and judge ---------------------------------------------------------------------------
+
+
+def _criteria(plans: Sequence[Plan], probed: Probed | None) -> Iterator[Checkup]:
+    for plan in plans:
+        first = None  # only the first suite's first case was asked
+        if probed is not None and plan is plans[0]:
+            first = probed.first[0]
+        for scorer in plan.scorers:
+            yield _criterion(scorer, first)
+
+
+def _criterion(scorer: Scorer, first: Trial | None) -> Checkup:
+    """Return the result of a criterion in the first case; else whether it can have one."""
+    name, needs = scorer.criterion.name, _needs(scorer)
+    score = None
+    if first is not None:
+        score = first.scores.get(name)
+    if score is None:
+        return ok(CRITERIA, name, f"needs {needs}; not tried here")
+    if score.error is not None:
+        remedy = "gate explain shows what was scored; gate help criteria"
+        return problem(CRITERIA, name, f"needs {needs}; not measured: {score.error}", remedy)
+    if score.value is None:
+        idle = f"needs {needs}; does not apply to the first case"
+        return note(CRITERIA, name, idle, "other cases may state what it compares with; gate suite lists them")
+    return ok(CRITERIA, name, f"needs {needs}; measured in the first case: {score.value:.4g}")
+
+
+def _needs(scorer: Scorer) -> str:
+    needs = []
+    if scorer.needs_judge:
+        needs.append("a judge")
+    if scorer.needs_calls:
+        needs.append("reported tool calls")
+    if scorer.parts:
+        needs.append(f"the scores of {', '.join(scorer.parts)}")
+    if scorer.criterion.scale in FIGURES:
+        needs.append(FIGURES[scorer.criterion.scale])
+    return " and ".join(needs) or "the answer alone"
+
+
+async def _judge(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> list[Checkup]:
+    judged = [scorer for plan in plans for scorer in plan.scorers if scorer.needs_judge]
+    if not judged:
+        return []
+    found = [_calibration(config, scorer) for scorer in judged]
+    try:
+        jury = members(config.file.judge or JudgeOptions(), environment)
+    except GateError:
+        return found  # said with the plans
+    reached = []
+    for member in jury:
+        reached.append(await _reached(member))
+    return [*reached, *found]
+
+
+async def _reached(member: Member) -> Checkup:
+    """Asks the endpoint for its models, which costs nothing. Where it has no such page, it is there all the same."""
+    import httpx  # weight: only where a judge is asked
+
+    name = f"{member.model}"
+    try:
+        async with httpx.AsyncClient(timeout=JUDGE_SECONDS) as client:
+            headers = {"Authorization": f"Bearer {member.api_key}"}
+            status = (await client.get(f"{member.base_url.rstrip('/')}/models", headers=headers)).status_code
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
+        why = f"{member.base_url} cannot be reached: {type(error).__name__}"
+        return problem(JUDGE, name, why, "check judge.base_url, the network and the proxy")
+    if status in (401, 403):
+        why = f"{member.base_url} refuses the key (HTTP {status})"
+        return problem(JUDGE, name, why, "check the key's variable: judge.api_key_env")
+    if status >= 500:
+        return problem(JUDGE, name, f"{member.base_url} answers with HTTP {status}", "try again later")
+    return ok(JUDGE, name, f"{member.base_url} answers")
+
+
+def _calibration(config: Config, scorer: Scorer) -> Checkup:
+    from gate.config.people import calibration_file
+
+    name = scorer.criterion.name
+    try:
+        found = load_calibration(calibration_file(config, config.root), scorer.criterion.fingerprint)
+    except GateError as error:
+        return refused(JUDGE, f"calibration of {name}", error)
+    if found is None:
+        return note(JUDGE, f"calibration of {name}", "was never compared with people", "gate calibrate")
+    return ok(JUDGE, f"calibration of {name}", "compared with people")
+
+
+# --- baselines and the job ------------------------------------------------------------------------
+
+
+def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> Iterator[Checkup]:
+    try:
+        where = git_context(config, Git(config.root, environment=environment))
+        with ExitStack() as stack:
+            store = store_of(config, environment)
+            if store is None:
+                yield note(BASELINE, "store", "switched off: thresholds alone decide")
+                return
+            stack.enter_context(store)
+            found = [(plan.suite.id, find_baseline(config, store, plan.suite.id, where).info) for plan in plans]
+            if not plans:
+                store.entries()
+            yield ok(BASELINE, "store", f"{store_kind(config, environment)}: can be read")
+            for suite_id, info in found:
+                if info.missing:
+                    yield note(BASELINE, suite_id, info.missing, "gate baseline")
+                else:
+                    yield ok(BASELINE, suite_id, f"found, of commit {(info.commit or 'none')[:12]}")
+    except GateError as error:
+        yield refused(BASELINE, "store", error)
+
+
+def _records(config: Config) -> Iterator[Checkup]:
+    """Check whether a run could write its record. Files made to find out are removed again."""
+    folder = config.output / "records"
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        with TemporaryDirectory(dir=there, prefix=".gate-"):
+            pass
+    except OSError as error:
+        what = f"{folder}: cannot be written: {error.strerror}"
+        yield problem(JOB, "records", what, f"make it writable, or name another folder: output: in {config.path.name}")
+    else:
+        yield ok(JOB, "records", f"{config.file.output}/records can be written")
+
+
+def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
+    names = [name for variable, name in HOSTS if environment.get(variable)]
+    if names:
+        yield ok(JOB, "CI", names[0])
+    elif in_ci(environment):
+        yield note(JOB, "CI", "a CI system that is not known by name", "gate help ci")
+    else:
+        yield ok(JOB, "CI", "none: this is no CI job")
+    try:
+        git = Git(config.root, environment=environment)
+        if git.is_out_of_reach():
+            yield note(JOB, "git", f"{NO_GIT}: the baseline is the one saved last", "install git")
+        elif not git.is_repository():
+            yield note(JOB, "git", "not a repository: the baseline is the one saved last")
+        elif git.head() is None:
+            yield note(JOB, "git", "no commit yet: baselines are kept by commit")
+        elif git.is_shallow():
+            known = len(git.first_parents("HEAD", 100))
+            what = f"the clone is shallow: {count(known, 'commit')}; older baselines cannot be found"
+            yield problem(JOB, "git", what, 'fetch-depth: 0, or GIT_DEPTH: "0"', ExitCode.BASELINE)
+        else:
+            yield ok(JOB, "git", f"commit {(git.head() or '')[:12]}, the whole history")
+    except GateError as error:
+        yield refused(JOB, "git", error)

@@ -1,0 +1,366 @@
+"""The files that `gate init` proposes and writes, and its first run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+import yaml
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.commands.setup import adapters, ci
+from gate.commands.setup.remedies import remedy_for
+from gate.commands.setup.survey import FoundAgent, Survey, sources_of_agent, start_of
+from gate.config import FILE_NAME
+from gate.errors import ConfigError, ExitCode, GateError
+from gate.model import Invocation, Result, Suite, Trial
+from gate.security import files
+from gate.security.escape import console
+from gate.system.signals import in_loop
+
+CASES = "evals/first.yaml"
+FIRST_SECONDS = 45
+"""The longest that the first case may take for one turn."""
+SAMPLE_AGENT = '''\
+def answer(message: str) -> dict:
+    """Replace this with a call of your agent; return what it said and which tools it called, [] if none."""
+    if "weather" in message:
+        call = {"name": "get_weather", "arguments": {"city": "Paris"}, "result": "sunny"}
+        return {"output": "It is sunny in Paris.", "tool_calls": [call]}
+    return {"output": "Hello! How can I help?", "tool_calls": []}
+'''
+SAMPLE_CASES = """\
+# `gate help cases` explains this file.
+cases:
+  - id: greeting
+    input: Hello!
+    tools: []                      # no tool is expected
+    response: Hello! How can I help?
+  - id: weather
+    input: What is the weather in Paris?
+    tools: [{name: get_weather, args: {city: Paris}}]
+    response: It is sunny in Paris.
+"""
+FIRST_INPUTS = {
+    "greeting": "Hello! What can you help me with?",
+    "unknown": "Please answer in one sentence, and say so if you do not know something that I ask for.",
+}
+IGNORED = f"{files.OWN_FOLDER}/\n__pycache__/\n"
+STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
+"""The last line of a file that `gate init` wrote: a digest of the lines before it."""
+LEAST_ALIKE = 60
+"""Characters by which a reason is known to be in the headline, which may cut it off."""
+MOST_KEYS = 10
+"""Providers whose variables the agent is shown."""
+SECOND_NAMES = {"GOOGLE": "GEMINI"}
+"""Prefixes of variables that the client of the same provider reads as well."""
+MOST_ANSWER = 200
+"""Characters of an answer that is proposed as the expected one."""
+
+
+class FirstFiles(Struct, frozen=True):
+    """The files of a first project, and what to say of them."""
+
+    files: Mapping[str, str]
+    """Name → content. The configuration is among them."""
+    notes: tuple[str, ...] = ()
+    first_push: str = ""
+    start: str = ""
+    """The command that starts the agent's server."""
+    mapping: str = ""
+    """The way to ask the server and to read its answer, on one line."""
+    own_cases: bool = False
+    """True if the cases are the gate's own, which state nothing yet."""
+
+
+def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: bool) -> FirstFiles:
+    """Return the files for the agent that was chosen, or for a sample to replace if there is none."""
+    suites = [suite for suite in found.suites if not suite.problem]
+    sources = [suite.source for suite in suites] or [CASES]
+    if sources == [CASES] and not _has_other_cases(folder):
+        sources = [f"{Path(CASES).parent}/"]  # the suite keeps this name when files are added
+    keys = _keys(found, agent)
+    start = agent.start if agent is not None else ""
+    proposed = {FILE_NAME: ""}
+    if not suites:
+        proposed[CASES] = own_cases({}) if agent is not None else SAMPLE_CASES
+    if agent is None:
+        proposed["my_agent.py"] = SAMPLE_AGENT
+    elif agent.adapter:
+        proposed[f"{adapters.MODULE}.py"] = agent.adapter
+    made = ci.workflow_of(folder, keys, start) if workflow else ci.Workflow()
+    if made.path:
+        proposed[made.path] = made.text
+    if not (folder / ".gitignore").exists():
+        proposed[".gitignore"] = IGNORED
+    text = "# `gate run` asks the agent each case, compares it with the baseline, and ends with an exit code.\n"
+    text += _yaml({"suite": sources[0] if len(sources) == 1 else sources})
+    text += _agent_section(found, agent, folder, keys)
+    text += criteria_for([one for suite in suites for one in suite.suites], sample=agent is None)
+    if ci.remote_of(folder):
+        text += _yaml({"baseline": {"store": "git"}})
+    proposed[FILE_NAME] = text
+    if agent is None:
+        return FirstFiles(proposed, first_push=made.first_push)
+    own = CASES in proposed or (sources == [f"{Path(CASES).parent}/"] and is_untouched(folder / CASES))
+    return FirstFiles(
+        proposed,
+        tuple(f"to fill in: {note}" for note in agent.fill),
+        made.first_push,
+        start,
+        mapping=_mapping(agent) if start else "",
+        own_cases=own,
+    )
+
+
+def _mapping(agent: FoundAgent) -> str:
+    """Return how a server is asked: the address, the request, and where the answer and the calls are."""
+    ((kind, options),) = agent.agent.items()
+    if not isinstance(options, Mapping) or "request" not in options:
+        return f"{kind}: {options}"
+    response = options.get("response", {})
+    calls = response.get("tool_calls")
+    path = calls["path"] if isinstance(calls, Mapping) else calls
+    said = f"POST {options['url']} {json.dumps(options['request'])}, answer in {response.get('output', 'the text')!r}"
+    return f"{said}, calls in {path!r}" if path else f"{said}, calls not reported"
+
+
+def _has_other_cases(folder: Path) -> bool:
+    """True if the folder of the first cases holds anything else, which may be no cases."""
+    place = (folder / CASES).parent
+    return place.is_dir() and any(path.name != Path(CASES).name for path in place.iterdir())
+
+
+def _agent_section(found: Survey, agent: FoundAgent | None, folder: Path, keys: Sequence[str]) -> str:
+    if agent is None:
+        return "agent:\n  python: my_agent:answer          # other kinds: `gate help agent`\n"
+    section = dict(agent.agent)
+    if "python" in section and found.executable:
+        section["executable"] = found.executable
+    if "python" in section and keys:
+        second = [SECOND_NAMES[key] for key in keys if key in SECOND_NAMES]
+        section["env"] = [f"{prefix}_*" for prefix in sorted({*keys, *second})]
+    lines = f"# {agent.framework} in {console(agent.where)}; other kinds: `gate help agent`\n"
+    if agent.start:
+        lines += f"# start it first: {console(agent.start)}\n"
+    sources = sources_of_agent(folder, agent)
+    if not sources:
+        return lines + _yaml({"agent": section})
+    if agent.adapter:
+        sources.append(f"{adapters.MODULE}.py")
+    told = "  # The agent is made of these; a change of other files costs no run. Add what it reads besides.\n"
+    return lines + _yaml({"agent": section}) + told + f"  sources: {_flow(sources)}\n"
+
+
+def _yaml(content: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _flow(items: Sequence[Any]) -> str:
+    return yaml.safe_dump(
+        list(items), default_flow_style=True, sort_keys=False, allow_unicode=True, width=100_000
+    ).strip()
+
+
+def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools: bool = False) -> str:
+    """Return the criteria that the cases can be measured by; none if the files bring their own."""
+    if any(suite.criteria is not None for suite in suites):
+        return "# The criteria are those of test_config.json; `criteria:` here would take their place.\n"
+    if any(suite.brought for suite in suites):
+        return "# The criteria are those of the suite's own files; `criteria:` here refines them.\n"
+    states_response = sample
+    states_tools = states_tools or sample
+    for suite in suites:
+        for case in suite.cases:
+            for turn in case.turns:
+                states_tools = states_tools or turn.tools is not None
+                states_response = states_response or bool(turn.response)
+    lines = []
+    if states_tools:
+        lines.append("  tool_trajectory_avg_score: 0.8   # the expected calls, in order; the mean has to reach this\n")
+    if states_response:
+        lines.append("  response_match_score: 0.5        # the words of the expected answer\n")
+    if not lines:
+        lines.append("  latency: {max: 60}               # seconds; `gate help criteria` has more\n")
+    return "criteria:\n" + "".join(lines)
+
+
+def own_cases(answers: Mapping[str, Trial]) -> str:
+    """Return two cases to begin with, with the calls that the agent made if it was asked and reports them."""
+    lines = ["# Replace these by what your users say, and state what has to come of it: `gate help cases`.\ncases:\n"]
+    for case, text in FIRST_INPUTS.items():
+        lines.append(f"  - id: {case}\n    input: {text}\n")
+        turns = answers[case].invocations if case in answers else ()
+        if turns and turns[0].shows_calls:
+            lines.append(f"    tools: {_calls_of(turns[0])}   # what it called when `gate init` asked it: correct?\n")
+        if turns and 0 < len(turns[0].text) <= MOST_ANSWER:
+            lines.append(f"    # response: {json.dumps(turns[0].text, ensure_ascii=True)}   # what it said\n")
+    return "".join(lines)
+
+
+def _calls_of(turn: Invocation) -> str:
+    """Return the calls as YAML on one line, by their names alone if the arguments would make it long."""
+    calls = []
+    for call in turn.tool_calls:
+        stated: dict[str, Any] = {"name": call.name}
+        if call.args:
+            stated["args"] = dict(call.args)
+        calls.append(stated)
+    whole = _flow(calls)
+    if len(whole) > MOST_ANSWER:
+        return _flow([call.name for call in turn.tool_calls])
+    return whole
+
+
+def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
+    """Return prefixes of the variables that the agent's process has to see."""
+    if agent is None:
+        return []
+    own = {"OpenAI Agents SDK": {"OPENAI"}, "Google ADK": {"GOOGLE"}}.get(agent.framework, set())
+    return sorted(found.keys | own)[:MOST_KEYS]
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def stamped(text: str) -> str:
+    """Return the text of a file with the last line by which a later `gate init` sees that nobody changed it."""
+    return f"{text}# written by gate init, {_digest(text)}\n"
+
+
+def is_untouched(path: Path) -> bool:
+    """True if `gate init` wrote this file and nobody has changed it since."""
+    text = start_of(path)
+    found = STAMP.search(text)
+    return found is not None and found[1] == _digest(text[: found.start()])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def check_replaceable(folder: Path, *, force: bool) -> None:
+    """Raise ConfigError if there is a configuration that a person wrote or changed."""
+    path = folder / FILE_NAME
+    if path.exists() and not force and not is_untouched(path):
+        raise ConfigError(
+            "you have changed this file", where=str(path), hint="edit it further, or replace it by --force"
+        )
+
+
+def write(folder: Path, proposal: FirstFiles, *, force: bool) -> tuple[list[str], list[str]]:
+    """Write the files, all or none, and the configuration last. Return the names of those written, and of those kept.
+
+    A file that a person wrote or changed is kept, unless ``force`` is given.
+
+    Raises:
+        ConfigError: the configuration is such a file, or the folder cannot be written.
+    """
+    check_replaceable(folder, force=force)
+    written, kept = [], []
+    for name in proposal.files:
+        path = folder / name
+        is_persons = name != FILE_NAME and path.exists() and not is_untouched(path)
+        if is_persons and not force:
+            kept.append(name)
+        else:
+            written.append(name)
+    made: list[Path] = []
+    try:
+        for name in sorted(written, key=lambda name: name == FILE_NAME):
+            path = folder / name
+            made += [one for one in reversed(path.parents) if not one.exists()]
+            files.make_folder(path.parent)
+            if not path.exists():
+                made.append(path)
+            files.write_text(path, stamped(proposal.files[name]))
+    except BaseException as error:
+        for path in reversed(made):
+            with suppress(OSError):
+                files.remove(path)
+        if not isinstance(error, OSError):
+            raise
+        hint = "nothing is written"
+        raise ConfigError(f"cannot write: {error.strerror}", where=str(path), hint=hint) from error
+    return written, sorted(kept)
+
+
+# --- the first run --------------------------------------------------------------------------------
+
+
+class First(Struct, frozen=True):
+    """The outcome of the first run."""
+
+    lines: tuple[str, ...]
+    code: ExitCode
+    answers: Mapping[str, Trial] = {}
+    """Case → its trial, if the agent answered."""
+
+
+def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles) -> First:
+    """Run one trial of the shortest case, or of each of the gate's own cases, compared with nothing."""
+    from gate.config.load import load_config
+    from gate.config.resolve import read_suites
+    from gate.pipeline.flow import run_gate
+    from gate.pipeline.progress import NoProgress
+    from gate.pipeline.session import RunOptions
+    from gate.records import read_record
+    from gate.reports.files import Outputs
+
+    path = folder / FILE_NAME
+    try:
+        cases = read_suites(load_config(path))[0].cases
+        ids = list(FIRST_INPUTS)
+        if not proposal.own_cases:
+            ids = [min(cases, key=lambda case: len(case.turns)).id]
+        overrides: dict[str, Any] = {"select.ids": ids, "trials": 1, "baseline.store": "none"}
+        overrides |= {"agent.timeout": FIRST_SECONDS, "agent.retries": 0}
+        words = ["gate", "run"]
+        for one in ids:
+            words += ["--case", one]
+        options = RunOptions(command=join([*words, "--trials", "1"]), fills_baseline=False)
+        result = in_loop(run_gate(load_config(path, overrides), options, Outputs(), environment, NoProgress()))
+    except GateError as error:
+        return First((str(error), *_remedies(str(error), path, environment, proposal)), error.exit_code)
+    trials = {trial.case_id: trial for trial in read_record(Path(result.record_paths[0])).trials if trial.answered}
+    return First(_told(result, trials, path, environment, proposal), result.exit_code, trials)
+
+
+def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFiles:
+    """Return the files with the calls that the agent made in the gate's own cases, and a criterion of calls."""
+    if not proposal.own_cases or not answers:
+        return proposal
+    told = {CASES: own_cases(answers)}
+    if any(turn.shows_calls for trial in answers.values() for turn in trial.invocations):
+        told[FILE_NAME] = proposal.files[FILE_NAME].replace(criteria_for(()), criteria_for((), states_tools=True))
+    return replace(proposal, files={**proposal.files, **told})
+
+
+def _told(
+    result: Result, trials: Mapping[str, Trial], path: Path, environment: Mapping[str, str], proposal: FirstFiles
+) -> tuple[str, ...]:
+    from gate.reports.console import render_line
+
+    headline = render_line(result)
+    found: dict[str, None] = {}
+    for suite in result.suites:
+        for case in suite.cases:
+            found |= dict.fromkeys(case.reasons)
+    lines = headline.splitlines()
+    lines += [reason for reason in found if reason[:LEAST_ALIKE] not in headline][:3]
+    said = [turn.text for trial in trials.values() for turn in trial.invocations if turn.text]
+    if said:
+        lines.append(f"it answered: {said[0]}")
+    return (*lines, *_remedies(" ".join(found), path, environment, proposal))
+
+
+def _remedies(text: str, path: Path, environment: Mapping[str, str], proposal: FirstFiles) -> list[str]:
+    found = remedy_for(text, path.name, environment, start=proposal.start)
+    return [f"to do: {found}"] if found else []

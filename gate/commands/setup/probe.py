@@ -1,0 +1,201 @@
+"""Asks the configured agent a few requests, and says what it reports: text, calls, usage, cost, sessions, traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from secrets import token_hex
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gate.commands.setup.checkup import Checkup, note, ok, problem
+from gate.commands.setup.remedies import remedy_for
+from gate.config.load import Config
+from gate.config.resolve import Plan
+from gate.config.schema import BudgetSection
+from gate.judges.meter import Budget as JudgeBudget
+from gate.model import Case, Invocation, Trial, Turn, total_usage
+from gate.pipeline.budget import RunBudget
+from gate.pipeline.execute import Job
+from gate.pipeline.trials import TrialRunner
+from gate.reports.formatting import count, dollars, seconds
+from gate.system.prices import turn_cost
+
+AREA = "agent"
+MEMORY, APART = "gate-doctor-memory", "gate-doctor-apart"
+QUESTION = (
+    "Which code word did I give you in this conversation? Answer with the code word alone, or say that I gave none."
+)
+
+
+class Probed(Struct):
+    """The agent's answers."""
+
+    word: str
+    first: list[Trial] = field(default_factory=list)
+    """Two trials of the suite's first case."""
+    memory: Trial | None = None
+    apart: Trial | None = None
+    notes: tuple[str, ...] = ()
+    """Notes on the traces that were received."""
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials that were made."""
+        return [trial for trial in (*self.first, self.memory, self.apart) if trial is not None]
+
+    @property
+    def turns(self) -> list[Invocation]:
+        """The turns of all trials."""
+        return [turn for trial in self.trials for turn in trial.invocations]
+
+    @property
+    def error(self) -> str:
+        """The first error of a trial; empty if all answered."""
+        for trial in self.trials:
+            if trial.error is not None:
+                return f"{trial.error.kind.value}: {trial.error.message}"
+        return ""
+
+
+async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> Probed:
+    """Puts the suite's first case to the agent twice, then a conversation of two turns, then one of its own.
+
+    Raises:
+        GateError: the agent cannot be started.
+    """
+    case, probed = plan.suite.cases[0], Probed(f"plum-{token_hex(3)}")
+    told = f"Please remember this code word: {probed.word}. Answer with OK alone."
+    memory = replace(_bare(case), id=MEMORY, turns=(Turn(told), Turn(QUESTION)))
+    apart = replace(_bare(case), id=APART, turns=(Turn(QUESTION),))
+    scorers = tuple(s for s in plan.scorers if not s.needs_judge and not s.parts and not s.metric.over_trials)
+    asked = replace(plan, suite=replace(plan.suite, cases=(case, memory, apart)), scorers=scorers)
+    budget = RunBudget(BudgetSection(), JudgeBudget())
+    async with TrialRunner(config, asked, environment, budget) as runner:
+        for jobs in ([Job(case, 1)], [Job(case, 2)], [Job(memory, 1)], [Job(apart, 1)]):
+            async for trial in runner.run(jobs):
+                if trial.case_id == MEMORY:
+                    probed.memory = trial
+                elif trial.case_id == APART:
+                    probed.apart = trial
+                else:
+                    probed.first.append(trial)
+            if probed.error:
+                break
+        probed.notes = runner.notes
+    return probed
+
+
+def _bare(case: Case) -> Case:
+    """The case without what it expects; its state and metadata may be what the agent needs."""
+    return Case("", case.turns, state=case.state, metadata=case.metadata, app=case.app)
+
+
+def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> list[Checkup]:
+    """Return the findings of the answers."""
+    if probed.error:
+        return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
+    turns: list[Invocation] = []
+    for trial in probed.first:
+        turns += trial.invocations
+    return [
+        _text(turns),
+        _calls(config, turns),
+        *_usage(turns),
+        _latency(probed.turns),
+        _chance(probed.first),
+        *_sessions(probed),
+        _traces(config, probed),
+    ]
+
+
+def _text(turns: Sequence[Invocation]) -> Checkup:
+    said = [turn.text for turn in turns if turn.text.strip()]
+    if not said:
+        remedy = "name its path under http.response.output, or return output"
+        return note(AREA, "text", "the answers hold no text", remedy)
+    found = f"{len(said)} of {count(len(turns), 'answer')} hold text, the first of {len(said[0]):,} characters"
+    return ok(AREA, "text", found)
+
+
+def _calls(config: Config, turns: Sequence[Invocation]) -> Checkup:
+    made = [call for turn in turns for call in turn.tool_calls]
+    if made:
+        names = sorted({call.name for call in made})
+        results = sum(call.result is not None for call in made)
+        return ok(AREA, "tool calls", f"reported: {', '.join(names[:5])}; {results} of {len(made)} with results")
+    if all(turn.reports_calls for turn in turns) or config.agent.reports_calls:
+        return ok(AREA, "tool calls", "reported: none were made")
+    remedy = "return tool_calls ([] if there were none), or receive its spans: agent.traces: true"
+    return note(AREA, "tool calls", "not reported: criteria of tool calls cannot be measured", remedy)
+
+
+def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
+    usage = total_usage(tuple(turn.usage for turn in turns if turn.usage is not None))
+    if usage is None or usage.tokens is None:
+        remedy = "return usage: {input_tokens, output_tokens}"
+        return [
+            note(AREA, "usage", "no token counts: budget.tokens and `tokens` cannot be measured", remedy),
+            note(
+                AREA,
+                "cost",
+                "not reported: budget.usd and `cost` cannot be measured",
+                "return cost_usd, or usage with model",
+            ),
+        ]
+    model = f", model {usage.model}" if usage.model else ", no model named"
+    told = ok(AREA, "usage", f"{usage.input_tokens or 0:,} tokens in, {usage.output_tokens or 0:,} out{model}")
+    costs = [turn_cost(turn.usage) for turn in turns]
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(costs):
+        return [told, note(AREA, "cost", "neither reported nor of a model with a list price", "return cost_usd")]
+    source = "reported" if all(turn.usage and turn.usage.cost_usd is not None for turn in turns) else "by list price"
+    return [told, ok(AREA, "cost", f"{dollars(sum(known))} for {count(len(turns), 'answer')}, {source}")]
+
+
+def _latency(turns: Sequence[Invocation]) -> Checkup:
+    times = [turn.duration for turn in turns if turn.duration is not None]
+    if not times:
+        return note(AREA, "latency", "not known")
+    return ok(AREA, "latency", f"{seconds(min(times))} to {seconds(max(times))} over {count(len(times), 'request')}")
+
+
+def _chance(trials: Sequence[Trial]) -> Checkup:
+    """Two trials say little: alike is not proven to be deterministic."""
+
+    def said(trial: Trial) -> list[object]:
+        return [(turn.text, [(call.name, call.args) for call in turn.tool_calls]) for turn in trial.invocations]
+
+    one, other = trials
+    if said(one) == said(other):
+        return ok(AREA, "by chance", "the same answers and calls twice: perhaps deterministic")
+    return ok(AREA, "by chance", "different answers to the same case: trials are what makes a verdict")
+
+
+def _sessions(probed: Probed) -> list[Checkup]:
+    assert probed.memory is not None
+    assert probed.apart is not None
+    remembers = probed.word in probed.memory.invocations[-1].text
+    leaks = any(probed.word in turn.text for turn in probed.apart.invocations)
+    found = []
+    if remembers:
+        found.append(ok(AREA, "memory", "the second turn of a conversation knows the first"))
+    else:
+        remedy = "only for cases of several turns: use messages, which has the history, or session_id"
+        found.append(note(AREA, "memory", "the second turn did not name what the first had told", remedy))
+    if leaks:
+        what = "another session knows what was said in the first: trials are not independent"
+        found.append(problem(AREA, "sessions", what, "keep histories by session_id"))
+    elif remembers:
+        found.append(ok(AREA, "sessions", "kept apart: another session does not know it"))
+    else:
+        found.append(note(AREA, "sessions", "not known: nothing was remembered that could leak"))
+    return found
+
+
+def _traces(config: Config, probed: Probed) -> Checkup:
+    if config.agent.traces is None:
+        return note(AREA, "traces", "not received (agent.traces: true does, of an agent that exports OpenTelemetry)")
+    if probed.notes:
+        return problem(AREA, "traces", probed.notes[0], "let the agent export to OTEL_EXPORTER_OTLP_ENDPOINT")
+    return ok(AREA, "traces", "received")

@@ -1,0 +1,44 @@
+"""Remedies for an agent or a judge that could not be asked, by the words of the error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+START = "start the server, then: gate run"
+REMEDIES = (
+    (
+        r"No module named|could not be imported",
+        "install it where the gate runs, or name the agent's own environment: agent.executable: .venv",
+    ),
+    (r"refused|cannot connect|connection|unreachable|name or service", START),
+    (r"no answer within|timed out|timeout", "allow more time under agent.timeout, and run: gate run"),
+    (r"\b404\b|not found", "check the address and its path under agent in gate.yaml"),
+)
+KEY = re.compile(r"api.?key|credential|unauthorized|\b401\b|authenticat", re.IGNORECASE)
+KEY_NAME = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|TOKEN)\b")
+
+KEYS_OF_PROVIDERS = (
+    (r"ai\.google|gemini|genai", "GOOGLE_API_KEY"),
+    (r"anthropic|claude", "ANTHROPIC_API_KEY"),
+    (r"openai", "OPENAI_API_KEY"),
+)
+"""For messages that do not name the variable."""
+
+
+def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start: str = "") -> str:
+    """Return one line, empty if nothing is known. Names of variables appear in it, values never.
+
+    ``start`` is the command that starts the agent's server.
+    """
+    if error.startswith("judge:"):
+        return ""  # it says what to do itself
+    if KEY.search(error):
+        named = sorted(set(KEY_NAME.findall(error)))
+        known = [name for pattern, name in KEYS_OF_PROVIDERS if re.search(pattern, error, re.IGNORECASE)]
+        name = [*named, *known, "the key of your provider"][0]
+        if name in environment:
+            return f"hand {name} on to the agent: agent.env: [{name}] in {config}"
+        return f"set {name} here and in CI ({config} hands on what agent.env names), then: gate init"
+    found = next((remedy for pattern, remedy in REMEDIES if re.search(pattern, error, re.IGNORECASE)), "")
+    return f"start the server in another terminal ({start}), then: gate init" if start and found == START else found

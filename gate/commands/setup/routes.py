@@ -1,0 +1,247 @@
+"""Describes the routes of a FastAPI, Flask or Starlette module as OpenAPI does, without importing it.
+
+What a route takes and answers is read from its types, and without types from the keys that its code names. The result
+is mapped by `openapi.agent_of`, like the description of a running server.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+from gate.commands.setup.openapi import MESSAGE, SESSION
+from gate.formats.python_text import dotted, imports
+
+APPS = {"fastapi.FastAPI": "FastAPI", "flask.Flask": "Flask", "starlette.applications.Starlette": "Starlette"}
+ROUTERS = {"fastapi.APIRouter": "prefix", "flask.Blueprint": "url_prefix"}
+"""The call that makes a group of routes → the argument that holds its prefix."""
+POSTS = frozenset({"post", "route", "api_route"})
+"""Methods of apps and routers that register a function."""
+READ_KEYS = frozenset({*MESSAGE, *SESSION, "messages", "stream"})
+"""Keys of a request that count if untyped code names them."""
+PLAIN = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "dict": "object", "list": "array"}
+DEEPEST = 4
+"""Classes in each other that are followed."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+FindClass = Callable[[str], "FoundClass | None"]
+"""Returns the class that a name of one module stands for, in whichever module of the repository it is."""
+
+
+class FoundClass(Struct, frozen=True):
+    """A class, and what finds those that its own module names."""
+
+    node: ast.ClassDef
+    find: FindClass
+
+
+class RoutedModule(Struct):
+    """A module with routes."""
+
+    framework: str = ""
+    """FastAPI, Flask or Starlette; empty if the module has no app of its own."""
+    app: str = ""
+    line: int = 1
+    paths: dict[str, Any] = field(default_factory=dict)
+    """Path → the operation, as in an OpenAPI document."""
+    functions: set[str] = field(default_factory=set)
+    """Names of the functions that answer requests."""
+
+
+def routes_of(module: ast.Module, find_class: FindClass) -> RoutedModule:
+    """Return the routes of a module; empty if it has none."""
+    names = imports(module.body)
+    found, prefixes = RoutedModule(), dict[str, str]()
+    for name, call in _assigned_calls(module.body):
+        maker = dotted(call.func, names)
+        if maker in APPS:
+            found.framework, found.app, found.line = APPS[maker], name, call.lineno
+            prefixes[name] = ""
+        elif maker in ROUTERS:
+            prefixes[name] = _text(_keyword(call, ROUTERS[maker]))
+    reader = _Reader(names, find_class)
+    functions = {node.name: node for node in module.body if isinstance(node, Function)}
+    for function in functions.values():
+        for path in _decorated_paths(function, prefixes):
+            found.functions.add(function.name)
+            found.paths[path] = {"post": reader.operation(function)}
+    for path, name in _listed_routes(module, names):
+        if name in functions:
+            found.functions.add(name)
+            found.paths[path] = {"post": reader.operation(functions[name])}
+    return found
+
+
+def _assigned_calls(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
+    for node in body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and isinstance(value, ast.Call):
+            yield target.id, value
+
+
+def _decorated_paths(function: Function, prefixes: Mapping[str, str]) -> Iterator[str]:
+    """Yield the paths at which decorators such as ``@app.post("/chat")`` register a function."""
+    for node in function.decorator_list:
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        owner, method = node.func.value, node.func.attr
+        if not (isinstance(owner, ast.Name) and owner.id in prefixes and method in POSTS):
+            continue
+        if method == "post" or "POST" in _words(_keyword(node, "methods")):
+            path = _text(node.args[0] if node.args else _keyword(node, "path"))
+            if path.startswith("/") and "{" not in path and "<" not in path:
+                yield prefixes[owner.id] + path
+
+
+def _listed_routes(module: ast.Module, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield path and function of each ``Route("/chat", chat, methods=["POST"])`` of Starlette."""
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Call) or dotted(node.func, names) != "starlette.routing.Route":
+            continue
+        endpoint = node.args[1] if len(node.args) > 1 else _keyword(node, "endpoint")
+        path = _text(node.args[0] if node.args else _keyword(node, "path"))
+        if isinstance(endpoint, ast.Name) and path and "POST" in _words(_keyword(node, "methods")):
+            yield path, endpoint.id
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((one.value for one in call.keywords if one.arg == name), None)
+
+
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _words(node: ast.expr | None) -> set[str]:
+    return {_text(one).upper() for one in getattr(node, "elts", [])}
+
+
+class _Reader(Struct, frozen=True):
+    """Reads what functions of one module take and answer."""
+
+    names: Mapping[str, str]
+    find_class: FindClass
+
+    def operation(self, function: Function) -> dict[str, Any]:
+        asked = self._asked(function)
+        answered = self._answered(function)
+        return {
+            "operationId": function.name,
+            "requestBody": {"content": {"application/json": {"schema": asked}}},
+            "responses": {"200": {"content": {"application/json": {"schema": answered}}}},
+        }
+
+    def _asked(self, function: Function) -> dict[str, Any]:
+        """Return the schema of the request: a typed parameter, or the keys that the code reads."""
+        embedded = {}
+        arguments = function.args
+        defaults = dict(zip([one.arg for one in reversed(arguments.args)], reversed(arguments.defaults), strict=False))
+        for one in [*arguments.args, *arguments.kwonlyargs]:
+            schema = _schema(one.annotation, self.find_class)
+            if "properties" in schema:
+                return schema
+            default = defaults.get(one.arg)
+            if isinstance(default, ast.Call) and dotted(default.func, self.names) == "fastapi.Body":
+                embedded[one.arg] = schema
+        if embedded:
+            return _object(embedded, list(embedded))
+        read: dict[str, Any] = {key: {} for key in _read_keys(function) if key in READ_KEYS}
+        return _object(read, [])
+
+    def _answered(self, function: Function) -> dict[str, Any]:
+        """Return the schema of the answer: ``response_model``, the result's type, or the keys of what is returned."""
+        models = [_keyword(one, "response_model") for one in function.decorator_list if isinstance(one, ast.Call)]
+        for annotation in [*models, function.returns]:
+            schema = _schema(annotation, self.find_class)
+            if "properties" in schema:
+                return schema
+        assigned = dict(_assigned(function))
+        found: list[dict[str, Any]] = []
+        for node in ast.walk(function):
+            if isinstance(node, ast.Return) and (literal := self._literal(node.value, assigned)):
+                found.append(literal)
+        if not found:
+            return {}
+        always = [key for key in found[0] if all(key in one for one in found)]
+        return _object({key: held for one in found for key, held in one.items()}, always)
+
+    def _literal(self, value: ast.expr | None, assigned: Mapping[str, ast.expr], depth: int = 0) -> dict[str, Any]:
+        """Return the properties of a dictionary, or of a call that makes a response of one."""
+        if isinstance(value, ast.Name):
+            value = assigned.get(value.id)
+        if isinstance(value, ast.Tuple) and value.elts:  # Flask's (answer, status)
+            value = value.elts[0]
+        if isinstance(value, ast.Call):
+            schema = _schema(value.func, self.find_class)
+            if "properties" in schema:
+                return dict(schema["properties"])
+            if value.args and depth < DEEPEST:
+                return self._literal(value.args[0], assigned, depth + 1)
+            return {one.arg: {} for one in value.keywords if one.arg}
+        if isinstance(value, ast.Dict):
+            return {key: {} for key in map(_text, filter(None, value.keys)) if key}
+        return {}
+
+
+def _assigned(function: Function) -> Iterator[tuple[str, ast.expr]]:
+    for node in ast.walk(function):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Name):
+                yield target.id, node.value  # type: ignore[attr-defined]
+
+
+def _schema(node: ast.expr | None, find: FindClass, depth: int = 0) -> dict[str, Any]:
+    """Return the schema of a type; empty if nothing is known of it."""
+    if node is None or depth > DEEPEST:
+        return {}
+    if isinstance(node, ast.BinOp):  # Answer | None
+        return _schema(node.left, find, depth) or _schema(node.right, find, depth)
+    if isinstance(node, ast.Subscript):
+        base = dotted(node.value, {}).rpartition(".")[2]
+        if base in ("list", "List", "Sequence"):
+            return {"type": "array", "items": _schema(node.slice, find, depth + 1)}
+        if base in ("Optional", "Annotated"):
+            inner = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
+            return _schema(inner, find, depth)
+        return {"type": "object"} if base in ("dict", "Dict") else {}
+    name = _text(node) or dotted(node, {})
+    return {"type": PLAIN[name]} if name in PLAIN else _class(name, find, depth)
+
+
+def _class(name: str, find: FindClass, depth: int) -> dict[str, Any]:
+    """Return the schema of a class of the repository with its own fields and those of its bases."""
+    found = find(name) if name else None
+    if found is None or depth > DEEPEST:
+        return {}
+    properties, required = dict[str, Any](), list[str]()
+    for base in found.node.bases:
+        inherited = _class(dotted(base, {}), found.find, depth + 1)
+        properties |= inherited.get("properties", {})
+        required += inherited.get("required", [])
+    for node in found.node.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            properties[node.target.id] = _schema(node.annotation, found.find, depth + 1)
+            required += [] if node.value is not None else [node.target.id]
+    return _object(properties, required) if properties else {}
+
+
+def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _read_keys(function: Function) -> Iterator[str]:
+    """Yield the texts by which a function looks something up: ``data["message"]``, ``data.get("message")``."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript):
+            yield _text(node.slice)
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "get"
+            and node.args
+        ):
+            yield _text(node.args[0])

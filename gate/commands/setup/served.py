@@ -1,0 +1,98 @@
+"""The self-description of a running server, for `gate init --url`: its OpenAPI description, or an agent's card."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from gate.agents.a2a import CARD
+from gate.commands.setup.openapi import DescribedAgent, agent_of
+from gate.errors import GateError
+from gate.formats.documents import parse_document
+from gate.system.http import Client, HttpError, check_url
+
+DESCRIPTIONS = ("/openapi.json", "/openapi.yaml", "/swagger.json", "/v3/api-docs", "/api/openapi.json")
+"""The addresses under which servers describe themselves."""
+SECONDS, MOST_BYTES = 5.0, 2_000_000
+"""For all questions together; and of one answer."""
+
+
+async def ask_server(url: str, environment: Mapping[str, str]) -> tuple[DescribedAgent | None, str]:
+    """Return the way to ask the server at an address, or the reason why it is not known; nothing but GETs are sent.
+
+    An address with a path means the operation there; one without, the operation that seems to be the agent.
+
+    Raises:
+        ConfigError: it is no address.
+    """
+    parts = check_url(url, where="--url")
+    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    described = path.endswith((".json", ".yaml", "/api-docs"))
+    places = (path,) if described else DESCRIPTIONS
+    async with Client(environment=environment, max_bytes=MOST_BYTES) as client:
+        try:
+            async with asyncio.timeout(SECONDS):
+                document = await _first(client, origin, places)
+                if document is None and not path:
+                    return await _card(client, origin)
+                found = agent_of(document, origin=origin, path="" if described else path)
+                return (None if found is None else await _named(client, found)), _why(document, path)
+        except HttpError as error:
+            return None, error.message
+        except TimeoutError:
+            return None, f"no answer within {SECONDS:g} s"
+
+
+def _why(document: Any, path: str) -> str:
+    if document is None:
+        return f"it has no description at {', '.join(DESCRIPTIONS[:3])}"
+    return f"its description has no POST {path} that takes a message" if path else "it describes no POST of a message"
+
+
+async def _first(client: Client, origin: str, places: tuple[str, ...]) -> Any:
+    """The first description that is there."""
+    for place in places:
+        document = await _document(client, origin + place)
+        if isinstance(document, Mapping) and isinstance(document.get("paths"), Mapping):
+            return document
+    return None
+
+
+async def _document(client: Client, url: str) -> Any:
+    """Return the content as JSON or YAML; None if there is none, or none that is read."""
+    response = await client.request("GET", url, headers={"Accept": "application/json, application/yaml"})
+    if response.status != 200:
+        return None
+    try:
+        return parse_document(response.body.decode("utf-8-sig", "replace"), urlsplit(url).path or "/")
+    except GateError:
+        return None
+
+
+async def _card(client: Client, origin: str) -> tuple[DescribedAgent | None, str]:
+    card = await _document(client, origin + CARD)
+    if isinstance(card, Mapping) and ("supportedInterfaces" in card or "url" in card):
+        return DescribedAgent(f"it has an agent's card at {CARD}", {"a2a": origin}, "an A2A agent"), ""
+    return None, _why(None, "")
+
+
+async def _named(client: Client, found: DescribedAgent) -> DescribedAgent:
+    """With the name of the app, or the model, where the server tells it."""
+    for kind, place, key, names in (
+        ("adk", "/list-apps", "app", lambda told: told),
+        ("openai", "/models", "model", lambda told: [one["id"] for one in told["data"]]),
+    ):
+        options = found.agent.get(kind)
+        if options is None:
+            continue
+        try:
+            name = names(await _document(client, options["url"] + place))[0]
+        except (LookupError, TypeError):
+            return found
+        if isinstance(name, str) and name:
+            return replace(found, agent={kind: {**options, key: name}}, notes=())
+    return found

@@ -1,0 +1,495 @@
+"""Finds the parts of a repository that `gate init` can start from. Reads files within bounds; imports and runs nothing.
+
+What is read is anybody's: text that does not parse is passed over, links are not followed.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gate.agents.sources import sources_of
+from gate.commands.setup import adapters
+from gate.commands.setup.openapi import DescribedAgent
+from gate.commands.setup.openapi import agent_of as agent_of_openapi
+from gate.commands.setup.routes import FindClass, FoundClass, RoutedModule, routes_of
+from gate.errors import GateError
+from gate.formats.documents import parse_document
+from gate.formats.python_text import dotted, imports, parsed
+from gate.formats.shapes import as_mapping
+from gate.model import Suite
+from gate.reports.formatting import count
+from gate.suites import format_named, load
+from gate.suites.base import Loss
+
+MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
+"""Files that are listed; files that are read, and of each this much; folders in each other."""
+MOST_TEXT, MOST_DATA = 20_000_000, 2_000_000
+"""Bytes that are read of all files together, and of those as YAML and JSON: what takes a few seconds."""
+MOST_AGENTS, MOST_EVALUATIONS = 50, 20
+MOST_LISTED = 5
+"""Files of cases of one kind that are named one by one; of more, their folders are."""
+PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "target", "vendor"})
+SUITE_NAMES = re.compile(r"\.(evalset|test)\.json$|^promptfooconfig\.(ya?ml|json)$")
+DATA_NAMES = re.compile(r"golden|dataset|evals?\b|cases", re.IGNORECASE)
+OPENAPI_NAMES = re.compile(r"^(openapi|swagger)\.(json|ya?ml)$")
+PROVIDERS = (("OPENAI", r"\bopenai[:/]|OpenAI"), ("ANTHROPIC", r"\banthropic[:/]|Anthropic"), ("GOOGLE", r"\bgemini\b"))
+"""Prefix of a provider's variables → what in a module's text speaks of it."""
+KEY_NAMES = re.compile(r"\b([A-Z][A-Z0-9]{1,30})_API_KEY\b")
+PORT = 8000
+PREFERRED = ("root_agent", "graph", "app", "agent", "crew", "assistant", "main_agent", "triage_agent")
+FUNCTIONS = ("answer", "ask", "chat", "respond", "reply", "run_agent", "invoke_agent")
+"""Names of functions that take a message and give an answer."""
+
+
+class FoundAgent(Struct, frozen=True):
+    """An agent that the repository seems to hold, and how it can be asked."""
+
+    framework: str
+    where: str
+    """File and line."""
+    why: str
+    agent: Mapping[str, Any]
+    """The section ``agent`` in gate.yaml."""
+    adapter: str = ""
+    """The content of the file that asks it, if it needs one."""
+    rank: tuple[int, ...] = (9,)
+    """The rank among proposals; the least comes first."""
+    fill: tuple[str, ...] = ()
+    """The parts that only somebody who knows it can fill in."""
+    module: Path | None = None
+    """The module that it is in, if the gate starts it."""
+    start: str = ""
+    """The command that starts its server."""
+
+
+class FoundSuite(Struct, frozen=True):
+    """Cases that are there, in whatever format."""
+
+    source: str
+    kind: str
+    suites: tuple[Suite, ...] = ()
+    problem: str = ""
+    """The reason why they cannot be read as they are."""
+
+
+class Survey(Struct):
+    """All that was found."""
+
+    agents: list[FoundAgent] = field(default_factory=list)
+    suites: list[FoundSuite] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    """Prefixes of the names of API keys: ``OPENAI``."""
+    executable: str = ""
+    """A virtual environment in the repository."""
+    routed: dict[Path, RoutedModule] = field(default_factory=dict)
+    """Modules with the routes of servers."""
+
+
+class _Tree(Struct):
+    root: Path
+    files: tuple[Path, ...]
+    """Relative to the root, in a fixed order."""
+    left: int = MOST_TEXT
+    """Bytes that may still be read."""
+    left_to_parse: int = MOST_DATA
+    """Bytes that may still be read as YAML and JSON, which takes longer."""
+
+    read: dict[Path, str] = field(default_factory=dict)
+
+    def text(self, path: Path) -> str:
+        if path in self.read:
+            return self.read[path]
+        try:
+            with (self.root / path).open("rb") as file:
+                found = file.read(min(MOST_BYTES, self.left))
+        except OSError:
+            return ""
+        self.left -= len(found)
+        return self.read.setdefault(path, found.decode("utf-8", "replace"))
+
+    def document(self, path: Path) -> Any:
+        text = self.text(path) if self.left_to_parse > 0 else ""
+        self.left_to_parse -= len(text)
+        try:
+            return parse_document(text, path.as_posix())
+        except GateError:
+            return None
+
+
+def start_of(path: Path) -> str:
+    """The beginning of a file; empty for one that cannot be read, or is none, such as a pipe, which would wait."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def survey(root: Path) -> Survey:
+    """Looks at the files of a folder."""
+    tree, found = _Tree(root, tuple(_files(root))), Survey()
+    _look_at_langgraph(tree, found)
+    python = [path for path in tree.files if path.suffix == ".py" and path.stem != adapters.MODULE][:MOST_READ]
+    tests = [path for path in python if _is_test(path)]
+    for path in python:
+        if path not in tests:
+            _look_at_module(tree, path, found)
+    for path in tree.files:
+        if OPENAPI_NAMES.match(path.name):
+            _look_at_openapi(tree, path, found)
+        if path.name.startswith(".env") and path.name != ".env":  # an example of one; the file itself holds secrets
+            found.keys |= set(KEY_NAMES.findall(tree.text(path)))
+    _look_at_routes(found)
+    _look_at_suites(tree, found)
+    _look_at_tests(tree, python, found)
+    if tests:
+        found.notes.append(
+            f"{count(len(tests), 'file')} of tests: `pytest --gate gate.yaml` shows the cases among them"
+        )
+    found.agents.sort(key=lambda one: one.rank)
+    found.executable = next((n for n in (".venv", "venv", "env") if (root / n / "pyvenv.cfg").is_file()), "")
+    return found
+
+
+def sources_of_agent(root: Path, agent: FoundAgent) -> list[str]:
+    """Return what an agent that the gate starts is made of; empty if that cannot be told."""
+    if agent.module is None:
+        return []
+    tree = _Tree(root, tuple(_files(root)))
+    return sources_of([agent.module], tree.files, tree.text)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    listed = 0
+    for folder, folders, names in os.walk(root):
+        here = Path(folder)
+        depth = len(here.relative_to(root).parts)
+        folders[:] = sorted(name for name in folders if depth < DEEPEST and _is_entered(here / name))
+        for name in sorted(names):
+            if listed >= MOST_FILES:
+                return
+            if not (here / name).is_symlink() and (here / name).is_file():
+                listed += 1
+                yield (here / name).relative_to(root)
+
+
+def _is_entered(folder: Path) -> bool:
+    hidden = folder.name.startswith(".") or folder.name in PASSED_OVER
+    return not (hidden or folder.is_symlink() or (folder / "pyvenv.cfg").exists())
+
+
+def _is_test(path: Path) -> bool:
+    return path.name.startswith(("test_", "conftest")) or path.name.endswith("_test.py") or "tests" in path.parts
+
+
+# --- agents ---------------------------------------------------------------------------------------
+
+
+def _look_at_langgraph(tree: _Tree, found: Survey) -> None:
+    """The graphs that ``langgraph.json`` names, as ``./folder/file.py:variable``."""
+    for path in tree.files:
+        if path.name != "langgraph.json":
+            continue
+        graphs = as_mapping(as_mapping(tree.document(path)).get("graphs"))
+        for name, target in list(graphs.items())[:20]:
+            if isinstance(target, dict):
+                target = target.get("path")  # noqa: PLW2901
+            file, _, variable = str(target).partition(":")
+            place = Path(os.path.normpath(path.parent / file))
+            if place.suffix != ".py" or place not in tree.files or not variable.isidentifier():
+                continue
+            is_made = f"def {variable}(" in tree.text(place)
+            call = f"{variable}()" if is_made else variable
+            why = f"{path.as_posix()} names the graph {name!r}"
+            _add(tree, found, "LangGraph", adapters.LANGGRAPH, place, variable, call, 1, why, rank=0)
+
+
+def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
+    text = tree.text(path)
+    module = parsed(text)
+    if module is None:
+        return
+    names = imports(module.body)
+    if names:
+        found.keys |= set(KEY_NAMES.findall(text))
+        found.keys |= {prefix for prefix, pattern in PROVIDERS if re.search(pattern, text)}
+    routed = routes_of(module, _class_finder(tree, path, module))
+    found.routed[path] = routed
+    for node in module.body:
+        if isinstance(node, ast.ClassDef):
+            if any(dotted(one, names).endswith("crewai.project.CrewBase") for one in node.decorator_list):
+                call, why = f"{node.name}().crew()", f"class {node.name}, @CrewBase"
+                _add(tree, found, "CrewAI", adapters.CREWAI, path, node.name, call, node.lineno, why)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if node.name not in routed.functions:
+                _look_at_function(tree, path, node, found)
+        else:
+            _look_at_assignment(tree, path, node, names, found)
+
+
+MADE_BY = (
+    (re.compile(r"^google\.adk\..*\w*Agent$"), "Google ADK", adapters.ADK),
+    (re.compile(r"^agents\.Agent$"), "OpenAI Agents SDK", adapters.AGENTS_SDK),
+    (re.compile(r"^pydantic_ai\.(\w+\.)*Agent$"), "pydantic-ai", adapters.PYDANTIC_AI),
+    (re.compile(r"^crewai\.(\w+\.)*Crew$"), "CrewAI", adapters.CREWAI),
+    (
+        re.compile(r"^(langchain\.agents\.create_agent|langgraph\.prebuilt\.\w*create_react_agent)$"),
+        "LangGraph",
+        adapters.LANGGRAPH,
+    ),
+)
+"""The call that makes an agent → the framework, and the way to ask its agents."""
+
+
+def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str], found: Survey) -> None:
+    """``name = Agent(…)`` at the top of a module."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    value = getattr(node, "value", None)
+    if not (isinstance(target, ast.Name) and isinstance(value, ast.Call)):
+        return
+    maker = dotted(value.func, names)
+    is_compiled = isinstance(value.func, ast.Attribute) and value.func.attr == "compile"
+    if is_compiled and any(name.startswith("langgraph.") for name in names.values()):
+        maker = "langgraph.prebuilt.create_react_agent"  # a graph that is built by hand
+    for pattern, framework, template in MADE_BY:
+        if not pattern.match(maker):
+            continue
+        if framework != "Google ADK" or target.id == "root_agent":
+            why = f"{target.id} = {maker}(…)"
+            _add(tree, found, framework, template, path, target.id, target.id, node.lineno, why)
+        break
+
+
+def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef, found: Survey) -> None:
+    """A function that takes a message, near the top of the repository."""
+    arguments = node.args
+    required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
+        return
+    place = _place(path, frozenset(tree.files))  # one of a package may import its neighbours by a dot
+    if place is None:
+        return
+    module, folder = place
+    agent = {"python": f"{module}:{node.name}", **({"path": [folder]} if folder else {})}
+    why = f"def {node.name}({arguments.args[0].arg if arguments.args else '…'})"
+    rank = (5, FUNCTIONS.index(node.name), len(path.parts))
+    where = f"{path.as_posix()}:{node.lineno}"
+    found.agents.append(FoundAgent("a Python function", where, why, agent, rank=rank, module=path))
+
+
+def _add(
+    tree: _Tree,
+    found: Survey,
+    framework: str,
+    template: str,
+    path: Path,
+    name: str,
+    call: str,
+    line: int,
+    why: str,
+    *,
+    rank: int = 2,
+) -> None:
+    place = _place(path, frozenset(tree.files))
+    if place is None or len(found.agents) >= MOST_AGENTS:
+        return
+    module, folder = place
+    agent: dict[str, Any] = {"python": f"{adapters.MODULE}:answer", **({"path": [folder]} if folder else {})}
+    text = adapters.adapter(template, framework, module, name, call)
+    preferred = PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
+    where = f"{path.as_posix()}:{line}"
+    if any(one.adapter == text for one in found.agents):  # langgraph.json names it, too
+        return
+    found.agents.append(FoundAgent(framework, where, why, agent, text, rank=(rank, preferred, -line), module=path))
+
+
+def _place(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
+    """The name that a module is imported by, and from which folder, empty for the root; None if it has no name."""
+    top = path.parent
+    while top.parts and top / "__init__.py" in files:
+        top = top.parent
+    parts = path.relative_to(top).with_suffix("").parts
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    if not parts or not all(part.isidentifier() for part in parts):
+        return None
+    return ".".join(parts), top.as_posix() if top.parts else ""
+
+
+def _class_finder(tree: _Tree, path: Path, module: ast.Module) -> FindClass:
+    """Return what finds the class of a name: in this module, or in one of the repository that it imports."""
+    own = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+    absolute = imports(module.body)
+    relative = {}
+    for node in module.body:
+        if isinstance(node, ast.ImportFrom) and 0 < node.level <= len(path.parents):
+            folder = path.parents[node.level - 1]
+            for alias in node.names:
+                relative[alias.asname or alias.name] = folder, f"{node.module or ''}.{alias.name}"
+
+    def find(name: str) -> FoundClass | None:
+        if name in own:
+            return FoundClass(own[name], find)
+        first, dot, rest = name.partition(".")
+        folders, target = list(path.parents), absolute.get(first, first) + dot + rest
+        if name in relative:
+            folder, target = relative[name]
+            folders = [folder]
+        *package, last = [part for part in target.split(".") if part]
+        if not package:
+            return None
+        for folder in folders:
+            place = folder.joinpath(*package).with_suffix(".py")
+            if place == path or place not in tree.files:
+                continue
+            program = parsed(tree.text(place))
+            if program is not None:
+                return _class_finder(tree, place, program)(last)
+        return None
+
+    return find
+
+
+STARTS = {
+    "FastAPI": "uvicorn {folder}{module}:{app} --port {port}",
+    "Starlette": "uvicorn {folder}{module}:{app} --port {port}",
+    "Flask": "{path}flask --app {module}:{app} run --port {port}",
+}
+"""The command that starts a server of each framework; ``folder`` and ``path`` are for modules outside of the root."""
+
+
+def _look_at_routes(found: Survey) -> None:
+    """The server of each module that has an app: its own routes, and those of routers in other modules."""
+    routers: dict[str, Any] = {}
+    for routed in found.routed.values():
+        if not routed.app:
+            routers |= routed.paths
+    for path, routed in found.routed.items():
+        if not routed.app or len(found.agents) >= MOST_AGENTS:
+            continue
+        place = _place(path, frozenset(found.routed))
+        described = agent_of_openapi({"paths": {**routers, **routed.paths}})
+        if place is None or described is None:
+            continue
+        module, folder = place
+        start = STARTS[routed.framework].format(
+            module=module,
+            app=routed.app,
+            port=PORT,
+            folder=f"--app-dir {folder} " if folder else "",
+            path=f"PYTHONPATH={folder} " if folder else "",
+        )
+        where = f"{path.as_posix()}:{routed.line}"
+        agent = served_agent(described, where, rank=6)
+        found.agents.append(replace(agent, framework=routed.framework, start=start))
+
+
+def _look_at_openapi(tree: _Tree, path: Path, found: Survey) -> None:
+    described = agent_of_openapi(tree.document(path))
+    if described is not None:
+        found.agents.append(served_agent(described, path.as_posix(), rank=6))
+
+
+def served_agent(described: DescribedAgent, where: str, *, rank: int) -> FoundAgent:
+    """The agent behind a server that is described."""
+    return FoundAgent(described.framework, where, described.why, described.agent, rank=(rank,), fill=described.notes)
+
+
+# --- suites and tests -----------------------------------------------------------------------------
+
+
+def _look_at_suites(tree: _Tree, found: Survey) -> None:
+    named = [path for path in tree.files if SUITE_NAMES.search(path.name)]
+    for path in tree.files:
+        if len(named) >= MOST_READ:
+            break
+        if path not in named and _may_hold_cases(tree, path) and _holds_cases(tree.document(path)):
+            named.append(path)
+    for kind, sources in _grouped(tree, named).items():
+        for source in sources[:20]:
+            found.suites.append(_read(tree.root, source, kind))
+
+
+def _may_hold_cases(tree: _Tree, path: Path) -> bool:
+    if path.suffix not in (".yaml", ".yml", ".json"):
+        return False
+    evalview = path.suffix != ".json" and path.parts[0] == "tests" and (tree.root / ".evalview").is_dir()
+    return evalview or DATA_NAMES.search(path.as_posix()) is not None
+
+
+def _holds_cases(content: Any) -> bool:
+    """A mapping of one EvalView case or of cases, or a list of DeepEval's goldens and the like."""
+    if isinstance(content, dict):
+        return {"name", "input", "expected"} <= content.keys() or isinstance(content.get("cases"), list)
+    first = content[0] if isinstance(content, list) and content else None
+    return isinstance(first, dict) and "input" in first and bool({"expected_output", "expected"} & first.keys())
+
+
+def _grouped(tree: _Tree, paths: Sequence[Path]) -> dict[str, list[str]]:
+    """Kind → its sources: each file, or the folder of those that are many."""
+    kinds: dict[str, list[Path]] = {}
+    for path in paths:
+        kinds.setdefault(_kind(path, tree), []).append(path)
+    grouped = {}
+    for kind, members in kinds.items():
+        if len(members) > MOST_LISTED:
+            members = sorted({path.parent for path in members})  # noqa: PLW2901
+        grouped[kind] = [path.as_posix() for path in members]
+    return grouped
+
+
+def _kind(path: Path, tree: _Tree) -> str:
+    if path.name.endswith((".evalset.json", ".test.json")):
+        return "ADK eval sets"
+    if path.name.startswith("promptfooconfig."):
+        return "promptfoo's configuration"
+    return "EvalView's cases" if path.suffix != ".json" and (tree.root / ".evalview").is_dir() else "cases"
+
+
+def _read(root: Path, source: str, kind: str) -> FoundSuite:
+    try:
+        return FoundSuite(source, kind, tuple(load([Path(source)], root=root)))
+    except GateError as error:
+        return FoundSuite(source, kind, problem=str(error))
+
+
+def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
+    """Tests in Python stay where they are, since nobody else can run them; cases that are written in them are read."""
+    form = format_named("python-tests")
+    for path in [path for path in python if form.recognises(tree.text(path))][:MOST_EVALUATIONS]:
+        _look_at_evaluation(tree, path, found)
+
+
+def _look_at_evaluation(tree: _Tree, path: Path, found: Survey) -> None:
+    """A test of google-adk, DeepEval or Pydantic Evals: its cases, unless files that are known anyway hold them."""
+    refers = format_named("python-tests").refers
+    assert refers is not None
+    named = [Path(os.path.relpath(one, tree.root)) for one in refers(tree.root / path, tree.root)]
+    known = [Path(one.source) for one in found.suites]
+    if named and all(any(one in (k, *k.parents) or k in one.parents for k in known) for one in named):
+        told = ", ".join(one.as_posix() for one in named[:3])
+        found.notes.append(f"{path.as_posix()}: it evaluates {told}, used where they are")
+        return
+    losses = list[Loss]()
+    try:
+        suites = tuple(load([path], root=tree.root, losses=losses))
+    except GateError as error:
+        found.notes.append(f"{path.as_posix()}: no cases can be read of it: {error}")
+        return
+    if not any(loss.check for loss in losses):
+        found.suites.append(FoundSuite(path.as_posix(), "cases in a test", suites))
+        return
+    cases, lost = sum(len(suite.cases) for suite in suites), sum(loss.check for loss in losses)
+    command = f"`gate import {path.as_posix()} --to evals/{path.stem}.json --allow-loss`"
+    told = f"{command} writes them, without {count(lost, 'check')} that {'is' if lost == 1 else 'are'} listed"
+    found.notes.append(f"{path.as_posix()}: {count(cases, 'case')} can be read; {told}")

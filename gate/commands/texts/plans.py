@@ -1,0 +1,162 @@
+"""The texts of a plan: `gate suite` says what a run would measure, `--dry-run` what it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct
+
+from gate.config.load import Config
+from gate.config.resolve import Plan, make_plans
+from gate.config.settings import settings_of, wanted_trials
+from gate.decision.power import cost_per_run
+from gate.errors import GateError
+from gate.judges.options import JudgeOptions, cost_of, members
+from gate.metrics.judged import JudgedMetric
+from gate.pipeline.journal import newest_first, records_folder
+from gate.records import read_record
+from gate.reports.formatting import count, dollars, threshold
+from gate.security.escape import console
+from gate.suites import distribution
+from gate.system.clock import now
+
+CALL_TOKENS = 1000
+"""Tokens in a judge call's question, and in its answer, while no record tells what judging costs."""
+
+
+class Prices(Struct, frozen=True):
+    """US dollars of one run and of judging it; None if not known."""
+
+    run: float | None
+    judge: float | None
+
+
+def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
+    """Return the plan of a run: cases by complexity, tag and turns, and the criteria with their demands."""
+    return "\n\n".join(_describe(plan) for plan in make_plans(config, environment))
+
+
+def _describe(plan: Plan) -> str:
+    found = distribution(plan.suite)
+    lines = [f"{console(plan.suite.id)}: {count(found.cases, 'case')}, {count(found.turns, 'turn')}"]
+    if found.recorded:
+        lines[0] += f", {count(found.recorded, 'recorded trial')}"
+    lines.append("  complexity  " + _counts(found.by_complexity))
+    lines.append("  tags        " + _counts({tag or "(none)": n for tag, n in found.by_tag.items()}))
+    lines.append("  turns       " + _counts({f"{turns}-turn": n for turns, n in found.by_turns.items()}))
+    stated = {"calls": found.expects_calls, "no call": found.expects_no_call, "calls not stated": found.states_no_calls}
+    lines.append("  expects     " + _counts({**stated, "a response": found.expects_response}))
+    lines.append("  criteria    " + "\n              ".join(_demands(plan)))
+    lines += [f"  note: {note}" for note in plan.notes]
+    return "\n".join(lines)
+
+
+def _counts(counts: Mapping[Any, int]) -> str:
+    return ", ".join(f"{console(str(name))} {n}" for name, n in counts.items() if n) or "–"
+
+
+def _demands(plan: Plan) -> list[str]:
+    demands = []
+    for criterion in plan.criteria:
+        informational = "" if criterion.blocking else " (informational)"
+        demands.append(f"{console(criterion.name)}: {threshold(criterion)}{informational}")
+    return demands
+
+
+# --- what it would take ----------------------------------------------------------------------------
+
+
+def estimate(config: Config, environment: Mapping[str, str], *, fills_baseline: bool = False) -> str:
+    """Return what a run of each suite would take: at first, and at most if the answer stays open."""
+    plans = make_plans(config, environment)
+    lines = [_of_suite(config, plan, environment, fills_baseline) for plan in plans]
+    return "\n".join([*lines, "nothing was run"])
+
+
+def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_baseline: bool) -> str:
+    settings = settings_of(config, now())
+    least, most = 1, settings.max_epochs
+    if settings.exact_epochs is not None:
+        least = most = settings.exact_epochs
+    if fills_baseline:
+        least = most = max(most, wanted_trials(config))
+    cases = len(plan.suite.cases)
+    trials, most_trials = least * cases, most * cases
+    runs, most_runs = (0, 0) if config.agent_kind == "replay" else (trials, most_trials)
+    votes = _votes(config, plan, environment)
+    prices = _prices(config, plan.suite.id, votes, environment)
+    money = _money((runs, trials), (most_runs, most_trials), prices)
+    return "\n".join(
+        [
+            f"{console(plan.suite.id)}: {count(cases, 'case')}",
+            f"  agent runs   {_range(runs, most_runs)}{_besides(config, most_runs, fills_baseline)}",
+            f"  judge calls  {_range(votes * trials, votes * most_trials) if votes else 'none'}",
+            f"  money        {money}",
+        ]
+    )
+
+
+def _money(least: tuple[int, int], most: tuple[int, int], prices: Prices) -> str:
+    """Return what so many runs and judged trials cost: at first, and at most."""
+    amount, limit = (runs * (prices.run or 0) + trials * (prices.judge or 0) for runs, trials in (least, most))
+    if prices.run is None and not amount:
+        return "not known: no record here tells what a run costs"
+    text = f"about {dollars(amount)}"
+    if limit > amount:
+        text += f", at most {dollars(limit)}"
+    if prices.run is None:
+        return f"{text} for the judge; no record here tells what a run costs"
+    text += f", at {dollars(prices.run)} a run"
+    if prices.judge is None:
+        return f"{text}; the judge's price is not known"
+    return f"{text} and {dollars(prices.judge)} to judge it" if prices.judge else text
+
+
+def _range(least: int, most: int) -> str:
+    return f"{least:,}" if least == most else f"{least:,}, at most {most:,} if the answer is close"
+
+
+def _besides(config: Config, most: int, fills_baseline: bool) -> str:
+    """Return that the base commit's agent may be run, too."""
+    if fills_baseline:
+        return ", less what is measured already"
+    if not config.agent.is_local or config.file.baseline.rerun == "never" or not most:
+        return ""
+    return f"; besides, at most {most:,} of the base commit's agent"
+
+
+def _votes(config: Config, plan: Plan, environment: Mapping[str, str]) -> int:
+    """Return how many answers of judges a trial takes, for one question of each criterion that asks one."""
+    judge = config.file.judge or JudgeOptions()
+    found = 0
+    for scorer in plan.scorers:
+        if scorer.needs_judge and isinstance(scorer.metric, JudgedMetric):
+            own = scorer.metric.options.judge_model_options.num_samples
+            found += own or judge.num_samples or scorer.metric.samples
+    return found * len(members(judge, environment)) if found else 0
+
+
+def _prices(config: Config, suite_id: str, votes: int, environment: Mapping[str, str]) -> Prices:
+    """Return the mean cost of a run and of judging it, each by the newest record that tells it."""
+    run = 0.0 if config.agent_kind == "replay" else None
+    judge = None if votes else 0.0
+    for path in newest_first(records_folder(config, suite_id))[:5]:
+        with suppress(GateError):
+            record = read_record(path, complete=False)
+            if run is None:
+                run = cost_per_run(record.trials)
+            if judge is None and record.footer is not None and record.footer.judge_cost_usd:
+                judge = record.footer.judge_cost_usd / len(record.trials)
+    if judge is None:
+        judge = _list_price(config, votes, environment)
+    return Prices(run, judge)
+
+
+def _list_price(config: Config, votes: int, environment: Mapping[str, str]) -> float | None:
+    """Return what so many judge calls cost by the price list, shared evenly by the jury."""
+    jury = members(config.file.judge or JudgeOptions(), environment)
+    prices = [cost_of(member, CALL_TOKENS, CALL_TOKENS) for member in jury]
+    known = [price for price in prices if price is not None]
+    return votes * sum(known) / len(jury) if len(known) == len(jury) else None

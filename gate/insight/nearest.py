@@ -1,0 +1,26 @@
+"""The stored records that are nearest to this commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gate.baselines import Found
+from gate.config.load import Config
+from gate.config.resolve import Plan
+from gate.pipeline.references import git_context, nearest_stored, store_of
+from gate.system.git import Git
+
+
+def nearest_by_suite(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> dict[str, Found]:
+    """Return the nearest stored record of each suite that has one; none if baselines are switched off."""
+    store = store_of(config, environment)
+    if store is None:
+        return {}
+    where = git_context(config, Git(config.root, environment=environment))
+    found = {}
+    with store:
+        for plan in plans:
+            stored = nearest_stored(store, plan.suite.id, where)
+            if stored is not None:
+                found[plan.suite.id] = stored
+    return found

@@ -1,0 +1,227 @@
+"""The text of `gate power`: which changes a suite finds, by simulation of the rule on its own cases, and the cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from gate.config.load import Config
+from gate.config.resolve import make_plans
+from gate.config.settings import settings_of
+from gate.decision import Settings
+from gate.decision.engine.state import Config as Engine
+from gate.decision.power import (
+    WANTED,
+    Design,
+    Power,
+    Share,
+    Wanted,
+    cost_per_run,
+    missed_thresholds,
+    power_of,
+    rates_of,
+    telling_drop,
+    wanted_designs,
+)
+from gate.insight.nearest import nearest_by_suite
+from gate.insight.prove import Progress, silent
+from gate.model.defaults import STORED_TRIALS
+from gate.pipeline.terms import own_terms
+from gate.records import Header, Record, cases_of
+from gate.reports.formatting import count, dollars, percents
+from gate.reports.table import table
+from gate.security.escape import console
+from gate.stored.judging import read_whole
+from gate.system.clock import now
+
+CATCHES = 0.9
+"""Share of broken cases that are found from which on a suite is said to catch them."""
+MORE_RUNS = 40
+"""Simulated changes of each design, if nobody says how many."""
+BAR = 30
+"""Columns of a bar that stands for everything."""
+
+
+class Asked(Struct, frozen=True):
+    """The design to simulate."""
+
+    drop: float | None = None
+    """The drop, 0–1, for which a design is wanted."""
+    stored: int | None = None
+    """Stored trials of each case; None: as many as a baseline has."""
+    simulations: int | None = None
+    """Runs of each question; None: what takes a few seconds."""
+    progress: Progress = silent
+    as_json: bool = False
+    width: int | None = None
+    """Columns of the terminal; None: as wide as it gets."""
+    of_record: bool = False
+    """True if a record is asked alone, which does not say whether its base's agent can be run."""
+
+
+class SuitePower(Struct, frozen=True):
+    """The power of a suite."""
+
+    suite: str
+    power: Power
+    wanted: tuple[Wanted, ...] = ()
+    misses: dict[str, float] = {}
+    """The rate at which an unchanged agent misses each threshold, 0 to 1, by criterion."""
+
+
+def power_of_record(path: Path, asked: Asked) -> str:
+    """Return the power of this record's suite, with its own agent, against stored trials alone."""
+    record, asked = read_whole(path), replace(asked, of_record=True)
+    return _shown([_answer(record, own_terms(record).settings, asked)], asked)
+
+
+def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked) -> str:
+    """Return the power of each suite of a configuration, by its stored baseline; without one, for a typical agent."""
+    settings = settings_of(config, now())
+    answers = []
+    plans = make_plans(config, environment)
+    known = nearest_by_suite(config, plans, environment)
+    for plan in plans:
+        stored = known.get(plan.suite.id)
+        record = Record(Header(plan.suite.id, plan.planned, plan.criteria), (), None)
+        rerun = settings.rerun
+        if stored is not None:
+            record = stored.records[0]
+            rerun = "match" if _base_can_run(config, record) else rerun
+        answers.append(_answer(record, replace(settings, rerun=rerun), asked))
+    return _shown(answers, asked)
+
+
+def _base_can_run(config: Config, record: Record) -> bool:
+    """True if a run will ask the base's agent, too."""
+    if config.file.baseline.rerun != "auto":
+        return False
+    local = config.agent.is_local and bool(record.header.agent and record.header.commit)
+    return local or config.agent.base is not None
+
+
+def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
+    header = record.header
+    cases = {case.id: case for case in cases_of(header)}
+    rates = rates_of(record.trials, header.criteria, cases)
+    size = len(rates.counts) or len(header.plan)
+    engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
+    design = Design(size, asked.stored or STORED_TRIALS, engine, settings.pass_rate_margin)
+    wanted: tuple[Wanted, ...] = ()
+    with asked.progress(header.suite_id) as tick:
+        power = power_of(rates, design, runs=asked.simulations, tick=tick)
+        if asked.drop is not None:
+            wanted = tuple(wanted_designs(rates, design, asked.drop, runs=asked.simulations or MORE_RUNS, tick=tick))
+    power = replace(power, cost_per_run=cost_per_run(record.trials))
+    misses = missed_thresholds(record.trials, header.criteria, settings.exact_epochs or settings.max_epochs, cases)
+    return SuitePower(header.suite_id, power, wanted, misses)
+
+
+def _shown(answers: Sequence[SuitePower], asked: Asked) -> str:
+    if asked.as_json:
+        return json.dumps([_plain(answer) for answer in answers], indent=2)
+    return "\n\n".join(_text(answer, asked) for answer in answers)
+
+
+def _plain(answer: SuitePower) -> dict[str, Any]:
+    plain: dict[str, Any] = to_builtins(answer)
+    return plain
+
+
+def _text(answer: SuitePower, asked: Asked) -> str:
+    power = answer.power
+    design = power.design
+    runs = f"{count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
+    own = "" if power.known else "; no trials are known, so the cases are a typical suite's"
+    units = f" in {count(power.units, 'unit')} (cluster:)" if 0 < power.units < design.cases else ""
+    size = f"{count(design.cases, 'case')}{units}, {count(design.stored, 'stored trial')} a case"
+    beside = f", {count(power.criteria, 'criterion', 'criteria')} beside success" if power.criteria else ""
+    alone = ", against these alone" if asked.of_record else ""
+    base = ", the base can be run" if design.config.rerun == "match" else alone
+    lines = [f"{console(answer.suite)}: {size}{base}{beside}; {runs}{own}"]
+    rows: list[Sequence[str]] = [("change", "found", "95 % interval", "")]
+    rows += [(f"−{100 * one.drop:g} points", *_share(one.found)) for one in power.drops]
+    if power.broken is not None:
+        rows.append(("one case breaks", *_share(power.broken)))
+    rows.append(("none: blocked", *_share(power.blocked)))
+    rows.append(("none: inconclusive", *_share(power.inconclusive)))
+    lines.insert(0, f"{_sentence(power)}.")
+    more = [_smallest(power), _cost(power), *_missed(answer), *map(_wanted, answer.wanted)]
+    return "\n".join([*lines, table(rows, asked.width), *more])
+
+
+def _sentence(power: Power) -> str:
+    """Return what the suite finds, in the words of a team."""
+    if power.broken is None:
+        breaks = "No case of this suite passes often enough to break"
+    elif power.broken.share >= CATCHES:
+        breaks = "This suite catches a case that breaks"
+    else:
+        breaks = f"This suite catches a case that breaks in {_in_ten(power.broken)} of 10 changes"
+    one = telling_drop(power)
+    return f"{breaks}; of {100 * one.drop:g}-point drops it catches {_in_ten(one.found)} of 10"
+
+
+def _in_ten(found: Share) -> int:
+    """Return a share in tenths; ten and none are said of those alone that round so in whole percents."""
+    tenths = round(10 * found.share)
+    if 0.005 <= found.share < 0.995:
+        return min(9, max(1, tenths))
+    return tenths
+
+
+def _missed(answer: SuitePower) -> list[str]:
+    """Return how often an unchanged agent misses each threshold, the most often missed first."""
+    epochs = count(answer.power.design.config.exact_epochs or answer.power.design.config.max_epochs, "epoch")
+    by_chance = sorted(answer.misses.items(), key=lambda one: (-one[1], one[0]))
+    return [
+        f"{console(name, 60)}: an unchanged agent misses its threshold in {_estimated(chance)} % of runs of {epochs}"
+        for name, chance in by_chance
+    ]
+
+
+def _share(found: Share) -> tuple[str, str, str]:
+    bar = "█" * round(BAR * found.share)
+    return f"{_estimated(found.share)} %", interval_of(found), bar
+
+
+def interval_of(found: Share) -> str:
+    return f"{_end(found.low)}–{_end(found.high)} %"
+
+
+def _end(share: float) -> str:
+    """An end of an interval, in whole percents, with a digit more near none and all."""
+    return f"{100 * share:.0f}" if 0.01 <= share <= 0.99 else f"{100 * share:.1f}".removesuffix(".0")
+
+
+def _estimated(share: float) -> str:
+    """Whole percents; of a curve through simulated changes no more is known than that it is near all, or none."""
+    least, most = 0.001, 0.999
+    return f"< {100 * least:g}" if 0 < share < least else f"> {100 * most:g}" if most < share < 1 else percents(share)
+
+
+def _smallest(power: Power) -> str:
+    if power.finds is None:
+        return f"no drop that was simulated is found in {WANTED:.0%} of changes".replace("%", " %")
+    return (
+        f"about 80 % of changes with a drop of {percents(power.finds)} points are found, by a curve through the table"
+    )
+
+
+def _cost(power: Power) -> str:
+    runs = power.runs_per_case * power.design.cases
+    price = "" if power.cost_per_run is None else f", about {dollars(runs * power.cost_per_run)}"
+    return f"an unchanged agent takes {power.runs_per_case:.2f} runs a case{price}"
+
+
+def _wanted(found: Wanted) -> str:
+    points, stored = f"−{100 * found.drop:g} points", count(found.stored, "stored trial")
+    if found.cases is None:
+        return f"{points} with {stored} a case: more than 500 cases for 80 %"
+    share = f"{percents(found.found.share)} % of {found.found.runs}"
+    return f"{points} with {stored} a case: {count(found.cases, 'case')} ({share})"

@@ -1,0 +1,107 @@
+"""The text of `gate prove`: what became of changes that change nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import to_builtins
+
+from gate.baselines.pairing import as_baseline, pair, reference_to
+from gate.config.load import Config
+from gate.config.resolve import make_plans
+from gate.config.settings import settings_of
+from gate.decision import Settings
+from gate.decision.power import Share
+from gate.errors import BaselineError, MeasureError
+from gate.insight.nearest import nearest_by_suite
+from gate.insight.power_text import interval_of
+from gate.insight.prove import Progress, Proof, Source, in_words, prove, source_of
+from gate.model import FULL, Trial
+from gate.pipeline.terms import own_terms
+from gate.records import cases_of
+from gate.reports.formatting import count
+from gate.reports.table import table
+from gate.security.escape import console
+from gate.stored.judging import read_whole
+from gate.system.clock import now
+
+
+def proof_of_record(path: Path, changes: int, progress: Progress) -> Proof:
+    """Return what became of unchanged changes under a record's own terms.
+
+    Raises:
+        MeasureError: the record has no trial whose outcome is known.
+    """
+    record = read_whole(path)
+    terms = own_terms(record)
+    trials = as_baseline(record).trials
+    source = source_of(cases_of(record.header), terms.criteria, _epochs(trials))
+    if not source.cases:
+        raise MeasureError("no trial passed or failed: there is nothing to draw from", where=str(path))
+    return _proven(record.header.suite_id, source, terms.settings, changes, progress)
+
+
+def proofs_of_suites(config: Config, environment: Mapping[str, str], changes: int, progress: Progress) -> list[Proof]:
+    """Return the same for each suite of a configuration, by its stored baseline.
+
+    Raises:
+        BaselineError: no suite has one.
+    """
+    settings = settings_of(config, now())
+    proofs = []
+    plans = make_plans(config, environment)
+    known = nearest_by_suite(config, plans, environment)
+    for plan in plans:
+        if plan.suite.id not in known:
+            continue
+        stored = known[plan.suite.id]
+        reference = reference_to(stored.records, stored.commit, distance=None, source="")
+        trials = pair(plan.planned, plan.criteria, reference).trials
+        source = source_of(plan.suite.cases, plan.criteria, _epochs(trials))
+        if source.cases:
+            proofs.append(_proven(plan.suite.id, source, settings, changes, progress))
+    if not proofs:
+        hint = "`gate baseline save` stores one, and `gate prove RECORD` needs none"
+        raise BaselineError("no suite has a stored baseline to draw from", hint=hint)
+    return proofs
+
+
+def _epochs(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials that no outcome was picked for."""
+    return [trial for trial in trials if trial.tag == FULL]
+
+
+def _proven(suite: str, source: Source, settings: Settings, changes: int, progress: Progress) -> Proof:
+    with progress(suite) as tick:
+        return prove(suite, source, settings, changes=changes, tick=tick)
+
+
+def told(proofs: Sequence[Proof], width: int | None, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps([{**to_builtins(one), "sentence": in_words(one)} for one in proofs], indent=2)
+    return "\n\n".join(_text(one, width) for one in proofs)
+
+
+def _text(proof: Proof, width: int | None) -> str:
+    stored = f"{proof.stored:.1f} stored trials a case"
+    rows: list[Sequence[str]] = [("unchanged changes", f"of {proof.changes:,}", "95 % interval")]
+    rows.append(_row("blocked", proof.blocked))
+    rows.append(_row("  regressed", proof.regressed))
+    rows.append(_row("  below a threshold", proof.below_threshold))
+    rows.append(_row("inconclusive", proof.inconclusive))
+    rows.append(_row("could not be measured", proof.unmeasured))
+    rows.append(_row(f"one run of each case, threshold {proof.threshold:.2f}", proof.single))
+    return "\n".join(
+        [
+            in_words(proof),
+            f"{console(proof.suite)}: {count(proof.cases, 'case')}, {stored}; nothing was run",
+            table(rows, width),
+            f"an unchanged agent takes {proof.runs_per_case:.2f} runs a case",
+        ]
+    )
+
+
+def _row(name: str, share: Share) -> Sequence[str]:
+    return name, f"{round(share.share * share.runs):,}", interval_of(share)

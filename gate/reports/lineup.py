@@ -1,0 +1,287 @@
+"""The comparison of several agents in words, as text, Markdown and JSON; as a page it is `gate.reports.html.lineup`.
+
+Version 1 of the JSON: first. Keys may be added within a version; none is removed or changes its meaning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from textwrap import wrap
+
+import msgspec
+
+from gate.model import Direction, Scale
+from gate.model.lineup import Difference, Dominated, Lineup, Measure, Preference
+from gate.reports.formatting import count, difference_interval, dollars, interval, percentage, sample
+from gate.reports.sparkline import encodable
+from gate.reports.table import table
+from gate.security.escape import console, markdown, unicode_only
+
+VERSION = 1
+MOST_NOTES = 50
+NO_FIGURES = "–"
+LIMIT = 60_000
+"""Characters of the Markdown; a host's comment takes no more."""
+NARROWEST = 40
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def letter(place: int) -> str:
+    """``A`` for the first entry."""
+    return chr(ord("A") + place)
+
+
+def name(lineup: Lineup, place: int) -> str:
+    """``B small``; the name is the user's."""
+    return f"{letter(place)} {lineup.entries[place].name}"
+
+
+def title(lineup: Lineup) -> str:
+    return f"{count(len(lineup.entries), 'agent')} on the same {count(lineup.cases, 'case')}"
+
+
+def reading(lineup: Lineup) -> str:
+    """Return how to read the intervals."""
+    return (
+        f"Means have 95 % intervals of their own. The {count(lineup.comparisons, 'interval')} of differences, every"
+        f" pair in every row, hold together: all of them cover the truth with a probability of at least"
+        f" {percentage(lineup.level)}. A description, not a verdict."
+    )
+
+
+def wanted(measure: Measure) -> str:
+    return "higher is better" if measure.direction is Direction.HIGHER else "lower is better"
+
+
+def mean_of(measure: Measure, place: int) -> str:
+    """Return the mean with its interval, or why there is none."""
+    found = measure.estimates[place]
+    if found is not None:
+        return interval(found, measure.scale)
+    if measure.apart and measure.apart[place]:
+        return measure.apart[place]
+    return "not measured"
+
+
+def sample_of(measure: Measure, place: int) -> str:
+    return sample(measure.estimates[place])
+
+
+def difference(measure: Measure, one: int, other: int) -> Difference | None:
+    for found in measure.differences:
+        if (found.one, found.other) == (one, other):
+            return found
+    return None
+
+
+def difference_text(measure: Measure, one: int, other: int) -> str:
+    """``one`` minus ``other``, the earlier entry; a dash if they have no two cases in common."""
+    found = difference(measure, one, other)
+    return NO_FIGURES if found is None else difference_interval(found.estimate, measure.scale)
+
+
+def standing(measure: Measure, one: int, other: int) -> str:
+    """``better`` or ``worse`` if the interval shows it, else empty."""
+    if measure.better(one, other):
+        return "better"
+    if measure.better(other, one):
+        return "worse"
+    return ""
+
+
+def entry_line(lineup: Lineup, place: int) -> str:
+    """``B small: 120 trials, 3 failed, commit 0123abc, small.jsonl``."""
+    entry = lineup.entries[place]
+    parts = [count(entry.trials, "trial")]
+    if entry.failed:
+        parts.append(f"{entry.failed:,} failed")
+    if entry.lost:
+        parts.append(f"{entry.lost:,} lost to infrastructure")
+    if entry.commit:
+        parts.append(f"commit {entry.commit[:12]}")
+    if entry.source:
+        parts.append(entry.source)
+    return f"{name(lineup, place)}: {', '.join(parts)}"
+
+
+def dominated_line(lineup: Lineup, found: Dominated) -> str:
+    """``B small is dominated by A large: …``, and whether the intervals show it."""
+    known = []
+    for axis in (lineup.quality, lineup.cost, lineup.latency):
+        measure = lineup.measure(axis) if axis else None
+        if measure is not None and measure.estimates[found.entry] is not None:
+            known.append(axis)
+    how, verb = "by the means alone", "looks dominated by"
+    if found.proven:
+        how, verb = "as the intervals show", "is dominated by"
+    named = f"{name(lineup, found.entry)} {verb} {name(lineup, found.by)}"
+    if len(known) == 1:
+        return f"{named}: better in {known[0]}, {how}"
+    return f"{named}: no worse in {', '.join(known)}, and better in at least one, {how}"
+
+
+def dominated_lines(lineup: Lineup) -> list[str]:
+    if not lineup.dominated:
+        return ["none is dominated: each is ahead of every other in quality, cost or latency"]
+    return [dominated_line(lineup, one) for one in lineup.dominated]
+
+
+def preference_line(lineup: Lineup, found: Preference) -> str:
+    """``B small against A large: preferred in 12 cases, not in 3, 5 ties; win rate 72.5 % [51, 88]``."""
+    pair = f"{name(lineup, found.one)} against {name(lineup, found.other)}"
+    unread = f"{count(found.unread, 'case')} without a vote in both orders"
+    if found.rate is None:
+        return f"{pair}: not measured ({unread})"
+    tally = f"preferred in {count(found.wins, 'case')}, not in {found.losses:,}, {count(found.ties, 'tie')}"
+    said = f"{pair}: {tally}; win rate {interval(found.rate, Scale.BINARY)}, n = {found.rate.n:,}"
+    return f"{said}; {unread}" if found.unread else said
+
+
+def position_line(found: Preference) -> str:
+    """Return the influence of an answer's place on the judge."""
+    if not found.first_twice and not found.second_twice:
+        return "position: no case in which the judge preferred a place in both orders"
+    cases = count(found.wins + found.losses + found.ties, "case")
+    first, second = found.first_twice, found.second_twice
+    return f"position: of {cases} the judge preferred the first place twice in {first:,}, the second in {second:,}"
+
+
+def judge_cost(lineup: Lineup) -> str:
+    return "" if lineup.judge_cost_usd is None else f"judge: {dollars(lineup.judge_cost_usd)}"
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def render_text(lineup: Lineup, *, encoding: str = "utf-8", width: int = 80) -> str:
+    """Return a block for each measure, sentences within ``width`` columns; ASCII if the terminal has no UTF-8."""
+    return encodable("\n".join(_lines(lineup, max(width, NARROWEST))), encoding)
+
+
+def render_line(lineup: Lineup, *, encoding: str = "utf-8") -> str:
+    """Return one line: how many on what, and who is dominated."""
+    return encodable(console("; ".join([title(lineup), *dominated_lines(lineup)])), encoding)
+
+
+def _lines(lineup: Lineup, width: int) -> Iterator[str]:
+    yield title(lineup)
+    for place in range(len(lineup.entries)):
+        yield from _wrapped(entry_line(lineup, place), width, "  ")
+    for measure in lineup.measures:
+        yield ""
+        yield f"{console(measure.name, 100)} ({wanted(measure)})"
+        yield from _block(lineup, measure, width)
+    yield ""
+    for line in dominated_lines(lineup):
+        yield from _wrapped(line, width)
+    for found in lineup.preferences:
+        yield ""
+        yield from _wrapped(preference_line(lineup, found), width)
+        yield from _wrapped(position_line(found), width, "  ")
+    if cost := judge_cost(lineup):
+        yield cost
+    yield ""
+    yield from _wrapped(reading(lineup), width)
+    for note in lineup.notes[:MOST_NOTES]:
+        yield from _wrapped(f"note: {note}", width)
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """A sentence over several lines, those after the first indented."""
+    after = indent + "  "
+    return wrap(console(text, 600), width, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False)
+
+
+def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
+    """A row for each entry: its mean, and its difference to the first."""
+    rows = []
+    for place in range(len(lineup.entries)):
+        row = [name(lineup, place), mean_of(measure, place), sample_of(measure, place), "", ""]
+        if place:
+            against = difference_text(measure, place, 0)
+            row[3] = "" if against == NO_FIGURES else f"to A: {against}"
+            row[4] = standing(measure, place, 0)
+        rows.append(row)
+    for line in table(rows, width - 2, head=False).splitlines():
+        yield f"  {line}"
+
+
+# --- Markdown -------------------------------------------------------------------------------------
+
+
+def render_markdown(lineup: Lineup, *, limit: int = LIMIT) -> str:
+    """Return one table of means, one of differences to the first, then who is dominated.
+
+    Names of agents and criteria are escaped; what does not fit is left out, and the text says so.
+    """
+    lines, used = [], 0
+    for line in _markdown_lines(lineup):
+        used += len(line) + 1
+        if used > limit - 100:
+            lines += ["", "*The rest is left out: it is too long for a comment.*"]
+            break
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_lines(lineup: Lineup) -> Iterator[str]:
+    yield f"## {title(lineup)}"
+    yield ""
+    for place in range(len(lineup.entries)):
+        yield f"- {markdown(entry_line(lineup, place))}"
+    yield ""
+    yield from _means(lineup)
+    yield ""
+    yield from _differences(lineup)
+    yield ""
+    for line in dominated_lines(lineup):
+        yield f"- {markdown(line, 400)}"
+    if lineup.preferences:
+        yield ""
+        yield "### Preferred by the judge"
+        yield ""
+        for found in lineup.preferences:
+            yield f"- {markdown(preference_line(lineup, found), 400)}; {position_line(found)}"
+    yield ""
+    yield reading(lineup)
+    if lineup.notes:
+        yield ""
+        for note in lineup.notes[:MOST_NOTES]:
+            yield f"- {markdown(note, 400)}"
+
+
+def _means(lineup: Lineup) -> Iterator[str]:
+    yield _row("", [markdown(name(lineup, place), 60) for place in range(len(lineup.entries))])
+    yield "|---" * (len(lineup.entries) + 1) + "|"
+    for measure in lineup.measures:
+        cells = []
+        for place in range(len(lineup.entries)):
+            cells.append(f"{mean_of(measure, place)} {sample_of(measure, place)}".strip())
+        yield _row(f"{markdown(measure.name, 100)}, {wanted(measure)}", cells)
+
+
+def _differences(lineup: Lineup) -> Iterator[str]:
+    places = range(1, len(lineup.entries))
+    yield _row("difference to A", [markdown(name(lineup, place), 60) for place in places])
+    yield "|---" * len(lineup.entries) + "|"
+    for measure in lineup.measures:
+        cells = []
+        for place in places:
+            how = standing(measure, place, 0)
+            cells.append(difference_text(measure, place, 0) + (f" **{how}**" if how else ""))
+        yield _row(markdown(measure.name, 100), cells)
+
+
+def _row(first: str, cells: list[str]) -> str:
+    return f"| {' | '.join([first, *cells])} |"
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def render_json(lineup: Lineup) -> str:
+    """Return every pair in every row, and the judge's votes with their reasons, as indented JSON in ASCII."""
+    plain = unicode_only(msgspec.to_builtins(lineup))
+    return json.dumps({"version": VERSION, **plain}, indent=1, allow_nan=False) + "\n"

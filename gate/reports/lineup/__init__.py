@@ -1,1 +1,0 @@
-"""The comparison of several agents as text, Markdown and JSON; as a page it is `gate.reports.html.lineup`."""

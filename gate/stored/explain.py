@@ -1,0 +1,223 @@
+"""The text of `gate explain`: the numbers behind a verdict, or one case's trials on both sides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gate.baselines.pairing import Reference, reported_before
+from gate.config.load import load_config
+from gate.config.settings import settings_of
+from gate.decision.consistency import compared
+from gate.decision.engine.evidence_json import stage_name
+from gate.decision.prepare import with_outcomes
+from gate.decision.unseen import shows_calls, without_unseen
+from gate.errors import ConfigError, nearest
+from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial
+from gate.pipeline.terms import Terms, own_terms
+from gate.pipeline.verdict import NO_REFERENCE, judge_record
+from gate.records import Record, cases_of
+from gate.reports import replayed
+from gate.reports.cases import improvement
+from gate.reports.formatting import (
+    FINEST,
+    count,
+    figure,
+    percentage,
+    threshold,
+)
+from gate.reports.labels import log_lines
+from gate.reports.rows import RowView
+from gate.reports.table import table
+from gate.reports.trajectory_diff import call_text
+from gate.reports.view import View
+from gate.security.escape import console
+from gate.stored.judging import find_as_run_did, path_of_baseline, read_baseline, read_whole
+from gate.system.clock import now
+
+# --- explaining -----------------------------------------------------------------------------------
+
+
+def explain_record(
+    path: Path,
+    baseline: str | None,
+    config_path: Path,
+    environment: Mapping[str, str],
+    case_id: str | None,
+    width: int | None = None,
+) -> str:
+    """Return how the verdict on a record comes about; or one case's trials on both sides."""
+    record = read_whole(path)
+    if baseline is None and config_path.exists():
+        config = load_config(config_path)
+        terms = own_terms(record, settings_of(config, now()))
+        references = find_as_run_did(record.header, terms, config, environment).all
+    else:
+        other = path_of_baseline(baseline or "none")
+        references = (NO_REFERENCE if other is None else read_baseline(other),)
+        terms = own_terms(record)
+    if case_id is not None:
+        return _explain_case(record, references, terms, case_id)
+    suite = judge_record(record, references, terms)
+    view = View(suite)
+    lines = [
+        f"{console(suite.suite_id)}: {suite.verdict.value}: {console(view.headline)}",
+        *([f"measured at {console(view.facts['Candidate'])}"] if suite.dirty and suite.commit else []),
+        *map(console, view.whole_story),
+        *map(console, view.from_recordings),
+        *(f"  {console(told)}" for told in view.differences()),
+        "",
+    ]
+    for row in view.rows:
+        lines += _of_criterion(row)
+    lines += [console(one.line) for one in view.further]
+    lines += ["", *rule_lines(suite), *_suspects(suite), *_improved(view), *_tools(suite, width)]
+    return "\n".join(lines)
+
+
+def _of_criterion(row: RowView) -> list[str]:
+    """The reason for a criterion's verdict, and every figure behind it."""
+    result = row.found
+    said = row.reason if row.reason.startswith(f"{row.standing}: ") else f"{row.standing}: {row.reason}"
+    lines = [
+        f"{console(row.name)}: {console(said)}",
+        f"  candidate {row.candidate.line}",
+        f"  baseline  {row.baseline.line}",
+        f"  change    {row.change.line}",
+    ]
+    if row.evidence:
+        lines.append(f"  evidence  {console(row.evidence)}")
+    if result.spent is not None:
+        lines.append(f"  spent     {percentage(result.spent)} of this comparison's error budget")
+    return [*lines, *(f"  of which  {console(name, 80)} {said}" for name, said in row.dimensions)]
+
+
+def _e(value: float) -> str:
+    """An e-value to three digits, written out where that can be read: ``1.25``, ``10,200``, ``3.1e+12``."""
+    return f"{float(f'{value:.3g}'):,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"
+
+
+def rule_lines(suite: SuiteResult) -> list[str]:
+    """Each test that the decision rule made, with what it blocks at."""
+    if suite.outcome is None:
+        why = suite.baseline.missing if suite.baseline else ""
+        return [f"no pairing: nothing was tested against a baseline{f' ({console(why)})' if why else ''}"]
+    found = suite.outcome.evidence
+    lines = [f"stage: {stage_name(suite.outcome.stage)}; seed {suite.seed}"]
+    for look in found.looks:
+        lines.append(f"look after epoch {look.epochs}: p = {look.p:.4f}, blocks at {look.threshold:.4f}")
+    for test in found.repeats:
+        asked = f"repeats of {count(test.cases, 'case')} that failed, after epoch {test.epochs}"
+        lines.append(f"{asked}: p = {test.p:.2g}, blocks at {test.threshold:.2g}")
+    e_value = "beyond all bounds" if found.e_value is None else _e(found.e_value)
+    lines.append(f"broken cases together: e = {e_value}, blocks at {found.e_threshold:.0f}")
+    return lines
+
+
+def _suspects(suite: SuiteResult) -> list[str]:
+    cases = sorted((c for c in suite.cases if (c.e_value or 0) >= 2), key=lambda c: -(c.e_value or 0))
+    return ["", *(_case_line(case) for case in cases[:20])] if cases else []
+
+
+def _improved(view: View) -> list[str]:
+    lines = [
+        f"{console(case.id)}: {improvement(case, view.suite)}, e = {_e(case.improvement or 0.0)}"
+        for case in view.improved[:20]
+    ]
+    return ["", "passed more often than in the baseline", *lines] if lines else []
+
+
+def _tools(suite: SuiteResult, width: int | None) -> list[str]:
+    rows = [("tool", "calls", "timed", "seconds", "seconds per call")]
+    for one in suite.tools:
+        mean = "–" if one.seconds_per_call is None else f"{one.seconds_per_call:.3g}"
+        rows.append((one.name, str(one.calls), str(one.timed), f"{one.seconds:.3g}", mean))
+    return (
+        ["", "time per tool, over the turns in which the agent times its tools", table(rows, width)]
+        if suite.tools
+        else []
+    )
+
+
+def _case_line(case: CaseResult) -> str:
+    e_value = f", e = {_e(case.e_value)}" if case.e_value is not None else ""
+    before = f"baseline {case.baseline_passed} of {case.baseline_trials}"
+    return f"{console(case.id)}: {case.status.value}, {case.passed} of {case.trials} passed, {before}{e_value}"
+
+
+def _explain_case(record: Record, references: Sequence[Reference], terms: Terms, case_id: str) -> str:
+    known = [case.id for case in record.header.plan]
+    if case_id not in known:
+        raise ConfigError(f"no case {case_id!r} in the record", hint=nearest(case_id, known))
+    reported = any(reported_before(record.header, one) for one in references)
+    no_call = "(no call)" if reported or shows_calls(record.trials) else "(calls not reported)"
+    sides = (
+        ("candidate", without_unseen(terms.criteria, _compared(record), reported=reported)),
+        *((one.name, [trial for stored in one.records for trial in _compared(stored)]) for one in references),
+    )
+    case = next(one for one in cases_of(record.header, terms.thresholds) if one.id == case_id)
+    demanded = {criterion.name: (criterion, _demanded(criterion, case)) for criterion in terms.criteria}
+    lines = [console(case_id)]
+    for name, trials in sides:
+        for trial in (t for t in trials if t.case_id == case_id):
+            side = name if trial.side.value == "candidate" else "baseline, run now"
+            lines += _trial_lines(side, trial, demanded, no_call if name == "candidate" else "(no call)")
+    return "\n".join(lines)
+
+
+def _demanded(criterion: Criterion, case: Case) -> str:
+    """Return the demands of a criterion on a case, met or not; the case's own limit if it has one."""
+    own = case.thresholds.get(criterion.name)
+    if own is None:
+        return threshold(criterion)
+    word = "at most" if criterion.direction is Direction.LOWER else "at least"
+    return f"{word} {figure(own, criterion.scale, finer=FINEST)}, this case's own limit"
+
+
+def _compared(record: Record) -> Sequence[Trial]:
+    """The record's trials with what is found by comparing them with one another, and whether each passes."""
+    cases, criteria = cases_of(record.header), record.header.criteria
+    by_id = {case.id: case for case in cases}
+    return with_outcomes(compared(cases, criteria, record.trials), by_id, criteria, {})
+
+
+def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]], no_call: str) -> list[str]:
+    lines = [f"{side} trial {trial.number}, round {trial.round} ({trial.tag})"]
+    lines += [f"  {console(told, 600)}"] if (told := replayed.of_trial(trial)) else []
+    if trial.error is not None:
+        ended = "failed" if trial.failed else "not measured"
+        lines.append(f"  {ended}: {trial.error.kind.value}: {console(trial.error.message, 500)}")
+        return [*lines, *_log_lines(trial)]
+    for turn, invocation in enumerate(trial.invocations, 1):
+        calls = ", ".join(call_text(call) for call in invocation.tool_calls) or no_call
+        lines.append(f"  turn {turn}: {calls}")
+        if invocation.text:
+            lines.append(f"    {console(invocation.text, 300)}")
+    for name, score in trial.scores.items():
+        criterion, limit = demanded.get(name, (None, ""))
+        shown = f" ({limit})" if limit and score.value is not None else ""
+        figured = criterion is not None and criterion.scale in (Scale.USD, Scale.SECONDS)
+        told = _FIGURE.sub("", score.reason) if figured else score.reason
+        said = console(score.error or told, 300)
+        lines.append(f"  {console(name)} {_value(score, criterion)}{shown} {said}".rstrip())
+        lines += [f"    {console(part, 80)} {value:.3f}" for part, value in score.dimensions.items()]
+    return [*lines, *_log_lines(trial)]
+
+
+_FIGURE = re.compile(r"\A(?:\$\d[\d.,]*\d|\d[\d.]* s)(?:, |$)")
+"""The beginning of the reason of a cost or a time: the value, which stands before it already, in another unit."""
+
+
+def _log_lines(trial: Trial) -> list[str]:
+    """Return the agent's output beside its answers."""
+    written = log_lines(trial.log, len(trial.log))
+    return ["  the agent wrote:", *(f"    {line}" for line in written)] if written else []
+
+
+def _value(score: Score, criterion: Criterion | None) -> str:
+    if score.value is None:
+        return "not measured" if score.error else "does not apply"
+    if criterion is not None and criterion.scale.is_relative:
+        return figure(score.value, criterion.scale)
+    return f"{score.value:.3f}"

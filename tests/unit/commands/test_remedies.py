@@ -1,0 +1,25 @@
+"""What `gate init` says to do about a key that is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.commands.setup.remedies import remedy_for
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        ("No API key was provided. Learn how to create an API key at https://ai.google.dev", "GOOGLE_API_KEY"),
+        ("Could not resolve authentication: anthropic needs an api_key", "ANTHROPIC_API_KEY"),
+        ("set ACME_API_KEY: openai is unauthorized", "ACME_API_KEY"),
+        ("unauthorized", "the key of your provider"),
+    ],
+)
+def test_a_missing_key_is_named_even_if_the_provider_does_not(error: str, name: str) -> None:
+    assert remedy_for(error, "gate.yaml", {}).startswith(f"set {name} here and in CI")
+
+
+def test_a_key_that_is_set_has_to_be_handed_on() -> None:
+    found = remedy_for("genai: no API key", "gate.yaml", {"GOOGLE_API_KEY": "secret"})
+    assert found == "hand GOOGLE_API_KEY on to the agent: agent.env: [GOOGLE_API_KEY] in gate.yaml"
