@@ -2,10 +2,12 @@
 
 import gc
 import os
+import ssl
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
 
+import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -27,6 +29,14 @@ settings.load_profile("quick")
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
     os.unsetenv(name)
+
+# Each client of HTTP would read the authorities of this machine, for 40 ms. None of them has signed a server here, and
+# a test of TLS names a certificate of its own.
+NOBODY = Path(__file__).with_name("nobody.pem")
+ssl.SSLContext.load_default_certs = lambda *_: None  # type: ignore[method-assign]
+certifi.where = lambda: str(NOBODY)
+for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+    os.environ.pop(name, None)
 
 # What a CI system says of its job would decide where records are kept, what is compared and who is told.
 for name in [name for name in os.environ if name in CI or name.startswith(OF_A_JOB)]:

@@ -14,8 +14,8 @@ from gate.hosts.base import Effect, PostCheck, PostFailure, Publication, publish
 from gate.hosts.checks import SUMMARY_CHARS
 from gate.hosts.events import Mode
 from gate.model import Result, SuiteResult, Verdict
-from gate.reports.labels import verdict_line
 from gate.reports.markdown import Place, render_suite, render_unmeasured
+from gate.reports.view import View
 
 _LIMIT = SUMMARY_CHARS // 4
 """Characters of a summary, which the host may count in bytes."""
@@ -45,7 +45,7 @@ def _check(suite: SuiteResult, outcome: StepOutcome, result: Result, place: Plac
     alone = replace(result, suites=(suite,), exit_code=ExitCode(code))
     return PostCheck(
         suite.suite_id,
-        verdict_line(suite),
+        View(suite).verdict_line,
         render_suite(suite, result, limit=_LIMIT, place=place),
         _conclusion(suite, code),
         annotations_of(alone),

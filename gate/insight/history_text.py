@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
-from gate.decision.comparison import PASS_RATE
 from gate.decision.history import CaseHistory
+from gate.decision.outcomes import PASS_RATE
 from gate.decision.trends import Series, SuiteHistory, VersionValue
 from gate.insight.history import Histories
 from gate.model import Estimate, Scale
@@ -20,6 +19,7 @@ from gate.reports.history import (
     label_of,
     newest_figure,
     overview,
+    pass_rate_of,
     spread_figure,
     times_of,
     version_of,
@@ -34,6 +34,8 @@ MOST_RUNS = 12
 MOST_VERSIONS = 12
 """The newest versions that are listed."""
 HEAD = ("criterion", "newest, 95 % interval", "n", "average", "lowest", "highest", "spread", "oldest to newest")
+MOST_FLAKY = 12
+"""Flaky cases that are listed."""
 FEW_RUNS = 12
 """Runs up to which a case's counts are listed one by one; beyond, as a sparkline."""
 
@@ -44,9 +46,12 @@ def history_text(
     """Return the history in words. ``cases``: each case, not only the flaky ones; ``tags``: each criterion by tag."""
     parts = [_suite(suite, cases=cases, tags=tags, width=width) for suite in found.suites]
     if found.unread:
-        named = [f"  {console(one.where)}: {console(one.why, 300)}" for one in islice(found.unread, MOST_UNREAD)]
-        more = [f"  and {len(found.unread) - MOST_UNREAD:,} more"] if len(found.unread) > MOST_UNREAD else []
-        parts.append("\n".join([f"{count(len(found.unread), 'record')} left out:", *named, *more]))
+        lines = [f"{count(len(found.unread), 'record')} left out:"]
+        for one in found.unread[:MOST_UNREAD]:
+            lines.append(f"  {console(one.where)}: {console(one.why, 300)}")
+        if len(found.unread) > MOST_UNREAD:
+            lines.append(f"  and {len(found.unread) - MOST_UNREAD:,} more")
+        parts.append("\n".join(lines))
     text = "\n\n".join(parts)
     return encodable(text, "ascii") if ascii_only else text
 
@@ -63,11 +68,12 @@ def _suite(suite: SuiteHistory, *, cases: bool, tags: bool, width: int | None) -
 
 def _runs(suite: SuiteHistory, width: int | None) -> str:
     """The newest runs, the newest first."""
-    rate = next((one for one in suite.whole if one.name == PASS_RATE), None)
+    rate = pass_rate_of(suite)
     by_run = {} if rate is None else {point.run: point.estimate.value for point in rate.points}
     times = times_of(suite.runs)
     rows: list[tuple[str, ...]] = [("time (UTC)", "commit", "pass rate", "verdict", "version")]
-    for number in list(range(len(suite.runs)))[::-1][:MOST_RUNS]:
+    newest = range(len(suite.runs))[::-1][:MOST_RUNS]
+    for number in newest:
         run = suite.runs[number]
         value = figure(by_run[number], Scale.BINARY) if number in by_run else "–"
         rows.append((times[number], label_of(run), value, run.verdict.replace("_", " ") or "–", version_of(run) or "–"))
@@ -82,8 +88,8 @@ def _criteria(suite: SuiteHistory, *, tags: bool, width: int | None) -> str:
     for series in suite.whole:
         rows.append(_row(series.name, series, len(suite.runs)))
         if tags or series.name == PASS_RATE:
-            parts = sorted(suite.by_tag(series.name), key=lambda one: one.newest.estimate.value)
-            rows += [_row(f"- {one.tag}", one, len(suite.runs)) for one in parts]
+            for one in sorted(suite.by_tag(series.name), key=lambda one: one.newest.estimate.value):
+                rows.append(_row(f"- {one.tag}", one, len(suite.runs)))
     return table(rows, width)
 
 
@@ -124,9 +130,9 @@ def _version_cell(value: VersionValue | None, series: Series) -> str:
     if value is None:
         return "–"
     scale, estimate = series.criterion.scale, value.estimate
-    figures = [figure(one, scale) for one in (estimate.value, value.least, value.most)]
+    ends = f"{figure(estimate.value, scale)}, {figure(value.least, scale)}, {figure(value.most, scale)}"
     spread = "–" if estimate.sd is None else deviation_figure(estimate.sd, scale)
-    return ", ".join([*figures, spread, str(estimate.trials)])
+    return f"{ends}, {spread}, {estimate.trials}"
 
 
 def _cases(cases: Sequence[CaseHistory], *, everyone: bool, width: int | None) -> str:
@@ -134,14 +140,20 @@ def _cases(cases: Sequence[CaseHistory], *, everyone: bool, width: int | None) -
     shown = [case for case in cases if everyone or case.flaky]
     if not shown:
         return f"none of {count(len(cases), 'case')} is flaky"
+    if everyone:
+        return _case_table(shown, width)
+    text = _case_table(sorted(shown, key=lambda case: case.rate)[:MOST_FLAKY], width)
+    left = f"; the lowest {MOST_FLAKY} are shown, --cases shows all" if len(shown) > MOST_FLAKY else ""
+    return f"{text}\n{len(shown):,} of {count(len(cases), 'case')} are flaky{left}"
+
+
+def _case_table(cases: Sequence[CaseHistory], width: int | None) -> str:
     rows = [("case", "pass rate, 95 % interval", "trials", "", "by run")]
-    for case in shown if everyone else sorted(shown, key=lambda case: case.rate)[:FEW_RUNS]:
-        few = len(case.by_record) <= FEW_RUNS
-        by_run = " ".join(f"{p}/{n}" for p, n in case.by_record) if few else sparkline(case_trend(case), low=0, high=1)
+    for case in cases:
+        if len(case.by_record) <= FEW_RUNS:
+            by_run = " ".join(f"{passed}/{trials}" for passed, trials in case.by_record)
+        else:
+            by_run = sparkline(case_trend(case), low=0, high=1)
         rate = interval(Estimate(case.rate, case.low, case.high, 1, case.trials), Scale.BINARY)
         rows.append((case.id, rate, str(case.trials), "flaky" if case.flaky else "", by_run))
-    text = table(rows, width)
-    if everyone:
-        return text
-    left = f"; the lowest {FEW_RUNS} are shown, --cases shows all" if len(shown) > FEW_RUNS else ""
-    return f"{text}\n{len(shown):,} of {count(len(cases), 'case')} are flaky{left}"
+    return table(rows, width)

@@ -20,7 +20,7 @@ from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans, stated_criteria
 from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
-from gate.decision.comparison import PASS_RATE, RATE_METRIC, full_values, passed
+from gate.decision.outcomes import PASS_RATE, RATE_METRIC, measured_values, passed
 from gate.decision.thresholds import quiet_threshold
 from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
@@ -198,7 +198,7 @@ def _trials(record: Record, cases: Mapping[str, Case]) -> Mapping[str, Sequence[
 def _values(record: Record, criterion: Criterion) -> list[list[float]]:
     """Return what the record's epochs measured of a criterion, case by case."""
     cases = {case.id: case for case in cases_of(record.header)}
-    return [full_values(trials, criterion) for trials in _trials(record, cases).values()]
+    return [measured_values(trials, criterion) for trials in _trials(record, cases).values()]
 
 
 def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[list[float]]:

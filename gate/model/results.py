@@ -323,6 +323,10 @@ class SuiteResult(Struct, frozen=True):
 
     Of the default branch's commits where the store has them, else of the runs behind the baseline."""
 
+    def warning(self, kind: KindName) -> Finding | None:
+        """Return the first warning of a kind; None if there is none."""
+        return next((one for one in self.warnings if one.kind == kind), None)
+
     @property
     def trade(self) -> Finding | None:
         """The trade that a proven loss is; None if it is none."""

@@ -19,11 +19,14 @@ def changed_behaviour(cases: Sequence[CaseResult], broken: Collection[str]) -> t
     no longer calls `look_up_order` before `refund`
     """
     wanted = set(broken)
-    counts = Counter(sentence for case in cases if case.id in wanted for sentence in _sentences(case))
-    if not counts:
-        return "", 0
-    sentence, holds = counts.most_common(1)[0]
-    return (sentence, holds) if 2 * holds >= len(wanted) else ("", 0)
+    counts: Counter[str] = Counter()
+    for case in cases:
+        if case.id in wanted:
+            counts.update(_sentences(case))
+    for sentence, holds in counts.most_common(1):
+        if 2 * holds >= len(wanted):
+            return sentence, holds
+    return "", 0
 
 
 def _sentences(case: CaseResult) -> list[str]:
@@ -32,19 +35,22 @@ def _sentences(case: CaseResult) -> list[str]:
     now = _names(case.actual)
     if not before or case.crashes == case.trials:
         return []
-    missing = [name for name in dict.fromkeys(before) if name not in now]
-    added = [name for name in dict.fromkeys(now) if name not in before]
+    often, often_before = Counter(now), Counter(before)
+    missing = [name for name in often_before if name not in often]
+    added = [name for name in often if name not in often_before]
     if len(missing) == len(added) == 1:
         return [f"calls {_name(added[0])} instead of {_name(missing[0])}"]
     if missing:
         return [f"no longer calls {_name(name)}{_before(name, before, now)}" for name in missing]
     if added:
         return [f"now also calls {_name(name)}" for name in added]
-    often, often_before = Counter(now), Counter(before)
-    if often != often_before:
-        changed = [name for name in often_before if often[name] != often_before[name]]
-        return [f"calls {_name(n)} {_times(often[n])} instead of {_times(often_before[n])}" for n in changed]
-    return ["calls its tools in another order"] if before != now else []
+    said = []
+    for name, times in often_before.items():
+        if often[name] != times:
+            said.append(f"calls {_name(name)} {_times(often[name])} instead of {_times(times)}")
+    if not said and before != now:
+        said.append("calls its tools in another order")
+    return said
 
 
 def _times(number: int) -> str:
@@ -57,9 +63,10 @@ def _names(turns: Calls) -> list[str]:
 
 def _before(name: str, before: Sequence[str], now: Sequence[str]) -> str:
     """Return the call that followed a missing one and is still made, as ``before refund``."""
-    following = before[before.index(name) + 1 :]
-    kept = next((one for one in following if one != name), "")
-    return f" before {_name(kept)}" if kept and kept in now else ""
+    for following in before[before.index(name) + 1 :]:
+        if following != name:
+            return f" before {_name(following)}" if following in now else ""
+    return ""
 
 
 def _name(name: str) -> str:

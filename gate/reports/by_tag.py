@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gate.model import Concentration, GroupKind, GroupResult, Scale, SuiteResult, Verdict
-from gate.reports.formatting import change, count, figures, same_cases
+from gate.reports.formatting import count, figures, same_cases
 from gate.security.limits import cut
 
 SHOWN = 12
@@ -21,37 +21,51 @@ MAX_NAME = 60
 """Characters of a tag in a sentence or a row."""
 
 
-def named(kind: GroupKind, name: str) -> str:
-    """``tag refund``, ``complexity complex``."""
-    return f"{kind.value} {cut(' '.join(name.split()), MAX_NAME)}"
+# --- where a loss is ------------------------------------------------------------------------------
 
 
 def where(suite: SuiteResult) -> str:
-    """The groups that a loss is concentrated in; empty where it is in none.
+    """Return the groups that a loss is concentrated in; empty if it is in none.
 
     ``tag refund, 100 of 1,200 cases: pass rate 98 % → 65 %, elsewhere 98.1 % → 98 %; also tag billing: 90 % → 60 %``
     """
     if suite.verdict not in (Verdict.REGRESSED, Verdict.INCONCLUSIVE) or not suite.concentrated:
         return ""
     first, *others = suite.concentrated
-    moved = f"{first.criterion} {_moved(first, suite)}"
-    elsewhere = f"elsewhere {_moved(first, suite, rest=True)}"
+    scale = _scale(first, suite)
+    moved = " → ".join(figures((first.before, first.now), scale))
+    elsewhere = " → ".join(figures((first.rest_before, first.rest_now), scale))
     cases = f"{first.cases:,} of {count(first.of, 'case')}"
-    also = [f"also {named(one.kind, one.name)}: {_moved(one, suite)}" for one in others]
-    return "; ".join([f"{named(first.kind, first.name)}, {cases}: {moved}, {elsewhere}", *also])
+    said = [f"{_named(first.kind, first.name)}, {cases}: {first.criterion} {moved}, elsewhere {elsewhere}"]
+    for one in others:
+        moved = " → ".join(figures((one.before, one.now), _scale(one, suite)))
+        said.append(f"also {_named(one.kind, one.name)}: {moved}")
+    return "; ".join(said)
 
 
-def _moved(found: Concentration, suite: SuiteResult, *, rest: bool = False) -> str:
-    rows = (row.criterion.scale for row in suite.criteria if row.criterion.name == found.criterion)
-    scale = next(rows, Scale.BINARY)
-    ends = (found.rest_before, found.rest_now) if rest else (found.before, found.now)
-    return " → ".join(figures(ends, scale))
+def _scale(found: Concentration, suite: SuiteResult) -> Scale:
+    for row in suite.criteria:
+        if row.criterion.name == found.criterion:
+            return row.criterion.scale
+    return Scale.BINARY
+
+
+def _named(kind: GroupKind, name: str) -> str:
+    """``tag refund``, ``complexity complex``."""
+    return f"{kind.value} {_shortened(name)}"
+
+
+def _shortened(name: str) -> str:
+    return cut(" ".join(name.split()), MAX_NAME)
 
 
 def in_named(suite: SuiteResult, tags: Sequence[str], complexity: str) -> bool:
     """True if a case is in a group that the loss is concentrated in."""
     mine = {(GroupKind.TAG, tag) for tag in tags} | {(GroupKind.COMPLEXITY, complexity)}
     return any((one.kind, one.name) in mine for one in suite.concentrated)
+
+
+# --- a table --------------------------------------------------------------------------------------
 
 
 class Row(Struct, frozen=True):
@@ -63,25 +77,23 @@ class Row(Struct, frozen=True):
     candidate: str
     baseline: str
     rates: str
-    """``100 % → 66 %``; the candidate's alone where the baseline's is of other cases."""
-    change: str
-    """Over paired cases."""
+    """``100 % → 66 %``; the candidate's alone if the baseline's is of other cases."""
     moved: str
-    """``33 broken, 35 worse, 2 better``; of paired cases, by however little."""
+    """``35 worse (33 broken), 2 better``; of paired cases, by however little."""
     is_named: bool
     """True if the loss is concentrated in it."""
 
 
 def rows(suite: SuiteResult, most: int = SHOWN) -> tuple[list[Row], int]:
-    """The groups to show: those that are named, then those that lost most; and how many more there are.
+    """Return the groups to show: those that are named, then those that lost most; and how many more there are.
 
-    A tag of a single case says what the case says, and is counted with the rest where others are there.
+    A tag of a single case says what the case says, and is counted with the rest if others are there.
     """
-    known = {(one.kind, one.name): place for place, one in enumerate(suite.concentrated)}
+    named = {(one.kind, one.name): place for place, one in enumerate(suite.concentrated)}
     groups = [one for one in suite.groups if one.cases > 1] or list(suite.groups)
-    order = sorted(groups, key=lambda one: known.get((one.kind, one.name), len(known)))
-    left = len(suite.groups) - len(order[:most]) + suite.further_groups
-    return [_row(one, is_named=(one.kind, one.name) in known) for one in order[:most]], left
+    groups.sort(key=lambda one: named.get((one.kind, one.name), len(named)))
+    left = len(suite.groups) - len(groups[:most]) + suite.further_groups
+    return [_row(one, is_named=(one.kind, one.name) in named) for one in groups[:most]], left
 
 
 def is_paired(one: GroupResult) -> bool:
@@ -90,24 +102,30 @@ def is_paired(one: GroupResult) -> bool:
 
 
 def _row(one: GroupResult, *, is_named: bool) -> Row:
-    now, before, moved = one.candidate, one.baseline, one.change
-    known = [side.value if side is not None else None for side in (now, before)]
-    texts = figures(known, Scale.BINARY)
-    rate, was = (NO_FIGURE if value is None else text for value, text in zip(known, texts, strict=True))
+    now = None if one.candidate is None else one.candidate.value
+    before = None if one.baseline is None else one.baseline.value
+    candidate, baseline = figures((now, before), Scale.BINARY)
+    if now is None:
+        candidate = NO_FIGURE
+    if before is None:
+        baseline = NO_FIGURE
     return Row(
-        one,
-        named(one.kind, one.name) if one.kind is GroupKind.COMPLEXITY else cut(" ".join(one.name.split()), MAX_NAME),
-        f"{one.cases:,}",
-        rate,
-        was,
-        f"{was} → {rate}" if is_paired(one) else rate,
-        change(moved.value, Scale.BINARY) if moved is not None else NO_FIGURE,
-        ", ".join(f"{n:,} {word}" for n, word in _counts(one) if n),
-        is_named,
+        group=one,
+        name=_named(one.kind, one.name) if one.kind is GroupKind.COMPLEXITY else _shortened(one.name),
+        cases=f"{one.cases:,}",
+        candidate=candidate,
+        baseline=baseline,
+        rates=f"{baseline} → {candidate}" if is_paired(one) else candidate,
+        moved=_moved(one),
+        is_named=is_named,
     )
 
 
-def _counts(one: GroupResult) -> tuple[tuple[int, str], ...]:
+def _moved(one: GroupResult) -> str:
     """Return the counts; cases that got worse include those that are proven broken."""
-    worse = f"worse ({one.broken:,} broken)" if one.broken else "worse"
-    return (max(one.lost, one.broken), worse), (one.gained, "better")
+    said = []
+    if worse := max(one.lost, one.broken):
+        said.append(f"{worse:,} worse ({one.broken:,} broken)" if one.broken else f"{worse:,} worse")
+    if one.gained:
+        said.append(f"{one.gained:,} better")
+    return ", ".join(said)

@@ -16,11 +16,12 @@ from msgspec.structs import replace
 
 from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import labels as words
 from gate.reports import replayed
-from gate.reports.formatting import change_interval, with_means
+from gate.reports.cases import tally
+from gate.reports.labels import STATUSES, VERDICTS
+from gate.reports.rows import RowView
 from gate.reports.trajectory_diff import differences
-from gate.reports.view import Figure, RowView, View
+from gate.reports.view import View, says_verdict
 
 _FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.NOT_COMPARED)
 _PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
@@ -73,13 +74,14 @@ def checks_of(view: View, result: Result) -> list[ReportItem]:
     """The tests of a suite: its verdict, its criteria, its cases, then those against further references."""
     undecided_fails = result.exit_code is ExitCode.FAILED and not any(_fails(s) for s in result.suites)
     suite = view.suite
-    found = [
-        _verdict(view, undecided_fails),
-        *(_criterion(suite, row, undecided_fails) for row in view.rows),
-        *(_case(view, c) for c in suite.cases),
-        *(test for one in suite.further for test in _further(suite, one, undecided_fails)),
-    ]
-    return found if _keeps_from_passing(suite, undecided_fails) else [_beside_a_pass(check, suite) for check in found]
+    found = [_verdict(view, undecided_fails)]
+    found += [_criterion(suite, row, undecided_fails) for row in view.rows]
+    found += [_case(view, case) for case in suite.cases]
+    for one in suite.further:
+        found += _further(suite, one, undecided_fails)
+    if _keeps_from_passing(suite, undecided_fails):
+        return found
+    return [_beside_a_pass(check, suite) for check in found]
 
 
 def unjudged(result: Result) -> ReportItem:
@@ -100,13 +102,15 @@ def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
     said."""
     if check.outcome not in (Outcome.FAILED, Outcome.ERROR):
         return check
-    why = f"does not block: the suite's verdict is {words.VERDICTS[suite.verdict]}"
+    why = f"does not block: the suite's verdict is {VERDICTS[suite.verdict]}"
     return replace(check, outcome=Outcome.SKIPPED, message=f"{check.message} ({why})")
 
 
 def _fails(suite: SuiteResult) -> bool:
     """True if something of it fails the gate that nobody accepted."""
-    found = [suite.standing, *(c.verdict for one in (suite, *suite.further) for c in one.criteria if _blocks(c))]
+    found = [suite.standing]
+    for one in (suite, *suite.further):
+        found += [row.verdict for row in one.criteria if _blocks(row)]
     return any(verdict in _FAILURES and not _is_accepted(suite, verdict) for verdict in found)
 
 
@@ -115,7 +119,7 @@ def _is_accepted(suite: SuiteResult, verdict: Verdict) -> bool:
 
 
 def _blocks(found: CriterionResult) -> bool:
-    if words.shown(found) is Verdict.REGRESSED:
+    if found.verdict is Verdict.REGRESSED:
         return found.criterion.blocks_regression
     return found.criterion.blocking
 
@@ -127,7 +131,7 @@ def _judged(
     check = replace(check, kind=verdict.value)
     if verdict is Verdict.PASS:
         return check
-    text = message if words.says_verdict(message, verdict) else f"{words.VERDICTS[verdict]}: {message}"
+    text = message if says_verdict(message, verdict) else f"{VERDICTS[verdict]}: {message}"
     if _is_accepted(suite, verdict):
         return replace(check, outcome=Outcome.SKIPPED, message=f"{text} (accepted: {suite.accepted})")
     if verdict in _ERRORS and blocking:
@@ -139,12 +143,14 @@ def _judged(
 def _verdict(view: View, undecided_fails: bool) -> ReportItem:
     suite = view.suite
     met = (*view.from_recordings[:1], *view.differences())
-    warnings = [f"warning: {warning}" for warning in view.all_warnings]
-    details = [f"details: {view.explain}"] if view.explain else []
-    told = (view.headline, *view.opening, *met, *view.whole_story, *view.changes, *warnings, *details)
-    check = ReportItem("verdict", output=told)
+    told = [view.headline, *view.opening, *met, *view.whole_story, *view.changes]
+    told += [f"warning: {warning}" for warning in view.all_warnings]
+    if view.explain:
+        told.append(f"details: {view.explain}")
+    check = ReportItem("verdict", output=tuple(told))
     if suite.accepted and suite.standing in _ERRORS:
-        text = f"{words.VERDICTS[suite.standing]}: {words.left(suite)} ({view.verdict}: {view.headline})"
+        left = f"what was lost is accepted by {suite.accepted}, but not all could be measured"
+        text = f"{VERDICTS[suite.standing]}: {left} ({view.verdict}: {view.headline})"
         return replace(check, outcome=Outcome.ERROR, kind=suite.standing.value, message=text)
     return _judged(check, suite, suite.verdict, view.headline, blocking=True, undecided_fails=undecided_fails)
 
@@ -164,12 +170,11 @@ def _criterion(
     suite: SuiteResult, row: RowView, undecided_fails: bool, group: tuple[str, ...] = ("criteria",)
 ) -> ReportItem:
     found, criterion = row.found, row.found.criterion
-    change = f"{change_interval(words.change_shown(found), criterion.scale)} {row.change.rests_on}"
     told = (
         f"wanted: {row.wanted}",
-        f"candidate: {_with_sample(row.candidate)}",
-        f"baseline: {_with_sample(row.baseline)}",
-        with_means(f"change: {change}", found),
+        f"candidate: {row.candidate.line}",
+        f"baseline: {row.baseline.line}",
+        f"change: {row.change.line}",
         row.judge,
         row.evidence,
         row.reason if row.needs_words else "",
@@ -183,17 +188,13 @@ def _criterion(
     return check
 
 
-def _with_sample(figure: Figure) -> str:
-    return f"{figure.text} {figure.rests_on}"
-
-
 def _case(view: View, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:
     suite, scores = view.suite, ", ".join(view.scores(case))
     kind = replayed.SAME if replayed.is_same(case) else case.status.value
     check = ReportItem(case.id, group, kind=kind, case=case)
     if case.status in _PASSED and case.passed >= case.trials:
         return replace(check, output=tuple(filter(None, (scores, replayed.of_case(case)))))
-    message = "; ".join([f"{words.STATUSES[case.status]}: {words.tally(case)}", *case.reasons[:3]])
+    message = "; ".join([f"{STATUSES[case.status]}: {tally(case)}", *case.reasons[:3]])
     details = (scores, *case.reasons, *_diff(case))
     outcome, more = Outcome.SKIPPED, ""
     match case.status:
@@ -213,6 +214,8 @@ def _case(view: View, case: CaseResult, group: tuple[str, ...] = ()) -> ReportIt
 
 
 def _diff(case: CaseResult) -> Sequence[str]:
-    return [
-        line for turn in differences(case) for line in (turn.title, *(f"{mark} {text}" for mark, text in turn.lines))
-    ]
+    lines = []
+    for turn in differences(case):
+        lines.append(turn.title)
+        lines += [f"{mark} {text}" for mark, text in turn.lines]
+    return lines

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from gate.model import CaseResult, Result, SuiteResult, Verdict
 from gate.reports import by_tag
-from gate.reports import labels as words
-from gate.reports.formatting import count, deviation, listing, quantiles
+from gate.reports.cases import distinct, improvement, status, status_counts, tally
+from gate.reports.formatting import count, listing
+from gate.reports.labels import CASE_TONES, TONES, command_lines, end_line, log_lines
+from gate.reports.rows import RowView
 from gate.reports.sparkline import encodable
 from gate.reports.table import table
 from gate.reports.trajectory_diff import TurnDiff, differences
-from gate.reports.view import CASE_TONES, TONES, RowView, View, views_of
+from gate.reports.view import View, views_of
 from gate.security import escape
 
 if TYPE_CHECKING:
@@ -67,21 +69,18 @@ def render(
     for view in views_of(result):
         _suite(console, view, verbose=verbose)
     if verbose:
-        lines = words.command_lines(result.command)
+        lines = command_lines(result.command)
         _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
-    _line(
-        console, 2, (words.end_line(result, result.verdict, escape.console), "bold " + _SIGNS[TONES[result.verdict]][1])
-    )
+    _line(console, 2, (end_line(result, result.verdict, escape.console), "bold " + _SIGNS[TONES[result.verdict]][1]))
     return encodable("\n".join(line.rstrip() for line in out.getvalue().splitlines()), encoding)
 
 
 def render_line(result: Result, *, encoding: str = "utf-8") -> str:
     """A line for each suite, verdict and headline, and one for the exit code."""
-    parts = [
-        f"{escape.console(suite.suite_id, 100)}: {escape.console(words.verdict_line(suite), 400)}"
-        for suite in result.suites
-    ]
-    return encodable("\n".join([*parts, words.end_line(result, result.verdict, escape.console)]), encoding)
+    parts = []
+    for view in views_of(result):
+        parts.append(f"{escape.console(view.suite.suite_id, 100)}: {escape.console(view.verdict_line, 400)}")
+    return encodable("\n".join([*parts, end_line(result, result.verdict, escape.console)]), encoding)
 
 
 def _suite(console: Console, view: View, *, verbose: bool) -> None:
@@ -195,7 +194,7 @@ def _criterion(console: Console, row: RowView) -> None:
     for label, one in (("before", row.baseline), ("now", row.candidate), ("change", row.change)):
         if one.text != "–":
             _line(console, 4, (f"{label:<8}", "dim"), (f"{one.text}  ", ""), (one.rests_on, "dim"), hang=8)
-    held = [deviation(row.found), *quantiles(row.found), row.judge, row.same_cause]
+    held = [row.deviation, *row.quantiles, row.judge, row.same_cause]
     for text in filter(None, held):
         _line(console, 4, (escape.console(text), "dim"))
     for name, said in row.dimensions[:_LISTED]:
@@ -212,12 +211,12 @@ def _every_case(console: Console, view: View) -> None:
     cases = [*view.worse, *view.failing, *others]
     for case in cases[:_MANY]:
         mark, style = _SIGNS[CASE_TONES.get(case.status, "mute")]
-        status = f"  {words.status(case)}, {words.score(case)}"
-        _line(console, 2, (f"{mark} ", style), (escape.console(case.id, 200), "bold"), (status, style))
+        fared = f"  {status(case)}, {tally(case)}"
+        _line(console, 2, (f"{mark} ", style), (escape.console(case.id, 200), "bold"), (fared, style))
         if said := view.scores(case):
             _line(console, 4, (escape.console(", ".join(said)), "dim"))
         if case.id in listed:
-            for reason in words.distinct(case.reasons)[:3]:
+            for reason in distinct(case.reasons)[:3]:
                 _line(console, 4, (escape.console(reason, 600), ""))
             _turns(console, differences(case))
             _log(console, case)
@@ -226,13 +225,13 @@ def _every_case(console: Console, view: View) -> None:
     _listed(
         console,
         "Passed more often than in the baseline",
-        [f"{case.id}  {words.improvement(case, view.suite)}" for case in view.improved],
+        [f"{case.id}  {improvement(case, view.suite)}" for case in view.improved],
     )
 
 
 def _log(console: Console, case: CaseResult) -> None:
     """The end of what the agent wrote in the trial that is shown."""
-    lines = words.log_lines(case.log, _LISTED)
+    lines = log_lines(case.log, _LISTED)
     if lines:
         _line(console, 4, ("the agent wrote:", "dim"))
     for text in lines:
@@ -243,7 +242,7 @@ def _below(console: Console, view: View, *, verbose: bool) -> None:
     """Return the line on costs, and where to read more."""
     suite = view.suite
     if not verbose:
-        said = [words.status_counts(suite), view.cost]
+        said = [status_counts(suite), view.cost]
         _line(console, 2, (escape.console(" · ".join(said)), "dim"))
         more = f"numbers: -v · trials: {view.explain}" if view.explain else "numbers: -v"
         _line(console, 2, (escape.console(more, 500), "dim"), hang=2)

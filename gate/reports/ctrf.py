@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.outcomes import PASS_RATE
 from gate.errors import ExitCode
-from gate.model import BaselineInfo, CaseResult, Estimate, Result, SuiteResult
-from gate.reports import labels as words
+from gate.model import BaselineInfo, CaseResult, Result, SuiteResult
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
+from gate.reports.labels import at_commit
 from gate.reports.view import views_of
 from gate.security.escape import one_line, visible
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -35,8 +35,11 @@ _STATUSES = {
 
 def render(result: Result) -> str:
     """The document as JSON in ASCII. Text from outside has no control characters, and its length is bounded."""
-    tests = [_test(view.suite.suite_id, check) for view in views_of(result) for check in checks_of(view, result)]
-    tests = tests or [_test(NO_SUITE, unjudged(result))]
+    tests = []
+    for view in views_of(result):
+        tests += [_test(view.suite.suite_id, check) for check in checks_of(view, result)]
+    if not tests:
+        tests = [_test(NO_SUITE, unjudged(result))]
     document: dict[str, Any] = {
         "reportFormat": "CTRF",
         "specVersion": SPECIFICATION,
@@ -71,13 +74,9 @@ def _milliseconds(seconds: float | None) -> int:
 
 
 def _sum(amounts: Sequence[float]) -> float | None:
-    """None without any, and where they add up to no number: finite ones may overflow."""
-    return _finite(sum(amounts)) if amounts else None
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity, and what is not a number was not measured."""
-    return value if math.isfinite(value) else None
+    """None without any, and if they add up to no number: finite ones may overflow, and JSON has no infinity."""
+    total = sum(amounts)
+    return total if amounts and math.isfinite(total) else None
 
 
 def _start(result: Result) -> int:
@@ -87,14 +86,18 @@ def _start(result: Result) -> int:
 def _id_of(result: Result, measured: Sequence[SuiteResult | BaselineInfo], *more: str) -> str:
     """A UUID of suites at commits: what a report says was measured, a later report can name as its baseline."""
     names = [suite.suite_id for suite in result.suites]
-    commits = [words.at_commit(one.commit, dirty=one.dirty) if one.commit else None for one in measured]
+    commits = []
+    for one in measured:
+        commits.append(at_commit(one.commit, dirty=one.dirty) if one.commit else None)
     return str(uuid5(NAMESPACE_URL, json.dumps(["agent-gate", names, commits, *more])))
 
 
 def _summary(result: Result, tests: Sequence[dict[str, Any]]) -> dict[str, Any]:
     counts, start = Counter(test["status"] for test in tests), _start(result)
     duration = _milliseconds(result.duration)
-    costs = [cost for suite in result.suites for cost in (suite.cost_usd, suite.judge_cost_usd) if cost is not None]
+    costs = []
+    for suite in result.suites:
+        costs += [cost for cost in (suite.cost_usd, suite.judge_cost_usd) if cost is not None]
     return {
         "tests": len(tests),
         **{status: counts[status] for status in ("passed", "failed", "skipped", "pending", "other")},
@@ -142,25 +145,25 @@ def _baseline(result: Result) -> dict[str, Any]:
 def _pass_rate(result: Result) -> dict[str, float]:
     """Return the rate of passing trials of a single suite, of both sides over the cases that they share; rates of
     several have no common meaning."""
-    suites = result.suites if len(result.suites) == 1 else ()
-    rates = [found for suite in suites for found in suite.criteria if found.criterion.name == PASS_RATE]
-    if not rates:
+    if len(result.suites) != 1:
         return {}
-    if rates[0].compared is not None:
-        before, now = map(_finite, rates[0].compared)
-        return _delta(now, before)
-    return _delta(_value(rates[0].candidate), None)
+    for found in result.suites[0].criteria:
+        if found.criterion.name == PASS_RATE:
+            if found.compared is not None:
+                before, now = found.compared
+                return _rate(now, before)
+            return _rate(found.candidate.value if found.candidate is not None else None, None)
+    return {}
 
 
-def _value(estimate: Estimate | None) -> float | None:
-    return None if estimate is None else _finite(estimate.value)
-
-
-def _delta(now: float | None, before: float | None) -> dict[str, float]:
-    change = _finite(now - before) if now is not None and before is not None else None
-    return {
-        name: value for name, value in (("current", now), ("baseline", before), ("change", change)) if value is not None
-    }
+def _rate(now: float | None, before: float | None) -> dict[str, float]:
+    """Return both sides and the change, without what is not known or no number."""
+    change = now - before if now is not None and before is not None else None
+    rate = {}
+    for name, value in (("current", now), ("baseline", before), ("change", change)):
+        if value is not None and math.isfinite(value):
+            rate[name] = value
+    return rate
 
 
 # --- tests ----------------------------------------------------------------------------------------
@@ -177,10 +180,16 @@ def _test(suite_id: str, check: ReportItem) -> dict[str, Any]:
         "message": _line(check.message, _MESSAGE_CHARS),
         "trace": _text(check.details),
         "stdout": _text(check.output).split("\n") if any(check.output) else [],
-        "type": "case" if check.case is not None else "criterion" if "criteria" in check.group else "verdict",
+        "type": _type(check),
     }
     found = {key: value for key, value in found.items() if value not in ("", [])}
     return found if check.case is None else {**found, **_of_case(check.case, status)}
+
+
+def _type(check: ReportItem) -> str:
+    if check.case is not None:
+        return "case"
+    return "criterion" if "criteria" in check.group else "verdict"
 
 
 def _of_case(case: CaseResult, status: str) -> dict[str, Any]:
@@ -201,7 +210,7 @@ def _of_case(case: CaseResult, status: str) -> dict[str, Any]:
         if case.location.line is not None:
             found["line"] = case.location.line
     now, before = _share(case.passed, case.trials), _share(case.baseline_passed, case.baseline_trials)
-    if rate := _delta(now, before):
+    if rate := _rate(now, before):
         found["insights"] = {"passRate": rate}
     return found
 

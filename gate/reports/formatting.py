@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
-from gate.decision.findings import natural_margin
-from gate.model import Criterion, CriterionResult, Direction, Estimate, GroupResult, Scale, SuiteResult
+from gate.model import Criterion, CriterionResult, Direction, Estimate, GroupResult, Scale
 
 MINUS = "−"
 NOT_MEASURED = "not measured"
-ALL_TOOLS = "time of the agent per tool call"
 TYPICAL = "a typical case"
 """The name of a relative change: the geometric mean of the cases' ratios, no ratio of the two means beside it."""
 APART = 0.1
@@ -55,8 +53,13 @@ def finer_for(values: Iterable[float | None], show: Callable[[float, int], str])
     Of two values that are told because they differ a reader must see that they do.
     """
     known = [one for one in values if one is not None and math.isfinite(1000 * one)]
-    pairs = [pair for pair in combinations(known, 2) if show(pair[0], FINEST) != show(pair[1], FINEST)]
-    return next((n for n in range(FINEST) if all(show(a, n) != show(b, n) for a, b in pairs)), FINEST)
+    finer = 0
+    for one, other in combinations(known, 2):
+        if show(one, FINEST) == show(other, FINEST):
+            continue  # the same but for rounding
+        while show(one, finer) == show(other, finer):
+            finer += 1
+    return finer
 
 
 def figures(values: Sequence[float | None], scale: Scale) -> list[str]:
@@ -81,7 +84,7 @@ def _within(value: float, places: int, most: float, *, least: int = 0) -> str:
 
 
 def _sign(value: float, text: str, signed: bool) -> str:
-    if not any(c in "123456789" for c in text):
+    if set(text).isdisjoint("123456789"):
         return "±" if signed else ""
     if value < 0:
         return MINUS
@@ -93,11 +96,14 @@ def seconds(value: float, *, finer: int = 0) -> str:
     if not math.isfinite(1000 * value):
         return NOT_MEASURED
     if 0 < value < 0.0001:  # what answers so soon is still no zero
-        return f"{_trimmed(1e6 * value, (0 if value >= 0.00001 else 1) + finer)} µs"
+        places = 1 if value < 0.00001 else 0
+        return f"{_trimmed(1e6 * value, places + finer)} µs"
     if value < 0.9995:
-        return f"{_trimmed(1000 * value, (0 if value >= 0.01 else 1) + finer)} ms"
+        places = 1 if value < 0.01 else 0
+        return f"{_trimmed(1000 * value, places + finer)} ms"
     if value < 120:
-        return f"{_trimmed(value, (2 if value < 10 else 1) + finer)} s"
+        places = 2 if value < 10 else 1
+        return f"{_trimmed(value, places + finer)} s"
     minutes, rest = divmod(round(value, finer), 60)
     return f"{minutes:.0f} min {_trimmed(rest, finer)} s" if rest else f"{minutes:.0f} min"
 
@@ -168,8 +174,8 @@ NAMED = 5
 def listing(names: Iterable[str]) -> str:
     """The first few names, and how many more."""
     names = list(names)
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    said = ", ".join(names[:NAMED])
+    return f"{said} and {len(names) - NAMED} more" if len(names) > NAMED else said
 
 
 def interval(estimate: Estimate | None, scale: Scale, *, finer: int = 0) -> str:
@@ -179,13 +185,11 @@ def interval(estimate: Estimate | None, scale: Scale, *, finer: int = 0) -> str:
     """
     if estimate is None:
         return "–"
-    return _bracketed(estimate, lambda value: figure(value, scale, finer=finer if value == estimate.value else 0))
 
+    def show(value: float) -> str:
+        return figure(value, scale, finer=finer if value == estimate.value else 0)
 
-def finer_sides(row: CriterionResult) -> int:
-    """The digits that tell candidate, baseline and threshold of a criterion apart."""
-    sides = [side.value for side in (row.candidate, row.baseline) if side is not None]
-    return finer_for([*sides, row.criterion.threshold], lambda value, n: figure(value, row.criterion.scale, finer=n))
+    return _bracketed(estimate, show)
 
 
 def change_interval(estimate: Estimate | None, scale: Scale) -> str:
@@ -226,8 +230,9 @@ def of_means(row: CriterionResult) -> str:
 
 def same_cases(row: CriterionResult | GroupResult) -> bool:
     """True if candidate and baseline are means over the same cases, those that are compared."""
-    sides = [side.n for side in (row.candidate, row.baseline, row.change) if side is not None]
-    return None not in (row.candidate, row.baseline) and len(set(sides)) == 1
+    if row.candidate is None or row.baseline is None or row.candidate.n != row.baseline.n:
+        return False
+    return row.change is None or row.change.n == row.candidate.n
 
 
 def with_means(text: str, row: CriterionResult) -> str:
@@ -245,31 +250,42 @@ def difference_interval(estimate: Estimate | None, scale: Scale) -> str:
 def _bracketed(estimate: Estimate, show: Callable[[float], str]) -> str:
     if estimate.level == 0.0:  # nothing to make an interval of
         return show(estimate.value)
-    mean, low, high = (show(v) for v in (estimate.value, estimate.low, estimate.high))
-    for unit, factor in _FACTORS.items():  # a time is told in the unit of its mean, whatever its ends are
-        ends = (estimate.low, estimate.high)
-        if mean.endswith(unit) and " min" not in mean and all(math.isfinite(1000 * end) for end in ends):
-            signed = show(1.0).startswith("+")
-            shown = (_sign(end, "1" if end else "0", signed) + _in_unit(abs(end), factor) for end in ends)
-            return f"{mean} [{', '.join(shown)}]"
-    if all(text.endswith(" %") for text in (mean, low, high)):
-        return f"{mean} [{low.removesuffix(' %')}, {high.removesuffix(' %')}]"
-    if low.startswith("$") and high.startswith("$"):
-        return f"{mean} [{low[1:]}, {high[1:]}]"
+    mean, low, high = show(estimate.value), show(estimate.low), show(estimate.high)
+    factor = _factor(mean)
+    if factor is not None and math.isfinite(1000 * estimate.low) and math.isfinite(1000 * estimate.high):
+        signed = show(1.0).startswith("+")
+        low, high = _in_unit(estimate.low, factor, signed), _in_unit(estimate.high, factor, signed)
+    elif mean.endswith(" %") and low.endswith(" %") and high.endswith(" %"):
+        low, high = low.removesuffix(" %"), high.removesuffix(" %")
+    elif low.startswith("$") and high.startswith("$"):
+        low, high = low[1:], high[1:]
     return f"{mean} [{low}, {high}]"
 
 
 _FACTORS = {" µs": 1e6, " ms": 1e3, " s": 1.0}
 
 
-def _in_unit(value: float, factor: float) -> str:
+def _factor(mean: str) -> float | None:
+    """Return by what seconds are multiplied: an interval of times is in the unit of its mean, whatever its ends are."""
+    if " min" in mean:
+        return None
+    for unit, factor in _FACTORS.items():
+        if mean.endswith(unit):
+            return factor
+    return None
+
+
+def _in_unit(value: float, factor: float, signed: bool) -> str:
     """A time in a unit that is not its own; no time but none is zero in it."""
-    size = value * factor
+    size = abs(value) * factor
     if not size:
-        return "0"
-    most = 2 if factor == 1 else 1
-    least = 1 - math.floor(math.log10(size)) if size < 1 else 0
-    return _trimmed(size, min(12, max(least, most if size < 10 else most - 1)))
+        return _sign(0.0, "0", signed) + "0"
+    places = 2 if factor == 1 else 1
+    if size >= 10:
+        places -= 1
+    elif size < 1:
+        places = max(places, 1 - math.floor(math.log10(size)))
+    return _sign(value, "1", signed) + _trimmed(size, min(12, places))
 
 
 def sample(estimate: Estimate | None) -> str:
@@ -287,100 +303,14 @@ def threshold(criterion: Criterion) -> str:
     As it is written: rounded, a demand would be another one.
     """
     word, scale = ("at least" if criterion.direction is Direction.HIGHER else "at most"), criterion.scale
-    demands = [f"{word} {figure(criterion.threshold, scale, finer=FINEST)}"] if criterion.threshold is not None else []
+    demands = []
+    if criterion.threshold is not None:
+        demands.append(f"{word} {figure(criterion.threshold, scale, finer=FINEST)}")
     if criterion.limit is not None:
         demands.append(f"each {word} {figure(criterion.limit, scale, finer=FINEST)}")
-    demands += [f"p{100 * q:g} {word} {figure(value, scale, finer=FINEST)}" for q, value in criterion.quantiles]
+    for q, value in criterion.quantiles:
+        demands.append(f"p{100 * q:g} {word} {figure(value, scale, finer=FINEST)}")
     return ", ".join(demands) or "no worse than the baseline"
-
-
-def allowed(result: CriterionResult, suite: SuiteResult) -> float | None:
-    """The loss that was called unchanged, as a reader means it: the margin that the comparison used, which of few cases
-    is wider than the configured one; else what the criterion says."""
-    found = suite.outcome.evidence.metrics.get(result.criterion.name) if suite.outcome is not None else None
-    return result.criterion.margin if found is None else natural_margin(found.margin, result.criterion)
-
-
-def evidence(result: CriterionResult, suite: SuiteResult) -> str:
-    """Return the evidence behind a verdict beyond the intervals: p-value, detectable drop, margin, gaps, quantiles."""
-    scale, notes = result.criterion.scale, []
-    if result.p_value is not None:
-        notes.append("p < 0.001" if result.p_value < 0.001 else f"p = {result.p_value:.3f}")
-    if result.detectable:
-        notes.append(f"a loss of about {margin(result.detectable, scale)} shows in four of five such runs")
-    if (held := allowed(result, suite)) is not None:
-        notes.append(f"margin {margin(held, scale)}")
-    if result.not_measured:
-        notes.append(f"{count(result.not_measured, 'trial')} not measured")
-    if said := deviation(result):
-        notes.append(said)
-    return ", ".join([*notes, *quantiles(result)])
-
-
-def deviation(result: CriterionResult) -> str:
-    """Return the spread of scores: ``standard deviation 0.21 over 120 trials, 0.18 over the means of 40 cases``."""
-    found, scale = result.candidate, result.criterion.scale
-    scale = Scale.UNIT if scale.is_in_percent else scale  # of zeros and ones it is no share of anything
-    if found is None or found.sd is None:
-        return ""
-    said = f"standard deviation {figure(found.sd, scale)} over {count(found.trials, 'trial')}"
-    if found.sd_cases is None or found.trials == found.n:
-        return said
-    return f"{said}, {figure(found.sd_cases, scale)} over the means of {count(found.n, 'case')}"
-
-
-def change_sample(result: CriterionResult) -> str:
-    """Return the basis of a change, and that it is corrected for a calibrated judge's errors."""
-    corrected = result.change is not None and result.judge is not None and result.judge.slope != 1.0
-    return sample(result.change) + (", corrected" if corrected else "")
-
-
-def judge_line(result: CriterionResult) -> str:
-    """A calibrated judge: ``judge agrees with people on 92 of 100 labels (κ 0.81); corrected 0.88 [0.8, 0.94]``."""
-    known, scale = result.judge, result.criterion.scale
-    if known is None or not known.labels:
-        return ""
-    beyond_chance = "" if known.kappa is None else f" (κ {known.kappa:.2f})"
-    said = f"judge agrees with people on {known.agreed:,} of {count(known.labels, 'label')}{beyond_chance}"
-    if known.candidate is None:
-        return f"{said}; not corrected"
-    before = f", baseline {interval(known.baseline, scale)}" if known.baseline else ""
-    return f"{said}; corrected {interval(known.candidate, scale)}{before}"
-
-
-def dimensions(result: CriterionResult) -> list[tuple[str, str]]:
-    """Return the parts of a score: ``0.82 [0.71, 0.90] n = 40, was 0.85 [0.8, 0.9] n = 40``. Names are the user's."""
-    rows, scale = [], Scale.SHARE if result.criterion.scale.is_in_percent else Scale.UNIT
-    for name, sides in result.dimensions.items():
-        now, before = (f"{interval(side, scale)} {sample(side)}" if side else "" for side in sides)
-        rows.append((name, ", was ".join([now or NOT_MEASURED, *([before] if before else [])])))
-    return rows
-
-
-def tool_times(suite: SuiteResult) -> list[tuple[str, str]]:
-    """Time per tool: name → ``0.84 s a call (12 timed calls, 10.1 s)``. Names are the agent's.
-
-    The first row is the time of all trials over all their calls; the agent need not time its tools for it.
-    """
-    calls = sum(one.calls for one in suite.tools)
-    known = [case.duration for case in suite.cases if case.duration is not None]
-    whole, rows = sum(known), []
-    if known and calls and math.isfinite(whole):
-        rows.append((ALL_TOOLS, f"{seconds(whole / calls)} ({seconds(whole)} in all, {count(calls, 'call')})"))
-    return rows + [
-        (one.name, f"{seconds(one.seconds_per_call)} a call ({count(one.timed, 'timed call')}, {seconds(one.seconds)})")
-        for one in suite.tools
-        if one.seconds_per_call is not None
-    ]
-
-
-def quantiles(result: CriterionResult) -> list[str]:
-    """Return the values that the limits on quantiles are held against: ``p95 2.71 s [2.4, 2.98], n = 40``."""
-    scale, limits, found = result.criterion.scale, dict(result.criterion.quantiles), []
-    for q, estimate in result.quantiles:
-        finer = finer_for((estimate.value, limits.get(q)), lambda value, n: figure(value, scale, finer=n))
-        found.append(f"p{100 * q:g} {interval(estimate, scale, finer=finer)}, {sample(estimate)}")
-    return found
 
 
 def margin(value: float, scale: Scale, *, finer: int = 0) -> str:

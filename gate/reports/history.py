@@ -5,27 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from gate.decision.comparison import PASS_RATE
+from msgspec import Struct
+
 from gate.decision.history import CaseHistory
+from gate.decision.outcomes import PASS_RATE
 from gate.decision.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory
-from gate.model import Direction, Scale
+from gate.model import Direction, Estimate, Scale
 from gate.reports.formatting import MINUS, change, count, figure, interval, listing, percentage
 from gate.security.limits import shorten
 from gate.statistics.trend import LEAST_RUNS
 
 _LAST_TIME = 253_402_300_799.0
+MOST_PLACES = 6
+"""Decimal places of a slope."""
 SHORT = 8
 """Characters of a commit or a fingerprint."""
 
 
 def day(created: float) -> str:
     """``2026-05-02``, UTC; a dash for no usable time."""
-    return f"{datetime.fromtimestamp(created, UTC):%Y-%m-%d}" if 0 < created <= _LAST_TIME else "–"
+    return _time(created, "%Y-%m-%d")
+
+
+def _time(created: float, form: str) -> str:
+    return datetime.fromtimestamp(created, UTC).strftime(form) if 0 < created <= _LAST_TIME else "–"
 
 
 def commit_of(run: PastRun) -> str:
     """The commit in short, ``+`` after it for a work tree with changes; else the run's id."""
-    return f"{run.commit[:SHORT]}{'+' if run.dirty else ''}" if run.commit else f"run {run.id[:SHORT]}"
+    if not run.commit:
+        return f"run {run.id[:SHORT]}"
+    return run.commit[:SHORT] + ("+" if run.dirty else "")
 
 
 SUBJECT = 50
@@ -34,24 +44,23 @@ SUBJECT = 50
 
 def label_of(run: PastRun) -> str:
     """``3f2a1b9c Reword the prompt``: the commit, or the run's id, with the subject if it is known."""
-    return " ".join(filter(None, (commit_of(run), shorten(run.subject, SUBJECT))))
+    return f"{commit_of(run)} {shorten(run.subject, SUBJECT)}".rstrip()
 
 
 def version_of(run: PastRun) -> str:
     """The version of the agent as it tells it, or its fingerprint in short, with the tags of its releases."""
     named = shorten(run.told, SUBJECT) or run.agent[:SHORT]
-    return " ".join(filter(None, (named, f"({', '.join(run.releases[:3])})" if run.releases else "")))
+    if run.releases:
+        named += f" ({', '.join(run.releases[:3])})"
+    return named.strip()
 
 
 def times_of(runs: Sequence[PastRun]) -> list[str]:
     """When each run was, to the day, or to the minute if they are all of one day."""
-    days = {day(run.created) for run in runs}
-    if len(days) > 1:
-        return [day(run.created) for run in runs]
-    return [
-        f"{datetime.fromtimestamp(run.created, UTC):%Y-%m-%d %H:%M}" if 0 < run.created <= _LAST_TIME else "–"
-        for run in runs
-    ]
+    days = [day(run.created) for run in runs]
+    if len(set(days)) > 1:
+        return days
+    return [_time(run.created, "%Y-%m-%d %H:%M") for run in runs]
 
 
 def subject(series: Series) -> str:
@@ -64,11 +73,16 @@ def overview(suite: SuiteHistory) -> str:
     runs = suite.runs
     commits = len({run.commit for run in runs if run.commit})
     agents = len({run.agent for run in runs if run.agent})
-    of = [count(commits, "commit")] if commits else []
-    of += [count(agents, "version") + " of the agent"] if agents else []
+    of = []
+    if commits:
+        of.append(count(commits, "commit"))
+    if agents:
+        of.append(f"{count(agents, 'version')} of the agent")
+    said = count(len(runs), "run")
+    if of:
+        said += f" of {' and '.join(of)}"
     first, last = day(runs[0].created), day(runs[-1].created)
-    span = first if first == last else f"{first} to {last}"
-    return f"{count(len(runs), 'run')}{' of ' + ' and '.join(of) if of else ''}, {span}"
+    return f"{said}, {first}" if first == last else f"{said}, {first} to {last}"
 
 
 def newest_figure(series: Series) -> str:
@@ -89,20 +103,23 @@ def deviation_figure(value: float, scale: Scale) -> str:
     return figure(value, Scale.UNIT if scale.is_in_percent else scale)
 
 
-Together = tuple[tuple[Series, SeriesMove], ...]
-"""Return the series that moved with one commit: one cause, most likely."""
+Together = list[tuple[Series, SeriesMove]]
+"""The series that moved with one commit: one cause, most likely."""
 
 
 def moved_together(suite: SuiteHistory) -> list[Together]:
-    """The moves by their commit, the newest first; in each, the whole suite's before those of tags, largest first."""
-    groups: dict[int, list[tuple[Series, SeriesMove]]] = {}
+    """Return the moves by commit, the newest first; in each, the whole suite's before those of tags, largest first."""
+    groups: dict[int, Together] = {}
     for series in suite.series:
         for move in series.moves:
             groups.setdefault(move.run, []).append((series, move))
-    return [tuple(sorted(groups[run], key=lambda one: _rank(*one))) for run in sorted(groups, reverse=True)]
+    for group in groups.values():
+        group.sort(key=_rank)
+    return [groups[run] for run in sorted(groups, reverse=True)]
 
 
-def _rank(series: Series, move: SeriesMove) -> tuple[bool, float]:
+def _rank(moved: tuple[Series, SeriesMove]) -> tuple[bool, float]:
+    series, move = moved
     average = abs(series.summary.average)
     return bool(series.tag), -abs(move.change) / average if average else 0.0
 
@@ -116,11 +133,17 @@ def moved_line(together: Together, suite: SuiteHistory) -> str:
     run = suite.runs[first.run]
     where = f"with {label_of(run)} ({day(run.created)})"
     if first.first < first.run or first.last > first.run:
-        ends = [f"{commit_of(one)} ({day(one.created)})" for one in (suite.runs[first.first], suite.runs[first.last])]
-        where += f", 95 % interval {' to '.join(ends)},"
-    moved = [f"{subject(s)} {'fell' if m.change < 0 else 'rose'} by {_amount(m.change, s)}" for s, m in together]
+        where += f", 95 % interval {_place(suite.runs[first.first])} to {_place(suite.runs[first.last])},"
+    moved = []
+    for series, move in together:
+        verb = "fell" if move.change < 0 else "rose"
+        moved.append(f"{subject(series)} {verb} by {_amount(move.change, series)}")
     said = f"{where} {'; '.join(moved)}; {_p(max(move.p for _, move in together))}"
     return f"{said}; the agent's source did not change there" if first.same_agent else said
+
+
+def _place(run: PastRun) -> str:
+    return f"{commit_of(run)} ({day(run.created)})"
 
 
 def is_worse(together: Together) -> bool:
@@ -147,18 +170,19 @@ def trend_line(series: Series) -> str:
     going = series.going
     if going is None:
         return ""
-    slopes = [_slope(going.by_run.value, going.by_run.low, going.by_run.high, series) + " a run"]
+    slopes = [f"{_slope(going.by_run, series)} a run"]
     if going.by_week is not None:
-        slopes.append(_slope(going.by_week.value, going.by_week.low, going.by_week.high, series) + " a week")
-    direction = "falls" if going.by_run.value < 0 else "rises"
-    found = direction if going.found else "shows no trend beyond chance"
+        slopes.append(f"{_slope(going.by_week, series)} a week")
+    found = "shows no trend beyond chance"
+    if going.found:
+        found = "falls" if going.by_run.value < 0 else "rises"
     since = " since it moved" if series.moves else ""
     return f"{subject(series)} {found}{since}: {', '.join(slopes)}; {count(going.runs, 'run')}"
 
 
-def _slope(value: float, low: float, high: float, series: Series) -> str:
+def _slope(slope: Estimate, series: Series) -> str:
     """A slope with its 95 % interval, with as many digits as the interval's width is worth."""
-    if value == low == high == 0.0:
+    if slope.value == slope.low == slope.high == 0.0:
         return "±0"
     scale, average = series.criterion.scale, series.summary.average
     factor, unit = 1.0, ""
@@ -166,14 +190,16 @@ def _slope(value: float, low: float, high: float, series: Series) -> str:
         factor, unit = 100.0, " points"
     elif scale.is_relative and average:
         factor, unit = 100.0 / average, " %"
-    width = abs(high - low) * factor
-    places = next((n for n in (1, 2, 3, 4, 5) if width >= 2 * 10**-n), 6)
+    width = abs(slope.high - slope.low) * factor
+    places = 1
+    while places < MOST_PLACES and width < 2 * 10**-places:
+        places += 1
 
     def shown(one: float) -> str:
         text = f"{abs(one * factor):.{places}f}"
         return text if not float(text) else f"{MINUS if one < 0 else '+'}{text}"
 
-    return f"{shown(value)}{unit} [{shown(low)}, {shown(high)}]"
+    return f"{shown(slope.value)}{unit} [{shown(slope.low)}, {shown(slope.high)}]"
 
 
 def warning_line(series: Series) -> str:
@@ -184,9 +210,7 @@ def warning_line(series: Series) -> str:
     side = "above" if series.criterion.direction is Direction.LOWER else "below"
     when = count(ahead.first, "run") if ahead.first == ahead.last else f"{ahead.first} to {ahead.last} runs"
     limit = figure(ahead.threshold, series.criterion.scale)
-    return f"at this trend {subject(series)} is {side} {limit} in {when}; {AHEAD_LEVEL:.0%} interval".replace(
-        "80%", "80 %"
-    )
+    return f"at this trend {subject(series)} is {side} {limit} in {when}; {100 * AHEAD_LEVEL:.0f} % interval"
 
 
 def break_lines(found: Iterable[Series], suite: SuiteHistory) -> list[str]:
@@ -197,9 +221,9 @@ def break_lines(found: Iterable[Series], suite: SuiteHistory) -> list[str]:
             names.setdefault((series.points[stretch.start].run, stretch.changed), []).append(subject(series))
     lines = []
     for (number, changed), subjects in sorted(names.items()):
-        run, why = suite.runs[number], f"{listing(changed)} measured in another way" if changed else "no case in common"
+        why = f"{listing(changed)} measured in another way" if changed else "no case in common"
         verb = "is" if len(subjects) == 1 else "are"
-        lines.append(f"{listing(subjects)} from {commit_of(run)} ({day(run.created)}) on {verb} not compared: {why}")
+        lines.append(f"{listing(subjects)} from {_place(suite.runs[number])} on {verb} not compared: {why}")
     return lines
 
 
@@ -208,19 +232,52 @@ def case_trend(case: CaseHistory) -> list[float | None]:
     return [passed / trials if trials else None for passed, trials in case.by_record]
 
 
+class Found(Struct, frozen=True):
+    """One thing that was found in a history."""
+
+    what: str
+    tone: str
+    """``good``, ``bad``, ``warn`` or ``mute``."""
+    said: str
+
+
+def found_in(suite: SuiteHistory) -> list[Found]:
+    """Return everything that was found, what needs attention first."""
+    found = []
+    for series in suite.series:
+        if series.ahead is not None:
+            found.append(Found("early warning", "warn", warning_line(series)))
+    for together in moved_together(suite):
+        found.append(Found("moved", "bad" if is_worse(together) else "good", moved_line(together, suite)))
+    for series in suite.series:
+        if series.going is not None and series.going.found:
+            better = (series.going.by_run.value > 0) is (series.criterion.direction is Direction.HIGHER)
+            found.append(Found("trend", "good" if better else "bad", trend_line(series)))
+    for line in break_lines(suite.whole, suite):
+        found.append(Found("not compared", "mute", line))
+    return found
+
+
 def findings(suite: SuiteHistory) -> list[str]:
-    """Everything that was found, what needs attention first."""
-    warnings = [f"early warning: {said}" for one in suite.series if (said := warning_line(one))]
-    moves = [moved_line(together, suite) for together in moved_together(suite)]
-    trends = [trend_line(one) for one in suite.series if one.going is not None and one.going.found]
-    found = [*warnings, *moves, *trends, *break_lines(suite.whole, suite)]
-    return found or [_nothing(suite)]
+    """Return everything that was found in words; that nothing moved, if nothing was."""
+    lines = []
+    for one in found_in(suite):
+        lines.append(f"{one.what}: {one.said}" if one.what == "early warning" else one.said)
+    return lines or [_nothing(suite)]
+
+
+def pass_rate_of(suite: SuiteHistory) -> Series | None:
+    """Return the course of the pass rate of all cases."""
+    for series in suite.whole:
+        if series.name == PASS_RATE:
+            return series
+    return None
 
 
 def _nothing(suite: SuiteHistory) -> str:
-    rate = next((one for one in suite.whole if one.name == PASS_RATE), suite.whole[0] if suite.whole else None)
-    if rate is None:
+    if not suite.whole:
         return "nothing was measured"
+    rate = pass_rate_of(suite) or suite.whole[0]
     line = trend_line(rate)
     if not line:
         return f"{count(len(rate.current), 'run')}: moves show from 4 on, trends from {LEAST_RUNS}"

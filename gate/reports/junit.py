@@ -8,8 +8,8 @@ from functools import lru_cache
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
 from gate.model import Result
-from gate.reports import labels as words
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
+from gate.reports.labels import command_lines
 from gate.reports.view import View, views_of
 from gate.security.escape import xml_text
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -44,7 +44,7 @@ def _suite(view: View, result: Result) -> TestSuite:
         "calls": facts["Calls"],
         "cost": facts["Cost"],
         "seed": suite.seed,
-        "command": " && ".join(words.command_lines(result.command)),
+        "command": " && ".join(command_lines(result.command)),
     }
     named = {key: _attribute(str(value)) for key, value in properties.items() if key not in _WHERE_KNOWN or value}
     tests = [_test(suite.suite_id, check) for check in checks_of(view, result)]

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
+from gate.model import BaselineInfo, CaseResult, CaseStatus, Result, SuiteResult, Verdict
 from gate.model.finding import CaseTally
 from gate.reports import by_tag
-from gate.reports import labels as words
+from gate.reports.cases import distinct, improvement, status, tally
 from gate.reports.formatting import NOT_MEASURED, count
+from gate.reports.labels import TONES, at_commit, baseline_line, command_lines, end_line, from_here, trend_line
+from gate.reports.rows import Figure, RowView
 from gate.reports.trajectory_diff import TurnDiff, differences
-from gate.reports.view import TONES, Figure, RowView, View, views_of
+from gate.reports.view import View, view_of, views_of
 from gate.reports.words import pooled
 from gate.security import escape
 
@@ -57,7 +59,8 @@ NOWHERE = Place()
 def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
     """Return all suites, worst first, in at most ``limit`` characters (limits under 5,000 are taken as 5,000)."""
     views = sorted(views_of(result), key=lambda v: (-_BADNESS.index(v.suite.verdict), v.suite.suite_id))
-    left, parts = max(limit, _LEAST), []
+    left = max(limit, _LEAST)
+    parts = []
     for index, view in enumerate(views):
         waiting = len(views) - index
         part = _suite(view, result, place, max(left // waiting, 0))
@@ -71,7 +74,7 @@ def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str
 
 def render_suite(suite: SuiteResult, result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
     """Return one suite of a result alone, for hosts that keep a comment per suite; lengths as in `render`."""
-    return _suite(View(suite, words.explain_line(result, suite)), result, place, max(limit, _LEAST))
+    return _suite(view_of(suite, result), result, place, max(limit, _LEAST))
 
 
 def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
@@ -123,10 +126,10 @@ def _cases(view: View, place: Place) -> str:
     table = view.table
     base = escape.markdown(view.suite.deciding.reference or place.base or "before", 40)
     heads = ["case", base, "this change"] if table.has_base else ["case", "passed"]
-    rows = [
-        [_name(line.case.id), *([line.before or "–"] if table.has_base else []), f"**{line.now}**"]
-        for line in table.lines
-    ]
+    rows = []
+    for line in table.lines:
+        before = [line.before or "–"] if table.has_base else []
+        rows.append([_name(line.case.id), *before, f"**{line.now}**"])
     if table.more:
         rows.append([f"… {table.more}", *[""] * (len(heads) - 1)])
     return _table(heads, rows)
@@ -143,23 +146,32 @@ def _turn(turn: TurnDiff, case: CaseResult) -> str:
     """Calls as a diff; an answer beside the expected one, with the words that differ in bold."""
     several = f", turn {turn.turn}" if max(len(case.actual), len(case.actual_text)) > 1 else ""
     if turn.noun:
-        labels = [name for name in (turn.against, "answered") if name]
-        sides = turn.words or tuple(((text, False),) for _, text in turn.lines)
-        lines = []
-        for label, pieces in zip(labels, sides, strict=True):
-            lines.append(f"> **{label}** {''.join(_piece(*piece) for piece in pieces)}")
-        return f"{_name(case.id)}{several}:\n\n" + "<br>\n".join(lines)
+        return f"{_name(case.id)}{several}:\n\n{_answers(turn)}"
     title = f"@@ {escape.one_line(case.id, 60)}{several}: - {turn.against}, + this change @@"
     lines = [f"{mark} {escape.one_line(text, 600)}" for mark, text in turn.lines]
     return escape.markdown_fence("\n".join([title, *lines]), "diff", _DIFF)
 
 
+def _answers(turn: TurnDiff) -> str:
+    """Return the answer, below the one that it is compared with if there is one."""
+    labels = [turn.against, "answered"] if turn.against else ["answered"]
+    sides = turn.words or [((text, False),) for _, text in turn.lines]
+    lines = []
+    for label, pieces in zip(labels, sides, strict=True):
+        said = "".join([_piece(text, differs) for text, differs in pieces])
+        lines.append(f"> **{label}** {said}")
+    return "<br>\n".join(lines)
+
+
 def _piece(text: str, differs: bool) -> str:
     if not text.strip():
         return " "
-    if not differs:
-        return escape.spaced(text, lambda one: escape.markdown(one, 2 * _SENTENCE))
-    return escape.spaced(text, lambda one: f"**{escape.markdown(one, 2 * _SENTENCE)}**")
+
+    def escaped(one: str) -> str:
+        shown = escape.markdown(one, 2 * _SENTENCE)
+        return f"**{shown}**" if differs else shown
+
+    return escape.spaced(text, escaped)
 
 
 def _next(view: View, place: Place) -> str:
@@ -243,8 +255,9 @@ def _more_cases(view: View) -> str:
     parts = []
     for number, case in enumerate(shown[:_KINDS]):
         turns = differences(case)
-        rest = turns if number else turns[len(view.evidence[1]) :]
-        parts.append(_of_case(case, rest))
+        if number == 0:
+            turns = turns[len(view.evidence[1]) :]  # the others stand above the fold
+        parts.append(_of_case(case, turns))
     others = [case for case in view.table.rest if case.reasons]
     rest_of_list = _list_of_cases(view.worse_title, others, reasons=not view.table.one_cause)
     return "\n\n".join(filter(None, [*parts, rest_of_list]))
@@ -254,7 +267,7 @@ def _of_case(case: CaseResult, turns: Sequence[TurnDiff]) -> str:
     if not (case.reasons or turns or case.log):
         return ""
     lines = [f"**{_name(case.id)}** {_score(case)}{_at(case)}"]
-    lines.append("\n".join(f"- {escape.markdown(reason)}" for reason in words.distinct(case.reasons)[:5]))
+    lines.append("\n".join(f"- {escape.markdown(reason)}" for reason in distinct(case.reasons)[:5]))
     lines += [_turn(turn, case) for turn in turns]
     if case.log:
         lines.append(f"The agent wrote:\n\n{escape.markdown_fence(case.log, 'text', _DIFF)}")
@@ -272,31 +285,33 @@ def _failing(view: View) -> Sequence[CaseResult]:
 
 
 def _list_of_cases(title: str, cases: Sequence[CaseResult], *, reasons: bool = True) -> str:
-    lines = [f"- {_name(case.id)} {_score(case)}{_because(case) if reasons else ''}" for case in cases[:_MANY]]
+    lines = []
+    for case in cases[:_MANY]:
+        because = f": {escape.markdown(case.reasons[0], 200)}" if reasons and case.reasons else ""
+        lines.append(f"- {_name(case.id)} {_score(case)}{because}")
     if len(cases) > _MANY:
         lines.append(f"- … and {len(cases) - _MANY:,} more")
     return _titled(title, "\n".join(lines))
 
 
-def _because(case: CaseResult) -> str:
-    return f": {escape.markdown(case.reasons[0], 200)}" if case.reasons else ""
-
-
 def _score(case: CaseResult) -> str:
     """Return the number of passes, after the status if that is more than a failure."""
     plain = case.status in (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR)
-    return words.score(case) if plain else f"{words.status(case)}, {words.score(case)}"
+    return tally(case) if plain else f"{status(case)}, {tally(case)}"
 
 
 def _better(view: View) -> str:
+    """The cases that a trade gained, and further ones that pass more often."""
     trade = view.suite.trade
     gained: Sequence[CaseTally] = trade["gained"] if trade is not None else ()
-    lines = [f"- {_name(one.case_id)} {pooled([one])}" for one in gained[:_MANY]]
+    lines = [f"- {_name(one.case_id)} {pooled([one])}" for one in gained]
     known = {one.case_id for one in gained}
-    others = [case for case in view.improved if case.id not in known]
-    lines += [f"- {_name(case.id)} {words.improvement(case, view.suite)}" for case in others[:_MANY]]
-    left = len(gained) + len(others) - len(lines)
-    return _titled("Cases that pass more often", "\n".join([*lines, *([f"- … and {left:,} more"] if left else [])]))
+    for case in view.improved:
+        if case.id not in known:
+            lines.append(f"- {_name(case.id)} {improvement(case, view.suite)}")
+    if len(lines) > _MANY:
+        lines = [*lines[:_MANY], f"- … and {len(lines) - _MANY:,} more"]
+    return _titled("Cases that pass more often", "\n".join(lines))
 
 
 def _by_tag(suite: SuiteResult) -> str:
@@ -321,34 +336,38 @@ def _scores(view: View) -> str:
     lines = []
     for case in view.suite.cases[:_MANY]:
         if said := view.scores(case):
-            lines.append(f"- {_name(case.id)} {words.status(case)}: {escape.markdown(', '.join(said), 600)}")
+            lines.append(f"- {_name(case.id)} {status(case)}: {escape.markdown(', '.join(said), 600)}")
     return "\n".join(lines)
 
 
 def _facts(view: View, result: Result) -> str:
     facts = view.facts
-    baseline = view.suite.baseline
-    source = (
-        f", {escape.markdown_code(words.from_here(baseline.source), 200)}"
-        if baseline is not None and baseline.source
-        else ""
-    )
     lines = [f"**{name}** {facts[name]}" for name in ("Cost", "Stored", "Cases") if facts[name]]
-    commit = baseline.commit[:12] if baseline is not None and baseline.commit and not baseline.missing else ""
-    told = words.baseline_line(baseline, source=False).removeprefix(commit)
-    lines.append(f"**Baseline** {escape.markdown_code(commit)}{escape.spaced(told, escape.markdown)}{source}")
-    lines += (
-        [f"**Trend** `{words.trend_line(view.suite)[0]}` {words.trend_line(view.suite)[1]}"] if facts["Trend"] else []
-    )
+    lines.append(f"**Baseline** {_baseline(view.suite.baseline)}")
+    if facts["Trend"]:
+        picture, said = trend_line(view.suite)
+        lines.append(f"**Trend** `{picture}` {said}")
     if view.tool_times:
         times = [f"{_name(name)} {said}" for name, said in view.tool_times[:_MANY]]
         lines.append(f"**Time per tool** {'; '.join(times)}")
     lines.append(f"**Seed** {view.suite.seed}")
     if view.explain:
         lines.append(f"**Every trial of a case** {escape.markdown_code(view.explain, 500)}")
-    command = "\n".join(escape.one_line(line, 500) for line in words.command_lines(result.command))
-    reproduce = [escape.markdown_fence(command, "sh")] if command else []
-    return "\n\n".join(["  \n".join(lines), *reproduce])
+    told = "  \n".join(lines)
+    command = "\n".join(escape.one_line(line, 500) for line in command_lines(result.command))
+    return f"{told}\n\n{escape.markdown_fence(command, 'sh')}" if command else told
+
+
+def _baseline(baseline: BaselineInfo | None) -> str:
+    """`baseline_line` with its commit and its source as code."""
+    told = baseline_line(baseline, source=False)
+    if baseline is None:
+        return escape.markdown(told)
+    commit = baseline.commit[:12] if baseline.commit and not baseline.missing else ""
+    said = escape.markdown_code(commit) + escape.spaced(told.removeprefix(commit), escape.markdown)
+    if baseline.source:
+        said += f", {escape.markdown_code(from_here(baseline.source), 200)}"
+    return said
 
 
 # --- pieces ---------------------------------------------------------------------------------------
@@ -359,17 +378,17 @@ def _of_what(view: View, place: Place) -> str:
     suite = view.suite
     said = escape.markdown_code(suite.suite_id, 100) or "suite"
     if commit := escape.markdown_code((place.head or suite.commit or "")[:7]):
-        said += f" at {words.at_commit(commit, dirty=suite.dirty)}"
+        said += f" at {at_commit(commit, dirty=suite.dirty)}"
     compared = suite.deciding.baseline
     if compared is not None and compared.commit:
         commit = escape.markdown_code(compared.commit[:7])
-        said += f", against {words.at_commit(commit, dirty=compared.dirty)}"
+        said += f", against {at_commit(commit, dirty=compared.dirty)}"
     return f"{said} · {view.cost}"
 
 
 def _end(result: Result, verdict: Verdict) -> str:
     named = " ".join(filter(None, ("Agent Gate", escape.markdown(result.version, 30))))
-    return f"{words.end_line(result, verdict, escape.markdown)} · {named}"
+    return f"{end_line(result, verdict, escape.markdown)} · {named}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -387,4 +406,6 @@ def _titled(title: str, body: str) -> str:
 
 def _bullets(texts: Sequence[str], most: int) -> str:
     lines = [f"- {escape.markdown_prose(text, 600)}" for text in texts[:most]]
-    return "\n".join([*lines, f"- … and {len(texts) - most:,} more"] if len(texts) > most else lines)
+    if len(texts) > most:
+        lines.append(f"- … and {len(texts) - most:,} more")
+    return "\n".join(lines)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gate.model import CaseResult, Result
-from gate.reports import labels as words
+from gate.reports.cases import distinct, status, tally
 from gate.reports.formatting import count
-from gate.reports.view import TONES, RowView, View, views_of
+from gate.reports.labels import TONES, end_line
+from gate.reports.rows import RowView
+from gate.reports.view import View, views_of
 from gate.security import escape
 
 _SIGNS = {"good": "✓", "bad": "✗", "error": "!", "warn": "?", "mute": "–"}
@@ -23,7 +25,7 @@ def fragment(result: Result) -> str:
     parts = [_suite(view) for view in views_of(result)[:_SUITES]]
     parts.append(_more(len(result.suites) - _SUITES, "more suite"))
     parts += [f"<p>{_text(problem)}</p>" for problem in result.problems[:_SUITES]]
-    end = f"<p><strong>{_text(words.end_line(result, result.verdict))}</strong></p>"
+    end = f"<p><strong>{_text(end_line(result, result.verdict))}</strong></p>"
     return f'<div class="agent-gate">{"".join(parts)}{end}</div>'
 
 
@@ -69,8 +71,8 @@ def _cells(row: RowView) -> tuple[str, ...]:
 def _cases(cases: Sequence[CaseResult]) -> str:
     """Each folded: its name and how often it passed, and behind that why it did not."""
     folds = [
-        f"<details><summary><code>{_text(case.id, 120)}</code> {words.status(case)}: {words.tally(case)}</summary>"
-        f"<ul>{''.join(f'<li>{_text(reason)}</li>' for reason in words.distinct(case.reasons)[:3])}</ul></details>"
+        f"<details><summary><code>{_text(case.id, 120)}</code> {status(case)}: {tally(case)}</summary>"
+        f"<ul>{''.join(f'<li>{_text(reason)}</li>' for reason in distinct(case.reasons)[:3])}</ul></details>"
         for case in cases[:_CASES]
     ]
     case, several = (f"more {noun} with failing trials" for noun in ("case", "cases"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from statistics import NormalDist
 
 from gate.decision.engine.evidence_json import stage_name
@@ -24,8 +23,7 @@ COUNTED = "in which the agent failed counted as"
 
 def reason(row: CriterionResult) -> str:
     """Return the reason for the criterion's verdict, as one line; empty if nothing was found."""
-    besides = fails_besides(row)
-    return "; ".join([*([besides] if besides else []), *_of_verdict(row)])
+    return "; ".join(filter(None, (fails_besides(row), *_of_verdict(row))))
 
 
 def reason_of_verdict(row: CriterionResult) -> str:
@@ -45,13 +43,19 @@ def fails_besides(row: CriterionResult) -> str:
     if row.verdict is not Verdict.REGRESSED or not besides:
         return ""
     what = "threshold is missed" if besides[0].kind in ("mean", "own_thresholds") else "limit is broken"
-    said = "; ".join(part for one in besides for part in _parts(one, row.criterion))
-    return f"its {what}, too ({said})"
+    said: list[str] = []
+    for one in besides:
+        said += _parts(one, row.criterion)
+    return f"its {what}, too ({'; '.join(said)})"
 
 
 def with_failures(row: CriterionResult) -> HeldMean | None:
     """The mean that was held to a threshold, where it counts failures of the agent: the figures beside it do not."""
-    return next((f["mean"] for f in row.findings if f.kind == "mean" and f["mean"].failed), None)
+    for one in row.findings:
+        if one.kind == "mean" and one["mean"].failed:
+            held: HeldMean = one["mean"]
+            return held
+    return None
 
 
 def failed_as(mean: HeldMean) -> str:
@@ -74,19 +78,20 @@ def is_excused(row: CriterionResult) -> bool:
 
 
 def _of_verdict(row: CriterionResult) -> list[str]:
-    first = next(iter(row.findings), None)
-    if first is not None and first.kind in OF_COMPARISON:
-        return [f"not compared: {why_apart(first)}", *_of_row(row, row.findings[1:])]
-    return _of_row(row, row.findings)
-
-
-def _of_row(row: CriterionResult, findings: Sequence[Finding]) -> list[str]:
     """Return the worst findings; and what became of the means, if it is not what became of a typical case."""
-    least = worst([one.verdict for one in findings])
-    found = [one for one in findings if one.verdict is least]
-    said = [part for one in found for part in _parts(one, row.criterion)]
-    means = of_means(row) if any(one.kind == "change" for one in found) else ""
-    return [*said, means] if means else said
+    said, findings = [], row.findings
+    if findings and findings[0].kind in OF_COMPARISON:
+        said.append(f"not compared: {why_apart(findings[0])}")
+        findings = findings[1:]
+    verdict = worst([one.verdict for one in findings])
+    tells_change = False
+    for one in findings:
+        if one.verdict is verdict:
+            said += _parts(one, row.criterion)
+            tells_change = tells_change or one.kind == "change"
+    if tells_change:
+        said.append(of_means(row))
+    return [text for text in said if text]
 
 
 def _parts(one: Finding, criterion: Criterion) -> list[str]:
@@ -217,16 +222,16 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
     or_worse = f"{value} or {'less' if sign < 0 else 'more'}"
     often = f"an agent exactly at {least} shows {or_worse} in {percentage(round(chance, 2))} of runs"
     ways = []
-    if distance > 0:
-        ratio = CLEAR * error / distance  # above 1, and of a tiny distance as large as floats go
-        if ratio <= math.sqrt(1 + MOST_MORE):
-            needed = math.ceil(mean.cases * (ratio**2 - 1))
-            ways = [f"{count(needed, 'more case')} would tell the two apart"]
+    ratio = CLEAR * error / distance if distance else math.inf  # above 1, of a tiny distance as large as floats go
+    if ratio <= math.sqrt(1 + MOST_MORE):
+        needed = math.ceil(mean.cases * (ratio**2 - 1))
+        ways.append(f"{count(needed, 'more case')} would tell the two apart")
     with_room = mean.value + sign * CLEAR * error
     if 0 < with_room < 1 and not criterion.scale.is_relative:
-        at = math.floor(20 * with_room) / 20 if sign < 0 else math.ceil(20 * with_room) / 20
-        ways += [f"a threshold of {at:g} leaves room for chance"] if 0 < at < 1 else []
-    return "; ".join(filter(None, (often, ", or ".join(ways))))
+        at = (math.floor(20 * with_room) if sign < 0 else math.ceil(20 * with_room)) / 20
+        if 0 < at < 1:
+            ways.append(f"a threshold of {at:g} leaves room for chance")
+    return f"{often}; {', or '.join(ways)}" if ways else often
 
 
 def _quantile_misses(one: Finding, criterion: Criterion) -> list[str]:
@@ -252,20 +257,17 @@ def how_it_differs(row: CriterionResult) -> list[str]:
 
 def changed(one: Change, scale: Scale) -> str:
     """``−5.0 points (−9.1 to −0.9) over 40 cases``."""
-    value, over = change(one.value, scale), f"over {count(one.cases, 'case')}"
-    if one.low is None or one.high is None:
-        return f"{value} {over}"
-    low, high = (change(end, scale, unit=False) for end in (one.low, one.high))
-    return f"{value} ({low} to {high}) {over}"
+    said = change(one.value, scale)
+    if one.low is not None and one.high is not None:
+        said += f" ({change(one.low, scale, unit=False)} to {change(one.high, scale, unit=False)})"
+    return f"{said} over {count(one.cases, 'case')}"
 
 
 def _worse(one: Change, criterion: Criterion) -> str:
     """The change of what is proven worse; without an interval that the proof is not from, as single cases' is not."""
-    return changed(one, criterion.scale) if excludes_gain(one, criterion) else _alone(one, criterion.scale)
-
-
-def _alone(one: Change, scale: Scale) -> str:
-    return f"{change(one.value, scale)} over {count(one.cases, 'case')}"
+    if excludes_gain(one, criterion):
+        return changed(one, criterion.scale)
+    return f"{change(one.value, criterion.scale)} over {count(one.cases, 'case')}"
 
 
 def excludes_gain(one: Change, criterion: Criterion) -> bool:
@@ -334,7 +336,7 @@ def _failed_again(found: Finding) -> str:
 # --- the words of each kind -----------------------------------------------------------------------
 
 OF_COMPARISON: tuple[KindName, ...] = ("not_compared", "checks_fell_away")
-"""Why a criterion is not compared."""
+"""The reason why a criterion is not compared."""
 TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
 NEVER = "{cases:case} that always passed never {cases:does|do} now"
 TOO_FEW = "the baseline has too few trials to prove it"

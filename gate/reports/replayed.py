@@ -25,11 +25,10 @@ def line(suite: SuiteResult) -> str:
     share = suite.replayed
     if share is None:
         return ""
-    live = len(share.live)
-    parts = [f"{share.same:,} of {count(share.cases, 'case')}: nothing the model sees changed (0 calls)."]
-    if live:
-        parts.append(f"{live:,} went live: {count(share.runs, 'run')}.")
-    return " ".join(parts)
+    said = f"{share.same:,} of {count(share.cases, 'case')}: nothing the model sees changed (0 calls)."
+    if share.live:
+        said += f" {len(share.live):,} went live: {count(share.runs, 'run')}."
+    return said
 
 
 def calls(suite: SuiteResult) -> str:
@@ -68,12 +67,17 @@ def _by_difference(differing: Mapping[str, str], most: int) -> tuple[str, ...]:
         groups.setdefault(what, []).append(case_id)
     ordered = sorted(groups.items(), key=lambda one: (not one[0], -len(one[1])))
     told = [_difference(what, ids) for what, ids in ordered[:most]]
-    return (*told, *([count(len(ordered) - most, "further difference")] if len(ordered) > most else ()))
+    if len(ordered) > most:
+        told.append(count(len(ordered) - most, "further difference"))
+    return tuple(told)
 
 
 def _difference(what: str, ids: list[str]) -> str:
-    named = ", ".join(ids[:MOST_NAMED]) + (", …" if len(ids) > MOST_NAMED else "")
-    cases = named if len(ids) == 1 else f"{count(len(ids), 'case')} ({named})"
+    cases = ", ".join(ids[:MOST_NAMED])
+    if len(ids) > MOST_NAMED:
+        cases += ", …"
+    if len(ids) > 1:
+        cases = f"{count(len(ids), 'case')} ({cases})"
     return f"{cases}: {what or 'no recording to compare with'}"
 
 

@@ -1,7 +1,7 @@
 """Small pictures in text: a series as a sparkline.
 
-They are made of characters of one column each; `plain` has a look-alike in ASCII for each of them, `encodable` for
-the symbols of whole reports.
+They are made of characters of one column each; `encodable` has a look-alike in ASCII for each of them, and for the
+symbols of whole reports.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _GAP = "·"
-_PLAIN = str.maketrans(dict(zip(_LEVELS, "_.,:;=+#", strict=True)) | {_GAP: " ", "─": "-", "│": "|", "└": "+"})
+_PLAIN = str.maketrans(dict(zip(_LEVELS, "_.,:;=+#", strict=True)) | {_GAP: " "})
 _SYMBOLS = str.maketrans(
     {"✓": "+", "✗": "x", "−": "-", "–": "-", "·": "-", "…": "~", "±": " ", "→": ">", "≤": "<", "⏎": "/"}
     | {"µ": "u", "×": "x", "κ": "k", "⟨": "<", "⟩": ">"}
@@ -21,12 +21,12 @@ MOST_POINTS = 60
 
 
 def plain(picture: str) -> str:
-    """A picture in ASCII, as wide as before."""
+    """Return a picture in ASCII, as wide as before."""
     return picture.translate(_PLAIN)
 
 
 def encodable(text: str, encoding: str) -> str:
-    """The text itself where the encoding has its symbols; otherwise look-alikes of the same width, then ``?``."""
+    """Return the text if the encoding has its symbols; otherwise look-alikes of the same width, then ``?``."""
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -35,7 +35,7 @@ def encodable(text: str, encoding: str) -> str:
 
 
 def sparkline(values: Sequence[float | None], *, low: float | None = None, high: float | None = None) -> str:
-    """A series as one character a value, oldest first: ``▁▃█``; a dot where a value is missing.
+    """Return a series as one character a value, oldest first: ``▁▃█``; a dot for a missing value.
 
     Args:
         values: any numbers; None or what is not finite is a gap. The last `MOST_POINTS` are drawn.
@@ -45,12 +45,19 @@ def sparkline(values: Sequence[float | None], *, low: float | None = None, high:
     Returns:
         The picture; a series that never moves is drawn in the middle, unless the ends of the scale are given.
     """
-    drawn = [v if v is not None and math.isfinite(v) else None for v in values[-MOST_POINTS:]]
-    known = [v for v in drawn if v is not None]
+    drawn = values[-MOST_POINTS:]
+    known = [value for value in drawn if value is not None and math.isfinite(value)]
     if not known:
         return _GAP * len(drawn)
-    least, most = (min(known) if low is None else low), (max(known) if high is None else high)
-    return "".join(_GAP if v is None else _LEVELS[_level(v, least, most)] for v in drawn)
+    least = min(known) if low is None else low
+    most = max(known) if high is None else high
+    picture = ""
+    for value in drawn:
+        if value is None or not math.isfinite(value):
+            picture += _GAP
+        else:
+            picture += _LEVELS[_level(value, least, most)]
+    return picture
 
 
 def _level(value: float, least: float, most: float) -> int:

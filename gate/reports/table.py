@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from unicodedata import category, east_asian_width
 
 from gate.security.escape import console
@@ -22,7 +21,11 @@ def columns(text: str) -> int:
     """Return the number of a terminal's columns that a text takes."""
     if text.isascii():
         return len(text)
-    return sum(0 if category(one) in ("Mn", "Me") else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+    total = 0
+    for one in text:
+        if category(one) not in ("Mn", "Me"):
+            total += 2 if east_asian_width(one) in "WF" else 1
+    return total
 
 
 def table(rows: Sequence[Sequence[str]], width: int | None = None, *, head: bool = True) -> str:
@@ -39,9 +42,14 @@ def table(rows: Sequence[Sequence[str]], width: int | None = None, *, head: bool
         width = max(width, NARROWEST)
         spare = width - sum(widths[1:]) - len(GAP) * (len(widths) - 1)
         if spare < min(widths[0], LEAST_NAME):
-            return "\n".join(_paragraphs(clean if head else [[""] * len(clean[0]), *clean], width))
+            if not head:
+                clean.insert(0, [""] * len(widths))
+            return "\n".join(_paragraphs(clean, width))
         widths[0] = min(widths[0], spare)
-    return "\n".join(line for row in clean for line in _row(row, widths))
+    lines: list[str] = []
+    for row in clean:
+        lines += _row(row, widths)
+    return "\n".join(lines)
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
@@ -85,7 +93,7 @@ def fit(text: str, width: int | None) -> str:
 
 
 def _indent(line: str) -> int:
-    return sum(1 for _ in takewhile(str.isspace, line))
+    return len(line) - len(line.lstrip())
 
 
 def wrapped(text: str, width: int, hang: str) -> list[str]:
@@ -115,7 +123,9 @@ def _pieces(word: str, width: int) -> Iterator[str]:
         return
     for part in _AFTER.split(word):
         while columns(part) > width:
-            cut = next(n for n in range(len(part), 0, -1) if columns(part[:n]) <= width)
+            cut = len(part) - 1
+            while columns(part[:cut]) > width:
+                cut -= 1
             yield part[:cut]
             part = part[cut:]  # noqa: PLW2901
         yield part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any
 
 from msgspec import Struct
@@ -18,6 +18,8 @@ from gate.security.limits import MAX_NESTING, cut, shorten
 MAX_CALLS = 200
 """Calls compared per turn; the comparison is quadratic at worst."""
 MAX_CALL_CHARS = 300
+MAX_ITEMS = 50
+"""Items of one argument."""
 MAX_ANSWER_CHARS = 200
 MAX_ANSWERS = 5
 """Turns of which the answer is shown."""
@@ -84,16 +86,24 @@ def _value_text(value: Any, depth: int = 0) -> str:
     if isinstance(value, dict | list | tuple):
         if depth >= MAX_NESTING:
             return "…"
-        items = list(value.items())[:50] if isinstance(value, dict) else [(None, item) for item in value[:50]]
-        parts = [
-            (f"{_value_text(str(k))}: " if isinstance(value, dict) else "") + _value_text(v, depth + 1)
-            for k, v in items
-        ]
-        parts += ["…"] if len(value) > 50 else []
-        return ("{%s}" if isinstance(value, dict) else "[%s]") % ", ".join(parts)
+        return _items_text(value, depth + 1)
     if isinstance(value, str):
         return json.dumps(shorten(value, MAX_CALL_CHARS), ensure_ascii=False)
     return json.dumps(value) if value is None or isinstance(value, bool | int | float) else shorten(str(value), 100)
+
+
+def _items_text(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> str:
+    """An object or array with its first items."""
+    parts = []
+    if isinstance(value, dict):
+        for key, held in islice(value.items(), MAX_ITEMS):
+            parts.append(f"{_value_text(str(key))}: {_value_text(held, depth)}")
+    else:
+        parts = [_value_text(item, depth) for item in value[:MAX_ITEMS]]
+    if len(value) > MAX_ITEMS:
+        parts.append("…")
+    inside = ", ".join(parts)
+    return f"{{{inside}}}" if isinstance(value, dict) else f"[{inside}]"
 
 
 def differences(case: CaseResult) -> tuple[TurnDiff, ...]:
@@ -140,28 +150,36 @@ def words_apart(wanted: str, said: str) -> tuple[Pieces, Pieces]:
     """
     from difflib import SequenceMatcher  # weight: only where something differs
 
-    left, right = (_WORDS.findall(text)[:MAX_WORDS] for text in (wanted, said))
+    left, right = _WORDS.findall(wanted)[:MAX_WORDS], _WORDS.findall(said)[:MAX_WORDS]
     matcher = SequenceMatcher(None, left, right, autojunk=False)
     if matcher.ratio() < LEAST_ALIKE:
         return ((_answer(wanted), False),), ((_answer(said), False),)
-    sides: tuple[list[tuple[str, bool]], list[tuple[str, bool]]] = ([], [])
+    old: list[tuple[str, bool]] = []
+    new: list[tuple[str, bool]] = []
     codes = matcher.get_opcodes()
     for at, (kind, a, b, c, d) in enumerate(codes):
-        for pieces, text in zip(sides, ("".join(left[a:b]), "".join(right[c:d])), strict=True):
-            if kind == "equal":
-                pieces.append((_shortened(text, is_first=at == 0, is_last=at == len(codes) - 1), False))
-            elif text:
+        if kind == "equal":
+            text = _shortened("".join(left[a:b]), is_first=at == 0, is_last=at == len(codes) - 1)
+            old.append((text, False))
+            new.append((text, False))
+            continue
+        for pieces, text in ((old, "".join(left[a:b])), (new, "".join(right[c:d]))):
+            if text:
                 pieces.append((cut(text, MAX_ANSWER_CHARS), bool(text.strip())))
-    return tuple(sides[0]), tuple(sides[1])
+    return tuple(old), tuple(new)
 
 
 def _shortened(text: str, *, is_first: bool, is_last: bool) -> str:
     """Return a stretch that both texts have, without its middle if it is long."""
     if len(text) <= 2 * KEPT:
         return text
+    if is_first and is_last:
+        return cut(text, MAX_ANSWER_CHARS)
     if is_first:
-        return f"…{text[-KEPT:]}" if not is_last else cut(text, MAX_ANSWER_CHARS)
-    return f"{text[:KEPT]}…" if is_last else f"{text[:KEPT]} … {text[-KEPT:]}"
+        return f"…{text[-KEPT:]}"
+    if is_last:
+        return f"{text[:KEPT]}…"
+    return f"{text[:KEPT]} … {text[-KEPT:]}"
 
 
 def trajectory_diff(case: CaseResult) -> tuple[TurnDiff, ...]:
@@ -169,20 +187,32 @@ def trajectory_diff(case: CaseResult) -> tuple[TurnDiff, ...]:
     turns: list[TurnDiff] = []
     if not case.actual:  # no trial to show
         return ()
-    for index, (expected, actual, reference) in enumerate(zip_longest(case.expected, case.actual, case.reference)):
-        wanted, against = (expected, "expected") if expected is not None else (reference, "baseline")
-        if wanted is not None:
-            turns.append(TurnDiff(index + 1, against, tuple(_difference(wanted, tuple(actual or ())))))
-    return tuple(turn for turn in turns if turn.differs)
+    sides = zip_longest(case.expected, case.actual, case.reference)
+    for number, (expected, actual, reference) in enumerate(sides, 1):
+        wanted, against = expected, "expected"
+        if wanted is None:
+            wanted, against = reference, "baseline"
+        if wanted is None:
+            continue
+        turn = TurnDiff(number, against, tuple(_difference(wanted, tuple(actual or ()))))
+        if turn.differs:
+            turns.append(turn)
+    return tuple(turns)
 
 
 def _difference(wanted: Sequence[ToolCall], made: Sequence[ToolCall]) -> list[tuple[str, str]]:
-    left, right = [call_text(c) for c in wanted[:MAX_CALLS]], [call_text(c) for c in made[:MAX_CALLS]]
-    named = {c.name for c in wanted if c.any_args}  # of these, any arguments are as expected
-    keys = [c.name if c.any_args else text for c, text in zip(wanted, left, strict=False)]
-    made_keys = [c.name if c.name in named and t not in left else t for c, t in zip(made, right, strict=False)]
     from difflib import SequenceMatcher  # weight: only where something differs
 
+    left, right = [call_text(call) for call in wanted[:MAX_CALLS]], [call_text(call) for call in made[:MAX_CALLS]]
+    # Calls of which any arguments are as expected are compared by their names.
+    keys, made_keys, of_any_args = list(left), list(right), set()
+    for at, call in enumerate(wanted[:MAX_CALLS]):
+        if call.any_args:
+            keys[at] = call.name
+            of_any_args.add(call.name)
+    for at, call in enumerate(made[:MAX_CALLS]):
+        if call.name in of_any_args and right[at] not in left:
+            made_keys[at] = call.name
     matcher = SequenceMatcher(None, keys, made_keys, autojunk=False)
     lines: list[tuple[str, str]] = []
     for group in matcher.get_grouped_opcodes(_CONTEXT):

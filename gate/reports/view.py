@@ -2,145 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
 from gate.model.finding import Wording
-from gate.reports import explanation, labels, replayed
-from gate.reports.formatting import (
-    change_sample,
-    dimensions,
-    evidence,
-    figure,
-    figures,
-    judge_line,
-    sample,
-    threshold,
-    tool_times,
-)
-from gate.reports.reasons import COUNTED, counted_failures, is_excused, reason, why_apart
+from gate.reports import cases, explanation, labels, replayed
+from gate.reports.formatting import count, figure, figures, seconds, threshold
+from gate.reports.rows import RowView
+from gate.reports.story import story
 from gate.reports.trajectory_diff import TurnDiff, answers_apart, differences
 from gate.reports.wording import sentence
-from gate.reports.words import thin
+from gate.reports.words import NOT_COMPARED, thin
 
-TONES = {
-    Verdict.NOT_APPLIED: "mute",
-    Verdict.PASS: "good",
-    Verdict.INCONCLUSIVE: "warn",
-    Verdict.NOT_MEASURED: "warn",
-    Verdict.NOT_COMPARED: "bad",
-    Verdict.BELOW_THRESHOLD: "bad",
-    Verdict.REGRESSED: "bad",
-    Verdict.ERROR: "error",
-}
-"""The tone of a verdict; each form has its own signs and colours for them."""
-CASE_TONES = {
-    CaseStatus.BROKEN: "bad",
-    CaseStatus.FAILED: "bad",
-    CaseStatus.ERROR: "error",
-    CaseStatus.SUSPECT: "warn",
-    CaseStatus.FLAKY: "shaky",
-    CaseStatus.NEVER_PASSED: "warn",
-    CaseStatus.OK: "good",
-}
-"""The tone of a case; none other is good."""
-
-
-class Figure(Struct, frozen=True):
-    """A figure with its interval, and what it rests on."""
-
-    text: str
-    rests_on: str
-
-
-class RowView:
-    """Everything that a report says of a criterion."""
-
-    def __init__(self, found: CriterionResult, suite: SuiteResult) -> None:
-        self.found = found
-        self.suite = suite
-
-    @property
-    def name(self) -> str:
-        """The criterion's name, which is the user's."""
-        return self.found.criterion.name
-
-    @cached_property
-    def verdict(self) -> Verdict:
-        """As it is shown: a criterion that was never measured does not pass."""
-        return labels.shown(self.found)
-
-    @cached_property
-    def warns(self) -> bool:
-        """True if it got worse, and is not configured to block."""
-        return any(one.kind == "quiet_rise" and one["criterion"] == self.name for one in self.suite.warnings)
-
-    @cached_property
-    def needs_words(self) -> bool:
-        """True if a tick alone would mislead."""
-        return self.warns or not labels.is_ticked(self.found) or is_excused(self.found)
-
-    @cached_property
-    def tone(self) -> str:
-        """The tone of its sign: what got worse is no tick though it does not block, and what was not judged neither."""
-        if self.verdict is Verdict.PASS and not labels.is_ticked(self.found):
-            return "mute"
-        return "warn" if self.warns and self.verdict is Verdict.PASS else TONES[self.verdict]
-
-    @property
-    def standing(self) -> str:
-        return labels.standing(self.found)
-
-    @property
-    def wanted(self) -> str:
-        return threshold(self.found.criterion)
-
-    @property
-    def candidate(self) -> Figure:
-        return Figure(labels.candidate_figure(self.found), sample(self.found.candidate))
-
-    @property
-    def baseline(self) -> Figure:
-        return Figure(labels.baseline_figure(self.found), sample(self.found.baseline))
-
-    @property
-    def change(self) -> Figure:
-        return Figure(labels.change_figure(self.found), change_sample(self.found))
-
-    @property
-    def same_cause(self) -> str:
-        """The criterion that it moved with, if that is told already."""
-        return labels.same_cause(self.found, self.suite)
-
-    @property
-    def judge(self) -> str:
-        return judge_line(self.found)
-
-    @property
-    def evidence(self) -> str:
-        return evidence(self.found, self.suite)
-
-    @property
-    def reason(self) -> str:
-        return reason(self.found)
-
-    @property
-    def words(self) -> str:
-        """The reason, if there is more to say than the figures do; and failures that a threshold counts."""
-        counted = counted_failures(self.found)
-        told = self.reason if self.needs_words or COUNTED in self.reason else ""
-        return "; ".join(filter(None, (told, counted)))
-
-    @property
-    def not_compared(self) -> str:
-        return why_apart(self.found.not_compared) if self.found.not_compared is not None else ""
-
-    @property
-    def dimensions(self) -> list[tuple[str, str]]:
-        return dimensions(self.found)
+MOST_KINDS = 3
+"""Cases that a table shows, each of another cause."""
+MOST_TURNS = 2
+"""Turns of a conversation that are shown as evidence."""
+ALL_TOOLS = "time of the agent per tool call"
 
 
 class CaseLine(Struct, frozen=True):
@@ -171,19 +53,20 @@ class CaseTable(Struct, frozen=True):
         """``3 more, same cause``; empty if there are none."""
         if not self.rest:
             return ""
-        same = f", same {'cause' if len(self.lines) == 1 else 'causes'}" if self.one_cause else ""
-        return f"{len(self.rest):,} more{same}"
+        if not self.one_cause:
+            return f"{len(self.rest):,} more"
+        return f"{len(self.rest):,} more, same {'cause' if len(self.lines) == 1 else 'causes'}"
 
 
 class View:
     """Everything that a report says of a suite."""
 
-    def __init__(self, suite: SuiteResult, explain: str = "") -> None:
+    def __init__(self, suite: SuiteResult, record: str = "") -> None:
         self.suite = suite
-        self.explain = explain
-        """The command that shows a case's trials; empty if there is none."""
+        self.record = record
+        """The file of the suite's record; empty if it is not known, or holds more than the suite."""
 
-    @cached_property
+    @property
     def verdict(self) -> str:
         return labels.VERDICTS[self.suite.verdict]
 
@@ -197,8 +80,9 @@ class View:
     @cached_property
     def lead(self) -> tuple[str, ...]:
         """Sentences: why, and how sure that is."""
-        accepted = f"accepted by {self.suite.accepted}" if self.suite.accepted else ""
-        said = (*explanation.why(self.suite), *self.opening, accepted)
+        said = [*explanation.why(self.suite), *self.opening]
+        if self.suite.accepted:
+            said.append(f"accepted by {self.suite.accepted}")
         return tuple(sentence(text) for text in said if text)
 
     @cached_property
@@ -210,11 +94,61 @@ class View:
     def opening(self) -> tuple[str, ...]:
         return explanation.opening(self.suite)
 
+    @property
+    def verdict_line(self) -> str:
+        """The verdict and why, in a line."""
+        if says_verdict(self.headline, self.suite.verdict):
+            return self.headline
+        return f"{self.verdict}: {self.headline}"
+
+    @property
+    def line(self) -> str:
+        """The result against another reference, in a line: its commit, the verdict and why."""
+        baseline = self.suite.baseline
+        if baseline is None or not baseline.commit:
+            return self.verdict_line
+        return f"{self.verdict_line} (commit {baseline.commit[:12]})"
+
+    @cached_property
+    def further(self) -> tuple[View, ...]:
+        """The views against further references."""
+        return tuple(View(one) for one in self.suite.further)
+
     def next_step(self, label: str = "") -> str:
         """Return the next step; empty if there is none. ``label``: the label that accepts a loss, if there is one."""
         return explanation.next_step(self.suite, label)
 
-    # --- the cases that show it -------------------------------------------------------------------
+    @cached_property
+    def explain(self) -> str:
+        """The command that shows the trials of the first case; empty if there is none."""
+        first = (*self.worse, *self.failing)[:1]
+        return labels.explain_command(self.record, first[0].id) if first and self.record else ""
+
+    # --- the cases --------------------------------------------------------------------------------
+
+    @cached_property
+    def worse(self) -> tuple[CaseResult, ...]:
+        """The cases that got worse or could not be measured, the worst first."""
+        return cases.worse_cases(self.suite)
+
+    @property
+    def worse_title(self) -> str:
+        return cases.worse_title(self.worse)
+
+    @cached_property
+    def failing(self) -> tuple[CaseResult, ...]:
+        """Further cases with failing trials, not shown to be worse."""
+        return cases.failing_cases(self.suite)
+
+    @property
+    def failing_title(self) -> str:
+        compared = ", not shown to be worse" if self.suite.has_baseline else ""
+        return f"Cases with failing trials{compared}"
+
+    @cached_property
+    def improved(self) -> tuple[CaseResult, ...]:
+        """The cases that pass more often than at the baseline."""
+        return cases.improved_cases(self.suite)
 
     @cached_property
     def table(self) -> CaseTable:
@@ -222,26 +156,27 @@ class View:
         decided = self.suite.deciding
         if decided is not self.suite and decided.cases:
             return View(decided).table
-        fell = self._fell()
-        if fell.lines:
+        if fell := self._fell():
             return fell
-        passes = self.suite.verdict is Verdict.PASS
-        cases = self.worse or (() if passes else self.failing)
-        shown, complete = labels.kinds(cases, MOST_KINDS)
-        rest = tuple(case for case in cases if not any(case is other for other in shown))
+        listed = self.worse
+        if not listed and self.suite.verdict is not Verdict.PASS:
+            listed = self.failing
+        shown, complete = cases.one_of_each_reason(listed, MOST_KINDS)
+        known = {case.id for case in shown}
+        rest = tuple(case for case in listed if case.id not in known)
         return CaseTable(tuple(map(_line, shown)), rest, complete)
 
-    def _fell(self) -> CaseTable:
-        """The cases whose score fell most, of a criterion that got worse without a case that broke."""
+    def _fell(self) -> CaseTable | None:
+        """Return the cases whose score fell most, if a criterion got worse without a case that broke."""
         cause = self.suite.cause
         if cause.kind != "suite_got_worse" or not cause["fell"]:
-            return CaseTable(())
-        criteria = {row.criterion.name: row.criterion for row in self.suite.criteria}
-        criterion = criteria[explanation.first_cause(self.suite)]
+            return None
+        first = explanation.first_cause(self.suite)
+        scale = next(row.criterion.scale for row in self.suite.criteria if row.criterion.name == first)
         by_id = {case.id: case for case in self.suite.cases}
         lines = []
         for one in cause["fell"][:MOST_KINDS]:
-            before, now = figures((one.before, one.now), criterion.scale)
+            before, now = figures((one.before, one.now), scale)
             lines.append(CaseLine(by_id[one.case_id], before, now))
         return CaseTable(tuple(lines), tuple(by_id[one.case_id] for one in cause["fell"][MOST_KINDS:]))
 
@@ -256,6 +191,28 @@ class View:
                 return line.case, (calls or turns)[:MOST_TURNS]
         return (self.table.lines[0].case if self.table.lines else None), ()
 
+    def scores(self, case: CaseResult) -> tuple[str, ...]:
+        """Return the scores of a case, by criterion, with what is wanted: ``evalview_score 92.5 (at least 70)``."""
+        said = []
+        for row in self.rows:
+            now, _ = case.scores.get(row.name, (None, None))
+            if now is None:
+                continue
+            criterion = row.criterion
+            if row.name in case.thresholds:
+                criterion = replace(criterion, threshold=case.thresholds[row.name], limit=None, quantiles=())
+            text = f"{row.name} {figure(now, criterion.scale)}"
+            if criterion.threshold is not None or criterion.limit is not None or criterion.quantiles:
+                text += f" ({threshold(criterion)})"
+            said.append(text)
+        return tuple(said)
+
+    # --- the criteria -----------------------------------------------------------------------------
+
+    @cached_property
+    def rows(self) -> tuple[RowView, ...]:
+        return tuple(RowView(found, self.suite) for found in self.suite.criteria)
+
     # --- what changed, how it came about, what to be careful of -----------------------------------
 
     @cached_property
@@ -264,13 +221,13 @@ class View:
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
-        """Return the changes that do not stand below the headline."""
+        """The changes that do not stand below the headline."""
         return tuple(line for line in self.all_changes if line not in self.opening)
 
     @cached_property
     def whole_story(self) -> tuple[str, ...]:
-        """Return the grounds of the verdict."""
-        return explanation.story(self.suite)
+        """The grounds of the verdict."""
+        return story(self.suite)
 
     @cached_property
     def all_warnings(self) -> tuple[str, ...]:
@@ -278,7 +235,7 @@ class View:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Return the warnings that neither the headline nor what is below it says."""
+        """The warnings that neither the headline nor what is below it says."""
         told = (self.headline, *self.opening)
         found = []
         for one, line in zip(self.suite.warnings, self.all_warnings, strict=True):
@@ -289,75 +246,20 @@ class View:
 
     @cached_property
     def from_recordings(self) -> tuple[str, ...]:
-        """Return the facts on recordings, a line each; empty if nothing could be replayed."""
+        """The facts on recordings, a line each; empty if nothing could be replayed."""
         return tuple(filter(None, (replayed.line(self.suite), replayed.calls(self.suite))))
 
     def differences(self, most: int = replayed.MOST_DIFFERENCES) -> tuple[str, ...]:
         """Return the texts that the model sees now and did not see when it was recorded."""
         return replayed.differences(self.suite, most)
 
-    # --- criteria and cases -----------------------------------------------------------------------
-
-    @cached_property
-    def rows(self) -> tuple[RowView, ...]:
-        return tuple(RowView(found, self.suite) for found in self.suite.criteria)
-
-    def scores(self, case: CaseResult) -> tuple[str, ...]:
-        """Return the scores of a case, by criterion, with what is wanted: ``evalview_score 92.5 (at least 70)``."""
-        said = []
-        for row in self.rows:
-            now = case.scores.get(row.name, (None, None))[0]
-            if now is None:
-                continue
-            criterion = row.found.criterion
-            if row.name in case.thresholds:
-                criterion = replace(criterion, threshold=case.thresholds[row.name], limit=None, quantiles=())
-            is_held = criterion.threshold is not None or criterion.limit is not None or criterion.quantiles
-            wanted = f" ({threshold(criterion)})" if is_held else ""
-            said.append(f"{row.name} {figure(now, criterion.scale)}{wanted}")
-        return tuple(said)
-
-    @cached_property
-    def worse(self) -> tuple[CaseResult, ...]:
-        """The cases that got worse or could not be measured, the worst first."""
-        return labels.worse_cases(self.suite)
-
-    @cached_property
-    def worse_title(self) -> str:
-        return labels.worse_title(self.worse)
-
-    @cached_property
-    def failing(self) -> tuple[CaseResult, ...]:
-        """Further cases with failing trials, not shown to be worse."""
-        return labels.failing_cases(self.suite)
-
-    @cached_property
-    def failing_title(self) -> str:
-        compared = ", not shown to be worse" if self.suite.has_baseline else ""
-        return f"Cases with failing trials{compared}"
-
-    @cached_property
-    def improved(self) -> tuple[CaseResult, ...]:
-        """The cases that pass more often than at the baseline."""
-        return labels.improved_cases(self.suite)
-
-    @cached_property
-    def further(self) -> tuple[View, ...]:
-        """Return the views against further references."""
-        return tuple(View(one) for one in self.suite.further)
-
-    @cached_property
-    def line(self) -> str:
-        """The verdict and why, in a line; against another reference with its commit."""
-        return labels.further_line(self.suite)
-
     # --- what it was, and what it cost ------------------------------------------------------------
 
     @cached_property
     def facts(self) -> dict[str, str]:
-        """Return further facts by name; empty texts for unknown ones."""
+        """Further facts by name; empty texts for unknown ones."""
         return {
-            "Cases": labels.status_counts(self.suite),
+            "Cases": cases.status_counts(self.suite),
             "Baseline": labels.baseline_line(self.suite.baseline),
             "Trend": "  ".join(filter(None, labels.trend_line(self.suite))),
             "Stored": labels.stored_line(self.suite),
@@ -368,40 +270,66 @@ class View:
             "Seed": str(self.suite.seed),
         }
 
-    @cached_property
+    @property
     def cost(self) -> str:
         """Money and runs, in short."""
         return labels.cost(self.suite)
 
     @cached_property
     def tool_times(self) -> list[tuple[str, str]]:
-        return tool_times(self.suite)
+        """Time per tool: name → ``0.84 s a call (12 timed calls, 10.1 s)``. Names are the agent's.
+
+        The first row is the time of all trials over all their calls; the agent need not time its tools for it.
+        """
+        rows = []
+        calls = sum(one.calls for one in self.suite.tools)
+        known = [case.duration for case in self.suite.cases if case.duration is not None]
+        whole = sum(known)
+        if known and calls and math.isfinite(whole):
+            rows.append((ALL_TOOLS, f"{seconds(whole / calls)} ({seconds(whole)} in all, {count(calls, 'call')})"))
+        for one in self.suite.tools:
+            if one.seconds_per_call is not None:
+                timed = f"{count(one.timed, 'timed call')}, {seconds(one.seconds)}"
+                rows.append((one.name, f"{seconds(one.seconds_per_call)} a call ({timed})"))
+        return rows
 
 
-MOST_KINDS = 3
-"""Cases that a table shows, each of another cause."""
-MOST_TURNS = 2
-"""Turns of a conversation that are shown as evidence."""
+def view_of(suite: SuiteResult, result: Result) -> View:
+    """Return the words of one suite of a result."""
+    if len(result.record_paths) == len(result.suites):
+        for held, path in zip(result.suites, result.record_paths, strict=True):
+            if held is suite:
+                return View(suite, path)
+    return View(suite)
 
 
-def _wording(suite: SuiteResult) -> tuple[CaseResult, tuple[TurnDiff, ...]] | None:
-    """The answer that shows how a criterion got worse, beside the one that is expected, or else that of before."""
-    cause = suite.deciding.cause
-    found: Wording | None = cause["wording"] if cause.kind == "suite_got_worse" else None
-    if found is None:
-        return None
-    case = next(one for one in suite.cases if one.id == found.case_id)
-    return case, (answers_apart(found.before or found.expected, found.now, "before" if found.before else "expected"),)
+def views_of(result: Result) -> tuple[View, ...]:
+    """Return the words of each suite of a result, in its order."""
+    return tuple(view_of(suite, result) for suite in result.suites)
+
+
+def says_verdict(text: str, verdict: Verdict) -> bool:
+    """True if a headline or a reason says in words what would be put before it."""
+    if verdict is not Verdict.NOT_COMPARED:
+        return False
+    return NOT_COMPARED in text or text.startswith(f"{labels.VERDICTS[verdict]}: ")
 
 
 def _line(case: CaseResult) -> CaseLine:
     before = f"{case.baseline_passed:,}/{case.baseline_trials:,}" if case.baseline_trials else ""
     now = f"{case.passed:,}/{case.trials:,}" if case.trials else "not measured"
     if case.status is CaseStatus.FLAKY:
-        now += f", {labels.status(case)}"
+        now += f", {cases.status(case)}"
     return CaseLine(case, before, now)
 
 
-def views_of(result: Result) -> tuple[View, ...]:
-    """Return the words of each suite of a result, in its order."""
-    return tuple(View(suite, labels.explain_line(result, suite)) for suite in result.suites)
+def _wording(suite: SuiteResult) -> tuple[CaseResult, tuple[TurnDiff, ...]] | None:
+    """Return the answer that shows how a criterion got worse, beside that of before, or else the expected one."""
+    cause = suite.deciding.cause
+    found: Wording | None = cause["wording"] if cause.kind == "suite_got_worse" else None
+    if found is None:
+        return None
+    case = next(one for one in suite.cases if one.id == found.case_id)
+    if found.before:
+        return case, (answers_apart(found.before, found.now, "before"),)
+    return case, (answers_apart(found.expected, found.now, "expected"),)

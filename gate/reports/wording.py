@@ -36,13 +36,12 @@ Table = Mapping[KindName, Words | Mapping[Verdict, Words]]
 def clauses(found: Finding, table: Table, about: Any = None) -> list[str]:
     """Return the words of a finding, one text a clause; ``about``: the criterion or suite that it is about."""
     words = words_of(found, table)
-    if callable(words):
-        said = words(found, about)
-        texts = [said] if isinstance(said, str) else list(said)
-    else:
+    said = words(found, about) if callable(words) else words
+    texts = [said] if isinstance(said, str) else said
+    if not callable(words):
         data = {name: _in_words(value, table, about) for name, value in found.data.items()}
         scale = about.scale if isinstance(about, Criterion) else Scale.UNIT
-        texts = [fill(template, data, scale) for template in ([words] if isinstance(words, str) else words)]
+        texts = [fill(template, data, scale) for template in texts]
     return [text for text in texts if text]
 
 
@@ -79,16 +78,18 @@ def fields_of(template: str) -> list[tuple[str, str]]:
 
 def fill(template: str, data: Mapping[str, Any], scale: Scale = Scale.UNIT) -> str:
     """Return the sentence of a template."""
-    joint = _joint_figures(template, data, scale)
-    parts = []
+    told_apart = _figures_told_apart(template, data, scale)
+    said = ""
     for text, name, form, _ in Formatter().parse(template):
-        parts.append(text)
-        if name is not None:
-            parts.append(joint[name] if name in joint else _shown(data[name], form or ""))
-    return "".join(parts)
+        said += text
+        if name in told_apart:
+            said += told_apart[name]
+        elif name is not None:
+            said += _shown(data[name], form or "")
+    return said
 
 
-def _joint_figures(template: str, data: Mapping[str, Any], scale: Scale) -> dict[str, str]:
+def _figures_told_apart(template: str, data: Mapping[str, Any], scale: Scale) -> dict[str, str]:
     """Return the figures that stand beside one another, told apart where they differ."""
     found: dict[str, str] = {}
     fields = fields_of(template)
@@ -102,10 +103,13 @@ def _joint_figures(template: str, data: Mapping[str, Any], scale: Scale) -> dict
 def _shown(value: Any, form: str) -> str:
     if form.startswith("+"):
         if_any, _, otherwise = form[1:].partition("|")
-        return if_any.replace("#", _shown(value, "list" if isinstance(value, tuple) else "")) if value else otherwise
+        if not value:
+            return otherwise
+        return if_any.replace("#", _shown(value, "list" if isinstance(value, tuple) else ""))
     if "|" in form:
         one, _, many = form.partition("|")
-        return (one if _number(value) == 1 else many).replace("#", str(_number(value)))
+        said = one if _number(value) == 1 else many
+        return said.replace("#", str(_number(value)))
     match form:
         case "":
             return str(value.value).replace("_", " ") if isinstance(value, Enum) else str(value)
@@ -116,7 +120,7 @@ def _shown(value: Any, form: str) -> str:
         case "list":
             return listing(map(_name, value))
         case "tallies":
-            return listing(f"{c.case_id} ({c.passed_before}/{c.trials_before} → {c.passed}/{c.trials})" for c in value)
+            return listing(map(_tally, value))
         case "all":
             return ", ".join(value)
         case "first":
@@ -136,6 +140,10 @@ def _name(one: Any) -> str:
     if isinstance(one, CaseTally):
         return one.case_id
     return " → ".join(one) if isinstance(one, tuple) else str(one)
+
+
+def _tally(one: CaseTally) -> str:
+    return f"{one.case_id} ({one.passed_before}/{one.trials_before} → {one.passed}/{one.trials})"
 
 
 def _number(value: Any) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.outcomes import PASS_RATE
 from gate.model import CrashFacts, CriterionResult, Direction, Scale, SuiteResult, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import CaseTally, Finding, Uncompared, Wording
@@ -67,7 +67,8 @@ def tell_cases(suite: SuiteResult) -> str:
         return f"worse: {listing(one.case_id for one in cause['lost'])}"
     if cause.kind not in COUNTED_CASES:
         return ""
-    return listing(one.case_id if isinstance(one, CaseTally) else one for one in cause["cases"])
+    tallies = [one for one in cause["cases"] if isinstance(one, CaseTally)]
+    return listing([one.case_id for one in tallies] or cause["cases"])
 
 
 COUNTED_CASES = ("cases_broke", "never_pass", "cases_fail")
@@ -83,7 +84,10 @@ def tell_short(found: Finding) -> str:
 
 def row_of(suite: SuiteResult, name: str) -> CriterionResult | None:
     """Return a criterion's row; None if the suite has none of the name."""
-    return next((row for row in suite.criteria if row.criterion.name == name), None)
+    for row in suite.criteria:
+        if row.criterion.name == name:
+            return row
+    return None
 
 
 def is_lower_better(suite: SuiteResult, name: str) -> bool:
@@ -94,8 +98,8 @@ def is_lower_better(suite: SuiteResult, name: str) -> bool:
 
 def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
     """Return the criteria that are at fault, without a composite beside one of its parts: one cause is told once."""
-    whole = {row.criterion.name: row.criterion.parts for row in suite.criteria if row.criterion.parts}
-    return [name for name in names if set(names).isdisjoint(whole.get(name, ()))]
+    parts = {row.criterion.name: row.criterion.parts for row in suite.criteria}
+    return [name for name in names if set(names).isdisjoint(parts.get(name, ()))]
 
 
 def crashes(suite: SuiteResult, found: CrashFacts) -> str:
@@ -126,21 +130,25 @@ def about(drop: float) -> str:
 
 def thin(suite: SuiteResult) -> str:
     """Return what cannot be proven on a thin baseline, and what will change that; empty if it is not thin."""
-    found = next((one for one in suite.warnings if one.kind == "thin_baseline"), None)
+    found = suite.warning("thin_baseline")
     is_beside = any(one.kind == "base_run_beside" for one in suite.changes)
     if found is None or suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE) or is_beside:
         return ""
     compared = suite.outcome.evidence.paired if suite.outcome is not None else len(suite.cases)
     if found["cases"] < MANY_THIN * compared:
         return ""
-    missed = ["a single broken case would not be proven with so few"] if found["blind"] else []
+    missed = []
+    if found["blind"]:
+        missed.append("a single broken case would not be proven with so few")
     if found["drop"] is not None and found["drop"] < 1:
         missed.append(f"a drop below about {about(found['drop'])} is often missed")
-    said = f": {', and '.join(missed)}" if missed else ""
-    all_ = found["cases"] >= compared
-    place = "each case" if all_ else f"{found['cases']} of {count(compared, 'case')}"
-    fewer = f"{place} {'has' if all_ else 'have'} fewer than {count(found['wanted'], 'stored trial')}"
-    return f"the baseline is thin, {fewer}{said}; {_more_stored(found)}"
+    which = "each case has"
+    if found["cases"] < compared:
+        which = f"{found['cases']} of {count(compared, 'case')} have"
+    told = f"the baseline is thin, {which} fewer than {count(found['wanted'], 'stored trial')}"
+    if missed:
+        told += f": {', and '.join(missed)}"
+    return f"{told}; {_more_stored(found)}"
 
 
 def _more_stored(found: Finding) -> str:
@@ -154,9 +162,13 @@ def _more_stored(found: Finding) -> str:
 
 def pooled(cases: Iterable[CaseTally]) -> str:
     """``27/33 → 0/33``: how many trials passed at the baseline and now, all cases together."""
-    cases = list(cases)
-    before = f"{sum(c.passed_before for c in cases):,}/{sum(c.trials_before for c in cases):,}"
-    return f"{before} → {sum(c.passed for c in cases):,}/{sum(c.trials for c in cases):,}"
+    passed_before = trials_before = passed = trials = 0
+    for case in cases:
+        passed_before += case.passed_before
+        trials_before += case.trials_before
+        passed += case.passed
+        trials += case.trials
+    return f"{passed_before:,}/{trials_before:,} → {passed:,}/{trials:,}"
 
 
 # --- causes ---------------------------------------------------------------------------------------
@@ -198,10 +210,16 @@ def _no_worse(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _uncompared(found: Uncompared) -> str:
     """Return what of the suite the baseline could say nothing about; empty if it said all."""
-    parts = [f"{found.new} new"] if found.new else []
-    parts += [f"{found.edited} edited"] if found.edited else []
-    said = [f"{' and '.join(parts)}, held to thresholds only"] if parts else []
-    said += [f"{found.removed} removed"] if found.removed else []
+    parts = []
+    if found.new:
+        parts.append(f"{found.new} new")
+    if found.edited:
+        parts.append(f"{found.edited} edited")
+    said = []
+    if parts:
+        said.append(f"{' and '.join(parts)}, held to thresholds only")
+    if found.removed:
+        said.append(f"{found.removed} removed")
     return ", ".join(said)
 
 
@@ -214,18 +232,22 @@ def _cases_broke(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return how many broke, and what they have in common: ``the agent no longer calls `look_up```."""
     cases, compared = cause["cases"], cause["of"]
     of = f"{len(cases)} of {count(compared, 'case')}" if compared else count(len(cases), "case")
+    said = [f"{of} broke"]
     does, holds = changed_behaviour(suite.cases, cases)
-    in_some = f" in {holds} of the {len(cases)} cases that broke" if holds < len(cases) else ""
-    return [f"{of} broke", f"the agent {does}{in_some}" if does else ""]
+    if does:
+        in_some = f" in {holds} of the {len(cases)} cases that broke" if holds < len(cases) else ""
+        said.append(f"the agent {does}{in_some}")
+    return said
 
 
 def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return the proof that decided: a lower mean with its change, or drops of a few cases that no mean shows."""
     first, *others = causes(suite, cause["criteria"])
     row = row_of(suite, first)
-    said = [f"{criterion(first)} {_how_it_fell(row) if cause['by_mean'] and row is not None else 'fell in some cases'}"]
     if cause["by_mean"] and row is not None:
-        said += how_it_differs(row)
+        said = [f"{criterion(first)} {_how_it_fell(row)}", *how_it_differs(row)]
+    else:
+        said = [f"{criterion(first)} fell in some cases"]
     if others:
         said.append(f"{listing(map(criterion, others))} got worse, too")
     for name in causes(suite, cause["missed"]):
@@ -255,15 +277,11 @@ def suspects(suite: SuiteResult) -> str:
     cause = suite.cause
     row = row_of(suite, causes(suite, cause["criteria"])[0])
     broken = broken_of(row) if row is not None and cause["by_mean"] else ()
-    names = [one.case_id for one in cause["suspects"] if one.case_id not in broken] or _falls(cause, row)
+    names = [one.case_id for one in cause["suspects"] if one.case_id not in broken]
+    if not names and row is not None:
+        for one in cause["fell"]:  # those whose score fell most, each with both scores
+            names.append(f"{one.case_id} {' → '.join(figures((one.before, one.now), row.criterion.scale))}")
     return f"most suspect: {listing(names)}" if names and not where(suite) else ""
-
-
-def _falls(cause: Finding, row: CriterionResult | None) -> list[str]:
-    """Return the cases whose score fell most, each with both scores."""
-    if row is None:
-        return []
-    return [f"{one.case_id} {' → '.join(figures((one.before, one.now), row.criterion.scale))}" for one in cause["fell"]]
 
 
 def _traded_off(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -292,12 +310,11 @@ def _baseline_moved(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
     row = row_of(suite, cause["criterion"])
-    besides = [name for name in suite.below if name != cause["criterion"]]
-    verb = "fails" if len(besides) == 1 else "fail"
-    return [
-        f"{criterion(cause['criterion'])} {fails(row) if row is not None else 'fails'}",
-        f"{listing(map(criterion, besides))} {verb}, too" if besides else "",
-    ]
+    said = [f"{criterion(cause['criterion'])} {fails(row) if row is not None else 'fails'}"]
+    besides = [criterion(name) for name in suite.below if name != cause["criterion"]]
+    if besides:
+        said.append(f"{listing(besides)} {'fails' if len(besides) == 1 else 'fail'}, too")
+    return said
 
 
 def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -368,9 +385,12 @@ def _outage(found: Finding, _: object) -> str:
 
 
 def _lost_decide(found: Finding, _: object) -> str:
-    trials = [count(found["trials"], "trial") + " could not be measured"] if found["trials"] else []
-    answers = [count(found["unscored"], "answer") + " could not be scored"] if found["unscored"] else []
-    return f"{' and '.join([*trials, *answers])}; counted as failures, they would change the verdict"
+    lost = []
+    if found["trials"]:
+        lost.append(f"{count(found['trials'], 'trial')} could not be measured")
+    if found["unscored"]:
+        lost.append(f"{count(found['unscored'], 'answer')} could not be scored")
+    return f"{' and '.join(lost)}; counted as failures, they would change the verdict"
 
 
 def _answered_by(found: Finding, _: object) -> str:
@@ -419,7 +439,8 @@ def _wording(found: Wording | None) -> str:
     """Return one answer as it is worded now, and as it was if that is known."""
     if found is None:
         return ""
-    return f'; {found.case_id}, for one, says "{found.now}"' + (f', and said "{found.before}"' if found.before else "")
+    said = f'; {found.case_id}, for one, says "{found.now}"'
+    return f'{said}, and said "{found.before}"' if found.before else said
 
 
 def _thin_baseline(found: Finding, suite: SuiteResult) -> str:
@@ -496,9 +517,12 @@ def _cases_unchecked(found: Finding, _: object) -> str:
 
 def _not_accepted(found: Finding, suite: SuiteResult) -> str:
     """Return that an acceptance counts for nothing, and why."""
-    short = f"{listing(found['criteria'])} {'miss' if len(found['criteria']) > 1 else 'misses'}"
-    if not found["criteria"]:
-        short = "no trial passes, which misses" if suite.cause.kind == "nothing_passes" else "the suite misses"
+    if found["criteria"]:
+        short = f"{listing(found['criteria'])} {'miss' if len(found['criteria']) > 1 else 'misses'}"
+    elif suite.cause.kind == "nothing_passes":
+        short = "no trial passes, which misses"
+    else:
+        short = "the suite misses"
     what = f"{short} a threshold, a limit or a hard rule, which nobody can accept"
     return f"the acceptance by {found['by']} does not count: {what}"
 

@@ -15,25 +15,35 @@ _LOADED = (".pyc", ".so", ".pyd", ".pth")
 """Endings of files that Python loads in place of a source beside them, or before one."""
 _NAMES = frozenset({*sys.stdlib_module_names, "sitecustomize", "usercustomize"})
 """Modules that every program imports from wherever they are found first."""
+_PIECE = 1 << 16
 _State = tuple[int, int, int, int]
 
 
 class KnownTree:
-    """The files of a folder, by name, kind and content, as they are when this is made."""
+    """The files of a folder, by name, kind and content, as they are when this is made.
+
+    Every run makes one of the gate's own package, some hundred files: paths are text here, since objects for them took
+    half of the time of a short run.
+    """
 
     def __init__(self, root: Path, *, but: str = _GIT) -> None:
         """``but``: the name of files and folders, at any depth, that do not count."""
         self.root, self._but = root, but
-        self._known = {name: (_state(root / name), _content(root / name)) for name in _names(root, but)}
+        self._known: dict[str, tuple[_State | None, bytes]] = {}
+        for name in _names(root, but):
+            path = f"{root}/{name}"
+            state = _state(path)
+            self._known[name] = state, _content(path, state)
 
     def difference(self) -> str:
         """Return the name of a file that is no longer what it was, or that is new and that Python would load.
 
         Empty if there is none. Other new files are what running a program in the folder may leave.
         """
-        for name, (state, content) in self._known.items():
-            path = self.root / name
-            if _state(path) != state and _content(path) != content:
+        for name, (known, content) in self._known.items():
+            path = f"{self.root}/{name}"
+            state = _state(path)
+            if state != known and _content(path, state) != content:
                 return name
         return next((name for name in _names(self.root, self._but) if name not in self._known and _is_loaded(name)), "")
 
@@ -68,32 +78,38 @@ def _is_loaded(name: str) -> bool:
 def _names(root: Path, but: str) -> list[str]:
     found: list[str] = []
     for folder, folders, names in os.walk(root):
-        inside = Path(folder)
         folders[:] = [name for name in folders if name != but]
-        linked = [name for name in folders if (inside / name).is_symlink()]
-        found += [(inside / name).relative_to(root).as_posix() for name in (*names, *linked)]
-    return sorted(name for name in found if PurePosixPath(name).name != but)
+        linked = [name for name in folders if os.path.islink(f"{folder}/{name}")]  # noqa: PTH114
+        inside = Path(folder).relative_to(root).as_posix()
+        begin = "" if inside == "." else f"{inside}/"
+        found += [f"{begin}{name}" for name in (*names, *linked) if name != but]
+    return sorted(found)
 
 
-def _state(path: Path) -> _State | None:
+def _state(path: str) -> _State | None:
     """Return the state that changes with a file whatever is done to it: the time of its last change of any kind cannot
     be set."""
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except OSError:
         return None
     return found.st_ino, found.st_mode, found.st_size, found.st_ctime_ns
 
 
-def _content(path: Path) -> bytes:
+def _content(path: str, state: _State | None) -> bytes:
+    if state is None:
+        return b""
+    _, mode, *_ = state
     try:
-        mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
-            return b"link " + os.fsencode(path.readlink())
+            return b"link " + os.fsencode(Path(path).readlink())
         if not stat.S_ISREG(mode):
             return b"special"
         kind = b"program " if mode & stat.S_IXUSR else b"file "
-        with path.open("rb") as file:
-            return kind + hashlib.file_digest(file, "sha256").digest()
+        digest = hashlib.sha256()
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            while piece := file.read(_PIECE):  # hashlib.file_digest would first fill 256 KiB with zeros, for each file
+                digest.update(piece)
+        return kind + digest.digest()
     except OSError:
         return b""

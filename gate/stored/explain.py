@@ -9,9 +9,9 @@ from pathlib import Path
 from gate.baselines.pairing import Reference, reported_before
 from gate.config.load import load_config
 from gate.config.settings import settings_of
-from gate.decision.comparison import with_outcomes
 from gate.decision.consistency import compared
 from gate.decision.engine.evidence_json import stage_name
+from gate.decision.prepare import with_outcomes
 from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial
@@ -19,22 +19,19 @@ from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
 from gate.reports import replayed
+from gate.reports.cases import improvement
 from gate.reports.formatting import (
     FINEST,
-    change_interval,
     count,
     figure,
-    finer_sides,
-    interval,
     percentage,
-    sample,
     threshold,
-    with_means,
 )
-from gate.reports.labels import change_shown, improvement, log_lines
+from gate.reports.labels import log_lines
+from gate.reports.rows import RowView
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
-from gate.reports.view import RowView, View
+from gate.reports.view import View
 from gate.security.escape import console
 from gate.stored.judging import find_as_run_did, path_of_baseline, read_baseline, read_whole
 from gate.system.clock import now
@@ -81,14 +78,13 @@ def explain_record(
 
 def _of_criterion(row: RowView) -> list[str]:
     """The reason for a criterion's verdict, and every figure behind it."""
-    result, scale = row.found, row.found.criterion.scale
+    result = row.found
     said = row.reason if row.reason.startswith(f"{row.standing}: ") else f"{row.standing}: {row.reason}"
-    changed = f"  change    {change_interval(change_shown(result), scale)} {sample(result.change)}".rstrip()
     lines = [
         f"{console(row.name)}: {console(said)}",
-        f"  candidate {row.candidate.text} {row.candidate.rests_on}".rstrip(),
-        f"  baseline  {interval(result.baseline, scale, finer=finer_sides(result))} {row.baseline.rests_on}".rstrip(),
-        with_means(changed, result),
+        f"  candidate {row.candidate.line}",
+        f"  baseline  {row.baseline.line}",
+        f"  change    {row.change.line}",
     ]
     if row.evidence:
         lines.append(f"  evidence  {console(row.evidence)}")
@@ -182,7 +178,8 @@ def _demanded(criterion: Criterion, case: Case) -> str:
 def _compared(record: Record) -> Sequence[Trial]:
     """The record's trials with what is found by comparing them with one another, and whether each passes."""
     cases, criteria = cases_of(record.header), record.header.criteria
-    return with_outcomes(compared(cases, criteria, record.trials), {case.id: case for case in cases}, criteria)
+    by_id = {case.id: case for case in cases}
+    return with_outcomes(compared(cases, criteria, record.trials), by_id, criteria, {})
 
 
 def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]], no_call: str) -> list[str]:

@@ -166,6 +166,9 @@ class Git:
             self.signing = _numbered(self.sealed.network) if _is_http(self.sealed.remotes.values()) else {}
             self.has_lfs = False  # its filters are programs
             self._online = (*_ONLINE, *_READING) if self.sealed.is_partial else _ONLINE
+        # What stays as it is once it is so, and is asked for again and again: each answer is a process.
+        self._found = False
+        self._commits: set[str] = set()
 
     def scratch(self, folder: Path, remote: str, *, token: str = "", server: str = "") -> Git:
         """An empty repository in ``folder`` that knows one remote, ``origin``: the one that is called ``remote`` here.
@@ -227,7 +230,7 @@ class Git:
 
     def _call(self, arguments: Sequence[str], stdin: bytes, extra: Mapping[str, str]) -> tuple[int, bytes, str]:
         if not self.program:
-            raise GitError("git cannot be run: it is not in an absolute folder of PATH", where=str(self.root))
+            raise GitError("git is not in an absolute folder of PATH", where=str(self.root))
         settings = (*_NEUTRAL, *(() if self.has_lfs else _POINTERS), *(() if self.sealed is None else _UNTOUCHED))
         command = [self.program, *(part for setting in settings for part in ("-c", setting)), *arguments]
         signing = self.signing if _command_of(arguments) in self._online else {}
@@ -258,12 +261,15 @@ class Git:
 
     def is_repository(self) -> bool:
         """True if there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
+        if self._found:
+            return True
         try:
             self.run("rev-parse", "--git-dir")
         except GitError as error:
             if "not a git repository" in error.output or not error.output:
                 return False
             raise
+        self._found = True
         return True
 
     def is_out_of_reach(self) -> bool:
@@ -273,9 +279,14 @@ class Git:
 
     def resolve(self, revision: str) -> str | None:
         """The id of the commit that a revision names; None if the repository does not have it."""
-        return self.ask(
+        if revision in self._commits:
+            return revision
+        found = self.ask(
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{checked_revision(revision)}^{{commit}}"
         )
+        if found is not None:
+            self._commits.add(found)
+        return found
 
     def head(self) -> str | None:
         """The commit of the work tree; None before the first commit and outside any repository."""
@@ -367,13 +378,13 @@ class Git:
         ids = [self.resolve(one), self.resolve(other)]
         if ids[0] is None or ids[1] is None:
             return None
-        return self.ask("merge-base", ids[0], ids[1])
+        return ids[0] if ids[0] == ids[1] else self.ask("merge-base", ids[0], ids[1])
 
     def is_ancestor(self, ancestor: str, commit: str) -> bool:
         ids = [self.resolve(ancestor), self.resolve(commit)]
         if ids[0] is None or ids[1] is None:
             return False
-        return self.ask("merge-base", "--is-ancestor", ids[0], ids[1]) is not None
+        return ids[0] == ids[1] or self.ask("merge-base", "--is-ancestor", ids[0], ids[1]) is not None
 
     def is_elsewhere(self, commit: str, head: str) -> bool:
         """True if a commit is on a branch and not in the history of ``head``: one that was replaced is on none."""

@@ -37,7 +37,9 @@ def asked(project: Project) -> int:
     return len((project.root / "calls.txt").read_text())
 
 
-@pytest.mark.parametrize("with_git", [True, False], ids=["git", "without git"])
+@pytest.mark.parametrize(
+    "with_git", [pytest.param(True, id="git"), pytest.param(False, id="without git", marks=pytest.mark.slow)]
+)
 def test_the_demo_catches_its_change_and_its_loss_can_be_accepted(project: Project, with_git: bool) -> None:
     environment = {} if with_git else {"PATH": str(project.root)}
     ran = project.gate("demo", "--folder", "shop", **environment)

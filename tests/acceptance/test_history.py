@@ -34,12 +34,21 @@ baseline: {store: git, trials: off}
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Six commits on main, each with its baseline on the branch; the fifth breaks every other case."""
-    root = tmp_path_factory.mktemp("history")
+    return with_baselines(tmp_path_factory.mktemp("history"), commits=6)
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The first two of them."""
+    return with_baselines(tmp_path_factory.mktemp("short"), commits=2)
+
+
+def with_baselines(root: Path, commits: int) -> Project:
     made = Project(root / "work")
     made.write("gate.yaml", CONFIG)
     made.write("suite.yaml", f"cases:\n{CASES}\n")
     made.write(".gitignore", ".gate/\n__pycache__/\nsaved.json\n*.zip\n")
-    for number in range(6):
+    for number in range(commits):
         made.write("agent.py", AGENT.format(modulus=97 if number < 4 else 2) + f"# {number}\n")
         made.commit(f"change {number}")
         if number == 0:
@@ -92,14 +101,14 @@ def test_records_and_an_artifact_tell_the_same(project: Project, tmp_path: Path)
     assert [one["summary"] for one in stored["series"]] == [one["summary"] for one in folder["series"]]
 
 
-def test_damaged_records_are_named_and_never_fatal(project: Project, tmp_path: Path) -> None:
-    for path in (project.root / ".gate" / "records").rglob("*.jsonl"):
+def test_damaged_records_are_named_and_never_fatal(short: Project, tmp_path: Path) -> None:
+    for path in (short.root / ".gate" / "records").rglob("*.jsonl"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / "torn.jsonl").write_bytes(path.read_bytes()[:-30])
     (tmp_path / "evil\x1b[31m.jsonl").write_text('{"gate_record": 2}\n')
-    ran = project.gate("history", str(tmp_path))
+    ran = short.gate("history", str(tmp_path))
     assert ran.code == 0
-    assert "6 runs" in ran.out
+    assert "2 runs" in ran.out
     assert "2 records left out:" in ran.out
     assert "torn.jsonl: unreadable record: cut short" in ran.out
     assert "\x1b" not in ran.out
@@ -114,8 +123,8 @@ def test_damaged_records_are_named_and_never_fatal(project: Project, tmp_path: P
         (("-c", "absent.yaml"), 2, "absent.yaml"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(project: Project, arguments: tuple[str, ...], code: int, said: str) -> None:
-    ran = project.gate("history", *arguments)
+def test_what_cannot_be_read_is_one_line(short: Project, arguments: tuple[str, ...], code: int, said: str) -> None:
+    ran = short.gate("history", *arguments)
     assert (ran.code, ran.out) == (code, "")
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
@@ -136,18 +145,23 @@ def test_before_anything_is_stored_the_records_are_read(tmp_path: Path) -> None:
 # --- gate site ------------------------------------------------------------------------------------
 
 
-def test_a_dashboard_of_the_branch_is_written_with_its_badge(project: Project, tmp_path: Path) -> None:
-    ran = project.gate("site", str(tmp_path / "pages"), "--link", "https://ci.example/{commit}.html")
+def test_a_dashboard_of_the_branch_is_written_with_its_badge(short: Project, tmp_path: Path) -> None:
+    ran = short.gate("site", str(tmp_path / "pages"), "--link", "https://ci.example/{commit}.html")
     assert (ran.code, ran.err) == (0, "")
-    assert "6 runs" in ran.out
-    index = (tmp_path / "pages" / "index.html").read_text()
-    assert "suite.<wbr>yaml" in index and 'fell by <span class="whole">50 points</span>' in index
+    assert "2 runs" in ran.out
+    assert "suite.<wbr>yaml" in (tmp_path / "pages" / "index.html").read_text()
     badge = json.loads((tmp_path / "pages" / "badge.json").read_text())
     assert badge["label"] == "agent gate: suite.yaml"
-    assert badge["message"] == json.loads(project.gate("history", "--json").out)["suites"][0]["runs"][-1]["verdict"]
-    head = project.git("rev-parse", "HEAD")
+    assert badge["message"] == json.loads(short.gate("history", "--json").out)["suites"][0]["runs"][-1]["verdict"]
+    head = short.git("rev-parse", "HEAD")
     (page,) = (tmp_path / "pages").glob("suite-yaml-*.html")
     assert f'href="https://ci.example/{head}.html"' in page.read_text()
+
+
+@pytest.mark.slow
+def test_a_dashboard_shows_where_it_fell(project: Project, tmp_path: Path) -> None:
+    assert project.gate("site", str(tmp_path)).code == 0
+    assert 'fell by <span class="whole">50 points</span>' in (tmp_path / "index.html").read_text()
 
 
 @pytest.mark.slow
@@ -165,12 +179,12 @@ def test_a_badge_of_records_that_nobody_judged_is_unknown(project: Project, tmp_
         ((), 2, "Missing argument 'OUT'"),
     ],
 )
-def test_what_cannot_be_written_is_one_line(project: Project, arguments: tuple[str, ...], code: int, said: str) -> None:
-    ran = project.gate("site", *arguments)
+def test_what_cannot_be_written_is_one_line(short: Project, arguments: tuple[str, ...], code: int, said: str) -> None:
+    ran = short.gate("site", *arguments)
     assert (ran.code, ran.out) == (code, "")
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
-    assert not (project.root / "out").exists()
+    assert not (short.root / "out").exists()
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-HERE = Path(__file__).parent
 WIDTHS = (390, 768, 1280, 1920)
 """Pixels: a telephone, a tablet, a laptop, a desk."""
 SCHEMES = ("light", "dark")
@@ -34,7 +33,7 @@ OPTIONS = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything in this folder needs a browser."""
     for item in items:
-        if HERE in item.path.parents:
+        if item.nodeid.startswith("tests/browser/"):
             item.add_marker(pytest.mark.browser)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.comparison import mark, passed
+from gate.decision.outcomes import mark, passed
 from gate.model import FULL, STORED, Case, CaseResult, Direction, Invocation, Score, Side, ToolCall, Trial, text_of
 from gate.reports.html.page import encoded
 from gate.reports.trials import SuiteTrials

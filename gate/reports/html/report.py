@@ -14,27 +14,27 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import Struct
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.outcomes import PASS_RATE
 from gate.model import (
     CaseResult,
     CaseStatus,
-    CriterionResult,
     Direction,
     Result,
     SuiteResult,
 )
-from gate.reports import labels as words
-from gate.reports import replayed
-from gate.reports.formatting import FINEST, allowed, count, figure, figures, margin, same_cases, sample, seconds
+from gate.reports import labels, replayed
+from gate.reports.cases import distinct, improvement, passes_less, status, tally
+from gate.reports.formatting import FINEST, count, figure, figures, margin, same_cases, sample, seconds
 from gate.reports.html import page
 from gate.reports.html.contents import CaseCollector, CaseContents
 from gate.reports.html.measured import distributions
 from gate.reports.html.plots import Intervals, axis_of, intervals
 from gate.reports.html.tags import by_tag
-from gate.reports.reasons import counted_failures
+from gate.reports.labels import CASE_TONES, TONES, VERDICTS
+from gate.reports.rows import Figure, RowView
 from gate.reports.trajectory_diff import differences
 from gate.reports.trials import SuiteTrials
-from gate.reports.view import CASE_TONES, TONES, Figure, RowView, View, views_of
+from gate.reports.view import View, views_of
 from gate.security.escape import html, one_line
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 
@@ -66,18 +66,18 @@ def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
     ]
     return page.render(
         "report.html",
-        title=f"{words.VERDICTS[result.verdict]}: {', '.join(suite.suite_id for suite in result.suites)}",
+        title=f"{VERDICTS[result.verdict]}: {', '.join(suite.suite_id for suite in result.suites)}",
         styles=("report.css",),
         scripts=("diff.js", "report.js"),
         data={f"cases-{number}": one.rows for number, one in enumerate(shown, 1)},
         late={name: piece for one in shown for name, piece in one.pieces.items()},
         version=one_line(result.version, 30),
-        verdict=words.VERDICTS[result.verdict],
+        verdict=VERDICTS[result.verdict],
         tone=_tone_of(TONES[result.verdict]),
         sign=_SIGNS[_tone_of(TONES[result.verdict])],
         suites=[one.values for one in shown],
-        command=words.command_lines(result.command),
-        ends=words.end_line(result, result.verdict),
+        command=labels.command_lines(result.command),
+        ends=labels.end_line(result, result.verdict),
         problems=result.problems,
     )
 
@@ -100,7 +100,7 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
         "fell": _fell(view),
         "tiles": _tiles(view),
         "statuses": _statuses(suite),
-        "criteria": [_criterion(row, suite) for row in view.rows[:_MANY]],
+        "criteria": [_criterion(row) for row in view.rows[:_MANY]],
         "further": [one.line for one in view.further[:_MANY]],
         "worse": _cases(view.worse_title, view.worse),
         "failing": _cases(view.failing_title, view.failing),
@@ -123,7 +123,7 @@ def _measured(suite: SuiteResult) -> Mapping[str, str]:
     return {
         "branch": shorten(suite.branch, 60),
         "subject": shorten(suite.subject, 100),
-        "commit": words.commit_line(suite, 8),
+        "commit": labels.commit_line(suite, 8),
     }
 
 
@@ -162,12 +162,12 @@ def _tiles(view: View) -> list[tuple[str, str, str]]:
         now, then = figures((rate.candidate.value, before), scale)
         tiles.append(("Pass rate", now, f"was {then}" if before is not None else sample(rate.candidate)))
     worse, better = view.worse, len(view.improved)
-    lost = f"{sum(map(words.passes_less, worse)):,} lost" if suite.has_baseline else f"{len(worse):,} failing"
+    lost = f"{sum(map(passes_less, worse)):,} lost" if suite.has_baseline else f"{len(worse):,} failing"
     tiles.append(("Cases", f"{len(suite.cases):,}", f"{lost}, {better:,} gained" if suite.has_baseline else lost))
-    rests = [" · ".join(words.runs(suite)), words.basis(suite)]
-    tiles.append(("Cost", words.spent(suite) or "not reported", ", ".join(filter(None, rests))))
+    rests = [" · ".join(labels.runs(suite)), labels.basis(suite)]
+    tiles.append(("Cost", labels.spent(suite) or "not reported", ", ".join(filter(None, rests))))
     tiles.append(("Took", seconds(suite.duration), ""))
-    compared, _, rest = words.baseline_line(suite.baseline, source=False).partition(", ")
+    compared, _, rest = labels.baseline_line(suite.baseline, source=False).partition(", ")
     rest = rest if suite.has_baseline else ""
     tiles.append(("Compared with", compared[:10] if suite.has_baseline else "nothing", rest))
     return tiles
@@ -175,7 +175,7 @@ def _tiles(view: View) -> list[tuple[str, str, str]]:
 
 def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
     """Word, tone, number, and where its part of the bar begins and how wide it is, in percent."""
-    known = Counter((words.status(case), _tone(case)) for case in suite.cases)
+    known = Counter((status(case), _tone(case)) for case in suite.cases)
     order = {"bad": 0, "warn": 1, "shaky": 2, "mute": 3, "good": 4}
     total, start, found = len(suite.cases) or 1, 0.0, []
     for (word, tone), number in sorted(known.items(), key=lambda one: (order[one[0][1]], one[0][0])):
@@ -190,7 +190,7 @@ def _facts(view: View) -> Mapping[str, str]:
     return {
         **facts,
         "Time per tool": "; ".join(f"{name} {said}" for name, said in view.tool_times[:_FEW]),
-        "Candidate": shorten(words.commit_line(view.suite, 40), 80),
+        "Candidate": shorten(labels.commit_line(view.suite, 40), 80),
         "Seed": view.facts["Seed"],
     }
 
@@ -198,7 +198,7 @@ def _facts(view: View) -> Mapping[str, str]:
 # --- criteria -------------------------------------------------------------------------------------
 
 
-def _criterion(row: RowView, suite: SuiteResult) -> Mapping[str, Any]:
+def _criterion(row: RowView) -> Mapping[str, Any]:
     criterion = row.found.criterion
     advisory = "" if criterion.blocking or criterion.blocks_regression else "warns only"
     tone = _tone_of(row.tone)
@@ -214,8 +214,8 @@ def _criterion(row: RowView, suite: SuiteResult) -> Mapping[str, Any]:
             ("baseline", *_two(row.baseline)),
             ("change", *_two(row.change)),
         ),
-        "plot": _plot(row, allowed(row.found, suite)),
-        "reason": "; ".join(filter(None, [row.reason, counted_failures(row.found), row.same_cause])),
+        "plot": _plot(row),
+        "reason": "; ".join(filter(None, [row.reason, row.counted_failures, row.same_cause])),
         "evidence": "; ".join(filter(None, [row.judge, row.evidence])),
         "parts": [f"{one_line(name, 80)} {said}" for name, said in row.dimensions[:_MANY]],
     }
@@ -228,14 +228,14 @@ def _two(shown: Figure) -> tuple[str, str, str]:
     return f"{value}{points}", f"[{ends}" if bracket else "", shown.rests_on
 
 
-def _plot(row: RowView, held: float | None) -> Mapping[str, Any] | None:
-    """Both intervals on one axis, with the threshold and what is still called unchanged; its ends in words."""
+def _plot(row: RowView) -> Mapping[str, Any] | None:
+    """Both intervals on one axis, with the threshold and what is still called unchanged; its ends in labels."""
     result = row.found
     sides = [side for side in (result.candidate, result.baseline) if side is not None]
     if not sides:
         return None
     scale, limit = result.criterion.scale, result.criterion.threshold
-    band = _band(result, held)
+    band = _band(row)
     ends = [value for side in sides for value in (side.low, side.value, side.high)]
     ends += [limit] if limit is not None else []
     ends += [band[0]] if band is not None else []
@@ -243,29 +243,31 @@ def _plot(row: RowView, held: float | None) -> Mapping[str, Any] | None:
     if band is not None:
         band = (band[0], axis.high if result.criterion.direction is Direction.HIGHER else axis.low)
     return {
-        "drawing": intervals(Intervals(axis, result.candidate, result.baseline, band, limit), _described(row, held)),
+        "drawing": intervals(Intervals(axis, result.candidate, result.baseline, band, limit), _described(row)),
         "low": figure(axis.low, scale),
         "high": figure(axis.high, scale),
     }
 
 
-def _band(result: CriterionResult, held: float | None) -> tuple[float, float] | None:
-    """From the worst mean that is within the margin of the baseline's; None where nothing is compared by a margin."""
-    criterion, before = result.criterion, result.baseline
-    if held is None or before is None or result.not_compared:
+def _band(row: RowView) -> tuple[float, float] | None:
+    """From the worst mean that is within the margin of the baseline's; None if nothing is compared by a margin."""
+    criterion, before, held = row.criterion, row.found.baseline, row.allowed
+    if held is None or before is None or row.found.not_compared:
         return None
     loss = held * before.value if criterion.scale.is_relative else held
     worst = before.value - loss if criterion.direction is Direction.HIGHER else before.value + loss
     return (worst, before.value) if math.isfinite(worst) else None
 
 
-def _described(row: RowView, held: float | None) -> str:
-    scale, criterion = row.found.criterion.scale, row.found.criterion
+def _described(row: RowView) -> str:
+    criterion = row.criterion
     parts = [f"candidate {row.candidate.text}"]
-    parts += [f"baseline {row.baseline.text}"] if row.found.baseline is not None else []
-    parts += [f"margin {margin(held, scale)}"] if held is not None else []
+    if row.found.baseline is not None:
+        parts.append(f"baseline {row.baseline.text}")
+    if row.allowed is not None:
+        parts.append(f"margin {margin(row.allowed, criterion.scale)}")
     if criterion.threshold is not None:
-        parts.append(f"threshold {figure(criterion.threshold, scale, finer=FINEST)}")
+        parts.append(f"threshold {figure(criterion.threshold, criterion.scale, finer=FINEST)}")
     return f"{one_line(row.name, 80)}: {', '.join(parts)}"
 
 
@@ -279,7 +281,7 @@ def _tone_of(tone: str) -> str:
 
 def _tone(case: CaseResult) -> str:
     tone = _tone_of(CASE_TONES.get(case.status, "mute"))
-    is_plain = words.status(case) in (words.STATUSES[CaseStatus.OK], replayed.SAME)
+    is_plain = status(case) in (labels.STATUSES[CaseStatus.OK], replayed.SAME)
     return "warn" if tone == "good" and not is_plain else tone
 
 
@@ -294,17 +296,17 @@ def _case(case: CaseResult) -> Mapping[str, Any]:
         "id": case.id,
         "link": page.link("case", case.id),
         "tone": _tone(case),
-        "status": words.status(case),
-        "tally": words.tally(case),
+        "status": status(case),
+        "tally": tally(case),
         "place": str(case.location) if case.location else "",
-        "reasons": [*words.distinct(case.reasons)[:10], *([told] if (told := replayed.of_case(case)) else [])],
+        "reasons": [*distinct(case.reasons)[:10], *([told] if (told := replayed.of_case(case)) else [])],
         "turns": differences(case),
         "log": Markup(html(cut(case.log, _LOG))),  # noqa: S704 - escaped, lines kept
     }
 
 
 def _improved(case: CaseResult, suite: SuiteResult) -> Mapping[str, Any]:
-    return {"id": case.id, "link": page.link("case", case.id), "said": words.improvement(case, suite)}
+    return {"id": case.id, "link": page.link("case", case.id), "said": improvement(case, suite)}
 
 
 def _rows(view: View, contents: CaseContents | None) -> Mapping[str, Any]:
@@ -340,10 +342,10 @@ class _Known(Struct, frozen=True):
 def _table_row(case: CaseResult, known: _Known) -> tuple[Any, ...]:
     """In the order in which ``report.js`` takes it apart."""
     contents = known.contents
-    reasons = words.distinct(case.reasons) if len(case.reasons) > 1 else case.reasons
+    reasons = distinct(case.reasons) if len(case.reasons) > 1 else case.reasons
     return (
         cut(case.id, MAX_ID_CHARS),
-        words.status(case),
+        status(case),
         _tone(case),
         (case.passed, case.trials, case.baseline_passed, case.baseline_trials, case.errors),
         [known.tags[tag] for tag in case.tags],

@@ -14,31 +14,28 @@ from urllib.parse import quote
 from markupsafe import Markup
 from msgspec import Struct
 
-from gate.decision.comparison import PASS_RATE
 from gate.decision.history import CaseHistory
 from gate.decision.measured import SPENT
+from gate.decision.outcomes import PASS_RATE
 from gate.decision.trends import PastRun, Series, SuiteHistory, Version, VersionValue
 from gate.model import Direction, Estimate, Scale
 from gate.reports.badge import badge, endpoint, look_of
 from gate.reports.formatting import count, figure, interval, threshold
 from gate.reports.history import (
     SHORT,
-    break_lines,
     commit_of,
     day,
     deviation_figure,
-    is_worse,
+    found_in,
     label_of,
-    moved_line,
-    moved_together,
     newest_figure,
     overview,
+    pass_rate_of,
     spread_figure,
     subject,
     times_of,
     trend_line,
     version_of,
-    warning_line,
 )
 from gate.reports.history_json import LeftOut
 from gate.reports.history_json import render as history_json
@@ -122,8 +119,9 @@ def _index(shown: Shown) -> str:
 
 
 def _card(suite: SuiteHistory, shown: Shown) -> Mapping[str, Any]:
-    lead = _lead(suite)
-    money = [one for one in suite.whole if one.criterion.metric in SPENT_METRICS]
+    lead = pass_rate_of(suite)
+    shown_figures = [] if lead is None else [lead]
+    shown_figures += [one for one in suite.whole if one.criterion.metric in SPENT_METRICS]
     return {
         "name": suite.suite_id,
         "page": f"{shown.names[suite.suite_id]}.html",
@@ -132,27 +130,10 @@ def _card(suite: SuiteHistory, shown: Shown) -> Mapping[str, Any]:
         "chart": None if lead is None else _chart(lead, suite, height=110),
         "figures": [
             {"name": f"{one.name}, newest run", "value": figure(one.newest.estimate.value, one.criterion.scale)}
-            for one in (*([lead] if lead is not None else []), *money)
+            for one in shown_figures
         ],
-        "found": _found(suite)[:3],
+        "found": found_in(suite)[:3],
     }
-
-
-def _lead(suite: SuiteHistory) -> Series | None:
-    return next((one for one in suite.whole if one.name == PASS_RATE), None)
-
-
-def _found(suite: SuiteHistory) -> list[Mapping[str, str]]:
-    """Return the findings, each with its kind and tone."""
-    found = [("early warning", "warn", said) for one in suite.series if (said := warning_line(one))]
-    for together in moved_together(suite):
-        found.append(("moved", "bad" if is_worse(together) else "good", moved_line(together, suite)))
-    for one in suite.series:
-        if one.going is not None and one.going.found:
-            better = (one.going.by_run.value > 0) is (one.criterion.direction is Direction.HIGHER)
-            found.append(("trend", "good" if better else "bad", trend_line(one)))
-    found += [("not compared", "mute", line) for line in break_lines(suite.whole, suite)]
-    return [{"what": what, "tone": tone, "said": said} for what, tone, said in found]
 
 
 # --- drawings ---------------------------------------------------------------------------------------
@@ -196,21 +177,21 @@ def _tile(series: Series, suite: SuiteHistory, *, height: int = 90) -> Mapping[s
 def _sum(series: Series) -> str:
     summary, scale = series.summary, series.criterion.scale
     ends = f"{figure(summary.lowest, scale)} to {figure(summary.highest, scale)}"
-    wanted = threshold(series.criterion) if series.criterion.threshold is not None else ""
-    said = [
-        f"average {figure(summary.average, scale)} over {count(summary.runs, 'run')}, {ends}",
-        f"spread {spread_figure(series)}" if summary.spread is not None else "",
-        wanted,
-        trend_line(series),
-    ]
-    return "; ".join(filter(None, said))
+    said = [f"average {figure(summary.average, scale)} over {count(summary.runs, 'run')}, {ends}"]
+    if summary.spread is not None:
+        said.append(f"spread {spread_figure(series)}")
+    if series.criterion.threshold is not None:
+        said.append(threshold(series.criterion))
+    if trend := trend_line(series):
+        said.append(trend)
+    return "; ".join(said)
 
 
 # --- one suite --------------------------------------------------------------------------------------
 
 
 def _page(suite: SuiteHistory, shown: Shown) -> str:
-    lead = _lead(suite)
+    lead = pass_rate_of(suite)
     others = [one for one in suite.whole if one is not lead]
     runs = suite.runs[::-1][:MOST_RUNS]
     return render(
@@ -224,7 +205,7 @@ def _page(suite: SuiteHistory, shown: Shown) -> str:
         overview=overview(suite),
         lead=None if lead is None else _tile(lead, suite, height=190),
         legend=_legend(suite),
-        found=_found(suite)[:MOST_FOUND],
+        found=found_in(suite)[:MOST_FOUND],
         criteria=[_tile(one, suite) for one in others if one.criterion.metric not in SPENT_METRICS],
         spent=[_tile(one, suite) for one in others if one.criterion.metric in SPENT_METRICS],
         tags=_tags(suite),
@@ -238,18 +219,30 @@ def _page(suite: SuiteHistory, shown: Shown) -> str:
     )
 
 
+LEGEND = {
+    "limit": "threshold",
+    "worse": "moved for the worse, with the interval of when",
+    "better": "moved for the better",
+    "ahead": "early warning",
+    "past": "measured in another way, not compared",
+}
+"""The parts of a drawing beside line and interval."""
+
+
 def _legend(suite: SuiteHistory) -> list[Mapping[str, str]]:
     """Return the parts of this suite's drawings beside line and interval."""
     drawn = suite.whole
-    worse = [(move.change < 0) is (one.criterion.direction is Direction.HIGHER) for one in drawn for move in one.moves]
-    keys = {
-        "limit": ("threshold", any(one.criterion.threshold is not None for one in drawn)),
-        "worse": ("moved for the worse, with the interval of when", any(worse)),
-        "better": ("moved for the better", not all(worse)),
-        "ahead": ("early warning", any(one.ahead is not None for one in drawn)),
-        "past": ("measured in another way, not compared", any(len(one.stretches) > 1 for one in drawn)),
-    }
-    return [{"kind": kind, "said": said} for kind, (said, is_there) in keys.items() if is_there]
+    there = set()
+    for one in drawn:
+        if one.criterion.threshold is not None:
+            there.add("limit")
+        for move in one.moves:
+            there.add("worse" if (move.change < 0) is (one.criterion.direction is Direction.HIGHER) else "better")
+        if one.ahead is not None:
+            there.add("ahead")
+        if len(one.stretches) > 1:
+            there.add("past")
+    return [{"kind": kind, "said": said} for kind, said in LEGEND.items() if kind in there]
 
 
 def _bound(all_of: int, shown: int, noun: str, which: str) -> str:
@@ -258,21 +251,24 @@ def _bound(all_of: int, shown: int, noun: str, which: str) -> str:
 
 def _tags(suite: SuiteHistory) -> list[Mapping[str, Any]]:
     found = sorted(suite.by_tag(PASS_RATE), key=lambda one: one.newest.estimate.value)
-    return [
-        {
-            "name": one.tag,
-            "newest": newest_figure(one),
-            "cases": one.newest.estimate.n,
-            "svg": _drawn(one, suite, height=36) if len(one.points) > 1 else "",
-            "average": figure(one.summary.average, one.criterion.scale),
-            "lowest": figure(one.summary.lowest, one.criterion.scale),
-            "highest": figure(one.summary.highest, one.criterion.scale),
-            "moved": "; ".join(
-                f"{'fell' if move.change < 0 else 'rose'} with {commit_of(suite.runs[move.run])}" for move in one.moves
-            ),
-        }
-        for one in found
-    ]
+    return [_tag(one, suite) for one in found]
+
+
+def _tag(one: Series, suite: SuiteHistory) -> Mapping[str, Any]:
+    moved = []
+    for move in one.moves:
+        verb = "fell" if move.change < 0 else "rose"
+        moved.append(f"{verb} with {commit_of(suite.runs[move.run])}")
+    return {
+        "name": one.tag,
+        "newest": newest_figure(one),
+        "cases": one.newest.estimate.n,
+        "svg": _drawn(one, suite, height=36) if len(one.points) > 1 else "",
+        "average": figure(one.summary.average, one.criterion.scale),
+        "lowest": figure(one.summary.lowest, one.criterion.scale),
+        "highest": figure(one.summary.highest, one.criterion.scale),
+        "moved": "; ".join(moved),
+    }
 
 
 def _versions(suite: SuiteHistory) -> Mapping[str, Any]:
@@ -332,9 +328,7 @@ def _case(case: CaseHistory, tags: Iterable[str]) -> Mapping[str, Any]:
 
 
 def _run(run: PastRun, suite: SuiteHistory, shown: Shown) -> Mapping[str, Any]:
-    lead = _lead(suite)
     number = suite.runs.index(run)
-    point = next((one for one in lead.points if one.run == number), None) if lead is not None else None
     return {
         "time": times_of(suite.runs)[number],
         "commit": commit_of(run),
@@ -342,12 +336,20 @@ def _run(run: PastRun, suite: SuiteHistory, shown: Shown) -> Mapping[str, Any]:
         "page": _link(run, shown.commits),
         "releases": run.releases[:3],
         "look": _look(run),
-        "rate": "–" if point is None or lead is None else figure(point.estimate.value, lead.criterion.scale),
+        "rate": _rate(pass_rate_of(suite), number),
         "cases": f"{len(run.cases):,}",
         "trials": f"{run.values.trials:,}",
         "version": one_line(run.told or run.agent[:SHORT], 60) or "–",
         "link": _link(run, shown.link),
     }
+
+
+def _rate(lead: Series | None, run: int) -> str:
+    if lead is not None:
+        for point in lead.points:
+            if point.run == run:
+                return figure(point.estimate.value, lead.criterion.scale)
+    return "–"
 
 
 def _link(run: PastRun, link: str) -> str:

@@ -19,11 +19,9 @@ def test_a_regression_fails_the_step_as_in_a_container(tmp_path: Path, fake: Fak
     assert len(world.comments()) == 1
 
 
-def test_a_python_that_is_too_old_is_an_error_that_says_what_to_add(
-    tmp_path: Path, fake: FakeGitHub, with_baseline: Path
-) -> None:
+def test_a_python_that_is_too_old_is_an_error_that_says_what_to_add(tmp_path: Path, fake: FakeGitHub) -> None:
     old = Composite(path=path_with("#!/bin/sh\nexit 1\n", tmp_path / "bin"))
-    done = World(tmp_path, fake, old, with_baseline).pull_request("good")
+    done = World(tmp_path, fake, old).push()
     assert done.code == 2
     [(_, _, message)] = done.annotations("error")
     assert "add actions/setup-python" in message

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision import CONCURRENT, Settings, exit_code
-from gate.decision.trade import most_suspect
+from gate.decision.causes import most_suspect
 from gate.errors import ExitCode
 from gate.model import (
     Case,
@@ -32,7 +32,7 @@ from gate.model import (
     accepted_by,
 )
 from gate.model.finding import CaseTally
-from gate.reports import labels
+from gate.reports.cases import worse_cases
 from tests.unit.decision.records import TRAJECTORY, by_name, cases, judge, trial
 
 SUITE = cases(40)
@@ -105,7 +105,7 @@ def test_the_most_suspect_cases_are_the_first_that_are_listed_with_the_same_coun
     base = [trial(c, round=2, tag=CONCURRENT, side=Side.BASELINE, trajectory=0.0 if c == IDS[0] else 1.0) for c in IDS]
     found = judge(SUITE, [TRAJECTORY], [*now, *base], epochs(dict.fromkeys(IDS, 1.0), 5))
     assert found.cause.kind == "suite_got_worse"
-    listed = labels.worse_cases(found)
+    listed = worse_cases(found)
     assert [one.case_id for one in found.cause["suspects"]] == [case.id for case in listed[:5]] == IDS[1:6]
     assert found.cause["suspects"][0] == CaseTally(IDS[1], 0, 1, 6, 6)
 

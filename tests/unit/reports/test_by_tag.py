@@ -21,7 +21,8 @@ from gate.model import (
 )
 from gate.reports import console, markdown
 from gate.reports.by_tag import rows
-from gate.reports.labels import same_cause, told_once, worse_cases
+from gate.reports.cases import told_once, worse_cases
+from gate.reports.rows import RowView
 from gate.reports.words import causes
 
 from .harmless import findings
@@ -89,9 +90,10 @@ def composite(part: Verdict, whole: Verdict = Verdict.BELOW_THRESHOLD) -> SuiteR
 
 def test_a_composite_does_not_repeat_its_part() -> None:
     suite = composite(Verdict.BELOW_THRESHOLD)
-    assert PART.name in same_cause(suite.criteria[1], suite)
+    assert PART.name in RowView(suite.criteria[1], suite).same_cause
     assert told_once(suite.cases[0], suite).reasons == suite.cases[0].reasons[1:]
-    assert same_cause(*(one := composite(Verdict.PASS)).criteria[1:], one) == ""
+    one = composite(Verdict.PASS)
+    assert RowView(one.criteria[1], one).same_cause == ""
     suite = composite(Verdict.REGRESSED)
     assert causes(suite, (WHOLE.name, PART.name)) == [PART.name]
     assert causes(suite, (WHOLE.name,)) == [WHOLE.name], "parts that hold explain nothing"
@@ -104,11 +106,11 @@ def test_a_criterion_that_fell_in_the_broken_cases_alone_is_told_with_them() -> 
     fine = replace(FLAKY, scores={"trajectory": (1.0, 1.0)}, **steady)
     rate = CriterionResult(replace(PART, name="pass rate", metric="pass rate"), Verdict.REGRESSED)
     suite = replace(REGRESSED, criteria=(rate, row), cases=(broken, fine))
-    assert same_cause(row, suite)
+    assert RowView(row, suite).same_cause
     fell = replace(fine, scores={"trajectory": (0.8, 1.0)})
-    assert same_cause(row, replace(suite, cases=(broken, fell))) == ""
-    assert same_cause(row, replace(suite, criteria=(row,))) == ""
-    assert same_cause(rate, suite) == ""
+    assert RowView(row, replace(suite, cases=(broken, fell))).same_cause == ""
+    assert RowView(row, replace(suite, criteria=(row,))).same_cause == ""
+    assert RowView(rate, suite).same_cause == ""
 
 
 # --- pictures and plain terminals -----------------------------------------------------------------

@@ -26,8 +26,8 @@ from gate.model import (
 from gate.pipeline.terms import Terms
 from gate.pipeline.verdict import judge_record, result_of
 from gate.records import Header, PlannedCase, Record
-from gate.reports import labels as words
 from gate.reports import load_report
+from gate.reports.rows import RowView
 from tests.properties import examples
 
 FORMS = ("markdown", "console", "html", "junit")
@@ -94,14 +94,14 @@ def test_what_is_said_of_any_world_holds(world: tuple[Record, SuiteResult]) -> N
 
 def a_tick_rests_on_a_comparison_or_a_threshold(suite: SuiteResult) -> None:
     for row in suite.criteria:
-        if words.is_ticked(row):
+        if RowView(row, suite).is_ticked:
             held = row.criterion.threshold is not None
             assert held or row.change is not None, row
             assert not row.not_compared
             assert row.candidate is not None
     blocking = [row for row in suite.criteria if row.criterion.blocking]
     if suite.verdict is Verdict.PASS:
-        assert any(words.is_ticked(row) for row in blocking)
+        assert any(RowView(row, suite).is_ticked for row in blocking)
         assert not any(row.not_compared for row in blocking)
 
 

@@ -9,17 +9,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gate.decision.causes import proven_by_mean
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.rows import spent
-from gate.decision.trade import proven_by_mean
 from gate.model import CriterionResult, Stage, StageKind, SuiteResult, Verdict, accepted_by
 from gate.model.evidence import RepeatsTest
 from gate.model.finding import CaseTally, Finding, HeldMean
 from gate.reports import explanation
 from gate.reports.explanation import next_step
-from gate.reports.labels import same_cause
 from gate.reports.reasons import fails, is_excused
+from gate.reports.rows import RowView
+from gate.reports.story import enough_cases, story
 from gate.reports.view import View
 from gate.reports.words import tell_short
 from gate.stored.explain import rule_lines
@@ -34,7 +35,7 @@ def enough(cases: int, change: float, low: float, margin: float) -> int:
     suite = decided("INCONCLUSIVE", Stage(StageKind.END))
     assert suite.outcome is not None
     rate = suite.outcome.evidence.metrics["pass rate"]
-    return explanation._enough(replace(rate, cases=cases, change=change, low=low, margin=margin), OPEN)
+    return enough_cases(replace(rate, cases=cases, change=change, low=low, margin=margin), OPEN)
 
 
 def test_the_cases_that_would_decide_are_held_to_the_margin_of_so_many() -> None:
@@ -90,7 +91,7 @@ def test_the_headline_names_no_composite_beside_its_part() -> None:
     assert explanation.causes(suite, ("whole", "part")) == ["part"]
     assert explanation.causes(suite, ("whole",)) == ["whole"], "parts that hold explain nothing"
     held = replace(suite, criteria=(replace(part, verdict=Verdict.PASS), whole))
-    assert (bool(same_cause(whole, suite)), same_cause(whole, held)) == (True, "")
+    assert (bool(RowView(whole, suite).same_cause), RowView(whole, held).same_cause) == (True, "")
 
 
 def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
@@ -219,4 +220,4 @@ def test_a_proof_is_told_below_the_headline_that_names_its_cases() -> None:
     cause = Finding.of("cases_broke", cases=("a",), moved=(CaseTally("a", 0, 7, 5, 5),), of=40)
     suite = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), cause=cause)
     assert "1 of 40 cases broke: a" in explanation.headline(suite)
-    assert not any("5/5" in line for line in explanation.story(suite))
+    assert not any("5/5" in line for line in story(suite))

@@ -25,16 +25,14 @@ from gate.reports.formatting import (
     chance_and_limit,
     dollars,
     end_and_margin,
-    evidence,
     figure,
     figures,
-    finer_sides,
     percentage,
     percents,
     seconds,
     threshold,
 )
-from gate.reports.labels import baseline_figure, candidate_figure
+from gate.reports.rows import RowView
 
 from .samples import PASSED
 
@@ -80,9 +78,8 @@ def test_candidate_baseline_and_threshold_are_told_apart_and_a_demand_is_shown_a
         held, Verdict.BELOW_THRESHOLD, (), Estimate(0.7996, 0.71, 0.9, 40), Estimate(0.8, 0.7, 0.9, 9)
     )
     assert threshold(held) == "at least 0.8004"
-    assert candidate_figure(row) == "0.7996 [0.71, 0.90]"
-    assert baseline_figure(row) == "0.80 [0.70, 0.90]"
-    assert finer_sides(replace(row, baseline=None, candidate=None)) == 0
+    assert RowView(row, PASSED).candidate.text == "0.7996 [0.71, 0.90]"
+    assert RowView(row, PASSED).baseline.text == "0.80 [0.70, 0.90]"
 
 
 @given(st.floats(1e-9, 1e9), st.sampled_from([Scale.USD, Scale.SECONDS]))
@@ -98,8 +95,8 @@ def test_the_margin_that_is_told_is_the_one_that_decided() -> None:
     look = MetricChange(10, 10, -0.1, -0.15, -0.05, 0.2, True, None, True)
     summary = EvidenceSummary(1, 10, {}, (), None, None, 500.0, (), {}, {"pass_rate": look})
     few = replace(PASSED, criteria=(row,), outcome=Outcome("PASS", (), Stage(StageKind.CERTIFIED, 1), summary))
-    assert evidence(row, few) == "margin 20 points"
-    assert evidence(row, replace(few, outcome=None)) == "margin 10 points"
+    assert RowView(row, few).evidence == "margin 20 points"
+    assert RowView(row, replace(few, outcome=None)).evidence == "margin 10 points"
     for form in ("markdown", "console", "html", "junit", "ctrf"):
         text = load_report(form)(result_of([few], Settings(), command="gate run"))
         assert "margin 10 points" not in text

@@ -40,13 +40,15 @@ from gate.model.finding import (
     FindingKind,
     KindName,
 )
-from gate.reports import console, explanation, html, junit, labels, replayed
+from gate.reports import cases, console, explanation, html, junit, labels, replayed
 from gate.reports import formatting as figures
 from gate.reports import markdown as comments
 from gate.reports.json import schema
 from gate.reports.lineup import render_line, render_markdown, render_text
 from gate.reports.markdown import Place
 from gate.reports.reasons import reason, stage_text, why_apart
+from gate.reports.rows import RowView
+from gate.reports.story import story
 from gate.reports.view import View
 
 from . import situations as given
@@ -132,12 +134,12 @@ def small() -> Iterator[str]:
         yield f"means {before} → {now}, typical {typical}: {figures.of_means(row)}"
     for judge in (*given.JUDGES, None):
         row = CriterionResult(Criterion("a", "a", Scale.UNIT), Verdict.PASS, change=given.PEOPLE.candidate, judge=judge)
-        yield f"judge: {figures.judge_line(row)} | {figures.change_sample(row)}"
+        yield f"judge: {RowView(row, PASSED).judge} | {RowView(row, PASSED).change.rests_on}"
     yield from (f"baseline: {labels.baseline_line(info)}" for info in given.BASELINES)
     for case in given.CASES:
-        counts = labels.status_counts(replace(PASSED, cases=(case,)))
-        gain = labels.improvement(case, PASSED) if case.improvement else ""
-        yield f"case: {counts} | {labels.worse_title([case])} | {replayed.of_case(case)} | {gain}"
+        counts = cases.status_counts(replace(PASSED, cases=(case,)))
+        gain = cases.improvement(case, PASSED) if case.improvement else ""
+        yield f"case: {counts} | {cases.worse_title([case])} | {replayed.of_case(case)} | {gain}"
     yield from (f"trial: {replayed.of_trial(trial)}" for trial in given.TRIALS)
     for basis, unknown in given.COSTS:
         paid = replace(
@@ -154,7 +156,7 @@ def ones() -> Iterator[str]:
     crashes = CrashFacts(("a",), 1, 1, 1, 1, "crash: x")
     course = Course(*[1] * 9, alpha=0.01, suites=1, family=1, reruns=1, baseline_reruns=1, confirming=1)
     one = replace(PASSED, crashes=crashes, course=course)
-    yield told("story", *explanation.story(one))
+    yield told("story", *story(one))
     for cause in given.ones(CAUSES):
         yield told(cause, explanation.headline(replace(one, cause=cause)))
     for change in given.ones(CHANGES):

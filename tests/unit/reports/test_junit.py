@@ -71,7 +71,7 @@ def test_cases_and_criteria_of_a_regression() -> None:
     assert (broken.get("file"), broken.get("line")) == ("evals/support.yaml", "170")
     failure = broken.find("failure")
     assert failure is not None
-    assert "0 of 4 trials passed, baseline 5 of 5" in failure.get("message", "")
+    assert "0/4 passed, was 5/5" in failure.get("message", "")
     assert '- issue_refund(order_id="A-1001"' in (failure.text or "")
 
 

@@ -13,8 +13,10 @@ from gate.model import CaseResult, CaseStatus, CriterionResult, SuiteResult, Ver
 from gate.model.course import ReplayedShare
 from gate.model.finding import Finding
 from gate.reports import REPORTS, console, load_report, replayed
-from gate.reports import labels as words
-from gate.reports.view import View
+from gate.reports.cases import distinct, status
+from gate.reports.labels import STATUSES
+from gate.reports.rows import RowView
+from gate.reports.view import View, view_of
 
 from .samples import ACCEPTED, COST, FAILED, NOT_COMPARED, PASSED, TRAJECTORY, result
 
@@ -40,17 +42,17 @@ def test_what_was_never_measured_is_no_pass_in_any_form(form: str) -> None:
 
 def test_reasons_that_differ_in_figures_or_a_word_are_said_once() -> None:
     reasons = ("match: 0% of the expected words were said", "match: 13% of the expected words were said", "42", "43")
-    assert words.distinct(reasons) == (reasons[0], "42", "43")
+    assert distinct(reasons) == (reasons[0], "42", "43")
     calls = ("expected lookup(order='A1'), got refund()", "expected lookup(order='A1'), got cancel(now=True)")
-    assert words.distinct(calls) == calls
+    assert distinct(calls) == calls
 
 
 def test_details_are_named_only_where_one_record_holds_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     both = replace(result(PASSED, FAILED), record_paths=("a b.jsonl", "c.jsonl"))
-    assert words.explain_line(both, PASSED) == "gate explain 'a b.jsonl' --case small-talk"
-    assert words.explain_line(both, both.suites[1]) == "gate explain c.jsonl --case order-status-01"
-    assert words.explain_line(replace(both, record_paths=("a.jsonl",)), PASSED) == ""
-    assert words.explain_line(result(replace(PASSED, cases=())), PASSED) == ""
+    assert view_of(PASSED, both).explain == "gate explain 'a b.jsonl' --case small-talk"
+    assert view_of(both.suites[1], both).explain == "gate explain c.jsonl --case order-status-01"
+    assert view_of(PASSED, replace(both, record_paths=("a.jsonl",))).explain == ""
+    assert view_of(PASSED, result(replace(PASSED, cases=()))).explain == ""
     for odd, shown in (
         ("$(rm -rf x)", "'$(rm -rf x)'"),
         ("late refund", "'late refund'"),
@@ -58,24 +60,24 @@ def test_details_are_named_only_where_one_record_holds_them(tmp_path: Path, monk
         ("-v", "ID"),
     ):
         suite = replace(FAILED, cases=(replace(FAILED.cases[0], id=odd),))
-        assert words.explain_line(result(suite), suite) == f"gate explain gate.jsonl --case {shown}"
+        assert view_of(suite, result(suite)).explain == f"gate explain gate.jsonl --case {shown}"
     monkeypatch.chdir(tmp_path)
     for path, named in ((str(tmp_path / ".gate" / "a.jsonl"), ".gate/a.jsonl"), ("/else/a.jsonl", "/else/a.jsonl")):
-        told = words.explain_line(replace(result(FAILED), record_paths=(path,)), FAILED)
+        told = view_of(FAILED, replace(result(FAILED), record_paths=(path,))).explain
         assert told == f"gate explain {named} --case order-status-01"
 
 
 @pytest.mark.parametrize("row", [PASSED.criteria[0], CriterionResult(COST, Verdict.PASS)])
 def test_a_criterion_is_not_green_without_a_value(row: CriterionResult) -> None:
-    assert words.shown(row) is (Verdict.PASS if row.candidate else Verdict.NOT_MEASURED)
-    assert words.shown(CriterionResult(COST, Verdict.ERROR)) is Verdict.ERROR
+    assert RowView(row, PASSED).verdict is (Verdict.PASS if row.candidate else Verdict.NOT_MEASURED)
+    assert RowView(CriterionResult(COST, Verdict.ERROR), PASSED).verdict is Verdict.ERROR
 
 
 def test_a_case_that_met_the_same_world_is_not_said_to_have_passed_again() -> None:
     same = CaseResult("a", CaseStatus.OK, passed=1, trials=1, same_world=True)
-    assert words.status(same) not in words.STATUSES.values()
+    assert status(same) not in STATUSES.values()
     failed = replace(same, status=CaseStatus.FLAKY)
-    assert words.status(failed) == words.STATUSES[CaseStatus.FLAKY]
+    assert status(failed) == STATUSES[CaseStatus.FLAKY]
     suite: SuiteResult = replace(PASSED, cases=(same,), replayed=ReplayedShare(100, 84, 21, 640, 412, 1.25, ()))
     metrics = load_report("openmetrics")
     assert re.search(r"^gate_cases_same_requests\{.*\} 84$", metrics(result(suite)), re.MULTILINE)
@@ -93,7 +95,7 @@ def test_the_line_of_the_exit_code_says_who_accepted_what_does_not_block(form: s
 
 @pytest.mark.parametrize("reference", ["", "anchor"])
 def test_a_line_says_once_that_something_was_not_compared(reference: str) -> None:
-    assert words.verdict_line(replace(NOT_COMPARED, reference=reference)).count("compared") == 1
+    assert View(replace(NOT_COMPARED, reference=reference)).verdict_line.count("compared") == 1
 
 
 def test_a_score_is_shown_with_what_its_case_wants() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gate.decision.comparison import holds, mark, passed
+from gate.decision.outcomes import holds, mark, passed
 from gate.model import (
     STORED,
     Case,

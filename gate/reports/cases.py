@@ -1,0 +1,155 @@
+"""The cases that a report shows, the worst first, and how each fared in words. Escapes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from gate.decision.causes import GOT_WORSE, badness
+from gate.model import CaseResult, CaseStatus, SuiteResult
+from gate.reports import replayed
+from gate.reports.by_tag import in_named
+from gate.reports.formatting import count
+from gate.reports.labels import STATUSES
+
+IMPROVED_E = 2.0
+"""From here on a case is listed as passing more often; the bar of a suspected one, the other way."""
+ALIKE = 0.8
+"""Share of their words that two reasons have in common, from which on they are one."""
+
+
+# --- which cases ----------------------------------------------------------------------------------
+
+
+def worse_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
+    """Return the cases that got worse or could not be measured, worst first, whatever the order of the input."""
+    return _worst_first([case for case in suite.cases if case.status in GOT_WORSE], suite)
+
+
+def failing_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
+    """Return further cases of which trials failed: nothing says that they got worse, yet they keep the score down."""
+    known = (*GOT_WORSE, CaseStatus.REMOVED)
+    return _worst_first([case for case in suite.cases if case.status not in known and case.passed < case.trials], suite)
+
+
+def improved_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
+    """Return the cases that pass more often than in the baseline, the strongest evidence first."""
+    known = [case for case in suite.cases if case.improvement is not None and case.improvement >= IMPROVED_E]
+    return tuple(sorted(known, key=lambda case: (-(case.improvement or 0.0), case.id)))
+
+
+def _worst_first(cases: Sequence[CaseResult], suite: SuiteResult) -> tuple[CaseResult, ...]:
+    """Sort by status; then the cases of a tag that the loss is concentrated in, before a noisy one elsewhere."""
+
+    def rank(case: CaseResult) -> tuple[float | str, ...]:
+        elsewhere = bool(suite.concentrated) and not in_named(suite, case.tags, case.complexity.value)
+        return badness(case, elsewhere=elsewhere)
+
+    return tuple(sorted((told_once(case, suite) for case in cases), key=rank))
+
+
+def told_once(case: CaseResult, suite: SuiteResult) -> CaseResult:
+    """Return the case without reasons of a composite criterion beside those of its parts."""
+    whole = {row.criterion.name: row.criterion.parts for row in suite.criteria if row.criterion.parts}
+    if not whole or len(case.reasons) < 2:
+        return case
+    named = {reason.partition(": ")[0] for reason in case.reasons}
+    kept = [reason for reason in case.reasons if named.isdisjoint(whole.get(reason.partition(": ")[0], ()))]
+    return replace(case, reasons=tuple(kept)) if kept else case
+
+
+def passes_less(case: CaseResult) -> bool:
+    """True if it passes less often than at the baseline."""
+    return case.passed * case.baseline_trials < case.baseline_passed * case.trials
+
+
+# --- reasons that are alike -----------------------------------------------------------------------
+
+
+def distinct(reasons: Sequence[str]) -> tuple[str, ...]:
+    """Return the first of reasons that differ in figures alone, or in a word or two."""
+    kept: list[str] = []
+    for reason in reasons:
+        if not any(_is_alike(reason, other) for other in kept):
+            kept.append(reason)
+    return tuple(kept)
+
+
+def one_of_each_reason(cases: Sequence[CaseResult], most: int) -> tuple[tuple[CaseResult, ...], bool]:
+    """Return the first case of each distinct reason, ``most`` at most, and True if all others fail for one of these."""
+    found: list[CaseResult] = []
+    for case in cases:
+        if any(_is_alike(_first_reason(case), _first_reason(other)) for other in found):
+            continue
+        if len(found) == most:
+            return tuple(found), False
+        found.append(case)
+    return tuple(found), True
+
+
+def _first_reason(case: CaseResult) -> str:
+    return case.reasons[0] if case.reasons else ""
+
+
+def _is_alike(one: str, other: str) -> bool:
+    words, others = _words(one), _words(other)
+    return len(words & others) >= ALIKE * len(words | others)
+
+
+@lru_cache(maxsize=1_000)
+def _words(reason: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[^\W\d]+", reason.lower())) or frozenset([reason])
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+
+def status(case: CaseResult) -> str:
+    """Return the status in a word or two."""
+    return replayed.SAME if replayed.is_same(case) else STATUSES[case.status]
+
+
+def status_counts(suite: SuiteResult) -> str:
+    """``40 cases: 3 broken, 2 flaky, 1 never passed, 34 ok``."""
+    if not suite.cases:
+        return "no cases"
+    known = Counter(map(status, suite.cases))
+    ok = STATUSES[CaseStatus.OK]
+    named = [f"{known[name]:,} {name}" for name in (*STATUSES.values(), replayed.SAME) if known[name] and name != ok]
+    if known[ok]:
+        named.append(f"{known[ok]:,} {ok}")
+    return f"{count(len(suite.cases), 'case')}: {', '.join(named)}"
+
+
+def tally(case: CaseResult) -> str:
+    """``0/4 passed, was 5/5``, with errors if there were any."""
+    parts = [f"{case.passed:,}/{case.trials:,} passed" if case.trials else "no trial measured"]
+    if case.baseline_trials:
+        parts.append(f"was {case.baseline_passed:,}/{case.baseline_trials:,}")
+    if case.errors:
+        parts.append(count(case.errors, "error"))
+    return ", ".join(parts)
+
+
+def improvement(case: CaseResult, suite: SuiteResult) -> str:
+    """``0/5 → 3/3``: how often it passed at the baseline and now; and that it may be chance, if it may."""
+    said = f"{case.baseline_passed:,}/{case.baseline_trials:,} → {case.passed:,}/{case.trials:,}"
+    if suite.outcome is not None and case.id in suite.outcome.evidence.gained:
+        return said
+    if suite.trade is not None and any(case.id == one.case_id for one in suite.trade["gained"]):
+        return f"{said}, not proven alone"
+    return f"{said}, perhaps by chance"
+
+
+def worse_title(cases: Sequence[CaseResult]) -> str:
+    """Return a name of `worse_cases` that holds of each of them: one may fail as it did at the baseline."""
+    if all(map(passes_less, cases)):
+        return "Cases that got worse"
+    unmeasured = sum(case.status is CaseStatus.ERROR for case in cases)
+    if unmeasured == len(cases):
+        return "Cases that could not be measured"
+    return "Cases to look at" if unmeasured else "Cases that failed"

@@ -1,0 +1,279 @@
+"""A criterion in words and figures: everything that a report says of it. Escapes nothing."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.decision.estimates import natural_margin
+from gate.decision.outcomes import PASS_RATE
+from gate.model import CriterionResult, Direction, Estimate, Scale, SuiteResult, Verdict
+from gate.reports.cases import passes_less
+from gate.reports.formatting import (
+    NOT_MEASURED,
+    change_interval,
+    count,
+    figure,
+    finer_for,
+    interval,
+    listing,
+    margin,
+    of_means,
+    sample,
+    threshold,
+)
+from gate.reports.labels import TONES, VERDICTS
+from gate.reports.reasons import COUNTED, counted_failures, excludes_gain, is_excused, reason, why_apart
+
+HOLDS = (Verdict.PASS, Verdict.NOT_APPLIED)
+
+
+class Figure(Struct, frozen=True):
+    """A figure with its interval, and what it rests on."""
+
+    value: str
+    rests_on: str
+    note: str = ""
+    """What became of the means, if a change alone would mislead beside them."""
+
+    @property
+    def text(self) -> str:
+        """The figure without what it rests on."""
+        return f"{self.value}; {self.note}" if self.note else self.value
+
+    @property
+    def line(self) -> str:
+        """All of it."""
+        said = f"{self.value} {self.rests_on}".rstrip()
+        return f"{said}; {self.note}" if self.note else said
+
+
+class RowView:
+    """Everything that a report says of a criterion."""
+
+    def __init__(self, found: CriterionResult, suite: SuiteResult) -> None:
+        self.found = found
+        self.suite = suite
+        self.criterion = found.criterion
+
+    @property
+    def name(self) -> str:
+        """The criterion's name, which is the user's."""
+        return self.criterion.name
+
+    # --- its verdict ------------------------------------------------------------------------------
+
+    @property
+    def verdict(self) -> Verdict:
+        """As it is shown: a criterion that was never measured does not pass, even if a record says so."""
+        if self.found.verdict is Verdict.PASS and self.found.candidate is None:
+            return Verdict.NOT_MEASURED
+        return self.found.verdict
+
+    @property
+    def is_ticked(self) -> bool:
+        """True if it passes, and was judged by something that it could have failed."""
+        return self.verdict is Verdict.PASS and self.found.checked and not self.found.not_compared
+
+    @property
+    def standing(self) -> str:
+        """The verdict in a word or two; that it was not compared, or not judged, in its place."""
+        if self.found.not_compared and self.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
+            return "not compared"
+        if self.verdict is Verdict.PASS and not self.found.checked:
+            return "not judged"
+        return VERDICTS[self.verdict]
+
+    @cached_property
+    def warns(self) -> bool:
+        """True if it got worse, and is not configured to block."""
+        return any(one.kind == "quiet_rise" and one["criterion"] == self.name for one in self.suite.warnings)
+
+    @property
+    def needs_words(self) -> bool:
+        """True if a tick alone would mislead."""
+        return self.warns or not self.is_ticked or is_excused(self.found)
+
+    @property
+    def tone(self) -> str:
+        """The tone of its sign: what got worse is no tick though it does not block, and what was not judged neither."""
+        if self.verdict is not Verdict.PASS:
+            return TONES[self.verdict]
+        if not self.is_ticked:
+            return "mute"
+        return "warn" if self.warns else "good"
+
+    # --- its figures ------------------------------------------------------------------------------
+
+    @property
+    def wanted(self) -> str:
+        return threshold(self.criterion)
+
+    @cached_property
+    def _finer(self) -> int:
+        """The digits that tell candidate, baseline and threshold apart."""
+        values = [self.criterion.threshold]
+        for side in (self.found.candidate, self.found.baseline):
+            if side is not None:
+                values.append(side.value)
+        return finer_for(values, lambda value, n: figure(value, self.criterion.scale, finer=n))
+
+    @property
+    def candidate(self) -> Figure:
+        side = self.found.candidate
+        return Figure(interval(side, self.criterion.scale, finer=self._finer), sample(side))
+
+    @property
+    def baseline(self) -> Figure:
+        """The baseline's mean, or that it is not compared."""
+        side = self.found.baseline
+        if self.found.not_compared and side is None:
+            return Figure("not compared", "")
+        return Figure(interval(side, self.criterion.scale, finer=self._finer), sample(side))
+
+    @property
+    def change(self) -> Figure:
+        """The change, and the change of the means if that is another."""
+        rests_on = sample(self.found.change)
+        judge = self.found.judge
+        if self.found.change is not None and judge is not None and judge.slope != 1.0:
+            rests_on += ", corrected"  # for the errors of a calibrated judge
+        return Figure(change_interval(self._change, self.criterion.scale), rests_on, of_means(self.found))
+
+    @property
+    def _change(self) -> Estimate | None:
+        """The change with its interval; alone if single cases prove a loss, and the interval has room for a gain."""
+        if self.found.change is None:
+            return None
+        for one in self.found.findings:
+            if one.kind != "change" or one.verdict is not Verdict.REGRESSED:
+                continue
+            if not excludes_gain(one["change"], self.criterion):
+                return replace(self.found.change, level=0.0)
+        return self.found.change
+
+    @property
+    def allowed(self) -> float | None:
+        """The loss that was called unchanged, as a reader means it: the margin that the comparison used, which of few
+        cases is wider than the configured one; else what the criterion says."""
+        outcome = self.suite.outcome
+        used = outcome.evidence.metrics.get(self.name) if outcome is not None else None
+        return self.criterion.margin if used is None else natural_margin(used.margin, self.criterion)
+
+    @property
+    def evidence(self) -> str:
+        """The evidence beyond the intervals: p-value, detectable drop, margin, gaps, spread, quantiles."""
+        found, scale = self.found, self.criterion.scale
+        notes = []
+        if found.p_value is not None:
+            notes.append("p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.3f}")
+        if found.detectable:
+            notes.append(f"a loss of about {margin(found.detectable, scale)} shows in four of five such runs")
+        if self.allowed is not None:
+            notes.append(f"margin {margin(self.allowed, scale)}")
+        if found.not_measured:
+            notes.append(f"{count(found.not_measured, 'trial')} not measured")
+        if self.deviation:
+            notes.append(self.deviation)
+        return ", ".join([*notes, *self.quantiles])
+
+    @property
+    def deviation(self) -> str:
+        """The spread of scores: ``standard deviation 0.21 over 120 trials, 0.18 over the means of 40 cases``."""
+        found, scale = self.found.candidate, self.criterion.scale
+        if found is None or found.sd is None:
+            return ""
+        if scale.is_in_percent:  # of zeros and ones it is no share of anything
+            scale = Scale.UNIT
+        said = f"standard deviation {figure(found.sd, scale)} over {count(found.trials, 'trial')}"
+        if found.sd_cases is None or found.trials == found.n:
+            return said
+        return f"{said}, {figure(found.sd_cases, scale)} over the means of {count(found.n, 'case')}"
+
+    @property
+    def quantiles(self) -> list[str]:
+        """The values that the limits on quantiles are held against: ``p95 2.71 s [2.4, 2.98], n = 40``."""
+        scale, limits = self.criterion.scale, dict(self.criterion.quantiles)
+        lines = []
+        for q, estimate in self.found.quantiles:
+            finer = finer_for((estimate.value, limits.get(q)), lambda value, n: figure(value, scale, finer=n))
+            lines.append(f"p{100 * q:g} {interval(estimate, scale, finer=finer)}, {sample(estimate)}")
+        return lines
+
+    @property
+    def judge(self) -> str:
+        """A calibrated judge: ``judge agrees with people on 92 of 100 labels (κ 0.81); corrected 0.88 [0.8, 0.94]``."""
+        known, scale = self.found.judge, self.criterion.scale
+        if known is None or not known.labels:
+            return ""
+        said = f"judge agrees with people on {known.agreed:,} of {count(known.labels, 'label')}"
+        if known.kappa is not None:
+            said += f" (κ {known.kappa:.2f})"
+        if known.candidate is None:
+            return f"{said}; not corrected"
+        said += f"; corrected {interval(known.candidate, scale)}"
+        return f"{said}, baseline {interval(known.baseline, scale)}" if known.baseline else said
+
+    @property
+    def dimensions(self) -> list[tuple[str, str]]:
+        """The parts of a score: ``0.82 [0.71, 0.90] n = 40, was 0.85 [0.8, 0.9] n = 40``. Names are the user's."""
+        scale = Scale.SHARE if self.criterion.scale.is_in_percent else Scale.UNIT
+        rows = []
+        for name, (now, before) in self.found.dimensions.items():
+            said = f"{interval(now, scale)} {sample(now)}" if now else NOT_MEASURED
+            if before:
+                said += f", was {interval(before, scale)} {sample(before)}"
+            rows.append((name, said))
+        return rows
+
+    # --- its reason -------------------------------------------------------------------------------
+
+    @property
+    def reason(self) -> str:
+        return reason(self.found)
+
+    @property
+    def counted_failures(self) -> str:
+        """Failures of the agent that a threshold counts, if the reason does not say so."""
+        return counted_failures(self.found)
+
+    @property
+    def words(self) -> str:
+        """The reason, if there is more to say than the figures do; and failures that a threshold counts."""
+        told = self.reason if self.needs_words or COUNTED in self.reason else ""
+        return "; ".join(filter(None, (told, self.counted_failures)))
+
+    @property
+    def not_compared(self) -> str:
+        return why_apart(self.found.not_compared) if self.found.not_compared is not None else ""
+
+    @cached_property
+    def same_cause(self) -> str:
+        """The criterion that a worse one moved with, if that is told already: its parts, or the pass rate's cases."""
+        if parts := self._failing_parts():
+            return f"moved with {listing(parts)}"
+        if self.found.verdict is not Verdict.REGRESSED or self.criterion.metric == PASS_RATE:
+            return ""
+        for row in self.suite.criteria:
+            if row.criterion.name == PASS_RATE and row.verdict is Verdict.REGRESSED:
+                return "in the same cases" if self._fell_with_passes() else ""
+        return ""
+
+    def _failing_parts(self) -> list[str]:
+        """Return the parts of a composite criterion that do not hold either: they are the cause."""
+        if self.found.verdict in HOLDS:
+            return []
+        parts = [row for row in self.suite.criteria if row.criterion.name in self.criterion.parts]
+        return [row.criterion.name for row in parts if row.verdict not in HOLDS]
+
+    def _fell_with_passes(self) -> bool:
+        """True if its score fell in some cases, and in no other than those that pass less often."""
+        sign = 1.0 if self.criterion.direction is Direction.HIGHER else -1.0
+        fell = []
+        for case in self.suite.cases:
+            now, before = case.scores.get(self.name, (None, None))
+            if now is not None and before is not None and sign * (before - now) > 1e-9:
+                fell.append(case)
+        return bool(fell) and all(map(passes_less, fell))

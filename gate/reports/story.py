@@ -1,0 +1,322 @@
+"""How a verdict came about: the course of the run and its findings, in the order in which they happened."""
+
+from __future__ import annotations
+
+import math
+
+from gate.decision.causes import ROUNDING, most_suspect, proven_by_cases, proven_by_mean, tallies
+from gate.decision.estimates import margin_over, natural
+from gate.decision.outcomes import PASS_RATE
+from gate.model import (
+    Criterion,
+    Direction,
+    EvidenceSummary,
+    LookTest,
+    MetricChange,
+    Outcome,
+    RepeatsTest,
+    StageKind,
+    SuiteResult,
+    Verdict,
+)
+from gate.model.course import Course
+from gate.reports.explanation import seen_by_chance
+from gate.reports.formatting import TYPICAL, chance_and_limit, change, count, listing, percentage
+from gate.reports.reasons import RULED_OUT, stage_text
+from gate.reports.words import about, causes, is_lower_better, pooled
+
+FEW_CASES = 10
+MOST_TIMES = 25
+"""As many cases as the suite has, times this, are the most that a reader is told to write."""
+
+
+def story(suite: SuiteResult) -> tuple[str, ...]:
+    """Return the course of the run and its findings, in the order in which it happened."""
+    course = suite.course
+    if course is None:
+        return ()
+    parts = [*_epochs(course), *_reran(course), *_confirmed(suite), *_asked_besides(course)]
+    parts.append(_runs(course, more=suite.stored is not None))
+    lines = ["; ".join(parts)]
+    if suite.outcome is not None:
+        lines += _how_decided(suite, suite.outcome)
+        lines += _shared_error(course)
+    if course.stopped:
+        lines.append(f"stopped: {course.stopped}")
+    return tuple(lines)
+
+
+# --- what was run ---------------------------------------------------------------------------------
+
+
+def _epochs(course: Course) -> list[str]:
+    """``3 trials of 40 cases``: what ran in epochs, with the number of runs where it is not their product."""
+    whole = f"{count(course.epochs, 'trial')} of {count(course.cases, 'case')}"
+    if course.epoch_runs is not None:
+        whole = f"at most {whole}, {count(course.epoch_runs, 'run')}"
+    said = [whole]
+    if course.quarantined:
+        said.append(f"{count(course.quarantined, 'run')} of cases in quarantine")
+    if course.baseline_epochs:
+        said.append(f"{count(course.baseline_epochs, 'run')} of the baseline's agent")
+    return said
+
+
+def _reran(course: Course) -> list[str]:
+    """``5 suspicious, rerun 2–3 times (13 runs, and 4 of the baseline's agent)``."""
+    if not course.rerun_cases:
+        return []
+    low, high = course.rerun_least, course.rerun_most
+    times = count(low, "time") if low == high else f"{low}–{high} times"
+    runs = []
+    if course.reruns > high:
+        runs.append(count(course.reruns, "run"))
+    if course.baseline_reruns:
+        beside = f"{course.baseline_reruns:,}" if runs else count(course.baseline_reruns, "run")
+        runs.append(f"and {beside} of the baseline's agent")
+    added = f" ({', '.join(runs)})" if runs else ""
+    return [f"{course.rerun_cases} suspicious, rerun {times}{added}"]
+
+
+def _confirmed(suite: SuiteResult) -> list[str]:
+    """Return the cases that are proven broken, with their names if the headline has none."""
+    if suite.outcome is None or not suite.outcome.cases:
+        return []
+    said = f"{len(suite.outcome.cases)} confirmed broken"
+    return [said if _headline_names_cases(suite) else f"{said} ({listing(suite.outcome.cases)})"]
+
+
+def _headline_names_cases(suite: SuiteResult) -> bool:
+    """True if the headline says which cases prove the regression."""
+    return suite.cause.kind in ("cases_broke", "traded_off")
+
+
+def _asked_besides(course: Course) -> list[str]:
+    """Return the runs beside epochs and reruns, so that all that is named adds up to the runs."""
+    kinds = (
+        ("to see whether repeats are draws of their own", course.repeating, course.baseline_repeating),
+        ("to tell the change from a drift", course.drifting, course.baseline_drifting),
+        ("failures asked for again a while later", course.confirming, course.baseline_confirming),
+        ("in place of trials that were lost", course.again, course.baseline_again),
+    )
+    said = []
+    for why, runs, of_base in kinds:
+        if runs:
+            whose = f" ({of_base:,} of the baseline's agent)" if of_base else ""
+            said.append(f"{why}, {count(runs, 'run')}{whose}")
+    return said
+
+
+def _runs(course: Course, *, more: bool) -> str:
+    """``more``: True if further runs were made for later changes, so that nothing was saved."""
+    text = count(course.runs, "agent run")
+    if course.baseline_runs:
+        text += f" ({course.baseline_runs:,} of the baseline's agent)"
+    if more:
+        return f"{text} for the verdict"
+    if 0 < course.runs < course.fixed_runs:
+        return f"{text}; {course.fixed_runs:,} by a fixed number of trials"
+    return text
+
+
+def _shared_error(course: Course) -> list[str]:
+    """Return what the promise holds over, if that is more than this suite."""
+    shared = []
+    if course.suites > 1:
+        shared.append(f"this job's {course.suites} suites")
+    if course.family > 1:
+        shared.append(f"the {course.family} jobs of its matrix")
+    if not shared:
+        return []
+    return [
+        f"an unchanged agent is called regressed in at most {percentage(course.alpha)}, over {' and '.join(shared)}"
+    ]
+
+
+# --- what decided it ------------------------------------------------------------------------------
+
+
+def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
+    if _is_unmeasured(suite):
+        return []
+    evidence, stage = outcome.evidence, stage_text(outcome.stage)
+    look = evidence.last_look
+    if suite.cause.kind == "agent_fails":
+        return [_proven_by_failures(outcome)]
+    if look is None:
+        return [f"the baseline could not be compared: {stage}"]
+    if outcome.verdict == "REGRESSION":
+        return [f"regression proven{_proof(suite, outcome, stage)}"]
+    lines = [f"{stage}: {seen_by_chance(look.p)}; {_detected(evidence)}"]
+    if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
+        lines.append("the drop against the stored baseline did not show with both commits run now")
+    if outcome.stage.kind is StageKind.MOVED_BEFORE:
+        lines.append("against the baseline's newest runs alone no drop shows: the provider may have moved before them")
+    if outcome.verdict == "INCONCLUSIVE":
+        lines += _bounds(suite, evidence)
+        if suite.verdict is Verdict.INCONCLUSIVE:
+            lines += _to_decide(suite, evidence)
+        if evidence.named:
+            cases = listing(evidence.named)
+            lines.append(f"suspected, but not proven at this error rate: {cases}; more baseline trials would tell")
+    return lines
+
+
+def _is_unmeasured(suite: SuiteResult) -> bool:
+    """True if nothing that was tested says anything: the agent was down, or no trial was measured."""
+    if suite.cause.problem is None:
+        return False
+    return suite.cause.kind == "outage" or all(row.candidate is None for row in suite.criteria)
+
+
+def _proven_by_failures(outcome: Outcome) -> str:
+    """Nothing is open any more, whatever the comparison alone came to."""
+    proven, look = "regression proven by the failures that came again a while later", outcome.evidence.last_look
+    if look is None or outcome.verdict == "REGRESSION":
+        return proven
+    return f"{proven}; without them: {seen_by_chance(look.p)}"
+
+
+def _proof(suite: SuiteResult, outcome: Outcome, stage: str) -> str:
+    """Return the decision in plain words, the proof that the headline names first.
+
+    `gate explain` has the p- and e-values.
+    """
+    whole, cases = _proven_over_suite(suite, outcome), _proven_by_cases(suite, outcome)
+    if not whole or not cases or not _headline_names_cases(suite):
+        return f" {stage}: {'; '.join((*whole, *cases))}"
+    besides = "; ".join(whole)
+    if outcome.stage.of_cases:
+        return f" {stage}: {'; '.join(cases)}; besides, {besides}"
+    return f": {'; '.join(cases)}; and {stage}: {besides}"
+
+
+def _proven_over_suite(suite: SuiteResult, outcome: Outcome) -> list[str]:
+    """Return the proof by the whole suite, or by the cases that had failed, taken together."""
+    parts = []
+    for look in outcome.evidence.looks:
+        if look.blocks:
+            name = _first_proven(suite, look)
+            verb = "rose" if is_lower_better(suite, name) else "fell"
+            how = f"the mean {verb}" if proven_by_mean(outcome, name) else f"a few cases {verb} far"
+            parts.append(f"{name}: {how}; {_chance(look.p, look.threshold)}")
+            break  # later ones say the same again
+    parts += [_repeats(test) for test in outcome.evidence.repeats if test.blocks]
+    return parts
+
+
+def _first_proven(suite: SuiteResult, look: LookTest) -> str:
+    """Return the criterion to tell a look by: the headline's, if the look proves it, else the one it shows best."""
+    tests, cause = look.metrics, suite.cause
+    if cause.kind == "suite_got_worse":
+        name = causes(suite, cause["criteria"])[0]
+        if name in tests and tests[name].p_adjusted <= look.threshold:
+            return name
+    return min(tests, key=lambda one: tests[one].p_adjusted)
+
+
+def _repeats(test: RepeatsTest) -> str:
+    """``5 cases that had failed once failed again: 25/25 → 6/15; by chance …``."""
+    moved_by = f"{test.baseline_passed}/{test.baseline_trials} → {test.passed}/{test.trials}"
+    said = f"{count(test.cases, 'case')} that had failed were run again: {moved_by}"
+    return f"{said}; {_chance(test.p, test.threshold)}"
+
+
+def _chance(p: float, threshold: float) -> str:
+    often, limit = chance_and_limit(p, threshold)
+    return f"by chance that happens to {often} of unchanged agents (limit {limit})"
+
+
+def _proven_by_cases(suite: SuiteResult, outcome: Outcome) -> list[str]:
+    """Return the sentence that single cases prove it by themselves, with their names if the headline has none."""
+    if not proven_by_cases(outcome):
+        return []
+    cases = tallies(outcome.evidence, outcome.cases) if outcome.cases else most_suspect(suite.cases)
+    named = ""
+    if cases and not _headline_names_cases(suite):
+        named = f" ({listing(f'{case.case_id} {pooled([case])}' for case in cases)})"
+    which = f"a single case{named} fails" if len(outcome.cases) == 1 else f"single cases{named} fail"
+    return [f"{which} more often than chance allows an unchanged agent"]
+
+
+# --- what is open ---------------------------------------------------------------------------------
+
+
+def _detected(evidence: EvidenceSummary) -> str:
+    rate = evidence.metrics.get(PASS_RATE)
+    if rate is None or rate.detectable is None:
+        return "which drop is found in so few trials is not known"
+    return f"a drop of about {about(rate.detectable)} shows in four of five such runs"
+
+
+def _blocking(suite: SuiteResult, evidence: EvidenceSummary) -> list[tuple[Criterion, MetricChange]]:
+    by_name = {row.criterion.name: row.criterion for row in suite.criteria}
+    return [(by_name[name], found) for name, found in evidence.metrics.items() if found.blocks_regression]
+
+
+def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
+    """Return the drops that are ruled out."""
+    lines = []
+    for criterion, found in _blocking(suite, evidence):
+        low = found.excluded
+        if low is None or not _says_something(found, low, criterion):
+            continue
+        word = "worse" if criterion.direction is Direction.LOWER else "lower"
+        end = _outward(natural(min(low, 0.0), criterion))
+        bound = change(end, criterion.scale, unit=not criterion.scale.is_relative)
+        whose = f" for {TYPICAL}" if criterion.scale.is_relative else ""
+        open_ = "" if found.holds else "; its margin is narrower"
+        lines.append(f"{criterion.name}: {word} than {bound}{whose} is {RULED_OUT}{open_}")
+    return lines
+
+
+def _says_something(found: MetricChange, low: float, criterion: Criterion) -> bool:
+    """True if the bound excludes anything that can happen: one of few cases, or at the end of the scale, does not."""
+    return found.cases >= FEW_CASES and (not criterion.scale.is_zero_to_one or low > -1.0)
+
+
+def _outward(bound: float) -> float:
+    """Return a bound rounded to its far side: nothing short of the bound itself is ruled out."""
+    return math.copysign(math.ceil(1000 * abs(bound) - ROUNDING) / 1000, bound)
+
+
+def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
+    for criterion, found in _blocking(suite, evidence):
+        if not found.holds and found.low is not None:
+            return [f"to decide {criterion.name}: {_what_decides(found, criterion)}"]
+    return [] if _bounds(suite, evidence) else ["to decide: more cases, or more trials on both sides"]
+
+
+def _what_decides(found: MetricChange, criterion: Criterion) -> str:
+    """Return the runs that would bound a loss by its margin, if what was measured so far is true."""
+    trials = "more trials on both sides"
+    if found.change + found.margin <= 0:
+        return f"{trials}; the estimate itself is beyond its margin"
+    wide = f"a margin of {_as_option(max(-(found.low or 0.0), found.margin), criterion)}"
+    if cases := enough_cases(found, criterion):
+        return f"about {count(cases, 'case')}, or more baseline trials, or {wide}"
+    if found.change + margin_over(found, criterion, MOST_TIMES * found.cases) <= 0:
+        return f"{trials}, or {wide}; of more cases the margin is narrower, and the estimate itself is beyond it"
+    return f"{trials}; the estimate itself is close to its margin"
+
+
+def enough_cases(found: MetricChange, criterion: Criterion) -> int:
+    """Return the fewest cases whose interval, as wide as it is for its cases, would end within the margin for so many.
+
+    0 if no number that a reader is told does.
+    """
+    half, most = found.change - (found.low or 0.0), MOST_TIMES * found.cases
+    if margin_over(found, criterion, most) == found.margin:
+        cases = max(found.cases + 1, math.ceil(found.cases * (half / (found.change + found.margin)) ** 2 - ROUNDING))
+        return cases if cases <= most else 0
+    for cases in range(found.cases + 1, most + 1):
+        if half * math.sqrt(found.cases / cases) <= found.change + margin_over(found, criterion, cases):
+            return cases
+    return 0
+
+
+def _as_option(value: float, criterion: Criterion) -> str:
+    """Return a margin as it is written in the configuration, rounded up: a lower one would be too narrow."""
+    if criterion.scale.is_relative:
+        value = abs(natural(-value, criterion))
+    return f"{math.ceil(100 * value - ROUNDING) / 100:.2f}"
