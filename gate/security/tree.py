@@ -55,8 +55,12 @@ class OwnPackage:
         self._root, self._sources = root, KnownTree(root, but=_BYTECODE)
         self._bytecode = {path: _state(path) for path in self._compiled()}
 
-    def _compiled(self) -> list[Path]:
-        return [path for path in self._root.rglob(f"{_BYTECODE}/*") if not path.is_dir()]
+    def _compiled(self) -> list[str]:
+        found: list[str] = []
+        for folder, _, names in os.walk(self._root):
+            if folder.endswith(f"/{_BYTECODE}"):
+                found += [f"{folder}/{name}" for name in names]
+        return found
 
     def difference(self) -> str:
         """Return the name of a source that is no longer what it was; empty if there is none."""
@@ -67,7 +71,7 @@ class OwnPackage:
         for path in self._compiled():
             if self._bytecode.get(path) != _state(path):
                 with suppress(OSError):
-                    path.unlink()
+                    os.unlink(path)  # noqa: PTH108
 
 
 def _is_loaded(name: str) -> bool:
