@@ -22,7 +22,7 @@ import page
 from msgspec.structs import replace
 from simulate import BREAKABLE, SUCCESS, SUITES, Answer, Cell, World, _rates, play, simulate
 
-from gate.decision import Request, Settings, Situation, next_step
+from gate.decision import Comparison, Request, Settings, next_step
 from gate.decision.drift import newest_move
 from gate.decision.engine.rule import follow
 from gate.decision.engine.state import Config, Row, State
@@ -78,7 +78,7 @@ def recorded(cases: int, config: Settings, answer: Answering, seed: int) -> Answ
 
     stored = [run(c, STORED, Side.CANDIDATE, FULL) for _ in range(5) for c in ids(cases)]
     trials: list[Trial] = []
-    known = Situation(listed, [CRITERION], trials, stored, config, seed=seed)
+    known = Comparison(listed, [CRITERION], trials, stored, config, seed=seed)
 
     def ran(r: Request) -> list[Trial]:
         return [run(c, "now", r.side, r.tag) for c in r.cases for _ in range(r.n)]
@@ -86,7 +86,7 @@ def recorded(cases: int, config: Settings, answer: Answering, seed: int) -> Answ
     return decided(known, trials, ran)
 
 
-def decided(known: Situation, trials: list[Trial], run: Callable[[Request], list[Trial]]) -> Answer:
+def decided(known: Comparison, trials: list[Trial], run: Callable[[Request], list[Trial]]) -> Answer:
     """``trials``: the list that ``known`` holds, which grows with what is run."""
     while not isinstance(step := next_step(known), SuiteResult):
         trials += [replace(trial, round=step.round) for request in step.requests for trial in run(request)]
@@ -228,7 +228,9 @@ def nights(drift: float, since: int, settings: Settings, seed: int) -> Answer:
     moved = newest_move(runs, {case.id: case for case in cases}, [CRITERION])
     kept = runs[moved.run if moved else 0 :]
     stored, trials = [trial for run in kept for trial in run], list[Trial]()
-    known = Situation(cases, [CRITERION], trials, stored, settings, seed, stored_runs=[run[0].run for run in kept])
+    known = Comparison(
+        cases, [CRITERION], trials, stored, settings, seed=seed, stored_runs=[run[0].run for run in kept]
+    )
     return decided(known, trials, lambda r: trials_of(drawn(rng, now, r.cases, r.n), "", r.tag, r.side))
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 sys.path.insert(0, str(Path(__file__).parent))
 import page
 
-from gate.decision import Settings, Situation, next_step
+from gate.decision import Comparison, Settings, next_step
 from gate.model import Case, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
 from gate.model.calibration import JudgeCalibration
 from gate.statistics.agreement import corrected_interval, corrected_share, corrected_upper_bound, is_usable
@@ -170,7 +170,7 @@ def play(change: Change, judge: Judge, seed: int, *, corrected: bool) -> Verdict
     trials: list[Trial] = []
     counts: Counter[str] = Counter()
     while True:
-        step = next_step(Situation(cases, [criterion], trials, stored, Settings(), seed=seed))
+        step = next_step(Comparison(cases, [criterion], trials, stored, Settings(), seed=seed))
         if isinstance(step, SuiteResult):
             return next(row.verdict for row in step.criteria if row.criterion.name == criterion.name)
         for request in step.requests:

@@ -19,7 +19,7 @@ from random import Random
 sys.path.insert(0, str(Path(__file__).parent))
 import page
 
-from gate.decision import Settings, Situation, next_step
+from gate.decision import Comparison, Settings, next_step
 from gate.model import Case, Criterion, ErrorKind, Scale, Score, Side, SuiteResult, Trial, TrialError
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
@@ -112,7 +112,7 @@ def play(world: World, seed: int) -> tuple[str, int, int]:
     trials: list[Trial] = []
     numbers: Counter[tuple[str, Side]] = Counter()
     while True:
-        step = next_step(Situation(cases, [CRITERION], trials, stored, settings, seed=seed))
+        step = next_step(Comparison(cases, [CRITERION], trials, stored, settings, seed=seed))
         if isinstance(step, SuiteResult):
             return step.verdict.value, len(trials), step.crashes.failed if step.crashes else 0
         lab.clock += step.pause

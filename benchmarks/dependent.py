@@ -21,7 +21,7 @@ from typing import Literal
 sys.path.insert(0, str(Path(__file__).parent))
 import page
 
-from gate.decision import Settings, Situation, next_step
+from gate.decision import Comparison, Settings, next_step
 from gate.model import Case, Criterion, Scale, Score, Side, SuiteResult, Trial
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
@@ -180,7 +180,7 @@ def play(world: World, seed: int) -> tuple[str, int, bool]:
     numbers: Counter[tuple[Side, str]] = Counter()
     settings = Settings(rerun="match" if world.base else "never")
     while True:
-        step = next_step(Situation(cases, [CRITERION], trials, stored, settings, seed=seed))
+        step = next_step(Comparison(cases, [CRITERION], trials, stored, settings, seed=seed))
         if isinstance(step, SuiteResult):
             once = any(type(found).__name__ == "RepeatsOnce" for found in step.warnings)
             return step.verdict.value, len(trials), once

@@ -30,7 +30,7 @@ import page
 from rules import blocked
 from simulate import SUCCESS, Answer, simulate
 
-from gate.decision import Settings, Situation, verdict_on
+from gate.decision import Comparison, Settings, verdict_on
 from gate.decision.engine.rule import decide, follow
 from gate.decision.engine.state import Config, Round, Row, State
 from gate.model import Case, Criterion, Outcome, Scale, Score, Side, SuiteResult, Trial
@@ -111,7 +111,7 @@ def judge(pair: Pair) -> SuiteResult:
 
     cases = [Case(f"task-{n:02d}", ()) for n in range(len(pair.now))]
     settings = Settings(alpha=ALPHA, confirm_after=None)
-    return verdict_on(Situation(cases, [CRITERION], trials(pair.now), trials(pair.before), settings))
+    return verdict_on(Comparison(cases, [CRITERION], trials(pair.now), trials(pair.before), settings))
 
 
 def ours(pair: Pair) -> str:

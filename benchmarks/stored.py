@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import page
 from simulate import SUITES, Cell, World, _rates, is_null, play, simulate
 
-from gate.decision.comparison import Goal
 from gate.decision.power import Rates, chance_of_finding, stored_wanted
+from gate.decision.settings import Goal
 
 STORED = (5, 10, 15, 25)
 ALPHA, EPOCHS = 0.02, 3

@@ -15,7 +15,8 @@ from statistics import fmean
 
 import page
 
-from gate.decision.comparison import Comparison, Settings
+from gate.decision.comparison import Comparison
+from gate.decision.settings import Settings
 from gate.decision.thresholds import may_turn, quiet_threshold
 from gate.model import Case, Criterion, Scale, Score, Trial
 from gate.statistics.intervals import wilson

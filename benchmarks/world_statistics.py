@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import page
 from msgspec.structs import replace
 
-from gate.decision import Settings, Situation, next_step
+from gate.decision import Comparison, Settings, next_step
 from gate.model import Case, Criterion, Replay, Scale, Score, Side, SuiteResult, Trial
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
@@ -121,7 +121,7 @@ def play(world: World, seed: int) -> tuple[str, int, int]:
     numbers: Counter[tuple[Side, str]] = Counter()
     settings = Settings(rerun="match" if world.base else "never")
     while True:
-        known = Situation(cases, [CRITERION], trials, lab.stored, settings, seed=seed)
+        known = Comparison(cases, [CRITERION], trials, lab.stored, settings, seed=seed)
         step = next_step(known, verdict_only=True)
         if isinstance(step, SuiteResult):
             return step.verdict.value, len(trials), sum(t.replay is None or t.replay.live > 0 for t in trials)

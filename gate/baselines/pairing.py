@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines.union import parts_of, run_ids
-from gate.decision.comparison import RATE_METRIC, Incomparable, Unmatched
+from gate.decision.comparison import Incomparable, Unmatched
+from gate.decision.outcomes import RATE_METRIC
 from gate.decision.unseen import shows_calls
 from gate.model import FULL, STORED, BaselineInfo, Criterion, Side, Trial
 from gate.records import Header, PlannedCase, Record

@@ -55,12 +55,15 @@ def _summary(found: Sequence[Checkup]) -> str:
     for area in dict.fromkeys(one.area for one in found):
         rows = [one for one in found if one.area == area]
         fine = [one for one in rows if one.state == "ok"]
-        said = "; ".join(map(_short, fine)) if len(fine) <= LEAST_ROWS else ", ".join(one.name for one in fine)
-        lines += [f"ok {area}: {said}"] if fine else []
-        lines += [f"-- {area}: {_short(one)}" for one in rows if one.state == "note"]
-        for one in rows:
-            if one.state == "problem":
-                lines.append(f"!! {area}: {_short(one)}" + (f" (to do: {one.remedy})" if one.remedy else ""))
+        if len(fine) > LEAST_ROWS:
+            lines.append(f"ok {area}: {', '.join(one.name for one in fine)}")
+        elif fine:
+            lines.append(f"ok {area}: {'; '.join(map(_short, fine))}")
+        for state in ("note", "problem"):
+            for one in rows:
+                if one.state == state:
+                    remedy = f" (to do: {one.remedy})" if one.remedy and state == "problem" else ""
+                    lines.append(f"{MARKS[state]} {area}: {_short(one)}{remedy}")
     return "\n".join(map(_escaped, lines))
 
 
@@ -77,13 +80,18 @@ def _escaped(line: str) -> str:
 def _table(found: Sequence[Checkup]) -> str:
     from gate.security.escape import console
 
-    lines, area = [], ""
+    lines: list[str] = []
+    area = ""
     widest = min(max(len(console(one.name, 60)) for one in found), 40)
     for one in found:
         if one.area != area:
-            lines += [*([""] if area else []), one.area]
+            if area:
+                lines.append("")
+            lines.append(one.area)
             area = one.area
-        remedy = f" (to do: {console(one.remedy, 300)})" if one.remedy and one.state != "ok" else ""
+        remedy = ""
+        if one.remedy and one.state != "ok":
+            remedy = f" (to do: {console(one.remedy, 300)})"
         lines.append(f"  {MARKS[one.state]} {console(one.name, 60).ljust(widest)}  {console(one.found, 500)}{remedy}")
     return "\n".join(lines)
 
@@ -92,8 +100,10 @@ def _end(found: Sequence[Checkup]) -> str:
     from gate.commands.setup.doctor import exit_code
     from gate.reports.formatting import count
 
-    problems = sum(one.state == "problem" for one in found)
-    said = count(problems, "problem") if problems else "no problems"
-    notes = sum(one.state == "note" for one in found)
-    more = "; `gate doctor -v` says what to do about the notes" if notes else ""
-    return f"exit code {int(exit_code(found))}: {said}{more}"
+    states = [one.state for one in found]
+    said = "no problems"
+    if "problem" in states:
+        said = count(states.count("problem"), "problem")
+    if "note" in states:
+        said += "; `gate doctor -v` says what to do about the notes"
+    return f"exit code {int(exit_code(found))}: {said}"

@@ -1,51 +1,72 @@
-"""The causes of verdicts: which criterion or cases are at fault, and by which figures."""
+"""The causes of verdicts on the comparison: the criterion or cases at fault, or what was traded, with figures.
+
+A trade breaks some cases and improves others, with no mean lower than before. What was lost is proven as every
+regression is. What was gained is held to the same evidence with the sides exchanged: cases are named at a false
+discovery rate of a tenth, or a joint test at ``alpha`` proves that there are some. A trade is a regression, shown with
+both lists and accepted as any loss.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from gate.decision.cases import edited, reads_text, removed, worst_wording
-from gate.decision.comparison import PASS_RATE, Comparison
-from gate.decision.trade import (
-    MOST_SUSPECTS,
-    ROUNDING,
-    badness,
-    most_suspect,
-    moved,
-    proven_by_cases,
-    proven_by_mean,
-    trade_of,
+from gate.decision.cases import reads_text, worst_wording
+from gate.decision.comparison import Comparison
+from gate.decision.findings import regressed_metrics
+from gate.decision.gaps import edited_cases, new_cases, removed_cases
+from gate.decision.outcomes import PASS_RATE
+from gate.model import (
+    CaseCounts,
+    CaseResult,
+    CaseStatus,
+    Criterion,
+    CriterionResult,
+    Direction,
+    EvidenceSummary,
+    Outcome,
+    StageKind,
+    Verdict,
 )
-from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Direction, Outcome, Verdict
-from gate.model.finding import Fell, Finding, Uncompared
+from gate.model.finding import CaseTally, Fell, Finding, Uncompared
+
+MOST_SUSPECTS = 5
+GOT_WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
+"""The statuses that are listed as worse or not measured; the worst first."""
+ROUNDING = 1e-9
+"""A mean that is the same but for rounding did not fall."""
+
+
+# --- what a pass, or an open answer, rests on -----------------------------------------------------
 
 
 def no_worse(comparison: Comparison, outcome: Outcome | None) -> Finding:
     """Return what a pass rests on."""
     uncompared = Uncompared()
     if comparison.stored:
-        new = [case.id for case in comparison.judged if case.id not in comparison.baseline]
-        uncompared = Uncompared(len(new), len(edited(comparison)), len(removed(comparison)))
+        new, edited, removed = new_cases(comparison), edited_cases(comparison), removed_cases(comparison)
+        uncompared = Uncompared(len(new), len(edited), len(removed))
     if outcome is None:
         total = len(comparison.judged)
-        return Finding.of(
-            "thresholds_hold", checked=total - len(comparison.unchecked), cases=total, uncompared=uncompared
-        )
+        checked = total - len(comparison.unchecked)
+        return Finding.of("thresholds_hold", checked=checked, cases=total, uncompared=uncompared)
     rate = outcome.evidence.metrics.get(PASS_RATE)
-    low, cases = (None, 0) if rate is None else (rate.excluded, rate.cases)
     return Finding.of(
         "no_worse",
         cases=len(comparison.with_baseline.difference(comparison.unchecked)),
-        rate_cases=cases,
-        rate_low=low,
+        rate_cases=0 if rate is None else rate.cases,
+        rate_low=None if rate is None else rate.excluded,
         uncompared=uncompared,
     )
 
 
 def not_enough_evidence(rows: Sequence[CriterionResult], cases: Sequence[CaseResult]) -> Finding:
     """Return which criteria are open, and the cases that are suspected."""
-    suspects = tuple(c.id for c in sorted(cases, key=badness) if c.status is CaseStatus.SUSPECT)
-    return Finding.of("not_enough_evidence", criteria=tuple(row.criterion.name for row in rows), suspects=suspects)
+    suspected = sorted((case for case in cases if case.status is CaseStatus.SUSPECT), key=badness)
+    names = tuple([row.criterion.name for row in rows])
+    return Finding.of("not_enough_evidence", criteria=names, suspects=tuple([case.id for case in suspected]))
+
+
+# --- what a proven loss rests on ------------------------------------------------------------------
 
 
 def got_worse(
@@ -55,49 +76,41 @@ def got_worse(
     trade = trade_of(outcome)
     if trade is not None:
         return trade if trade["named"] else trade.but(lost=most_suspect(cases) or trade["lost"])
-    at_fault = [row for row in rows if row.verdict is Verdict.REGRESSED and row.criterion.blocking]
-    broken = tuple(c.id for c in cases if c.status is CaseStatus.BROKEN)
-    if broken and (outcome is None or proven_by_cases(outcome)):
-        if outcome is None:
-            return Finding.of("cases_broke", cases=broken)
-        return Finding.of(
-            "cases_broke", cases=broken, moved=moved(outcome.evidence, broken), of=outcome.evidence.paired
-        )
+    broken = tuple([case.id for case in cases if case.status is CaseStatus.BROKEN])
+    if broken and outcome is None:
+        return Finding.of("cases_broke", cases=broken)
+    if broken and outcome is not None and proven_by_cases(outcome):
+        moved = tallies(outcome.evidence, broken)
+        return Finding.of("cases_broke", cases=broken, moved=moved, of=outcome.evidence.paired)
+    blocking = [row for row in rows if row.criterion.blocking]
+    at_fault = [row.criterion for row in blocking if row.verdict is Verdict.REGRESSED]
     found = _whole_got_worse(comparison, at_fault, cases, outcome)
-    missed = tuple(row.criterion.name for row in rows if row.criterion.blocking and row.is_below)
+    missed = tuple([row.criterion.name for row in blocking if row.is_below])
     moot = bool(missed) and found["perhaps_drift"] and comparison.settings.rerun != "never"
     return found.but(missed=missed, drift_moot=moot)
 
 
 def _whole_got_worse(
-    comparison: Comparison,
-    at_fault: Sequence[CriterionResult],
-    cases: Sequence[CaseResult],
-    outcome: Outcome | None,
+    comparison: Comparison, at_fault: Sequence[Criterion], cases: Sequence[CaseResult], outcome: Outcome | None
 ) -> Finding:
-    """Nothing is named: the most suspect cases are what a reader looks at first. They are those that fell in what got
-    worse; whether whole trials passed is the pass rate's own matter."""
-    names = tuple(r.criterion.name for r in at_fault)
-    alone = (r.criterion for r in at_fault if set(names).isdisjoint(r.criterion.parts))
-    criterion = next(alone, at_fault[0].criterion)
+    """Return what got worse if no case is named: the most suspect cases are what a reader looks at first.
+
+    They are those that fell in what got worse; whether whole trials passed is the pass rate's own matter.
+    """
+    names = tuple([criterion.name for criterion in at_fault])
+    alone = [criterion for criterion in at_fault if set(names).isdisjoint(criterion.parts)]
+    criterion = (alone or at_fault)[0]
     drift = outcome is not None and outcome.stage.drift_open and not comparison.base_ran_now
     by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
+    found = Finding.of("suite_got_worse", criteria=names, by_mean=by_mean, perhaps_drift=drift)
     if criterion.name == PASS_RATE and outcome is not None:
-        return Finding.of(
-            "suite_got_worse", criteria=names, by_mean=by_mean, perhaps_drift=drift, suspects=most_suspect(cases)
-        )
-    return Finding.of(
-        "suite_got_worse",
-        criteria=names,
-        by_mean=by_mean,
-        perhaps_drift=drift,
-        fell=_fell(criterion, cases),
-        wording=worst_wording(comparison, criterion) if reads_text(criterion) else None,
-    )
+        return found.but(suspects=most_suspect(cases))
+    wording = worst_wording(comparison, criterion) if reads_text(criterion) else None
+    return found.but(fell=_fell(criterion, cases), wording=wording)
 
 
 def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]:
-    """The cases whose score of a criterion got worse, the most first."""
+    """Return the cases whose score of a criterion got worse, the most first."""
     sign = 1.0 if criterion.direction is Direction.LOWER else -1.0
     found = []
     for case in cases:
@@ -106,4 +119,92 @@ def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]
             continue
         if sign * (now - before) > ROUNDING:
             found.append(Fell(case.id, before, now))
-    return tuple(sorted(found, key=lambda f: (-sign * (f.now - f.before), f.case_id))[:MOST_SUSPECTS])
+    found.sort(key=lambda fell: (-sign * (fell.now - fell.before), fell.case_id))
+    return tuple(found[:MOST_SUSPECTS])
+
+
+def trade_of(outcome: Outcome | None) -> Finding | None:
+    """Return the trade that a proven regression is, or None if it is none.
+
+    Cases broke, or the statistic that a few large drops move most rejected; others gained; and no metric that carries
+    the regression has a lower mean than before. Where a mean fell, the suite is worse, whatever single cases gained.
+    """
+    if outcome is None or outcome.verdict != "REGRESSION":
+        return None
+    evidence = outcome.evidence
+    gains = evidence.gained or evidence.perhaps_gained
+    if not gains:
+        return None
+    for name in {PASS_RATE, *regressed_metrics(outcome)}:
+        change = evidence.metrics.get(name)
+        if change is None or change.change < -ROUNDING:
+            return None
+    lost = tallies(evidence, outcome.cases) if outcome.cases else suspects(evidence)
+    if not lost:
+        return None
+    gained = sorted(gains.items(), key=lambda one: (-(one[1].e_value or 0.0), one[0]))
+    return Finding.of(
+        "traded_off",
+        lost=lost,
+        gained=tuple([_tally(case_id, counts) for case_id, counts in gained]),
+        named=bool(outcome.cases),
+        gained_named=bool(evidence.gained),
+    )
+
+
+def proven_by_mean(outcome: Outcome, name: str) -> bool:
+    """True if the look that proved a regression of this metric saw it in its mean, not in the drops of a few cases."""
+    tests = [look.metrics[name] for look in outcome.evidence.looks if look.blocks and name in look.metrics]
+    return tests[-1].by_mean if tests else outcome.stage.kind is not StageKind.REPEATS
+
+
+def proven_by_cases(outcome: Outcome) -> bool:
+    """True if single cases prove a regression alone. That some are named, at a false discovery rate, is less."""
+    highest = outcome.evidence.highest_e_value
+    return outcome.stage.of_cases or highest is None or highest >= outcome.evidence.e_threshold
+
+
+# --- cases, the worst first -----------------------------------------------------------------------
+
+
+def tallies(evidence: EvidenceSummary, case_ids: Iterable[str]) -> tuple[CaseTally, ...]:
+    """Return cases with how often they passed on both sides; those of which no counts are kept are left out."""
+    return tuple([_tally(case_id, evidence.cases[case_id]) for case_id in case_ids if case_id in evidence.cases])
+
+
+def suspects(evidence: EvidenceSummary) -> tuple[CaseTally, ...]:
+    """Return the cases that fail more often than before, those with the most evidence first; `most_suspect` is for
+    readers."""
+    fell = [(case_id, counts) for case_id, counts in evidence.cases.items() if _passes_less(counts)]
+    fell.sort(key=lambda one: (one[1].e_value is not None, -(one[1].e_value or 0.0), one[0]))
+    return tuple([_tally(case_id, counts) for case_id, counts in fell[:MOST_SUSPECTS]])
+
+
+def most_suspect(cases: Iterable[CaseResult]) -> tuple[CaseTally, ...]:
+    """Return the first cases that fail more often than before, as they are listed: of those that got worse, if any did.
+
+    Their counts are those of the list, too: of all trials, with the ones that the base ran in this job.
+    """
+    fell = [case for case in cases if _passes_less(case) and case.status is not CaseStatus.QUARANTINED]
+    listed = [case for case in fell if case.status in GOT_WORSE] or fell
+    return tuple([_tally(case.id, case) for case in sorted(listed, key=badness)[:MOST_SUSPECTS]])
+
+
+def badness(case: CaseResult, *, elsewhere: bool = False) -> tuple[float | str, ...]:
+    """Return the key that sorts cases as every report lists them: the worst status first, then the most evidence, then
+    the largest fall.
+
+    ``elsewhere``: outside the tags that the loss is concentrated in, and so after those of its status that are in them.
+    """
+    rank = GOT_WORSE.index(case.status) if case.status in GOT_WORSE else len(GOT_WORSE)
+    before = case.baseline_passed / case.baseline_trials if case.baseline_trials else 0.0
+    now = case.passed / case.trials if case.trials else 0.0
+    return (rank, elsewhere, -(case.e_value or 0.0), now - before, now, case.id)
+
+
+def _passes_less(case: CaseCounts | CaseResult) -> bool:
+    return case.passed * case.baseline_trials < case.baseline_passed * case.trials
+
+
+def _tally(case_id: str, counts: CaseCounts | CaseResult) -> CaseTally:
+    return CaseTally(case_id, counts.passed, counts.trials, counts.baseline_passed, counts.baseline_trials)

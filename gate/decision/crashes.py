@@ -55,16 +55,20 @@ def crash_facts(comparison: Comparison) -> CrashFacts | None:
     fell = _failing(comparison)
     if not fell:
         return None
-    ids = tuple(fell)
-    before = [t for case_id in ids if case_id in comparison.with_baseline for t in earlier(comparison, case_id)]
+    now: list[Trial] = []
+    before: list[Trial] = []
+    for case_id in fell:
+        now += comparison.measured(case_id)
+        if case_id in comparison.with_baseline:
+            before += comparison.of_base(case_id)
     return CrashFacts(
-        ids,
-        sum(fell.values()),
-        sum(len(comparison.measured(case_id)) for case_id in ids),
-        _failed(before),
-        len(before),
-        _commonest([t for case_id in ids for t in comparison.measured(case_id)]),
-        unexplained(comparison),
+        cases=tuple(fell),
+        failed=sum(fell.values()),
+        trials=len(now),
+        baseline_failed=_failed(before),
+        baseline_trials=len(before),
+        message=_commonest(now),
+        unexplained=unexplained(comparison),
     )
 
 
@@ -72,14 +76,12 @@ def _failing(comparison: Comparison, *, probes: bool = True) -> dict[str, int]:
     """Return the number of failures of the agent, by judged case, the most frequent first."""
     if not comparison.errors:
         return {}
-    groups = {c.id: [t for t in comparison.measured(c.id) if probes or t.tag != PROBE] for c in comparison.judged}
-    fell = {case_id: n for case_id, trials in groups.items() if (n := _failed(trials))}
-    return {case_id: fell[case_id] for case_id in sorted(fell, key=lambda case_id: (-fell[case_id], case_id))}
-
-
-def earlier(comparison: Comparison, case_id: str) -> tuple[Trial, ...]:
-    """The measured trials of the base commit's agent: stored, and run now."""
-    return (*comparison.baseline.get(case_id, ()), *comparison.reruns.get(case_id, ()))
+    fell = {}
+    for case in comparison.judged:
+        failed = _failed(trial for trial in comparison.measured(case.id) if probes or trial.tag != PROBE)
+        if failed:
+            fell[case.id] = failed
+    return dict(sorted(fell.items(), key=lambda one: (-one[1], one[0])))
 
 
 def _failed(trials: Iterable[Trial]) -> int:
@@ -120,7 +122,7 @@ def _uncleared(comparison: Comparison) -> Iterator[tuple[str, int]]:
     """
     for case_id, fell in _failing(comparison).items():
         paired = case_id in comparison.with_baseline
-        if not comparison.stored or (paired and _failed(earlier(comparison, case_id))):
+        if not comparison.stored or (paired and _failed(comparison.of_base(case_id))):
             continue
         answers = len(comparison.measured(case_id)) - fell
         often = fell > MOST_CLEARED and answers < ANSWERS_EACH * fell
@@ -142,21 +144,33 @@ def _without_base_that_is_down(comparison: Comparison) -> Comparison:
 
     A base that is not up fails everything, and next to it no change would be worse.
     """
-    before = {trial.case_id for trial in comparison.stored if trial.answered}
-    tried = [t for t in comparison.trials if t.side is Side.BASELINE and t.measured and t.tag in _OF_ALL_CASES]
-    down = set()
-    for number in {trial.round for trial in tried}:
-        asked = [trial for trial in tried if trial.round == number and trial.case_id in before]
-        cases, up = {trial.case_id for trial in asked}, {trial.case_id for trial in asked if trial.answered}
-        if len(cases - up) > MOST * len(cases):
-            down.add(number)
+    down = _rounds_of_a_base_that_is_down(comparison)
+    if not down:
+        return comparison
+    trials = []
+    for trial in comparison.trials:
+        is_of_base = trial.side is Side.BASELINE and trial.round in down
+        trials.append(_excuse(trial) if is_of_base else trial)
+    return replace(comparison, trials=tuple(trials))
 
-    def without(trial: Trial) -> Trial:
-        if trial.side is not Side.BASELINE or trial.error is None or trial.round not in down:
-            return trial
-        return replace(trial, error=replace(trial.error, excused=True))
 
-    return replace(comparison, trials=tuple(map(without, comparison.trials))) if down else comparison
+def _excuse(trial: Trial) -> Trial:
+    """Return the trial as if infrastructure had kept it from being measured, if it failed."""
+    return trial if trial.error is None else replace(trial, error=replace(trial.error, excused=True))
+
+
+def _rounds_of_a_base_that_is_down(comparison: Comparison) -> set[int]:
+    answered_before = {trial.case_id for trial in comparison.stored if trial.answered}
+    asked: dict[int, set[str]] = {}
+    up: dict[int, set[str]] = {}
+    for trial in comparison.trials:
+        if trial.side is not Side.BASELINE or not trial.measured or trial.tag not in _OF_ALL_CASES:
+            continue
+        if trial.case_id in answered_before:
+            asked.setdefault(trial.round, set()).add(trial.case_id)
+            if trial.answered:
+                up.setdefault(trial.round, set()).add(trial.case_id)
+    return {number for number, cases in asked.items() if len(cases - up.get(number, set())) > MOST * len(cases)}
 
 
 def lost_to_infrastructure(trials: Iterable[Trial]) -> list[Trial]:
@@ -204,19 +218,28 @@ def _outage(comparison: Comparison) -> Finding | None:
     """Return a finding if most cases that answered at the baseline now fail alike; without a baseline, every case."""
     if not comparison.errors:
         return None
-    tried = [case.id for case in comparison.judged if comparison.measured(case.id)]
-    if comparison.baseline:
-        tried = [c for c in tried if any(t.answered for t in comparison.baseline.get(c, ()))]
-    down = [c for c in tried if not any(t.answered for t in comparison.measured(c))]
-    alike = Counter(_alike(comparison.measured(case_id)[0]) for case_id in down).most_common(1)
-    fell = alike[0][1] if alike and comparison.baseline else len(down)
-    if not down or (fell <= MOST * len(tried) if comparison.baseline else fell < len(tried)):
+    tried, down = 0, []
+    for case in comparison.judged:
+        trials = comparison.measured(case.id)
+        answered_before = any(trial.answered for trial in comparison.baseline.get(case.id, ()))
+        if trials and (answered_before or not comparison.baseline):
+            tried += 1
+            if not any(trial.answered for trial in trials):
+                down.append(trials)
+    if not down:
         return None
-    often = _commonest([t for case_id in down for t in comparison.measured(case_id)])
-    return Finding.of("outage", cases=fell, of=len(tried), compared=bool(comparison.baseline), error=often)
+    often = _commonest([trial for trials in down for trial in trials])
+    if not comparison.baseline:
+        if len(down) < tried:
+            return None
+        return Finding.of("outage", cases=len(down), of=tried, compared=False, error=often)
+    alike = max(Counter(_cause_of(trials[0]) for trials in down).values())
+    if alike <= MOST * tried:
+        return None
+    return Finding.of("outage", cases=alike, of=tried, compared=True, error=often)
 
 
-def _alike(trial: Trial) -> str:
+def _cause_of(trial: Trial) -> str:
     """Return the part that failures of one cause share: the kind, and the message up to its first particulars."""
     assert trial.error is not None
     return f"{trial.error.kind.value}: {re.sub('[0-9]+', '0', trial.error.message.partition(':')[0][:60])}"
@@ -228,23 +251,21 @@ def excused(comparison: Comparison) -> Comparison:
     What a hard rule found in the turns before a failure is no less true for it.
     """
     hard = {criterion.name for criterion in comparison.criteria if criterion.hard}
-    return replace(comparison, trials=tuple(_excused(trial, hard) for trial in comparison.trials))
-
-
-def _excused(trial: Trial, hard: Collection[str]) -> Trial:
-    if trial.error is None or trial.side is Side.BASELINE or any(name in hard for name in trial.scores):
-        return trial
-    return replace(trial, error=replace(trial.error, excused=True))
+    trials = []
+    for trial in comparison.trials:
+        stays = trial.side is Side.BASELINE or any(name in hard for name in trial.scores)
+        trials.append(trial if stays else _excuse(trial))
+    return replace(comparison, trials=tuple(trials))
 
 
 def counted_as_failed(comparison: Comparison, lost: Collection[int]) -> Comparison:
     """The comparison as if the agent had failed in these trials (by ``id``)."""
     error = TrialError(ErrorKind.CRASH, "could not be measured")
-    trials, stored = (
-        tuple(replace(t, error=error) if id(t) in lost else t for t in side)
-        for side in (comparison.trials, comparison.stored)
-    )
-    return replace(comparison, trials=trials, stored=stored)
+
+    def failed(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+        return tuple([replace(trial, error=error) if id(trial) in lost else trial for trial in trials])
+
+    return replace(comparison, trials=failed(comparison.trials), stored=failed(comparison.stored))
 
 
 # --- confirmation ---------------------------------------------------------------------------------
@@ -255,14 +276,18 @@ def probes(comparison: Comparison) -> tuple[Request, ...]:
     failing = list(_failing(comparison, probes=False))[:MOST_PROBED]
     if not failing or comparison.settings.confirm_after is None:
         return ()
-    mixed = [c for pair in zip_longest(failing, _answering(comparison, len(failing))) for c in pair if c is not None]
+    cases = []
+    for failed, answered in zip_longest(failing, _answering(comparison, len(failing))):
+        cases += [case_id for case_id in (failed, answered) if case_id is not None]
     n = min(MOST_EACH, max(2, -(-PROBES // len(failing))))
-    sides = tuple(Side) if comparison.settings.rerun != "never" else (Side.CANDIDATE,)
-    paired = [c for c in mixed if c in comparison.with_baseline]
-    once = [Request(side, PROBE, tuple(mixed if side is Side.CANDIDATE else paired), 1) for side in sides]
-    found = tuple(request for request in once * n if request.cases)
-    left = comparison.settings.runs
-    return () if left is not None and len(comparison.trials) + sum(r.runs for r in found) > left else found
+    once = [Request(Side.CANDIDATE, PROBE, tuple(cases), 1)]
+    paired = tuple([case_id for case_id in cases if case_id in comparison.with_baseline])
+    if comparison.settings.rerun != "never" and paired:
+        once.append(Request(Side.BASELINE, PROBE, paired, 1))
+    found = tuple(once * n)
+    most = comparison.settings.runs
+    is_affordable = most is None or len(comparison.trials) + sum(request.runs for request in found) <= most
+    return found if is_affordable else ()
 
 
 def _answering(comparison: Comparison, n: int) -> Sequence[str]:
@@ -334,7 +359,7 @@ def proven(comparison: Comparison) -> float | None:
     """
     picked = _failing(comparison, probes=False)
     now = [t for case_id in picked for t in comparison.measured(case_id) if t.tag == PROBE]
-    then = [t for case_id in picked if case_id in comparison.with_baseline for t in earlier(comparison, case_id)]
+    then = [t for case_id in picked if case_id in comparison.with_baseline for t in comparison.of_base(case_id)]
     if not now or not then or unconfirmed(comparison):
         return None
     p = fisher_less(sum(t.answered for t in now), len(now), sum(t.answered for t in then), len(then))
@@ -374,7 +399,7 @@ def unscored_ids(comparison: Comparison) -> frozenset[int]:
     blocking = [c.name for c in comparison.criteria if c.blocking]
     judged = {case.id for case in comparison.judged}
     own = (t for case_id, group in comparison.candidate.items() if case_id in judged for t in group)
-    before = (t for case_id in comparison.with_baseline for t in earlier(comparison, case_id))
+    before = (t for case_id in comparison.with_baseline for t in comparison.of_base(case_id))
     found = [id(t) for t in own if any(_is_lost(t, name) for name in blocking)]
     if found:
         apart = comparison.not_comparable

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from gate.decision.comparison import PASS_RATE, full_values, passed
+from gate.decision.outcomes import PASS_RATE, measured_values, passed
 from gate.model import FULL, STORED, Case, Criterion, Scale, Side, Trial
 from gate.statistics.changepoint import LEAST_RUNS, Move, largest_move
 
@@ -73,7 +73,7 @@ def _sums(
             outcomes = (passed(trial, cases[case_id], criteria) for trial in group)
             values = [float(outcome) for outcome in outcomes if outcome is not None]
         else:
-            values = full_values(group, metric)
+            values = measured_values(group, metric)
         if values:
             found[case_id] = (sum(values), len(values))
     return found

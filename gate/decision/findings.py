@@ -1,40 +1,214 @@
-"""The engine's oriented numbers as a reader means them: candidate minus baseline, in the criterion's own unit."""
+"""The findings on one criterion: hard failures, missing scores, its thresholds and limits, and the sequential test."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 
-from gate.decision.engine.state import Metric, margin_of
-from gate.model import Criterion, Direction, MetricChange
-from gate.model.finding import Change
-
-
-def natural(change: float, criterion: Criterion) -> float:
-    """An oriented change as a reader means it: candidate minus baseline; relative for money, time and counts."""
-    change = change if criterion.direction is Direction.HIGHER else -change
-    return math.expm1(min(change, 50.0)) if criterion.scale.is_relative else change
+from gate.decision.comparison import Comparison
+from gate.decision.estimates import change_of, natural, natural_margin
+from gate.decision.outcomes import PASS_RATE, measured_values
+from gate.decision.thresholds import own_thresholds, quantile_limits, suite_threshold, trial_limit
+from gate.model import Criterion, MetricChange, MetricTest, Outcome, StageKind, Trial, Verdict
+from gate.model.finding import CaseTally, Change, Finding, WhyOpen
 
 
-def natural_margin(margin: float, criterion: Criterion) -> float:
-    """An oriented margin likewise; always positive."""
-    if not criterion.scale.is_relative:
-        return margin
-    return math.expm1(margin) if criterion.direction is Direction.LOWER else -math.expm1(-margin)
+def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
+    """Return all findings on one criterion; its verdict is the worst of them."""
+    if _applies_elsewhere(comparison, criterion):
+        return [Finding.of("applies_to_none", Verdict.NOT_APPLIED)]
+    findings = [
+        *_hard_rule(comparison, criterion),
+        *_not_measured(comparison, criterion),
+        *suite_threshold(comparison, criterion),
+        *own_thresholds(comparison, criterion),
+        *trial_limit(comparison, criterion),
+        *quantile_limits(comparison, criterion),
+        *change_against_base(criterion, outcome),
+    ]
+    return findings or [Finding.of("nothing_held")]
 
 
-def margin_over(found: MetricChange, criterion: Criterion, cases: int) -> float:
-    """The oriented margin that would hold for a suite of so many cases, of the same kind: where few cases widened it,
-    more of them widen it less."""
-    own = criterion.scale.default_margin if criterion.margin is None else criterion.margin
-    if criterion.scale.is_relative or found.margin <= own:
-        return found.margin
-    return margin_of(Metric(criterion.name, "binary", criterion.direction, own), cases)
+# --- hard failures and what could not be measured -------------------------------------------------
 
 
-def change_of(found: MetricChange, criterion: Criterion) -> Change:
-    """The paired change with its interval, its ends in order."""
-    value = natural(found.change, criterion)
-    if found.low is None or found.high is None:
-        return Change(value, None, None, found.cases)
-    low, high = sorted((natural(found.low, criterion), natural(found.high, criterion)))
-    return Change(value, low, high, found.cases)
+def _hard_rule(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+    """One failing trial of any case fails, quarantine or not, in any round."""
+    if not criterion.hard:
+        return []
+    reasons = {t.case_id: t.scores[criterion.name].reason for t in comparison.hard_failures[criterion.name]}
+    if not reasons:
+        return [Finding.of("hard_rule")] if comparison.answers else []
+    case_id, reason = next(iter(reasons.items()))
+    return [Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id=case_id, more=len(reasons) - 1, reason=reason)]
+
+
+def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
+    """True if a selection left out every case that a criterion applies to: then it decides nothing."""
+    if not comparison.selected or criterion.name == PASS_RATE:
+        return False
+    answered = False
+    for case in comparison.cases:
+        for trial in comparison.measured(case.id):
+            if not trial.scores:
+                continue
+            answered = True
+            score = trial.scores.get(criterion.name)
+            if score is None or score.value is not None or score.error:
+                return False
+    return answered
+
+
+def _not_measured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+    """Return what keeps a criterion from being measured: a case without a score, too many lost, nothing to check."""
+    if comparison.has_failed_hard:
+        return []  # the verdict does not wait for what was not computed
+    unscored = _unscored_cases(comparison, criterion)
+    if unscored:
+        error = _first_error(comparison.measured(unscored[0]), criterion)
+        cases, of = len(unscored), len(comparison.judged)
+        return [Finding.of("cases_not_scored", case_id=unscored[0], cases=cases, of=of, error=error)]
+    lost = _scores_lost(comparison, criterion)
+    if lost is not None:
+        return [lost]
+    if comparison.answers and not measured_values(comparison.answers, criterion):
+        went_with_cases = criterion.name in comparison.criteria_without_cases  # the base's rules may name it still
+        return [Finding.of("applies_to_none", Verdict.NOT_COMPARED if went_with_cases else Verdict.NOT_MEASURED)]
+    return []
+
+
+def _unscored_cases(comparison: Comparison, criterion: Criterion) -> list[str]:
+    """Return the cases that were answered, and of which no trial has a score that was due."""
+    if not any(error_of(trial, criterion) for trial in comparison.answers):
+        return []
+    found = []
+    for case in comparison.judged:
+        answered = [trial for trial in comparison.measured(case.id) if trial.answered]
+        if answered and all(error_of(trial, criterion) for trial in answered):
+            found.append(case.id)
+    return found
+
+
+def _first_error(trials: tuple[Trial, ...], criterion: Criterion) -> str:
+    for trial in trials:
+        error = error_of(trial, criterion)
+        if error:
+            return error
+    return "no score"
+
+
+def _scores_lost(comparison: Comparison, criterion: Criterion) -> Finding | None:
+    """Return too many scores that ended in an error, where the criterion blocks: what is left is no fair sample."""
+    errors, values = [], 0
+    for trial in comparison.answers:
+        score = trial.scores.get(criterion.name)
+        if score is not None and score.value is not None:
+            values += 1
+        elif score is not None and score.error:
+            errors.append(score.error)
+    most, known = comparison.settings.max_error_rate, len(errors) + values
+    if not criterion.blocking or len(errors) <= most * known:
+        return None
+    return Finding.of("scores_lost", lost=len(errors), of=known, most=most, error=errors[0])
+
+
+def error_of(trial: Trial, criterion: Criterion) -> str | None:
+    """Return the reason why a trial has no score of a criterion; None if it has one, or none is due: the criterion does
+    not apply, or the agent failed."""
+    if not trial.answered:
+        return None
+    score = trial.scores.get(criterion.name)
+    if score is None:
+        return "was not scored"
+    return (score.error or None) if score.value is None else None
+
+
+# --- the engine's answer, criterion by criterion --------------------------------------------------
+
+
+def change_against_base(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
+    """Return what the sequential test found of a criterion.
+
+    Of a proven regression the criteria are worse whose own adjusted p rejects; and the pass rate, if cases broke.
+    """
+    if outcome is None or criterion.hard:
+        return []
+    found = outcome.evidence.metrics.get(criterion.name)
+    if found is None:
+        is_open = criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE"
+        return [Finding.of("not_tested", stage=outcome.stage)] if is_open else []
+    change = change_of(found, criterion)
+    if not found.blocks_regression or outcome.verdict == "PASS":
+        return [Finding.of("change", change=change)]
+    if outcome.verdict == "INCONCLUSIVE":
+        return [_not_proven(outcome, criterion, found)]
+    if criterion.name not in regressed_metrics(outcome):  # the run ended at the proof, whatever this one came to
+        return [Finding.of("change", change=change) if found.holds else _open_change(found, change, criterion)]
+    broken = outcome.cases if criterion.name == PASS_RATE else ()
+    return [Finding.of("change", Verdict.REGRESSED, change=change, broken=broken)]
+
+
+def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> Finding:
+    """Return the finding on one metric in an inconclusive comparison."""
+    change = change_of(found, criterion)
+    moved: Mapping[StageKind, WhyOpen] = {StageKind.DRIFTED: "drifted", StageKind.MOVED_BEFORE: "moved_before"}
+    if outcome.stage.kind in moved and criterion.name in regressed_metrics(outcome):
+        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why=moved[outcome.stage.kind])
+    if criterion.name == PASS_RATE:
+        never = never_pass(outcome)
+        if never:
+            return Finding.of("never_pass", cases=never)
+    if criterion.name not in _undecided_metrics(outcome):
+        return Finding.of("change", change=change)
+    return _open_change(found, change, criterion)
+
+
+def never_pass(outcome: Outcome) -> tuple[CaseTally, ...]:
+    """Return the cases that always passed and never do now, and are not proven broken."""
+    found = []
+    for case_id in outcome.evidence.unproven:
+        case = outcome.evidence.cases[case_id]
+        found.append(CaseTally(case_id, case.passed, case.trials, case.baseline_passed, case.baseline_trials))
+    return tuple(found)
+
+
+def regressed_metrics(outcome: Outcome) -> set[str]:
+    """Return the metrics that carry a proven regression."""
+    found: set[str] = set()
+    for look in outcome.evidence.looks:
+        if not look.blocks:
+            continue
+        proven = {name for name, test in look.metrics.items() if test.p_adjusted <= look.threshold}
+        if not proven and look.metrics:
+            proven = {_clearest(look.metrics)}
+        found |= proven
+    return found if found and not outcome.stage.of_cases else found | {PASS_RATE}
+
+
+def _undecided_metrics(outcome: Outcome) -> set[str]:
+    """Return the metrics that stand in the way of PASS; success where it is the whole that does."""
+    metrics, look = outcome.evidence.metrics, outcome.evidence.last_look
+    found = {name for name, change in metrics.items() if change.blocks_regression and not change.holds}
+    if look is not None and look.p <= 0.05:
+        found.add(_clearest(look.metrics))
+    return found or {PASS_RATE}
+
+
+def _clearest(tests: Mapping[str, MetricTest]) -> str:
+    """Return the metric whose test comes nearest to a proof."""
+    return min(tests, key=lambda name: tests[name].p_adjusted)
+
+
+def _open_change(found: MetricChange, change: Change, criterion: Criterion) -> Finding:
+    """Return the change that stands in the way of a pass, and why."""
+    if found.holds:
+        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why="suggests_drop")
+    if found.low is None:
+        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why="unbounded")
+    return Finding.of(
+        "change",
+        Verdict.INCONCLUSIVE,
+        change=change,
+        why="beyond_margin",
+        worst=natural(found.low, criterion),
+        margin=natural_margin(found.margin, criterion),
+    )

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from gate.decision.conclusions import estimate
+from gate.decision.estimates import estimate
 from gate.model import Direction, Estimate, Scale
 from gate.model.lineup import Difference, Dominated, Measure, OrderedVote, Preference
 from gate.statistics.intervals import mean

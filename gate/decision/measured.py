@@ -12,7 +12,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from gate.decision.comparison import PASS_RATE, RATE_METRIC, marks, passed
+from gate.decision.outcomes import PASS_RATE, RATE_METRIC, marks, passed
 from gate.model import (
     FULL,
     STORED,
@@ -194,7 +194,7 @@ def described(cases: Sequence[Sums], scale: Scale) -> tuple[Estimate, float, flo
 
 
 def _estimate(means: Sequence[float], n: int, total: float, squares: float, scale: Scale) -> Estimate:
-    """With its 95 % interval, as `gate.decision.conclusions.estimate` has it of single values."""
+    """With its 95 % interval, as `gate.decision.estimates.estimate` has it of single values."""
     value = mean(means)
     if n == 1:
         return Estimate(value, value, value, 1, 1, level=0.0)

@@ -1,40 +1,29 @@
-"""The record level: from the trials of a suite to the trials wanted next, or to its verdict."""
+"""From the trials of a suite to the trials wanted next, or to its verdict."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision.all_pass import lacks_trials
-from gate.decision.comparison import (
-    Comparison,
-    Incomparable,
-    Settings,
-    Unmatched,
-    error_share,
-    passes,
-    to_state,
-    with_all_pass,
-    with_outcomes,
-)
-from gate.decision.conclusions import findings_of
-from gate.decision.consistency import compared, lacks_pairs
-from gate.decision.crashes import base_gone, clearing, crash_facts, excused, probed, probes, unexplained, with_outage
-from gate.decision.engine.state import FULL, Request
+from gate.decision.comparison import Comparison
+from gate.decision.consistency import lacks_pairs
+from gate.decision.crashes import clearing, crash_facts, excused, probed, probes, unexplained
+from gate.decision.engine.state import FULL, Continue, Request
+from gate.decision.findings import findings_of
+from gate.decision.prepare import prepared
 from gate.decision.rules import Table, judge
+from gate.decision.sequential import answer_of, outcome_without_runs, with_all_cases
 from gate.decision.thresholds import may_turn, own_is_open
-from gate.decision.unseen import without_unseen
 from gate.decision.verdict import result_of_table, table_of
-from gate.model import REPEAT, Case, Criterion, Outcome, Side, SuiteResult, Trial, Verdict
+from gate.model import REPEAT, Outcome, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 
 MOST_RETRIES = 2
 """Most repetitions of a trial that infrastructure kept from being measured."""
-
-
 LEAST_DOWN = 8
 """Failing cases that tell an outage when a run ended before it had tried every case; or half of the suite's."""
 REPEATED = 3
@@ -61,365 +50,306 @@ class More(Struct, frozen=True):
 
     @property
     def runs(self) -> int:
+        """The agent runs that they take."""
         return sum(request.runs for request in self.requests)
 
 
-class Situation(Struct, frozen=True):
-    """The state of a suite, from which the next trials or the verdict follow."""
-
-    cases: Sequence[Case]
-    criteria: Sequence[Criterion]
-    trials: Sequence[Trial]
-    """The trials of the rounds run so far, both sides, errors included; whole rounds only, so that a resumed run
-    derives the same requests."""
-    stored: Sequence[Trial]
-    """The baseline's; empty: there is none."""
-    settings: Settings
-    seed: int = 0
-    suite_id: str = ""
-    not_comparable: Mapping[tuple[str, str], Incomparable] = {}
-    """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
-    unmatched: Unmatched = Unmatched()
-    """The part of the baseline that these trials do not let us compare."""
-    stored_runs: Sequence[str] = ()
-    """The runs that stored trials are of, the oldest first, where a change is held to them; empty: age is no matter."""
-    stopped: str = ""
-    """The reason why a run ends early (budget, clock): nothing more is asked for. Empty: it does not."""
-    reported: bool = False
-    """True if the baseline shows that this agent reports its tool calls."""
-    selected: bool = False
-    """True if a selection left cases of the suite out."""
-    gaps: Sequence[Finding] = ()
-    """Further parts of the base that were not compared."""
-    earlier: Sequence[Verdict] = ()
-    """Earlier measurements of this change, judged again, the newest first."""
-    same_as: str = ""
-    """The commit whose agent this is, if its stored trials are the candidate's."""
-    same_verdict: str = ""
-    """The verdict on those trials when they were stored, if they fell short: regressed or below their threshold."""
-    excuses: bool = True
-    """True if a mean that the base's record misses too is excused."""
-    base_ran_now: bool = False
-    """True if this job ran the base's agent for ``stored``, so that no drift of the provider lies between."""
+# --- the four questions that are asked of this room -----------------------------------------------
 
 
-def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = False) -> More | SuiteResult:
+def next_step(comparison: Comparison, *, can_run: bool = True, verdict_only: bool = False) -> More | SuiteResult:
     """Return the next trials to run, or the verdict.
 
     ``can_run=False`` judges what there is: trials of one round in one look, those of several as their schedule looked.
     ``verdict_only``: of the result only verdict and criteria are wanted, which saves a second per 10,000 cases. The
     pipeline completes baseline, cost, duration and commit of the result.
     """
-    comparison = _comparison(known)
-    step = _scheduled(known, comparison, can_run=can_run)
+    known = prepared(comparison)
+    step = _before_the_verdict(known, can_run=can_run)
     if isinstance(step, More):
         return step
-    table = _table(known, comparison, step, can_run=can_run, with_cases=not verdict_only)
-    if can_run and not known.stopped and (further := _settle_failures(comparison, table, step, known.seed)) is not None:
-        return further
-    return _result(known, table, verdict_only=verdict_only)
+    table = table_of(known, step, can_run=can_run, with_cases=not verdict_only)
+    if can_run and not known.stopped:
+        further = _to_settle_failures(known, table, step)
+        if further is not None:
+            return further
+    return result_of_table(table, verdict_only=verdict_only)
 
 
-def wanted(known: Situation) -> More | None:
-    """Return the next trials to run, as `next_step` does; None: the verdict, which `verdict_on` gives. If no agent
-    failed, nothing but the rounds depends on that verdict, so it is not worked out here."""
-    comparison = _comparison(known)
-    step = _scheduled(known, comparison, can_run=True)
+def wanted(comparison: Comparison) -> More | None:
+    """Return the next trials to run, as `next_step` does; None: the verdict, which `verdict_on` gives.
+
+    If no agent failed, nothing but the rounds depends on that verdict, so it is not worked out here.
+    """
+    known = prepared(comparison)
+    step = _before_the_verdict(known, can_run=True)
     if isinstance(step, More):
         return step
-    if known.stopped or crash_facts(comparison) is None:
+    if known.stopped or crash_facts(known) is None:
         return None
-    table = _table(known, comparison, step, can_run=True, with_cases=False)
-    return _settle_failures(comparison, table, step, known.seed)
+    return _to_settle_failures(known, table_of(known, step, can_run=True, with_cases=False), step)
 
 
-def _scheduled(known: Situation, comparison: Comparison, *, can_run: bool) -> More | Outcome | None:
-    """Return the trials to run before there is a verdict at all; else the engine's answer, None if nothing is
-    paired."""
-    seed, stopped = known.seed, known.stopped
-    if can_run and not stopped and (again := _again(comparison)) is not None:
-        return again
-    outcome, more = _ask(comparison, seed, can_run=can_run, stopped=bool(stopped))
-    blocking = [c for c in comparison.criteria if c.blocking and comparison.trials]
-    found = [finding for c in blocking for finding in findings_of(comparison, c, None)]
-    settled = _settled(comparison, found)
-    if more is None and not settled:
-        more = _for_thresholds(comparison, outcome, found, can_run=can_run and not stopped)
-    if more is not None and not settled and (first := _whether_repeats_count(comparison)) is not None:
-        return first
-    if more is not None and not settled and more.runs:  # a round without a trial would be asked for again for ever
-        return more
-    if more is not None:
-        outcome, _ = _ask(comparison, seed, can_run=can_run, stopped=True)
-    return outcome
-
-
-def verdict_on(known: Situation, *, scheduled: bool = False) -> SuiteResult:
-    """The verdict on these trials as they stand.
+def verdict_on(comparison: Comparison, *, scheduled: bool = False) -> SuiteResult:
+    """Return the verdict on these trials as they stand.
 
     ``scheduled``: the schedule was followed with these settings, so the trials are looked at where it looked at them.
     Otherwise trials of one round are looked at once.
     """
-    comparison = _comparison(known)
-    outcome = None if known.same_as else _ask(comparison, known.seed, can_run=scheduled, stopped=True)[0]
-    return _result(known, _table(known, comparison, outcome, can_run=scheduled, with_cases=True))
+    known = prepared(comparison)
+    outcome = None if known.same_as else outcome_without_runs(known, can_run=scheduled)
+    return result_of_table(table_of(known, outcome, can_run=scheduled))
 
 
-def _table(
-    known: Situation, comparison: Comparison, outcome: Outcome | None, *, can_run: bool, with_cases: bool
-) -> Table:
-    """Return what the rules see; ``outcome`` is the sequential test's answer on this comparison."""
-
-    def ask(other: Comparison) -> Outcome | None:
-        if known.same_as:
-            return None  # the trials of both sides are the same
-        if other is comparison:
-            return outcome
-        return _ask(other, known.seed, can_run=can_run, stopped=True)[0]
-
-    return table_of(
-        comparison,
-        ask,
-        stopped=known.stopped,
-        gaps=known.gaps,
-        earlier=known.earlier,
-        same_as=known.same_as,
-        same_verdict=known.same_verdict,
-        with_cases=with_cases,
-    )
+def confirmation(comparison: Comparison) -> More | None:
+    """Return the trials that would confirm the failures of these cases, whether or not a block will need them."""
+    alone = replace(comparison.settings, rerun="never")
+    known = prepared(replace(comparison, settings=alone, reported=True))
+    return None if known.outage else _confirmation(known)
 
 
-def _result(known: Situation, table: Table, *, verdict_only: bool = False) -> SuiteResult:
-    result = result_of_table(table, verdict_only=verdict_only)
-    return replace(result, suite_id=known.suite_id, seed=known.seed)
+def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
+    """Return the trials that do not count when a run is continued, since they were run in an outage: failures, and
+    trials that were run because of them.
+
+    An outage says nothing about the agent, so a later session must not count it. In a run that ended early it takes
+    `LEAST_DOWN` failing cases to recognise one, or all cases if they are fewer.
+    """
+    comparison = replace(comparison, reported=True)
+    known = prepared(comparison)
+    if _failures_left_it_unmeasured(comparison):
+        return tuple(known.trials)  # what was answered, too: to keep that alone would choose by outcome
+    down = 0
+    for case in known.judged:
+        down += any(trial.excused for trial in known.candidate.get(case.id, ()))
+    if not known.outage or down < min(LEAST_DOWN, (len(known.judged) + 1) // 2):
+        return ()
+    first = min(trial.round for trial in known.trials)
+    return tuple([trial for trial in known.trials if trial.round > first or trial.excused])
 
 
-def _comparison(known: Situation) -> Comparison:
-    cases, criteria, settings = known.cases, known.criteria, known.settings
-    trials = without_unseen(criteria, known.trials, reported=known.reported)
-    now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, known.stored))
-    by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
-    now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
-    now, before = with_all_pass(now, by_id, criteria), with_all_pass(before, by_id, criteria, apart)
-    selected, unmatched, runs = known.selected, known.unmatched, tuple(known.stored_runs)
-    whole = Comparison(
-        tuple(cases),
-        tuple(criteria),
-        now,
-        before,
-        settings,
-        apart,
-        selected,
-        unmatched,
-        runs,
-        known.excuses,
-        known.base_ran_now,
-    )
-    found = with_outage(whole)
-    if settings.rerun in ("match", "beside") and base_gone(found):
-        return replace(found, settings=replace(settings, rerun="never"))
+def _failures_left_it_unmeasured(comparison: Comparison) -> bool:
+    """True if agent failures that did not come again left the suite unmeasured: running the job again must help."""
+    for scheduled in (True, False):
+        cause = verdict_on(comparison, scheduled=scheduled).cause
+        if cause.kind not in ("failures_not_confirmed", "unexplained_failures"):
+            return False
+    return True
+
+
+# --- the trials before there is a verdict ---------------------------------------------------------
+
+
+def _before_the_verdict(comparison: Comparison, *, can_run: bool) -> More | Outcome | None:
+    """Return the trials to run before there is a verdict at all; else the sequential test's answer, None if nothing is
+    paired."""
+    may_run = can_run and not comparison.stopped
+    if may_run:
+        again = _lost_ones_again(comparison)
+        if again is not None:
+            return again
+    answer = answer_of(comparison, can_run=can_run, stopped=bool(comparison.stopped))
+    more: More | None = None
+    if isinstance(answer, Continue):
+        more = More(answer.requests, _next_round(comparison), answer.why)
+    outcome = answer if isinstance(answer, Outcome) else None
+    found = _findings_without_baseline(comparison)
+    if not _is_settled(comparison, found):
+        if more is None and may_run:
+            more = _for_thresholds(comparison, outcome, found)
+        if more is not None:
+            first = _whether_repeats_count(comparison)
+            if first is not None:
+                return first
+            if more.runs:  # a round without a trial would be asked for again for ever
+                return more
+    return outcome if more is None else outcome_without_runs(comparison, can_run=can_run)
+
+
+def _findings_without_baseline(comparison: Comparison) -> list[Finding]:
+    """Return what is found of the blocking criteria whatever the baseline was; nothing before the first trial."""
+    found: list[Finding] = []
+    for criterion in comparison.criteria if comparison.trials else ():
+        if criterion.blocking:
+            found += findings_of(comparison, criterion, None)
     return found
 
 
-def _again(comparison: Comparison) -> More | None:
+def _is_settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
+    """True if something stands that no further trial can change: hard failure, missed limit, too many errors."""
+    if not comparison.trials:
+        return False
+    return any(one.settles for one in found) or comparison.error_share > comparison.settings.max_error_rate
+
+
+def _lost_ones_again(comparison: Comparison) -> More | None:
     """Return once more the trials that infrastructure kept from being measured in the newest round.
 
     Before anything is looked at, so that each look is taken once.
     """
     settings = comparison.settings
-    newest_round = _next_round(comparison) - 1
-    alone = settings.rerun == "never"  # a base that is gone is not asked again
-    newest = [t for t in comparison.trials if t.round == newest_round and not (alone and t.side is Side.BASELINE)]
+    number = _next_round(comparison) - 1
+    newest = [trial for trial in comparison.trials if trial.round == number]
+    if settings.rerun == "never":  # a base that is gone is not asked again
+        newest = [trial for trial in newest if trial.side is Side.CANDIDATE]
     tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.is_replacement(t))
     lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not t.excused)
-    short: dict[tuple[Side, str, int], list[str]] = {}
+    cases: dict[tuple[Side, str, int], list[str]] = {}
     for (side, tag, case_id), n in lost.items():
         if tried[side, tag, case_id] < MOST_RETRIES * n:
-            short.setdefault((side, tag, n), []).append(case_id)
-    requests = tuple(Request(side, tag, tuple(ids), n) for (side, tag, n), ids in short.items())
-    if not requests or error_share(comparison) > settings.max_error_rate:
+            cases.setdefault((side, tag, n), []).append(case_id)
+    requests = [Request(side, tag, tuple(ids), n) for (side, tag, n), ids in cases.items()]
+    if not requests or comparison.error_share > settings.max_error_rate:
         return None
-    if comparison.has_failed_hard:
+    if comparison.has_failed_hard or not _is_affordable(comparison, requests):
         return None
-    if settings.runs is not None and len(comparison.trials) + sum(r.runs for r in requests) > settings.runs:
-        return None
-    return More(requests, newest_round, "asking again what could not be measured", again=True)
+    return More(tuple(requests), number, "asking again what could not be measured", again=True)
 
 
-def confirmation(known: Situation) -> More | None:
-    """The trials that would confirm the failures of these cases, whether or not a block will need them."""
-    comparison = _comparison(replace(known, settings=replace(known.settings, rerun="never"), reported=True))
-    return _asked(comparison, () if comparison.outage else probes(comparison), "confirm the failures", once=True)
-
-
-def trials_in_outage(known: Situation) -> tuple[Trial, ...]:
-    """The trials that do not count when a run is continued, since they were run in an outage: failures, and trials
-    that were run because of them.
-
-    An outage says nothing about the agent, so a later session must not count it. In a run that ended early it takes
-    `LEAST_DOWN` failing cases to recognise one, or all cases if they are fewer.
-    """
-    known = replace(known, reported=True)
-    comparison = _comparison(known)
-    if _failures_left_it_unmeasured(known):
-        return comparison.trials  # what was answered, too: to keep that alone would choose by outcome
-    down = sum(any(t.excused for t in comparison.candidate.get(case.id, ())) for case in comparison.judged)
-    if not comparison.outage or down < min(LEAST_DOWN, (len(comparison.judged) + 1) // 2):
-        return ()
-    first = min(trial.round for trial in comparison.trials)
-    return tuple(t for t in comparison.trials if t.round > first or t.excused)
-
-
-def _failures_left_it_unmeasured(known: Situation) -> bool:
-    """True if agent failures that did not come again left the suite unmeasured: running the job again must help."""
-    for scheduled in (True, False):
-        problem = verdict_on(known, scheduled=scheduled).cause.problem
-        if problem not in ("failures_not_confirmed", "unexplained_failures"):
-            return False
-    return True
-
-
-def _settle_failures(comparison: Comparison, table: Table, outcome: Outcome | None, seed: int) -> More | None:
-    """Return what a verdict that turns on agent failures still needs: a confirmation, or answers that clear a case."""
-    if not any(trial.failed for trial in comparison.errors) or comparison.outage:
-        return None
-    if table.not_confirmed is not None:
-        further = _asked(comparison, _reruns_without(comparison, outcome, seed), "asking the cases that answer again")
-        return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
-    cause = judge(table)
-    new = unexplained(comparison)
-    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.problem == "unexplained_failures"
-    if not new or not is_open:
-        return None
-    cleared = clearing(comparison) if comparison.settings.exact_epochs is None else ()
-    further = _asked(comparison, cleared, "asking again where the agent failed")
-    if further is None and len(new) < FEW_CRASHING and not probed(comparison):
-        further = _asked(comparison, _another_pass(comparison), "looking for further cases in which the agent fails")
-    return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
-
-
-def _reruns_without(comparison: Comparison, outcome: Outcome | None, seed: int) -> Sequence[Request]:
-    """Reruns that may prove the broken cases by their answers alone, so that no confirmation is needed.
-
-    Of cases that seldom fail to answer: of others they would be asked for ever.
-    """
-    asked = {c: comparison.measured(c) for c in (outcome.cases if outcome is not None else ())}
-    answering = {c for c, trials in asked.items() if sum(t.failed for t in trials) <= SELDOM * len(trials)}
-    if not answering or comparison.settings.exact_epochs is not None:
-        return ()
-    _, more = _ask(excused(comparison), seed, can_run=True, stopped=False)
-    requests = more.requests if more is not None else ()
-    return [r for r in requests if r.tag != FULL and answering.issuperset(r.cases)]
-
-
-def _another_pass(comparison: Comparison) -> tuple[Request, ...]:
-    """One or two cases that crash prove little against a few stored trials; what crashes is rarely alone."""
+def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequence[Finding]) -> More | None:
+    """Return a further epoch while a threshold is undecided: the whole schedule if there is no baseline."""
     settings = comparison.settings
-    if settings.exact_epochs is not None or passes(comparison) >= settings.max_epochs:
-        return ()
-    return (_whole(comparison, Request(Side.CANDIDATE, FULL, (), 1)),)
+    if outcome is not None and outcome.verdict == "REGRESSION":
+        return None
+    done = comparison.epochs
+    last = settings.exact_epochs or max(settings.max_epochs, settings.kept_epochs)
+    if done >= last:
+        return None
+    lacks_others = lacks_pairs(comparison.criteria, comparison.trials)
+    lacks_others = lacks_others or lacks_trials(comparison.criteria, comparison.trials)
+    if done and settings.exact_epochs is None and not lacks_others and not _is_open(comparison, found, last):
+        return None
+    n = 1 if settings.exact_epochs is None else settings.exact_epochs - done
+    request = with_all_cases(comparison, Request(Side.CANDIDATE, FULL, (), n))
+    if not done:
+        why = "asking each case"
+    elif lacks_others:
+        why = "asking each case again, to compare its answers"
+    else:
+        why = "asking each case again, as a threshold is close"
+    return _round_of(comparison, (request,), why)
+
+
+def _is_open(comparison: Comparison, found: Sequence[Finding], last: int) -> bool:
+    """True if further epochs may turn what is known of a threshold or a limit."""
+    if any(one.verdict is Verdict.INCONCLUSIVE for one in found):
+        return True
+    if any(may_turn(comparison, criterion, last) for criterion in comparison.demanding):
+        return True
+    return any(own_is_open(comparison, criterion) for criterion in comparison.criteria)
 
 
 def _whether_repeats_count(comparison: Comparison) -> More | None:
-    """A few cases again, before anything is rerun that a cache may answer: then reruns would prove nothing.
+    """Return a few cases again, before anything is rerun that a cache may answer: then reruns would prove nothing.
 
     Steady ones; where their answers say too little, those that come out otherwise in another run. The baseline's agent
     with them, if it can be run: that it answers as it did when it was stored proves it deterministic, whatever the
     change has reworded.
     """
-    found = comparison.repeats
-    if not found.untold or comparison.settings.exact_epochs is not None or not comparison.trials:
+    known = comparison.repeats
+    if not known.untold or comparison.settings.exact_epochs is not None or not comparison.trials:
         return None
-    if found.ask:
-        cases, n = found.ask[:VARYING], 2
+    if known.ask:
+        cases, n = known.ask[:VARYING], 2
     else:
-        steady = [case_id for case_id in comparison.paired if _all_pass(comparison, case_id)]
-        cases, n = tuple(steady[:: max(1, len(steady) // REPEATED)][:REPEATED]), 1
-    sides = (Side.BASELINE, Side.CANDIDATE) if _is_unproven(comparison) else (Side.CANDIDATE,)
-    requests = [Request(side, REPEAT, cases, n) for side in sides]
-    return _asked(comparison, requests if cases else (), "checking that answers come from no cache")
-
-
-def _is_unproven(comparison: Comparison) -> bool:
-    """True if the baseline's agent can be asked for a second run of its own."""
-    found = comparison.repeats
-    return comparison.settings.rerun == "match" and not found.proven and not found.ask
-
-
-def _all_pass(comparison: Comparison, case_id: str) -> bool:
-    trials = comparison.measured(case_id)
-    return bool(trials) and all(map(comparison.passes, trials))
-
-
-def _asked(comparison: Comparison, requests: Sequence[Request], why: str, *, once: bool = False) -> More | None:
-    """These requests, if they are affordable; ``once``: the confirmation, which is one round after a while."""
-    settings = comparison.settings
-    runs = len(comparison.trials) + sum(request.runs for request in requests)
-    if not requests or (once and probed(comparison)) or (settings.runs is not None and runs > settings.runs):
+        cases, n = _spread(_steady(comparison), REPEATED), 1
+    if not cases:
         return None
-    pause = (settings.confirm_after or 0.0) if once else 0.0
+    sides = [Side.CANDIDATE]
+    if comparison.settings.rerun == "match" and not known.proven and not known.ask:
+        sides = [Side.BASELINE, Side.CANDIDATE]
+    requests = [Request(side, REPEAT, cases, n) for side in sides]
+    return _round_of(comparison, requests, "checking that answers come from no cache")
+
+
+def _steady(comparison: Comparison) -> list[str]:
+    """Return the paired cases of which every trial passes."""
+    found = []
+    for case_id in comparison.paired:
+        trials = comparison.measured(case_id)
+        if trials and all(map(comparison.passes, trials)):
+            found.append(case_id)
+    return found
+
+
+def _spread(ids: Sequence[str], n: int) -> tuple[str, ...]:
+    """Return so many of the cases, spread over the suite."""
+    step = max(1, len(ids) // n)
+    return tuple(ids[::step][:n])
+
+
+# --- the trials that settle failures of the agent -------------------------------------------------
+
+
+def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome | None) -> More | None:
+    """Return what a verdict that turns on agent failures still needs: a confirmation, or answers that clear a case."""
+    if not any(trial.failed for trial in comparison.errors) or comparison.outage:
+        return None
+    if table.not_confirmed is not None:
+        requests = _reruns_without_failures(comparison, outcome)
+        return _round_of(comparison, requests, "asking the cases that answer again") or _confirmation(comparison)
+    cause = judge(table)
+    new = unexplained(comparison)
+    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.kind == "unexplained_failures"
+    if not new or not is_open:
+        return None
+    further = None
+    if comparison.settings.exact_epochs is None:
+        further = _round_of(comparison, clearing(comparison), "asking again where the agent failed")
+    if further is None and len(new) < FEW_CRASHING and not probed(comparison):
+        further = _another_epoch(comparison)
+    return further or _confirmation(comparison)
+
+
+def _reruns_without_failures(comparison: Comparison, outcome: Outcome | None) -> Sequence[Request]:
+    """Return reruns that may prove the broken cases by their answers alone, so that no confirmation is needed.
+
+    Of cases that seldom fail to answer: of others they would be asked for ever.
+    """
+    answering = set()
+    for case_id in outcome.cases if outcome is not None else ():
+        trials = comparison.measured(case_id)
+        if sum(trial.failed for trial in trials) <= SELDOM * len(trials):
+            answering.add(case_id)
+    if not answering or comparison.settings.exact_epochs is not None:
+        return ()
+    answer = answer_of(excused(comparison), can_run=True, stopped=False)
+    if not isinstance(answer, Continue):
+        return ()
+    return [one for one in answer.requests if one.tag != FULL and answering.issuperset(one.cases)]
+
+
+def _another_epoch(comparison: Comparison) -> More | None:
+    """Return one more epoch: one or two cases that crash prove little, and what crashes is rarely alone."""
+    settings = comparison.settings
+    if settings.exact_epochs is not None or comparison.epochs >= settings.max_epochs:
+        return None
+    request = with_all_cases(comparison, Request(Side.CANDIDATE, FULL, (), 1))
+    return _round_of(comparison, (request,), "looking for further cases in which the agent fails")
+
+
+def _confirmation(comparison: Comparison) -> More | None:
+    """Return the one round that asks the failing cases again, after a while."""
+    if probed(comparison):
+        return None
+    pause = comparison.settings.confirm_after or 0.0
+    return _round_of(comparison, probes(comparison), "confirm the failures", pause=pause)
+
+
+# --- rounds ---------------------------------------------------------------------------------------
+
+
+def _round_of(comparison: Comparison, requests: Sequence[Request], why: str, *, pause: float = 0.0) -> More | None:
+    """Return these requests as the next round; None if there are none, or the budget has no room for them."""
+    if not requests or not _is_affordable(comparison, requests):
+        return None
     return More(tuple(requests), _next_round(comparison), why, pause=pause)
 
 
-def _ask(comparison: Comparison, seed: int, *, can_run: bool, stopped: bool) -> tuple[Outcome | None, More | None]:
-    """The engine's answer on the pairing; a first epoch if nothing is paired or nothing was run."""
-    if not comparison.paired:
-        return None, None
-    from gate.decision.engine.rule import decide  # weight: only with a baseline
-
-    step = decide(to_state(comparison, seed=seed, can_run=can_run, stopped=stopped))
-    if isinstance(step, Outcome):
-        return step, None
-    requests = tuple(_whole(comparison, r) for r in step.requests)
-    return None, More(requests, _next_round(comparison), step.why)
-
-
-def _whole(comparison: Comparison, request: Request) -> Request:
-    """An epoch takes in the cases outside the pairing too; those in quarantine once, to see whether they healed."""
-    if request.tag != FULL or request.side is Side.BASELINE:
-        return request
-    first = not comparison.trials
-    cases, left_out = comparison.cases if first else comparison.judged, frozenset(request.left_out)
-    ids = tuple(case.id for case in cases if case.id not in left_out)
-    return replace(request, cases=ids)
+def _is_affordable(comparison: Comparison, requests: Sequence[Request]) -> bool:
+    most = comparison.settings.runs
+    return most is None or len(comparison.trials) + sum(request.runs for request in requests) <= most
 
 
 def _next_round(comparison: Comparison) -> int:
-    return max((t.round for t in comparison.trials), default=0) + 1
-
-
-def _settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
-    """True if something stands that no further trial can change: hard failure, missed threshold, too many errors."""
-    if not comparison.trials:
-        return False
-    return any(f.settles for f in found) or error_share(comparison) > comparison.settings.max_error_rate
-
-
-def _for_thresholds(
-    comparison: Comparison, outcome: Outcome | None, found: Sequence[Finding], *, can_run: bool
-) -> More | None:
-    """A further epoch while a threshold is undecided: the whole schedule if there is no baseline."""
-    settings = comparison.settings
-    if not can_run or (outcome is not None and outcome.verdict == "REGRESSION"):
-        return None
-    done = passes(comparison)
-    last = settings.exact_epochs or max(settings.max_epochs, settings.kept_epochs)
-    open_ = any(f.verdict is Verdict.INCONCLUSIVE for f in found)
-    open_ = open_ or any(may_turn(comparison, criterion, last) for criterion in comparison.demanding)
-    open_ = open_ or any(own_is_open(comparison, criterion) for criterion in comparison.criteria)
-    alone = lacks_pairs(comparison.criteria, comparison.trials) or lacks_trials(comparison.criteria, comparison.trials)
-    if done >= last or (done and not open_ and not alone and settings.exact_epochs is None):
-        return None
-    n = 1 if settings.exact_epochs is None else settings.exact_epochs - done
-    request = _whole(comparison, Request(Side.CANDIDATE, FULL, (), n))
-    if settings.runs is not None and len(comparison.trials) + request.runs > settings.runs:
-        return None
-    return More((request,), _next_round(comparison), _why(done, alone))
-
-
-def _why(done: int, alone: bool) -> str:
-    if not done:
-        return "asking each case"
-    return (
-        "asking each case again, to compare its answers" if alone else "asking each case again, as a threshold is close"
-    )
+    return max((trial.round for trial in comparison.trials), default=0) + 1

@@ -18,12 +18,13 @@ from statistics import NormalDist, fmean
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.comparison import MOST_STORED, RATE_METRIC, Goal, full_values, passed
 from gate.decision.consistency import cluster_of
 from gate.decision.engine.clusters import grouped
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.decision.engine.state import Config, Metric, Row, State
+from gate.decision.outcomes import RATE_METRIC, measured_values, passed
+from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.thresholds import chance_of_miss
 from gate.model import Case, Criterion, Scale, Side, Trial
 from gate.model.defaults import ALPHA, POWER_FIND, STORED_TRIALS
@@ -399,7 +400,7 @@ def missed_thresholds(
         if not criterion.blocking or criterion.hard or criterion.threshold is None:
             continue
         apart = {case_id for case_id, case in own.items() if criterion.name in case.thresholds}
-        groups = [full_values(group, criterion) for case_id, group in by_case.items() if case_id not in apart]
+        groups = [measured_values(group, criterion) for case_id, group in by_case.items() if case_id not in apart]
         chance = chance_of_miss(groups, criterion, epochs) if any(groups) else None
         if chance is not None:
             found[criterion.name] = chance
@@ -418,7 +419,7 @@ def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[C
     """Return the scores that a change is tested for beside success."""
     trials = [trial for group in groups for trial, _ in group]
     measured = [c for c in criteria if c.blocking and c.blocks_regression and not c.hard and c.metric != RATE_METRIC]
-    measured = [c for c in measured if full_values(trials, c)]
+    measured = [c for c in measured if measured_values(trials, c)]
     if not measured:
         return None
     names = [c.name for c in measured]
@@ -428,7 +429,7 @@ def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[C
 
 
 def _metric(criterion: Criterion, trials: Sequence[Trial]) -> Metric:
-    zero_one = criterion.scale.is_zero_to_one and set(full_values(trials, criterion)) <= {0.0, 1.0}
+    zero_one = criterion.scale.is_zero_to_one and set(measured_values(trials, criterion)) <= {0.0, 1.0}
     scale = Scale.BINARY if zero_one else criterion.scale
     margin = scale.default_margin if criterion.margin is None else criterion.margin
     return Metric(criterion.name, scale.kind, criterion.direction, margin)

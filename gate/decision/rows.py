@@ -2,86 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gate.decision.applies import lost_checks
-from gate.decision.comparison import PASS_RATE, Comparison, correction_of, passed
-from gate.decision.conclusions import (
-    change_estimate,
-    error_of,
-    estimate,
-    findings_of,
-    quantile_estimates,
-    regression,
-)
+from gate.decision.comparison import Comparison
 from gate.decision.correction import calibrated_judge
-from gate.decision.findings import natural
-from gate.decision.tags import Pairs, outcomes
-from gate.decision.thresholds import baseline_groups, case_values, failures
-from gate.model import (
-    Criterion,
-    CriterionResult,
-    Estimate,
-    EvidenceSummary,
-    MetricChange,
-    Outcome,
-    Scale,
-    Trial,
-    Verdict,
-    worst,
+from gate.decision.estimates import (
+    change_estimate,
+    detectable_drop,
+    estimate,
+    estimate_of,
+    quantile_estimates,
 )
+from gate.decision.findings import change_against_base, error_of, findings_of
+from gate.decision.gaps import silent_criteria
+from gate.decision.outcomes import PASS_RATE, as_values, outcomes_of
+from gate.decision.tags import Pairs, outcomes, scores
+from gate.model import Criterion, CriterionResult, Estimate, EvidenceSummary, Outcome, Scale, Trial, Verdict, worst
 from gate.model.finding import Finding
 from gate.statistics.intervals import all_pass, mean
 
+BothSides = tuple[Estimate | None, Estimate | None]
+"""The candidate's and the baseline's."""
+NOTHING_HELD = Finding.of("nothing_held")
+
 
 def rows_of(
-    comparison: Comparison, outcome: Outcome | None, *, failures_prove: float | None = None, same: bool = False
+    comparison: Comparison, outcome: Outcome | None, *, failures_prove: float | None = None
 ) -> tuple[CriterionResult, ...]:
     """Return the pass rate and then each criterion; criteria that only the base has come last.
 
-    ``failures_prove``: the p-value at which agent failures that came again prove a loss of the pass rate. ``same``: the
-    trials are the base's own, so that there is nothing to compare.
+    ``failures_prove``: the p-value at which agent failures that came again prove a loss of the pass rate.
     """
     judged = [criterion for criterion in comparison.criteria if criterion is not comparison.rate]
     rows = [_row(comparison, criterion, outcome) for criterion in (comparison.metrics[0], *judged)]
     if failures_prove is not None:
-        rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(Finding.of("agent_fails", p=failures_prove),))
-    if same:
-        return tuple(
-            replace(r, findings=(Finding.of("nothing_held", same=True),), checked=True)
-            if r.findings == (Finding.of("nothing_held"),)
-            else r
-            for r in rows
-        )
-    incomparable = _incomparable_criteria(comparison)
-    rows = [
-        _without_comparison(row, incomparable[row.criterion.name]) if row.criterion.name in incomparable else row
-        for row in rows
-    ]
-    gone = comparison.unmatched.removed if comparison.stored else ()
-    rows += [
-        _without_comparison(
-            CriterionResult(c, Verdict.PASS, checked=False),
-            Finding.of("not_compared", criterion=c.name, why="removed"),
-        )
-        for c in gone
-    ]
-    names = tuple(row.criterion.name for row in rows if row.not_compared is not None and row.criterion.blocking)
-    if names:
-        rows[0] = _without_comparison(
-            rows[0], Finding.of("not_compared", criterion=PASS_RATE, why="without_others", others=names)
-        )
+        proof = Finding.of("agent_fails", p=failures_prove)
+        rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(proof,))
+    if comparison.same_as:
+        return tuple(map(_with_same_trials, rows))
+    rows = _with_what_is_not_compared(comparison, rows)
+    left_out = [row.criterion.name for row in rows if row.not_compared is not None and row.criterion.blocking]
+    if left_out:
+        why = Finding.of("not_compared", criterion=PASS_RATE, why="without_others", others=tuple(left_out))
+        rows[0] = _not_compared(rows[0], why)
     return tuple(rows)
 
 
-def _incomparable_criteria(comparison: Comparison) -> Mapping[str, Finding]:
-    """Return the criteria of which too little is compared, with the reason."""
-    return {**comparison.incomparable_criteria, **{one["criterion"]: one for one in lost_checks(comparison)}}
+def _with_same_trials(row: CriterionResult) -> CriterionResult:
+    """Return a row of a suite whose trials are the stored ones: if nothing judges it, that is no omission."""
+    if row.findings != (NOTHING_HELD,):
+        return row
+    return replace(row, findings=(Finding.of("nothing_held", same=True),), checked=True)
 
 
-def _without_comparison(row: CriterionResult, why: Finding) -> CriterionResult:
+def _with_what_is_not_compared(comparison: Comparison, rows: Sequence[CriterionResult]) -> list[CriterionResult]:
+    """Return the rows, and those of criteria that are gone, with the reasons why some are not compared."""
+    reasons = dict(comparison.incomparable_criteria)
+    for finding in silent_criteria(comparison):
+        reasons[finding["criterion"]] = finding
+    found = []
+    for row in rows:
+        why = reasons.get(row.criterion.name)
+        found.append(row if why is None else _not_compared(row, why))
+    for criterion in comparison.unmatched.removed if comparison.stored else ():
+        why = Finding.of("not_compared", criterion=criterion.name, why="removed")
+        found.append(_not_compared(CriterionResult(criterion, Verdict.PASS, checked=False), why))
+    return found
+
+
+def _not_compared(row: CriterionResult, why: Finding) -> CriterionResult:
     """Return the row as one that was not compared, unless it fails by itself or decides nothing."""
     if not row.criterion.blocking or row.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return replace(row, not_compared=why)
@@ -91,120 +82,129 @@ def _without_comparison(row: CriterionResult, why: Finding) -> CriterionResult:
 
 def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> CriterionResult:
     is_rate = criterion.name == PASS_RATE
-    limited = comparison.rate if is_rate else criterion
-    findings = findings_of(comparison, limited, None if is_rate else outcome) if limited else []
-    findings += regression(criterion, outcome) if is_rate else []
-    findings = findings or [Finding.of("nothing_held")]
-    checked = findings != [Finding.of("nothing_held")]
-    verdict = worst([f.verdict for f in findings])
-    found = outcome.evidence.metrics.get(criterion.name) if outcome is not None else None
-    now, before = (_estimate_rate if is_rate else _estimate_scores)(comparison, criterion)
+    findings = _findings_of_rate(comparison, criterion, outcome) if is_rate else None
+    if findings is None:
+        findings = findings_of(comparison, criterion, outcome)
+    verdict, checked = worst([finding.verdict for finding in findings]), findings != [NOTHING_HELD]
+    now, before = _rate_of_both(comparison, criterion) if is_rate else _means_of_both(comparison, criterion)
     if verdict is Verdict.PASS and now is None:
-        findings = [Finding.of("no_value", unchecked=is_rate and bool(comparison.judged_trials))]
         verdict = Verdict.NOT_MEASURED
+        findings = [Finding.of("no_value", unchecked=is_rate and bool(comparison.judged_trials))]
+    change = outcome.evidence.metrics.get(criterion.name) if outcome is not None else None
+    values = [value for group in comparison.values(criterion).values() for value in group]
     return CriterionResult(
         criterion,
         verdict,
         tuple(findings),
         candidate=now,
         baseline=before,
-        change=change_estimate(found, criterion),
-        compared=_compared(comparison, criterion) if found is not None else None,
+        change=change_estimate(change, criterion),
+        compared=None if change is None else _compared_means(comparison, criterion),
         p_value=_p_value(outcome, criterion.name),
-        detectable=_detectable(found, criterion),
-        spent=spent(outcome.evidence) if outcome and found and found.blocks_regression else None,
-        not_measured=0 if is_rate else sum([error_of(t, criterion) is not None for t in comparison.judged_trials]),
-        crashes=0 if is_rate else failures(comparison.judged_trials),
-        quantiles=quantile_estimates(criterion, case_values(comparison, criterion)[1]),
-        dimensions=(_all_pass if is_rate else _dimensions)(comparison, criterion),
-        judge=calibrated_judge(criterion, correction_of(comparison, criterion), now, before),
+        detectable=detectable_drop(change, criterion),
+        spent=spent(outcome.evidence) if outcome and change and change.blocks_regression else None,
+        not_measured=0 if is_rate else _count_unscored(comparison, criterion),
+        crashes=0 if is_rate else sum(trial.failed for trial in comparison.judged_trials),
+        quantiles=quantile_estimates(criterion, values),
+        dimensions=_pass_power(comparison, criterion) if is_rate else _dimensions(comparison, criterion),
+        judge=calibrated_judge(criterion, comparison.correction_of(criterion), now, before),
         checked=checked,
     )
 
 
-def _compared(comparison: Comparison, criterion: Criterion) -> tuple[float, float] | None:
-    """The means of both sides over the cases that both have."""
-    if criterion.name == PASS_RATE:
-        sides = outcomes(comparison)
-    else:
-        sides = Pairs(comparison.values(criterion), comparison.stored_values(criterion))
+def _findings_of_rate(comparison: Comparison, rate: Criterion, outcome: Outcome | None) -> list[Finding]:
+    """Return the findings on the pass rate: by the criterion that limits it, if any, and by the sequential test."""
+    findings = findings_of(comparison, comparison.rate, None) if comparison.rate is not None else []
+    return [*findings, *change_against_base(rate, outcome)] or [NOTHING_HELD]
+
+
+def _count_unscored(comparison: Comparison, criterion: Criterion) -> int:
+    return sum([error_of(trial, criterion) is not None for trial in comparison.judged_trials])
+
+
+def _compared_means(comparison: Comparison, criterion: Criterion) -> tuple[float, float] | None:
+    """Return the means of both sides over the cases that both have."""
+    sides = outcomes(comparison) if criterion.name == PASS_RATE else scores(comparison, criterion)
     both = [case_id for case_id, values in sides.now.items() if values and sides.before.get(case_id)]
     if not both:
         return None
-    return mean([mean(sides.before[i]) for i in both]), mean([mean(sides.now[i]) for i in both])
+    return _mean_of(sides.before, both), _mean_of(sides.now, both)
 
 
-def _all_pass(comparison: Comparison, criterion: Criterion) -> dict[str, tuple[Estimate | None, Estimate | None]]:
+def _mean_of(side: Mapping[str, Sequence[float]], ids: Sequence[str]) -> float:
+    return mean([mean(side[case_id]) for case_id in ids])
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+def _means_of_both(comparison: Comparison, criterion: Criterion) -> BothSides:
+    """Return the means over all judged cases: of epochs, since reruns pick the cases that failed."""
+    stored = comparison.stored_values(criterion)
+    before = [stored[case.id] for case in comparison.judged if case.id in stored]
+    now = list(comparison.values(criterion).values())
+    return estimate_of(now, criterion.scale), estimate_of(before, criterion.scale)
+
+
+def _rate_of_both(comparison: Comparison, criterion: Criterion) -> BothSides:
+    sides = _outcomes_of_all(comparison)
+    return estimate_of([*sides.now.values()], criterion.scale), estimate_of([*sides.before.values()], criterion.scale)
+
+
+def _outcomes_of_all(comparison: Comparison) -> Pairs:
+    """Return 1 for each trial of epochs that passes and 0 for each other, by judged case that has any.
+
+    The candidate's pass by all criteria, since the estimate is that of the suite; the baseline's by those that can be
+    compared.
+    """
+    now, before = {}, {}
+    for case in comparison.judged:
+        passes = outcomes_of(comparison.measured(case.id, full=True), case, comparison.criteria)
+        if passes:
+            now[case.id] = as_values(passes)
+        if case.id in comparison.with_baseline:
+            passes = outcomes_of(comparison.baseline[case.id], case, comparison.comparable(case.id))
+            if passes:
+                before[case.id] = as_values(passes)
+    return Pairs(now, before)
+
+
+def _pass_power(comparison: Comparison, criterion: Criterion) -> dict[str, BothSides]:
     """Return pass^k beside the pass rate, for as many trials as each case has; empty where one has no second."""
-    now, before = _outcomes_by_side(comparison)
-    k = min(map(len, now), default=0)
+    sides = _outcomes_of_all(comparison)
+    k = min(map(len, sides.now.values()), default=0)
     if k < 2:
         return {}
-    return {f"pass^{k}": (_estimate_all_pass(now, k, criterion), _estimate_all_pass(before, k, criterion))}
+    estimates = [_estimate_pass_power([*side.values()], k, criterion) for side in (sides.now, sides.before)]
+    return {f"pass^{k}": (estimates[0], estimates[1])}
 
 
-def _estimate_all_pass(groups: Sequence[Sequence[float]], k: int, criterion: Criterion) -> Estimate | None:
+def _estimate_pass_power(groups: Sequence[Sequence[float]], k: int, criterion: Criterion) -> Estimate | None:
     shares = [all_pass(round(sum(group)), len(group), k) for group in groups if len(group) >= k]
     return estimate(shares, shares, criterion.scale)
 
 
-def _dimensions(comparison: Comparison, criterion: Criterion) -> dict[str, tuple[Estimate | None, Estimate | None]]:
-    """Means of what the scores are made of, over the cases that the criterion is estimated on."""
-    now = [comparison.measured(case.id, full=True) for case in comparison.judged]
+def _dimensions(comparison: Comparison, criterion: Criterion) -> dict[str, BothSides]:
+    """Return the means of what the scores are made of, over the cases that the criterion is estimated on."""
     stored = comparison.stored_values(criterion)
+    now = [comparison.measured(case.id, full=True) for case in comparison.judged]
     before = [comparison.baseline[case.id] for case in comparison.judged if case.id in stored]
-    sides = [_by_dimension(groups, criterion) for groups in (now, before)]
-    return {name: (estimates, sides[1].get(name)) for name, estimates in sides[0].items()}
+    of_base = _by_dimension(before, criterion)
+    return {name: (found, of_base.get(name)) for name, found in _by_dimension(now, criterion).items()}
 
 
-def _by_dimension(groups: Iterable[Sequence[Trial]], criterion: Criterion) -> dict[str, Estimate | None]:
+def _by_dimension(groups: Sequence[Sequence[Trial]], criterion: Criterion) -> dict[str, Estimate | None]:
     found: dict[str, list[list[float]]] = {}
     for trials in groups:
-        values: dict[str, list[float]] = {}
+        of_case: dict[str, list[float]] = {}
         for trial in trials:
             score = trial.scores.get(criterion.name)
-            if score is None or not score.details:
-                continue
-            for name, value in score.dimensions.items():
-                values.setdefault(name, []).append(value)
-        for name, group in values.items():
-            found.setdefault(name, []).append(group)
-    return {name: estimate([mean(g) for g in of], [v for g in of for v in g], Scale.UNIT) for name, of in found.items()}
-
-
-def _estimate_scores(comparison: Comparison, criterion: Criterion) -> tuple[Estimate | None, Estimate | None]:
-    """Candidate and baseline means over all judged cases: of epochs, since reruns pick the cases that failed."""
-    means, values = case_values(comparison, criterion)
-    return estimate(means, values, criterion.scale), _estimate_groups(baseline_groups(comparison, criterion), criterion)
-
-
-def _estimate_rate(comparison: Comparison, criterion: Criterion) -> tuple[Estimate | None, Estimate | None]:
-    now, before = _outcomes_by_side(comparison)
-    return _estimate_groups(now, criterion), _estimate_groups(before, criterion)
-
-
-def _outcomes_by_side(comparison: Comparison) -> tuple[list[list[float]], list[list[float]]]:
-    """Return 1 for each trial of epochs that passes and 0 for each other, by judged case that has any."""
-    now, before = [], []
-    for case in comparison.judged:
-        now.append(outcome_values(comparison.measured(case.id, full=True), comparison, case.id, comparison.criteria))
-        if case.id in comparison.with_baseline:
-            stored = comparison.baseline[case.id]
-            before.append(outcome_values(stored, comparison, case.id, comparison.comparable(case.id)))
-    return [group for group in now if group], [group for group in before if group]
-
-
-def outcome_values(
-    trials: Iterable[Trial], comparison: Comparison, case_id: str, criteria: Iterable[Criterion]
-) -> list[float]:
-    """Return 1 for each trial that passes these criteria and 0 for each that does not; unknown ones are left out."""
-    criteria = tuple(criteria)
-    outcomes = (passed(trial, comparison.by_id[case_id], criteria) for trial in trials)
-    return [float(outcome) for outcome in outcomes if outcome is not None]
-
-
-def _estimate_groups(groups: Sequence[Sequence[float]], criterion: Criterion) -> Estimate | None:
-    return estimate([mean(g) for g in groups if g], [v for g in groups for v in g], criterion.scale)
+            if score is not None and score.details:
+                for name, value in score.dimensions.items():
+                    of_case.setdefault(name, []).append(value)
+        for name, values in of_case.items():
+            found.setdefault(name, []).append(values)
+    return {name: estimate_of(values, Scale.UNIT) for name, values in found.items()}
 
 
 def _p_value(outcome: Outcome | None, name: str) -> float | None:
@@ -214,16 +214,8 @@ def _p_value(outcome: Outcome | None, name: str) -> float | None:
     return None if test is None else test.p_adjusted
 
 
-def _detectable(found: MetricChange | None, criterion: Criterion) -> float | None:
-    """In the criterion's unit, relative for money, time and counts; always positive."""
-    if found is None or found.detectable is None:
-        return None
-    drop = found.detectable
-    return abs(natural(-drop, criterion)) if criterion.scale.is_relative else drop
-
-
 def spent(evidence: EvidenceSummary) -> float:
-    """Share of the error budget that looks, repeats and case reruns have used so far."""
+    """Return the share of the error budget that looks, repeats and case reruns have used so far."""
     from gate.decision.engine.evidence import CASES_SHARE  # weight: only with a baseline
 
     alpha = 1 / (evidence.e_threshold * CASES_SHARE)

@@ -1,4 +1,4 @@
-"""The verdict on a suite: the first rule of one list that applies.
+"""The verdict on a suite: the first rule of one list that applies, and the exit code that it leads to.
 
 A suite is asked two things. Does the agent meet its thresholds? Did this change make it worse? Exit code 0 means yes to
 the first, and no sign of the second beyond what chance explains. Nothing turns one verdict into another afterwards: a
@@ -11,20 +11,21 @@ as a miss.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.applies import lost_checks
-from gate.decision.cases import edited_and_missing, too_many_gone
 from gate.decision.causes import got_worse, no_worse, not_enough_evidence
-from gate.decision.comparison import PASS_RATE, Comparison, whole_epochs
-from gate.decision.conclusions import never_pass
-from gate.decision.control import control_fell
+from gate.decision.comparison import Comparison
 from gate.decision.crashes import unexplained
-from gate.decision.problems import collapsed, measuring_problem
-from gate.model import CaseResult, CriterionResult, Outcome, Verdict
+from gate.decision.findings import never_pass
+from gate.decision.gaps import gaps_of
+from gate.decision.outcomes import PASS_RATE
+from gate.decision.problems import base_fails_too, collapsed, measuring_problem
+from gate.decision.settings import Settings
+from gate.errors import EXIT_PRECEDENCE, ExitCode
+from gate.model import CaseResult, CriterionResult, Outcome, SuiteResult, Verdict
 from gate.model.finding import Finding
 
 
@@ -32,23 +33,13 @@ class Table(Struct, frozen=True):
     """Everything that the rules see: one suite against one reference, under the rules of one commit."""
 
     comparison: Comparison
-    """The trials of both sides, case by criterion, and what is demanded of them."""
+    """The trials of both sides, and what is demanded of them."""
     outcome: Outcome | None
     """The sequential test's answer on the pairing; None if nothing is paired."""
     rows: tuple[CriterionResult, ...]
     """The pass rate and then each criterion, with its own findings."""
     cases: tuple[CaseResult, ...] = ()
     """The results of single cases; empty if only the verdict is wanted."""
-    stopped: str = ""
-    """The reason why the run ended early; empty if it did not."""
-    gaps: tuple[Finding, ...] = ()
-    """Further parts of the base that were not compared."""
-    earlier: tuple[Verdict, ...] = ()
-    """Earlier measurements of this change, judged again by today's rules, the newest first."""
-    same_as: str = ""
-    """The commit whose agent this is, if its stored trials are the candidate's; then there is nothing to compare."""
-    same_verdict: str = ""
-    """The verdict on those trials when they were stored, which nobody accepted; it still holds."""
     failures_prove: float | None = None
     """The p-value at which agent failures that came again prove a loss by themselves; None if they do not."""
     not_confirmed: Finding | None = None
@@ -62,7 +53,7 @@ class Table(Struct, frozen=True):
         return [row for row in self.rows if row.criterion.blocking]
 
     def with_verdict(self, verdict: Verdict) -> list[CriterionResult]:
-        """The blocking rows with this verdict of their own."""
+        """Return the blocking rows with this verdict of their own."""
         return [row for row in self.blocking if row.verdict is verdict]
 
 
@@ -79,25 +70,28 @@ def outage(table: Table) -> Finding | None:
 
 def loss(table: Table) -> Finding | None:
     """A loss is proven against the base."""
+    comparison = table.comparison
     if table.not_confirmed is not None:
         return None
-    if table.same_verdict == Verdict.REGRESSED:
-        return Finding.of("same_agent", commit=table.same_as, fell_short=True)
+    if comparison.same_verdict == Verdict.REGRESSED:
+        return Finding.of("same_agent", commit=comparison.same_as, fell_short=True)
     if table.failures_prove is not None:
         return Finding.of("agent_fails", p=table.failures_prove)
-    rows = table.with_verdict(Verdict.REGRESSED)
-    return got_worse(table.comparison, table.rows, table.cases, table.outcome) if rows else None
+    if table.with_verdict(Verdict.REGRESSED):
+        return got_worse(comparison, table.rows, table.cases, table.outcome)
+    return None
 
 
 def not_shown_fixed(table: Table) -> Finding | None:
     """This change was measured regressed, and has not passed since: this measurement does not pass either."""
-    measurements = regressed_ago(table.earlier)
-    if not measurements or not any(rule(table) for rule in (missed_threshold, gaps, problem, noise)):
+    measurements = regressed_ago(table.comparison.earlier)
+    if not measurements:
         return None
-    return Finding.of("not_shown_fixed", measurements=measurements)
+    passes = not any(rule(table) for rule in (missed_threshold, gaps, problem, noise))
+    return None if passes else Finding.of("not_shown_fixed", measurements=measurements)
 
 
-def regressed_ago(earlier: tuple[Verdict, ...]) -> int:
+def regressed_ago(earlier: Iterable[Verdict]) -> int:
     """Return how many measurements ago this change was regressed, if none since has passed; 0 if that is not so."""
     for ago, verdict in enumerate(earlier, start=1):
         if verdict is Verdict.PASS:
@@ -119,14 +113,16 @@ def missed_threshold(table: Table) -> Finding | None:
         if criterion.hard and criterion.blocking and comparison.hard_failures[criterion.name]:
             return Finding.of("criterion_fails", criterion=criterion.name)
     missed = below(table)
-    return Finding.of("criterion_fails", criterion=missed[0]) if missed else _nothing_passes(comparison)
+    if missed:
+        return Finding.of("criterion_fails", criterion=missed[0])
+    return _nothing_passes(comparison)
 
 
 def below(table: Table) -> tuple[str, ...]:
     """Return the blocking criteria of which a mean, a limit or a hard rule is on the wrong side."""
     if table.not_confirmed is not None:
         return ()
-    return tuple(row.criterion.name for row in table.blocking if row.is_below)
+    return tuple([row.criterion.name for row in table.blocking if row.is_below])
 
 
 def _nothing_passes(comparison: Comparison) -> Finding | None:
@@ -134,9 +130,10 @@ def _nothing_passes(comparison: Comparison) -> Finding | None:
     if comparison.baseline or not any(criterion.blocking for criterion in comparison.criteria):
         return None
     trials = comparison.judged_trials
-    if {trial.case_id for trial in trials} < {case.id for case in comparison.judged}:
+    was_run = {trial.case_id for trial in trials}
+    if not trials or any(case.id not in was_run for case in comparison.judged):
         return None  # what was not run may pass
-    if not trials or any(comparison.outcome_of(trial) is not False for trial in trials):
+    if any(comparison.outcome_of(trial) is not False for trial in trials):
         return None
     return Finding.of("nothing_passes", trials=len(trials))
 
@@ -146,23 +143,11 @@ def _nothing_passes(comparison: Comparison) -> Finding | None:
 
 def gaps(table: Table) -> Finding | None:
     """Something that the base holds was not compared."""
-    if table.same_as:
-        return Finding.of("incomplete", gaps=table.gaps) if table.gaps else None
-    found = list(table.gaps)
     comparison = table.comparison
-    fell = lost_checks(comparison)
-    silent = {one["criterion"] for one in fell}
-    for row in table.blocking:
-        name = row.criterion.name
-        if row.not_compared is not None and name != PASS_RATE and name not in silent:
-            found.append(row.not_compared)
-    expected = comparison.baseline.keys() - comparison.settings.quarantine.keys()
-    held = [case.id for case in comparison.judged if case.id in expected and comparison.comparable(case.id)]
-    if expected and not held:
-        found.append(Finding.of("nothing_paired", cases=len(expected)))
-    found += [one for one in (too_many_gone(comparison), edited_and_missing(comparison)) if one is not None]
-    found += fell
-    return Finding.of("incomplete", gaps=tuple(found)) if found else None
+    found = tuple(comparison.gaps)
+    if not comparison.same_as:
+        found = (*found, *gaps_of(comparison, table.blocking))
+    return Finding.of("incomplete", gaps=found) if found else None
 
 
 # --- 5: could not be measured ---------------------------------------------------------------------
@@ -171,21 +156,26 @@ def gaps(table: Table) -> Finding | None:
 def problem(table: Table) -> Finding | None:
     """Something else kept the suite from being measured."""
     comparison = table.comparison
-    if (found := measuring_problem(comparison)) is not None:
+    found = measuring_problem(comparison)
+    if found is not None:
         return found
-    wanted = comparison.settings.exact_epochs or 1
-    if table.stopped and (epochs := whole_epochs(comparison)) < wanted:
-        return Finding.of("cut_short", why=table.stopped, epochs=epochs, wanted=wanted)
+    epochs, wanted = comparison.whole_epochs, comparison.settings.exact_epochs or 1
+    if comparison.stopped and epochs < wanted:
+        return Finding.of("cut_short", why=comparison.stopped, epochs=epochs, wanted=wanted)
     if table.not_confirmed is not None:
         return table.not_confirmed
-    if new := unexplained(comparison):
+    new = unexplained(comparison)
+    if new:
         return Finding.of("unexplained_failures", cases=len(new))
     rows = table.with_verdict(Verdict.NOT_MEASURED)
-    if rows:  # the pass rate has no cause of its own
-        first = next((row for row in rows if row.criterion.name != PASS_RATE), rows[0])
+    if rows:
+        others = [row for row in rows if row.criterion.name != PASS_RATE]  # the pass rate has no cause of its own
+        first = (others or rows)[0]
         return Finding.of("criterion_not_measured", criterion=first.criterion.name)
-    if not table.same_as and (fell := collapsed(comparison)) is not None:
-        return fell
+    if not comparison.same_as:
+        found = collapsed(comparison)
+        if found is not None:
+            return found
     return table.lost
 
 
@@ -196,23 +186,24 @@ def noise(table: Table) -> Finding | None:
     """Only noise is left: a margin's bound does not hold now that sampling has ended."""
     comparison, outcome = table.comparison, table.outcome
     rows = table.with_verdict(Verdict.INCONCLUSIVE)
-    drifted = _drifted(rows)
-    if drifted:
-        return Finding.of("baseline_moved", criteria=tuple(drifted), before="moved_before" in drifted.values())
     if rows:
+        drifted = _drifted(rows)
+        if drifted:
+            return Finding.of("baseline_moved", criteria=tuple(drifted), before="moved_before" in drifted.values())
         never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
         return Finding.of("never_pass", cases=never) if never else not_enough_evidence(rows, table.cases)
-    if comparison.repeats.lost and not table.same_as:
+    if comparison.repeats.lost and not comparison.same_as:
         return Finding.of("cases_fail", cases=comparison.repeats.lost, copies=True)
-    if (fell := control_fell(comparison)) is not None:
-        return fell
-    if not comparison.paired and not table.same_as and not _is_held_to_anything(comparison):
+    fail = base_fails_too(comparison)
+    if fail is not None:
+        return fail
+    if not comparison.paired and not comparison.same_as and not _is_held_to_anything(comparison):
         return Finding.of("nothing_decides")
     return None
 
 
 def _drifted(rows: Iterable[CriterionResult]) -> dict[str, str]:
-    """Return the criteria that do not show a loss against the base as it is now, and against what they were held."""
+    """Return the criteria whose loss shows against the stored baseline alone, with what it does not show against."""
     found = {}
     for row in rows:
         for finding in row.findings:
@@ -225,11 +216,11 @@ def _is_held_to_anything(comparison: Comparison) -> bool:
     """True if anything but a baseline could fail the suite: a threshold, a limit or a hard rule that blocks."""
     if any(case.thresholds for case in comparison.judged):
         return True
-    return any(
-        c.threshold is not None or c.limit is not None or c.quantiles or c.hard
-        for c in comparison.criteria
-        if c.blocking
-    )
+    for criterion in comparison.criteria:
+        has_limit = criterion.threshold is not None or criterion.limit is not None or criterion.quantiles
+        if criterion.blocking and (has_limit or criterion.hard):
+            return True
+    return False
 
 
 # --- the list -------------------------------------------------------------------------------------
@@ -256,8 +247,8 @@ def judge(table: Table) -> Finding:
         cause = rule(table)
         if cause is not None:
             return replace(cause, verdict=verdict)
-    if table.same_as:
-        return Finding.of("same_agent", commit=table.same_as)
+    if table.comparison.same_as:
+        return Finding.of("same_agent", commit=table.comparison.same_as)
     return no_worse(table.comparison, table.outcome)
 
 
@@ -282,5 +273,30 @@ def place(cause: Finding) -> int:
     """
     if cause.kind == "outage":
         return 0
-    places = [number for number, (of, _) in enumerate(RULES) if of is cause.verdict]
+    places = [number for number, (verdict, _) in enumerate(RULES) if verdict is cause.verdict]
     return places[-1] if places else len(RULES)
+
+
+# --- the exit code --------------------------------------------------------------------------------
+
+EXIT_CODES: Mapping[Verdict, ExitCode] = {
+    Verdict.NOT_APPLIED: ExitCode.NOT_MEASURED,
+    Verdict.PASS: ExitCode.PASS,
+    Verdict.INCONCLUSIVE: ExitCode.PASS,
+    Verdict.NOT_MEASURED: ExitCode.NOT_MEASURED,
+    Verdict.ERROR: ExitCode.NOT_MEASURED,
+    Verdict.NOT_COMPARED: ExitCode.FAILED,
+    Verdict.BELOW_THRESHOLD: ExitCode.FAILED,
+    Verdict.REGRESSED: ExitCode.FAILED,
+}
+"""The one table from verdicts to the exit code."""
+
+
+def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
+    """Return the exit code of a run; no suite at all is 3, never green."""
+    codes = []
+    for suite in suites:
+        verdict = suite.standing
+        blocks = verdict is Verdict.INCONCLUSIVE and settings.on_inconclusive == "block"
+        codes.append(ExitCode.FAILED if blocks else EXIT_CODES[verdict])
+    return min(codes or [ExitCode.NOT_MEASURED], key=EXIT_PRECEDENCE.index)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from random import Random
@@ -11,9 +10,10 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from gate.decision.comparison import PASS_RATE, Comparison, passed
-from gate.decision.conclusions import estimate
+from gate.decision.comparison import Comparison
 from gate.decision.engine.clusters import grouped
+from gate.decision.estimates import estimate_of
+from gate.decision.outcomes import PASS_RATE, as_values, outcomes_of
 from gate.model import (
     Case,
     CaseResult,
@@ -41,16 +41,24 @@ EXPLAINED = (Verdict.REGRESSED, Verdict.INCONCLUSIVE)
 Group = tuple[GroupKind, str]
 
 
+# --- both sides of a criterion --------------------------------------------------------------------
+
+
 class Pairs(Struct, frozen=True):
-    """The values of a criterion for each judged case, on both sides; cases without a value are left out."""
+    """The values of a criterion for each judged case, on both sides; a case without a value has none, or no entry."""
 
     now: Mapping[str, Sequence[float]]
     before: Mapping[str, Sequence[float]]
 
-    def loss(self, case_id: str, criterion: Criterion) -> float | None:
-        """Return the loss of a case against the baseline; None if it is not known of both sides."""
-        now, before = self.now.get(case_id), self.before.get(case_id)
-        return loss_of(now, before, criterion) if now and before else None
+    def losses(self, cases: Iterable[str], criterion: Criterion) -> dict[str, float]:
+        """Return the loss of each of these cases against the baseline, as far as it is known of both sides."""
+        found = {}
+        for case_id in cases:
+            now, before = self.now.get(case_id), self.before.get(case_id)
+            loss = loss_of(now, before, criterion) if now and before else None
+            if loss is not None:
+                found[case_id] = loss
+        return found
 
     def by_chance(self, case_id: str, criterion: Criterion, rng: Random) -> list[float]:
         """Return the losses of a case under relabellings of its trials: all of them, or some if there are many."""
@@ -58,22 +66,45 @@ class Pairs(Struct, frozen=True):
         ways: Iterable[Sequence[int]] = combinations(range(len(values)), now)
         if math.comb(len(values), now) > MOST_LABELLINGS:
             ways = [rng.sample(range(len(values)), now) for _ in range(MOST_LABELLINGS)]
-        sides = (([values[i] for i in way], [v for i, v in enumerate(values) if i not in way]) for way in ways)
-        return [loss_of(here, there, criterion) or 0.0 for here, there in sides]
+        found = []
+        for way in ways:
+            here = [values[place] for place in way]
+            there = [value for place, value in enumerate(values) if place not in way]
+            found.append(loss_of(here, there, criterion) or 0.0)
+        return found
 
 
 def loss_of(now: Sequence[float], before: Sequence[float], criterion: Criterion) -> float | None:
     """Return the loss of the mean; of money, time and counts the log of the ratio, None if that is not known."""
-    ends = fmean(now), fmean(before)
+    mean_now, mean_before = fmean(now), fmean(before)
     if criterion.scale.is_relative:
-        if min(ends) <= 0:
+        if min(mean_now, mean_before) <= 0:
             return None
-        ends = math.log(ends[0]), math.log(ends[1])
-    return ends[1] - ends[0] if criterion.direction is Direction.HIGHER else ends[0] - ends[1]
+        mean_now, mean_before = math.log(mean_now), math.log(mean_before)
+    return mean_before - mean_now if criterion.direction is Direction.HIGHER else mean_now - mean_before
+
+
+def outcomes(comparison: Comparison) -> Pairs:
+    """Return the outcomes of trials of whole epochs, by judged case: by the criteria that are compared, if any is."""
+    now, before = {}, {}
+    for case in comparison.judged:
+        criteria = comparison.deciding(case.id)
+        of_base = comparison.baseline[case.id] if case.id in comparison.with_baseline else ()
+        now[case.id] = as_values(outcomes_of(comparison.measured(case.id, full=True), case, criteria))
+        before[case.id] = as_values(outcomes_of(of_base, case, criteria))
+    return Pairs(now, before)
+
+
+def scores(comparison: Comparison, criterion: Criterion) -> Pairs:
+    """Return the scores of trials of whole epochs."""
+    return Pairs(comparison.values(criterion), comparison.stored_values(criterion))
+
+
+# --- results by group -----------------------------------------------------------------------------
 
 
 def groups_of(cases: Iterable[Case]) -> dict[Group, list[str]]:
-    """Group → its cases, the largest groups first. Complexities only where there are several."""
+    """Return group → its cases, the largest groups first. Complexities only where there are several."""
     found: dict[Group, list[str]] = {}
     cases = list(cases)
     several = len({case.complexity for case in cases}) > 1
@@ -87,7 +118,7 @@ def groups_of(cases: Iterable[Case]) -> dict[Group, list[str]]:
 
 
 def by_group(comparison: Comparison, cases: Sequence[CaseResult]) -> tuple[tuple[GroupResult, ...], int]:
-    """The results of each group, those that lost most first; and how many more groups there are."""
+    """Return the results of each group, those that lost most first; and how many more groups there are."""
     groups = groups_of(comparison.judged)
     if not groups:
         return (), 0
@@ -97,64 +128,57 @@ def by_group(comparison: Comparison, cases: Sequence[CaseResult]) -> tuple[tuple
 
 
 def _badness(found: GroupResult) -> tuple[float | str, ...]:
-    """Most broken cases first, then the largest loss, then the lowest rate."""
+    """Return the key that sorts groups: most broken cases first, then the largest loss, then the lowest rate."""
     change = found.change.value if found.change is not None else 0.0
     rate = found.candidate.value if found.candidate is not None else 1.0
     return (-found.broken, change, rate, -found.cases, found.kind is not GroupKind.TAG, found.name)
 
 
-def outcomes(comparison: Comparison) -> Pairs:
-    """Return the outcomes of trials of whole epochs, by judged case: by the criteria that are compared, if any is."""
-    now, before = {}, {}
-    for case in comparison.judged:
-        paired = case.id in comparison.with_baseline
-        criteria = comparison.comparable(case.id) if paired else comparison.criteria
-        sides = (comparison.measured(case.id, full=True), comparison.baseline[case.id] if paired else ())
-        values = [[float(o) for t in side if (o := passed(t, case, criteria)) is not None] for side in sides]
-        now[case.id], before[case.id] = values
-    return Pairs(now, before)
-
-
 def _result(comparison: Comparison, group: Group, ids: Sequence[str], rates: Pairs, broken: set[str]) -> GroupResult:
     rate = comparison.metrics[0]
-    losses = {i: loss for i in ids if (loss := rates.loss(i, rate)) is not None}
+    losses = rates.losses(ids, rate)
+    means = {}
+    for criterion in comparison.criteria:
+        sides = scores(comparison, criterion)
+        means[criterion.name] = _both(sides, ids, criterion.scale)
+    candidate, baseline = _both(rates, ids, rate.scale)
     return GroupResult(
         *group,
         len(ids),
-        _estimate(rates.now, ids, rate.scale),
-        _estimate(rates.before, ids, rate.scale),
+        candidate,
+        baseline,
         _change(comparison, losses, rates),
         sum(loss > 0 for loss in losses.values()),
         sum(loss < 0 for loss in losses.values()),
         len(broken.intersection(ids)),
-        {
-            c.name: (
-                _estimate(comparison.values(c), ids, c.scale),
-                _estimate(comparison.stored_values(c), ids, c.scale),
-            )
-            for c in comparison.criteria
-        },
+        means,
     )
 
 
-def _estimate(values: Mapping[str, Sequence[float]], ids: Iterable[str], scale: Scale) -> Estimate | None:
-    known = [values[i] for i in ids if values.get(i)]
-    return estimate([mean(group) for group in known], [value for group in known for value in group], scale)
+def _both(sides: Pairs, ids: Iterable[str], scale: Scale) -> tuple[Estimate | None, Estimate | None]:
+    ids = list(ids)
+    now = [sides.now.get(case_id, ()) for case_id in ids]
+    before = [sides.before.get(case_id, ()) for case_id in ids]
+    return estimate_of(now, scale), estimate_of(before, scale)
 
 
 def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -> Estimate | None:
-    """The paired change of the pass rate with its 90 % interval, as the engine bounds that of the suite."""
+    """Return the paired change of the pass rate with its 90 % interval, as the engine bounds that of the suite."""
     if not losses:
         return None
     ids = list(losses)
-    units = grouped(ids, {case.id: case.cluster for case in comparison.judged if case.cluster})
+    units = grouped(ids, _clusters(comparison))
     differences = [-mean([losses[ids[place]] for place in members]) for members in units]
-    inverse = mean([1 / len(rates.now[i]) + 1 / len(rates.before[i]) for i in ids])
+    inverse = mean([1 / len(rates.now[case_id]) + 1 / len(rates.before[case_id]) for case_id in ids])
     value, low, high = paired_change(differences, extra_variance=inverse / 2 / len(units) ** 2)
-    trials = sum(len(rates.now[i]) for i in ids)
+    trials = sum(len(rates.now[case_id]) for case_id in ids)
     if not math.isfinite(low):
         return Estimate(value, value, value, len(ids), trials, level=0.0)
     return Estimate(value, max(-1.0, low), min(1.0, high), len(ids), trials, level=0.9)
+
+
+def _clusters(comparison: Comparison) -> dict[str, str]:
+    return {case.id: case.cluster for case in comparison.judged if case.cluster}
 
 
 # --- where a loss is concentrated -----------------------------------------------------------------
@@ -163,34 +187,35 @@ def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -
 def where(
     comparison: Comparison, rows: Iterable[CriterionResult], verdict: Verdict, cause: Finding
 ) -> tuple[Concentration, ...]:
-    """The groups that a regression, or a loss that is not proven, is concentrated in; mostly none."""
+    """Return the groups that a regression, or a loss that is not proven, is concentrated in; mostly none."""
     if verdict not in EXPLAINED or not comparison.paired:
         return ()
     named = cause["criteria"] if cause.kind in ("suite_got_worse", "not_enough_evidence") else ()
     name = named[0] if named else PASS_RATE
-    criterion = next((row.criterion for row in rows if row.criterion.name == name), comparison.metrics[0])
+    known = [row.criterion for row in rows if row.criterion.name == name]
+    criterion = known[0] if known else comparison.metrics[0]
     if criterion.hard:
         return ()
-    pairs = outcomes(comparison) if name == PASS_RATE else _scores(comparison, criterion)
+    pairs = outcomes(comparison) if name == PASS_RATE else scores(comparison, criterion)
     return concentrations(comparison, criterion, pairs)
 
 
-def _scores(comparison: Comparison, criterion: Criterion) -> Pairs:
-    return Pairs(comparison.values(criterion), comparison.stored_values(criterion))
-
-
 def concentrations(comparison: Comparison, criterion: Criterion, pairs: Pairs) -> tuple[Concentration, ...]:
-    """The test over all groups, and the figures of those that it names."""
-    losses = {c.id: loss for c in comparison.judged if (loss := pairs.loss(c.id, criterion)) is not None}
-    groups = list(groups_of(c for c in comparison.judged if c.id in losses).items())[:MOST_GROUPS]
+    """Test all groups together, and return the figures of those that the test names."""
+    losses = pairs.losses([case.id for case in comparison.judged], criterion)
+    groups = list(groups_of(case for case in comparison.judged if case.id in losses).items())[:MOST_GROUPS]
     ids = list(losses)
-    units = grouped(ids, {case.id: case.cluster for case in comparison.judged if case.cluster})
-    of_units = [mean([losses[ids[place]] for place in members]) for members in units]
-    members = [_units_of(frozenset(in_group), ids, units) for _, in_group in groups]
-    rng = Random(f"{criterion.name}: {len(ids)}")  # noqa: S311 - reproducible, not secret
+    units = grouped(ids, _clusters(comparison))
+    losses_of_units = [mean([losses[ids[place]] for place in members]) for members in units]
+    units_of_groups = [_units_of(frozenset(in_group), ids, units) for _, in_group in groups]
+    seed = f"{criterion.name}: {len(ids)}"
+    rng = Random(seed)  # noqa: S311 - reproducible, not secret
     chance = [_by_chance([ids[place] for place in unit], pairs, criterion, rng) for unit in units]
-    found = concentrated(of_units, members, chance, seed=f"{criterion.name}: {len(ids)}")
-    return tuple(_figures(*groups[one.group], one.p, losses, pairs, criterion) for one in found)
+    found = []
+    for one in concentrated(losses_of_units, units_of_groups, chance, seed=seed):
+        group, members = groups[one.group]
+        found.append(_figures(group, members, one.p, losses, pairs, criterion))
+    return tuple(found)
 
 
 def _by_chance(ids: Sequence[str], pairs: Pairs, criterion: Criterion, rng: Random) -> list[float]:
@@ -198,13 +223,18 @@ def _by_chance(ids: Sequence[str], pairs: Pairs, criterion: Criterion, rng: Rand
     tables = [pairs.by_chance(case_id, criterion, rng) for case_id in ids]
     if len(tables) == 1:
         return tables[0]
-    return [fmean(column) for column in zip(*(rng.choices(t, k=MOST_LABELLINGS) for t in tables), strict=True)]
+    columns = zip(*[rng.choices(table, k=MOST_LABELLINGS) for table in tables], strict=True)
+    return [fmean(column) for column in columns]
 
 
 def _units_of(group: frozenset[str], ids: Sequence[str], units: Sequence[Sequence[int]]) -> frozenset[int]:
-    """The units of which most cases are in a group."""
-    counts = ((unit, sum(ids[place] in group for place in members)) for unit, members in enumerate(units))
-    return frozenset(unit for unit, inside in counts if 2 * inside > len(units[unit]))
+    """Return the units of which most cases are in a group."""
+    found = set()
+    for unit, members in enumerate(units):
+        inside = sum(ids[place] in group for place in members)
+        if 2 * inside > len(members):
+            found.add(unit)
+    return frozenset(found)
 
 
 def _figures(
@@ -212,22 +242,24 @@ def _figures(
 ) -> Concentration:
     inside = set(members)
     rest = [case_id for case_id in losses if case_id not in inside]
-    before, now, rest_before, rest_now = (
-        mean([mean(values[case_id]) for case_id in ids])
-        for ids in (members, rest)
-        for values in (pairs.before, pairs.now)
-    )
-    lost = Counter(case_id in inside for case_id, loss in losses.items() if loss > 0)
+    lost = [case_id for case_id, loss in losses.items() if loss > 0]
+    lost_inside = sum(case_id in inside for case_id in lost)
+    kind, name = group
     return Concentration(
-        *group,
+        kind,
+        name,
         criterion.name,
-        len(members),
-        len(losses),
-        before,
-        now,
-        rest_before,
-        rest_now,
-        lost[True],
-        lost[False],
-        p,
+        cases=len(members),
+        of=len(losses),
+        before=_mean_of(pairs.before, members),
+        now=_mean_of(pairs.now, members),
+        rest_before=_mean_of(pairs.before, rest),
+        rest_now=_mean_of(pairs.now, rest),
+        lost=lost_inside,
+        rest_lost=len(lost) - lost_inside,
+        p=p,
     )
+
+
+def _mean_of(side: Mapping[str, Sequence[float]], ids: Sequence[str]) -> float:
+    return mean([mean(side[case_id]) for case_id in ids])

@@ -14,14 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision.all_pass import METRIC as ALL_PASS
-from gate.decision.comparison import (
-    Comparison,
-    correction_of,
-    full_values,
-    mark,
-    passes,
-)
+from gate.decision.comparison import Comparison
 from gate.decision.correction import Correction, mean_fallen
+from gate.decision.outcomes import mark, measured_values
 from gate.model import FULL, Case, Criterion, Direction, Score, Trial, Verdict
 from gate.model.finding import Finding, HeldMean
 from gate.statistics.intervals import (
@@ -56,43 +51,47 @@ def _with_own_threshold(comparison: Comparison, criterion: Criterion) -> list[Ca
     return [case for case in comparison.judged if criterion.name in case.thresholds]
 
 
-class Sample(Struct, frozen=True):
-    """Values of epochs by case; of the cases that the baseline can be compared with, and of the others."""
+class Group(Struct, frozen=True):
+    """Values of epochs by case, with what stands for failures of the agent."""
 
-    kept: Sequence[Sequence[float]]
-    before: Sequence[Sequence[float]]
+    values: Sequence[Sequence[float]] = ()
+    failed: Sequence[int] = ()
+    """By case: how many of its values stand for a failure of the agent."""
+
+    def mean(self, correction: Correction | None) -> float:
+        """Return the mean over cases, corrected where the judge is calibrated."""
+        plain = mean_of(self.values)
+        return plain if correction is None else correction.value(plain, mean_fallen(self.values, self.failed))
+
+    @property
+    def trials(self) -> list[float]:
+        """The values of all cases."""
+        return [value for group in self.values for value in group]
+
+    def and_also(self, other: Group) -> Group:
+        """Return the cases of both."""
+        return Group([*self.values, *other.values], [*self.failed, *other.failed])
+
+
+class Sample(Struct, frozen=True):
+    """The values of one demand: of cases that the baseline can be compared with, and of the others."""
+
+    kept: Group
+    before: Group
     """The baseline's, of the cases in ``kept``."""
-    new: Sequence[Sequence[float]]
-    fell: tuple[Sequence[int], Sequence[int], Sequence[int]] = ((), (), ())
-    """By case of ``kept``, ``before`` and ``new``: how many of the values stand for a failure of the agent."""
+    new: Group
     correction: Correction | None = None
     """The correction of a calibrated judge's scores: of means and their bounds."""
 
     @property
-    def all(self) -> list[Sequence[float]]:
-        return [*self.kept, *self.new]
-
-    @property
-    def all_fell(self) -> list[int]:
-        return [*self.fell[0], *self.fell[2]]
-
-    def mean(self, groups: Sequence[Sequence[float]], fell: Sequence[int]) -> float:
-        """The mean over cases, corrected where the judge is calibrated."""
-        plain = mean_of(groups)
-        return plain if self.correction is None else self.correction.value(plain, mean_fallen(groups, fell))
+    def all(self) -> Group:
+        """All cases of the candidate."""
+        return self.kept.and_also(self.new)
 
     @property
     def value(self) -> float:
         """The mean of all."""
-        return self.mean(self.all, self.all_fell)
-
-    @property
-    def value_before(self) -> float:
-        return self.mean(self.before, self.fell[1])
-
-    @property
-    def value_of_new(self) -> float:
-        return self.mean(self.new, self.fell[2])
+        return self.all.mean(self.correction)
 
 
 def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
@@ -107,34 +106,38 @@ def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
 
 def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
     """Return what a demand is held to. An agent failure counts as the worst value of a scale that has one."""
-    kept, before, new = [], [], []
-    fell: tuple[list[int], list[int], list[int]] = ([], [], [])
+    kept: tuple[list[list[float]], list[int]] = ([], [])
+    before: tuple[list[list[float]], list[int]] = ([], [])
+    new: tuple[list[list[float]], list[int]] = ([], [])
     values, stored, worst = comparison.values(criterion), comparison.stored_values(criterion), worst_of(criterion)
     for case in cases:
         failed = comparison.measured(case.id, full=True) if comparison.errors else ()
-        fallen = _fallen(failed, criterion, worst) if failed else []
-        if now := [*values.get(case.id, ()), *fallen]:
-            is_comparable = (case.id, criterion.name) not in comparison.not_comparable
-            fell_before = comparison.baseline.get(case.id, ()) if is_comparable else ()
-            fallen_before = _fallen(fell_before, criterion, worst) if fell_before else []
-            if then := [*stored.get(case.id, ()), *fallen_before]:
-                kept.append(now)
-                before.append(then)
-                fell[0].append(len(fallen))
-                fell[1].append(len(fallen_before))
-            else:
-                new.append(now)
-                fell[2].append(len(fallen))
-    return Sample(kept, before, new, fell)
+        failed_now = _stand_ins(failed, criterion, worst)
+        now = [*values.get(case.id, ()), *failed_now]
+        if not now:
+            continue
+        is_comparable = (case.id, criterion.name) not in comparison.not_comparable
+        failed_then = _stand_ins(comparison.baseline.get(case.id, ()) if is_comparable else (), criterion, worst)
+        then = [*stored.get(case.id, ()), *failed_then]
+        side = kept if then else new
+        side[0].append(now)
+        side[1].append(len(failed_now))
+        if then:
+            before[0].append(then)
+            before[1].append(len(failed_then))
+    return Sample(Group(*kept), Group(*before), Group(*new))
 
 
-def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) -> list[float]:
+def _stand_ins(trials: Iterable[Trial], criterion: Criterion, worst: float | None) -> list[float]:
     """Return the values that stand for trials without a score because the agent failed."""
     if worst is None or criterion.metric == ALL_PASS:  # which has counted them
         return []
-    return [
-        worst for t in trials if t.failed and (s := t.scores.get(criterion.name, NONE)).value is None and not s.error
-    ]
+    found = []
+    for trial in trials:
+        score = trial.scores.get(criterion.name, NONE)
+        if trial.failed and score.value is None and not score.error:
+            found.append(worst)
+    return found
 
 
 def _ends(criterion: Criterion) -> tuple[float, float] | None:
@@ -151,72 +154,63 @@ def worst_of(criterion: Criterion) -> float | None:
     return ends[0] if better_high else ends[1]
 
 
-def failures(trials: Iterable[Trial]) -> int:
-    """In how many of the trials the agent failed."""
-    return sum(trial.failed for trial in trials)
-
-
 def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """Return what the mean over epochs is against the threshold, in either direction; nothing if there is neither."""
     if criterion.threshold is None or criterion.hard:
         return []
     sample = _judged_sample(comparison, criterion)
-    if not sample.all:
+    if not sample.all.values:
         return []
-    sample = replace(sample, correction=correction_of(comparison, criterion))
+    sample = replace(sample, correction=comparison.correction_of(criterion))
     held = _held(comparison, sample, criterion)
     if not _short_of(held.value, held.threshold, criterion):
-        return [_over_base_cases(sample, held, criterion)]
-    if (excused := _excused(comparison, sample, held, criterion)) is not None:
-        return [excused]
+        return [_without_new_cases(sample, held, criterion) or Finding.of("mean", mean=held)]
+    if _is_excused(comparison, sample, held, criterion):
+        return [Finding.of("mean", mean=replace(held, before=sample.before.mean(sample.correction)))]
     lost = _lost(comparison, criterion)
     if lost and not _misses_with_hits(sample, held, criterion, lost):
         return [Finding.of("mean", Verdict.NOT_MEASURED, mean=held, lost=lost)]
-    trials, error = sum(map(len, sample.all)), standard_error(sample.all)
-    return [Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=held, trials=trials, error=error)]
+    return [_misses(held, sample.all)]
+
+
+def _misses(held: HeldMean, group: Group, *, base_cases: bool = False) -> Finding:
+    """Return that a mean misses its threshold, and how far it moves from run to run."""
+    trials, error = len(group.trials), standard_error(group.values)
+    return Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=held, trials=trials, error=error, base_cases=base_cases)
 
 
 def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldMean:
     assert criterion.threshold is not None
-    measured = comparison.values(criterion)
-    failed = sum(sample.all_fell) if measured else sum(map(len, sample.all))
+    has_scores = bool(comparison.values(criterion))
     return HeldMean(
         sample.value,
         criterion.threshold,
-        len(sample.all),
-        failed=failed,
+        len(sample.all.values),
+        failed=sum(sample.all.failed) if has_scores else len(sample.all.trials),
         failed_as=worst_of(criterion) or 0.0,
-        measured=None if sample.correction is None else mean_of(sample.all),
+        measured=None if sample.correction is None else mean_of(sample.all.values),
     )
 
 
-def _over_base_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> Finding:
-    """Return that the threshold holds, unless only the cases that the base does not have lift the mean over it."""
-    if not sample.kept or not sample.new:
-        return Finding.of("mean", mean=held)
-    value = sample.mean(sample.kept, sample.fell[0])
-    if not _short_of(value, held.threshold, criterion) or _short_of(sample.value_before, held.threshold, criterion):
-        return Finding.of("mean", mean=held)
-    of_base = replace(held, value=value, cases=len(sample.kept), failed=sum(sample.fell[0]), measured=None)
-    return Finding.of(
-        "mean",
-        Verdict.BELOW_THRESHOLD,
-        mean=of_base,
-        trials=sum(map(len, sample.kept)),
-        error=standard_error(sample.kept),
-        base_cases=True,
-    )
+def _without_new_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> Finding | None:
+    """Return that the base's own cases miss the threshold, if only cases that the base lacks lift the mean over it."""
+    if not sample.kept.values or not sample.new.values:
+        return None
+    value, before = sample.kept.mean(sample.correction), sample.before.mean(sample.correction)
+    if not _short_of(value, held.threshold, criterion) or _short_of(before, held.threshold, criterion):
+        return None
+    of_base = replace(held, value=value, cases=len(sample.kept.values), failed=sum(sample.kept.failed), measured=None)
+    return _misses(of_base, sample.kept, base_cases=True)
 
 
-def _excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: Criterion) -> Finding | None:
-    """Return that the mean is below as the base's was, on changes; cases that the base lacks have to hold it alone."""
-    if not criterion.ratchet or not comparison.excuses or not sample.before:
-        return None
-    if not _short_of(sample.value_before, held.threshold, criterion):
-        return None
-    if sample.new and _short_of(sample.value_of_new, held.threshold, criterion):
-        return None
-    return Finding.of("mean", mean=replace(held, before=sample.value_before))
+def _is_excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: Criterion) -> bool:
+    """True if the mean is below as the base's was, on changes; cases that the base lacks have to hold it alone."""
+    if not criterion.ratchet or not comparison.excuses or not sample.before.values:
+        return False
+    if not _short_of(sample.before.mean(sample.correction), held.threshold, criterion):
+        return False
+    new = sample.new
+    return not new.values or not _short_of(new.mean(sample.correction), held.threshold, criterion)
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> int:
@@ -228,17 +222,18 @@ def _lost(comparison: Comparison, criterion: Criterion) -> int:
     for case in comparison.judged:
         trials = [trial for trial in comparison.candidate.get(case.id, ()) if trial.tag == FULL]
         found += len(comparison.lost(trials)) if trials else 1
-        scores = [trial.scores.get(criterion.name, NONE) for trial in trials if trial.answered]
-        found += sum(score.value is None and bool(score.error) for score in scores)
+        for trial in trials:
+            score = trial.scores.get(criterion.name, NONE)
+            found += trial.answered and score.value is None and bool(score.error)
     return found
 
 
 def _misses_with_hits(sample: Sample, held: HeldMean, criterion: Criterion, lost: int) -> bool:
-    """Return whether the mean misses its threshold even if every lost trial is counted as the best there is."""
+    """True if the mean misses its threshold even if every lost trial is counted as the best there is."""
     best = best_of(criterion)
     if best is None:
         return False
-    trials = sum(map(len, sample.all))
+    trials = len(sample.all.trials)
     value = (held.value * trials + best * lost) / (trials + lost)
     return _short_of(value, held.threshold, criterion)
 
@@ -282,9 +277,9 @@ def close_thresholds(comparison: Comparison) -> list[Finding]:
     """Return the thresholds that hold now, and that an unchanged agent misses in more than a few runs."""
     found = []
     for criterion in comparison.demanding:
-        if criterion.hard or criterion.threshold is None or correction_of(comparison, criterion) is not None:
+        if criterion.hard or criterion.threshold is None or comparison.correction_of(criterion) is not None:
             continue
-        groups = _judged_sample(comparison, criterion).all
+        groups = _judged_sample(comparison, criterion).all.values
         chance = chance_of_miss(groups, criterion) if groups else None
         if chance is not None and chance >= CLOSE and not _short_of(mean_of(groups), criterion.threshold, criterion):
             found.append(Finding.of("threshold_close", criterion=criterion.name, chance=chance))
@@ -315,20 +310,21 @@ def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
     The mean after all epochs differs from the present one by a normal deviate with variance s²/n · r/(e·(e + r)), for n
     cases, e epochs so far, r further ones, and the variance s² of one case's trials.
     """
-    done = passes(comparison)
+    done = comparison.epochs
     if criterion.threshold is None or criterion.hard or not criterion.blocking or not 0 < done < most:
         return False
-    sample = replace(_judged_sample(comparison, criterion), correction=correction_of(comparison, criterion))
-    if not sample.all:
+    sample = replace(_judged_sample(comparison, criterion), correction=comparison.correction_of(criterion))
+    groups = sample.all.values
+    if not groups:
         return False
     distance = abs(sample.value - criterion.threshold)
-    variance = _variance_within(sample.all)
+    variance = _variance_within(groups)
     if variance is None:  # a single trial
         low, high = _ends(criterion) or (0.0, 0.0)
         variance = ((high - low) / 2) ** 2
     if variance == 0.0:
         return False
-    spread = math.sqrt(variance / len(sample.all) * (most - done) / (done * most))
+    spread = math.sqrt(variance / len(groups) * (most - done) / (done * most))
     return NormalDist().cdf(-distance / spread) >= TURNS
 
 
@@ -363,24 +359,22 @@ def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> 
 
 def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """Return what the cases with a threshold of their own are, each on its own trials alone."""
-    cases = _with_own_threshold(comparison, criterion)
     error = error_of_tests(comparison)
     held = excused = short = 0
     missed: list[tuple[HeldMean, int]] = []
-    for case in cases:
+    for case in _with_own_threshold(comparison, criterion):
         sample, least = sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
-        if not sample.all:
+        groups = sample.all.values
+        if not groups:
             continue
         held += 1
+        value = mean_of(groups)
         if not _misses_own(sample, least, criterion, error):
-            short += _short_of(mean_of(sample.all), least, criterion)
-            continue
-        was_below = bool(sample.before) and _short_of(mean_of(sample.before), least, criterion)
-        if criterion.ratchet and comparison.excuses and was_below:
+            short += _short_of(value, least, criterion)
+        elif criterion.ratchet and comparison.excuses and _was_below(sample, least, criterion):
             excused += 1
         else:
-            mean_held = HeldMean(mean_of(sample.all), least, len(sample.all), case.id)
-            missed.append((mean_held, sum(map(len, sample.all))))
+            missed.append((HeldMean(value, least, len(groups), case.id), len(sample.all.trials)))
     if not held:
         return []
     if not missed:
@@ -400,20 +394,25 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding
     ]
 
 
+def _was_below(sample: Sample, least: float, criterion: Criterion) -> bool:
+    """True if the case was below its own threshold at the baseline."""
+    return bool(sample.before.values) and _short_of(mean_of(sample.before.values), least, criterion)
+
+
 def own_is_open(comparison: Comparison, criterion: Criterion) -> bool:
     """True if a case is below a threshold of its own, and further epochs may show that it misses it."""
-    for finding in own_thresholds(comparison, criterion) if criterion.blocking else ():
-        if finding.verdict is Verdict.PASS and finding["short"]:
-            return True
-    return False
+    if not criterion.blocking:
+        return False
+    found = own_thresholds(comparison, criterion)
+    return any(finding.verdict is Verdict.PASS and finding["short"] for finding in found)
 
 
 def _misses_own(sample: Sample, least: float, criterion: Criterion, error: float) -> bool:
-    """Return whether a case misses its own threshold: beyond chance, or in every one of a few trials."""
-    values = [value for group in sample.all for value in group]
+    """True if a case misses its own threshold: beyond chance, or in every one of a few trials."""
+    values = sample.all.trials
     if len(values) >= FEWEST_TRIALS and all(_short_of(value, least, criterion) for value in values):
         return True
-    reach = best_case([mean(group) for group in sample.all], values, criterion, error)
+    reach = best_case([mean(group) for group in sample.all.values], values, criterion, error)
     return reach is not None and _short_of(reach, least, criterion)
 
 
@@ -424,18 +423,6 @@ def _short_of(value: float, threshold: float, criterion: Criterion) -> bool:
 def mean_of(groups: Sequence[Sequence[float]]) -> float:
     """The mean over cases, each by its own mean."""
     return mean([mean(group) for group in groups])
-
-
-def case_values(comparison: Comparison, criterion: Criterion) -> tuple[list[float], list[float]]:
-    """The mean of each judged case over epochs, and all the values behind them."""
-    groups = comparison.values(criterion).values()
-    return [mean(group) for group in groups], [value for group in groups for value in group]
-
-
-def baseline_groups(comparison: Comparison, criterion: Criterion) -> list[Sequence[float]]:
-    """The baseline's values that can be compared, by case."""
-    stored = comparison.stored_values(criterion)
-    return [stored[case.id] for case in comparison.judged if case.id in stored]
 
 
 def best_case(means: Sequence[float], values: Sequence[float], criterion: Criterion, error: float) -> float | None:
@@ -471,43 +458,53 @@ def _chernoff(values: Sequence[float], ends: tuple[float, float], error: float, 
     return worst + (best - worst) * bounded_upper_bound(share, len(values), error)
 
 
+class _Over(Struct, frozen=True):
+    """A trial above the most that it may reach."""
+
+    value: float
+    case_id: str
+    limit: float
+
+
 def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Any trial above the most that a single trial may reach, unless its own case was as far above before."""
-    if criterion.limit is None and not any(criterion.name in c.thresholds for c in comparison.judged):
-        return []
+    """Return any trial above the most that a single trial may reach, unless its own case was as far above before."""
     if criterion.direction is Direction.HIGHER:
         return []
-    over = [
-        (value, case, limit)
-        for case in comparison.judged
-        if (limit := mark(criterion, case)) is not None
-        for value in full_values(comparison.measured(case.id), criterion)
-        if value > limit
-    ]
+    if criterion.limit is None and not any(criterion.name in case.thresholds for case in comparison.judged):
+        return []
+    over = _trials_over(comparison, criterion)
     if not over:
         return [Finding.of("trial_limit")]
-    beyond = [found for found in over if not _was_above(comparison, criterion, *found)]
-    value, case, limit = max(beyond or over, key=lambda found: found[0])
-    if not beyond:
-        return [Finding.of("trial_limit", case_id=case.id, value=value, limit=limit)]
+    beyond = [one for one in over if not _was_above(comparison, criterion, one)]
+    worst = max(beyond or over, key=lambda one: one.value)
     return [
         Finding.of(
             "trial_limit",
-            Verdict.BELOW_THRESHOLD,
-            case_id=case.id,
-            value=value,
-            limit=limit,
+            Verdict.BELOW_THRESHOLD if beyond else Verdict.PASS,
+            case_id=worst.case_id,
+            value=worst.value,
+            limit=worst.limit,
             trials=len(beyond),
         )
     ]
 
 
-def _was_above(comparison: Comparison, criterion: Criterion, value: float, case: Case, limit: float) -> bool:
+def _trials_over(comparison: Comparison, criterion: Criterion) -> list[_Over]:
+    found = []
+    for case in comparison.judged:
+        limit = mark(criterion, case)
+        for value in measured_values(comparison.measured(case.id), criterion) if limit is not None else ():
+            if limit is not None and value > limit:
+                found.append(_Over(value, case.id, limit))
+    return found
+
+
+def _was_above(comparison: Comparison, criterion: Criterion, one: _Over) -> bool:
     """True if this very case broke its limit at the baseline, and is not beyond the margin of its highest trial."""
-    if not (criterion.ratchet and comparison.excuses) or (case.id, criterion.name) in comparison.not_comparable:
+    if not (criterion.ratchet and comparison.excuses) or (one.case_id, criterion.name) in comparison.not_comparable:
         return False
-    highest = max(full_values(comparison.baseline.get(case.id, ()), criterion), default=limit)
-    return highest > limit and value <= _with_margin(highest, criterion)
+    highest = max(measured_values(comparison.baseline.get(one.case_id, ()), criterion), default=one.limit)
+    return highest > one.limit and one.value <= _with_margin(highest, criterion)
 
 
 def _with_margin(value: float, criterion: Criterion) -> float:
@@ -517,52 +514,40 @@ def _with_margin(value: float, criterion: Criterion) -> float:
 
 
 def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Limits on quantiles over all trials of epochs: too many above the limit is a binomial matter."""
+    """Return the quantiles over all trials of epochs beside their limits: too many above one is a binomial matter."""
     if not criterion.quantiles:
         return []
     sample = _judged_sample(comparison, criterion)
-    if not sample.all:
+    if not sample.all.values:
         return []
     return [_quantile(comparison, criterion, sample, q, limit) for q, limit in criterion.quantiles]
 
 
 def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: float, limit: float) -> Finding:
     error = error_of_tests(comparison)
-    values = [v for group in sample.all for v in group]
-    found = quantile(values, q)
-    if found <= limit:
-        return Finding.of("quantile", q=q, value=found, limit=limit)
-    before = [v for group in sample.before for v in group]
+    values, before = sample.all.trials, sample.before.trials
+    found = Finding.of("quantile", q=q, value=quantile(values, q), limit=limit)
+    if found["value"] <= limit:
+        return found
     if criterion.ratchet and comparison.excuses and before and quantile(before, q) > limit:
-        if _risen(sample, before, q, criterion, error):
-            return Finding.of(
-                "quantile", Verdict.BELOW_THRESHOLD, q=q, value=found, limit=limit, before=quantile(before, q)
-            )
-        values = [v for group in sample.new for v in group]
+        if _risen(sample, q, criterion, error):
+            return replace(found.but(before=quantile(before, q)), verdict=Verdict.BELOW_THRESHOLD)
+        values = sample.new.trials  # the others are excused
         if not values or quantile(values, q) <= limit:
-            return Finding.of("quantile", q=q, value=found, limit=limit)
+            return found
     over = sum(value > limit for value in values)
     if binomial_at_least(over, len(values), 1 - q) <= error:
-        return Finding.of(
-            "quantile", Verdict.BELOW_THRESHOLD, q=q, value=found, limit=limit, over=over, trials=len(values)
-        )
-    return Finding.of(
-        "quantile",
-        Verdict.INCONCLUSIVE,
-        q=q,
-        value=found,
-        limit=limit,
-        trials=len(values),
-        too_few=len(values) < FEWEST_TRIALS,
-    )
+        return replace(found.but(over=over, trials=len(values)), verdict=Verdict.BELOW_THRESHOLD)
+    too_few = len(values) < FEWEST_TRIALS
+    return replace(found.but(trials=len(values), too_few=too_few), verdict=Verdict.INCONCLUSIVE)
 
 
-def _risen(sample: Sample, before: Sequence[float], q: float, criterion: Criterion, error: float) -> bool:
+def _risen(sample: Sample, q: float, criterion: Criterion, error: float) -> bool:
     """True if more trials are beyond the margin of the baseline's quantile than an unchanged agent's would be.
 
     Trials above an order statistic of the baseline are a matter of ranks, so Fisher's test is exact in any case.
     """
-    now = [v for group in sample.kept for v in group]
+    now, before = sample.kept.trials, sample.before.trials
     reached = quantile(before, q)
     within = sum(value <= _with_margin(reached, criterion) for value in now)
     return fisher_less(within, len(now), sum(value <= reached for value in before), len(before)) <= error

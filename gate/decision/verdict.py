@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-
 from msgspec.structs import replace
 
 from gate.decision.cases import case_results
+from gate.decision.changes import changes
 from gate.decision.comparison import Comparison
+from gate.decision.course import course, replayed_share, tool_times_of, trend
 from gate.decision.crashes import (
     counted_as_failed,
     crash_facts,
@@ -20,72 +19,61 @@ from gate.decision.crashes import (
     unconfirmed,
     unscored_ids,
 )
-from gate.decision.facts import changes, course, warnings
-from gate.decision.replayed import replayed_share
-from gate.decision.rows import outcome_values, rows_of
+from gate.decision.rows import rows_of
 from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_threshold
+from gate.decision.sequential import outcome_without_runs
 from gate.decision.tags import by_group, where
-from gate.model import Outcome, Scale, Side, SuiteResult, ToolTime, Verdict, tool_times
+from gate.decision.warnings import warnings
+from gate.model import Outcome, Side, SuiteResult, Verdict
 from gate.model.finding import Finding
-from gate.statistics.intervals import mean
-
-Ask = Callable[[Comparison], Outcome | None]
-"""The sequential test's answer on a comparison, without further trials."""
-COVERED = 0.9
-"""Share of the paired cases that a stored run has at least, to be a point of the trend."""
 
 
-def table_of(
-    comparison: Comparison,
-    ask: Ask,
-    *,
-    stopped: str = "",
-    gaps: Sequence[Finding] = (),
-    earlier: Sequence[Verdict] = (),
-    same_as: str = "",
-    same_verdict: str = "",
-    with_cases: bool = True,
-) -> Table:
-    """Return the table that the rules see.
+def table_of(comparison: Comparison, outcome: Outcome | None, *, can_run: bool, with_cases: bool = True) -> Table:
+    """Return the table that the rules see; ``outcome``: the sequential test's answer on this comparison.
 
     How agent failures count is settled here. They are misses. A block that would rest on them, and that asking again
     does not confirm, is judged without them: if they look like the provider's, the later answers count; else the suite
     could not be measured.
     """
-
-    def of(one: Comparison) -> Table:
-        outcome = ask(one)
-        cases = case_results(one, outcome) if with_cases else ()
-        rows = rows_of(one, outcome, same=bool(same_as))
-        return Table(one, outcome, rows, cases, stopped, tuple(gaps), tuple(earlier), same_as, same_verdict)
-
-    table = of(comparison)
+    table = _plain_table(comparison, outcome, with_cases=with_cases)
     if any(trial.failed for trial in comparison.errors) and comparison.settings.confirm_after is not None:
-        table = _with_failures_settled(table, of)
-    return replace(table, lost=_lost(table, ask))
+        table = _with_failures_settled(table, can_run=can_run, with_cases=with_cases)
+    return replace(table, lost=_lost_that_decide(table, can_run=can_run))
 
 
-def _with_failures_settled(table: Table, of: Callable[[Comparison], Table]) -> Table:
+def _plain_table(comparison: Comparison, outcome: Outcome | None, *, with_cases: bool) -> Table:
+    cases = case_results(comparison, outcome) if with_cases else ()
+    return Table(comparison, outcome, rows_of(comparison, outcome), cases)
+
+
+def _outcome_of(comparison: Comparison, *, can_run: bool) -> Outcome | None:
+    """Return the test's answer on other trials than were asked for; None if both sides' are the same."""
+    return None if comparison.same_as else outcome_without_runs(comparison, can_run=can_run)
+
+
+def _with_failures_settled(table: Table, *, can_run: bool, with_cases: bool) -> Table:
     """Return the table with agent failures as far as they are confirmed."""
     comparison = table.comparison
     if not _blocks(table):
         p = proven(comparison)
         if p is None:
             return table
-        rows = rows_of(comparison, table.outcome, failures_prove=p)
-        return replace(table, rows=rows, failures_prove=p)
+        return replace(table, rows=rows_of(comparison, table.outcome, failures_prove=p), failures_prove=p)
     why = unconfirmed(comparison)
     if why is None:
         return table
-    without = of(excused(comparison))
+    answered = excused(comparison)
+    without = _plain_table(answered, _outcome_of(answered, can_run=can_run), with_cases=with_cases)
     if _blocks(without):  # it does not rest on them; a loss may, beside a threshold that is missed anyway
-        return without if loss(table) is not None and loss(without) is None else table
+        rests_on_failures = loss(table) is not None and loss(without) is None
+        return without if rests_on_failures else table
     if is_of_provider(comparison, why):
         return without
-    # A row that fails because of them would deny the verdict.
-    fails = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
-    rows = tuple(other if row.verdict in fails else row for row, other in zip(table.rows, without.rows, strict=True))
-    return replace(table, rows=rows, not_confirmed=why)
+    rows = []
+    for row, other in zip(table.rows, without.rows, strict=True):
+        fails = row.verdict in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+        rows.append(other if fails else row)  # a row that fails because of them would deny the verdict
+    return replace(table, rows=tuple(rows), not_confirmed=why)
 
 
 def _blocks(table: Table) -> bool:
@@ -93,7 +81,7 @@ def _blocks(table: Table) -> bool:
     return loss(table) is not None or missed_threshold(table) is not None
 
 
-def _lost(table: Table, ask: Ask) -> Finding | None:
+def _lost_that_decide(table: Table, *, can_run: bool) -> Finding | None:
     """Return the trials that could not be measured, if they would turn the verdict as failures."""
     comparison = table.comparison
     unmeasured, unscored = lost_ids(comparison), unscored_ids(comparison)
@@ -103,7 +91,7 @@ def _lost(table: Table, ask: Ask) -> Finding | None:
     if verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return None
     worse = counted_as_failed(comparison, unmeasured | unscored)
-    outcome = ask(worse)
+    outcome = _outcome_of(worse, can_run=can_run)
     turned = judge(replace(table, comparison=worse, outcome=outcome, rows=rows_of(worse, outcome))).verdict
     if turned is verdict or turned in (Verdict.PASS, Verdict.ERROR):
         return None
@@ -116,7 +104,7 @@ def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
     cause = judge(table)
     comparison = table.comparison
     result = SuiteResult(
-        suite_id="",
+        suite_id=comparison.suite_id,
         verdict=cause.verdict,
         cause=cause,
         criteria=table.rows,
@@ -126,59 +114,26 @@ def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
         outcome=table.outcome,
         if_accepted=if_accepted(table),
         below=below(table),
+        seed=comparison.seed,
     )
-    return result if verdict_only else _shown(table, result)
+    return result if verdict_only else _with_facts(comparison, result)
 
 
-def _shown(table: Table, result: SuiteResult) -> SuiteResult:
+def _with_facts(comparison: Comparison, result: SuiteResult) -> SuiteResult:
     """Return the suite with what changes no verdict."""
-    comparison = table.comparison
     groups, further = by_group(comparison, result.cases)
     return replace(
         result,
-        course=course(comparison, table.stopped),
+        course=course(comparison),
         changes=changes(comparison),
         warnings=warnings(comparison, result),
         agent_runs=len(comparison.trials),
         errors=len(lost_to_infrastructure(comparison.trials)),
-        retried=sum(t.attempts - 1 for t in comparison.trials),
-        tools=_tool_times(comparison),
+        retried=sum(trial.attempts - 1 for trial in comparison.trials),
+        tools=tool_times_of(comparison),
         groups=groups,
         further_groups=further,
-        trend=_trend(comparison),
+        trend=trend(comparison),
         replayed=replayed_share(comparison),
         concentrated=where(comparison, result.criteria, result.verdict, result.cause),
     )
-
-
-def _trend(comparison: Comparison) -> tuple[float, ...]:
-    """Pass rates of the runs that the stored trials are of, and of the candidate, over the cases that are paired."""
-    runs: dict[str, dict[str, list[float]]] = {}
-    began: dict[str, float] = {}
-    for case_id in comparison.paired:
-        for trial in comparison.baseline[case_id]:
-            values = outcome_values([trial], comparison, case_id, comparison.comparable(case_id))
-            if trial.run and values:
-                runs.setdefault(trial.run, {}).setdefault(case_id, []).extend(values)
-                began[trial.run] = min(began.get(trial.run, math.inf), trial.started or 0.0)
-    whole = [run for run, found in runs.items() if len(found) >= COVERED * len(comparison.paired)]
-    groups = (
-        outcome_values(comparison.measured(i, full=True), comparison, i, comparison.comparable(i))
-        for i in comparison.paired
-    )
-    now = [mean(group) for group in groups if group]
-    if len(whole) < 2 or not now:
-        return ()
-    stored = [mean([mean(group) for group in runs[run].values()]) for run in sorted(whole, key=lambda r: began[r])]
-    return (*stored, mean(now))
-
-
-def _tool_times(comparison: Comparison) -> tuple[ToolTime, ...]:
-    """Return calls and time per tool over the candidate's measured trials.
-
-    Without a criterion about time only of the turns in which the agent times its tools: no others' calls are kept.
-    """
-    asked = any(criterion.scale is Scale.SECONDS for criterion in comparison.criteria)
-    trials = (trial for group in comparison.candidate.values() for trial in group if trial.error is None)
-    turns = (turn for trial in trials for turn in trial.invocations)
-    return tuple(tool_times(t for t in turns if asked or any(call.duration is not None for call in t.tool_calls)))

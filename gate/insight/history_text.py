@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gate.decision.comparison import PASS_RATE
 from gate.decision.history import CaseHistory
+from gate.decision.outcomes import PASS_RATE
 from gate.decision.trends import Series, SuiteHistory, VersionValue
 from gate.insight.history import Histories
 from gate.model import Estimate, Scale

@@ -18,8 +18,8 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision import More, Settings, Situation, next_step
-from gate.decision.comparison import passed
+from gate.decision import Comparison, More, Settings, next_step
+from gate.decision.outcomes import passed
 from gate.decision.power import Drawn, Rates, Share, share_of
 from gate.model import FULL, Case, Criterion, Direction, Score, Side, SuiteResult, Trial, Verdict
 from gate.security.escape import one_line
@@ -173,7 +173,7 @@ def _change(
     numbers.clear()
     trials: list[Trial] = []
     seed = rng.randrange(1 << 30)
-    known = Situation(source.cases, source.criteria, trials, stored, settings, seed, reported=True)
+    known = Comparison(source.cases, source.criteria, trials, stored, settings, seed=seed, reported=True)
     for _ in range(MOST_STEPS):
         step = next_step(known, verdict_only=True)
         if isinstance(step, SuiteResult):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.comparison import RATE_METRIC, holds, passed
+from gate.decision.outcomes import RATE_METRIC, holds, passed
 from gate.decision.unseen import without_unseen
 from gate.metrics.base import mean
 from gate.metrics.custom.metric import InAgentMetric

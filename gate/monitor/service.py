@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import PASS_RATE_MARGIN
-from gate.decision.comparison import passed
+from gate.decision.outcomes import passed
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
 from gate.model import FULL, STORED, Criterion, Side, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of

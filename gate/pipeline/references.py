@@ -20,11 +20,11 @@ from gate.baselines.union import RunPart, parts_of, run_ids, without
 from gate.config.base_policy import path_at
 from gate.config.load import Config, load_config
 from gate.config.schema import NO_STORE
-from gate.decision.cases import LEAST_LOST, MOST_LOST
-from gate.decision.comparison import PASS_RATE, passed
+from gate.decision.course import COVERED
 from gate.decision.drift import Moved, newest_move
+from gate.decision.gaps import are_few
 from gate.decision.measured import EPOCHS
-from gate.decision.verdict import COVERED
+from gate.decision.outcomes import PASS_RATE, passed
 from gate.errors import BaselineError, ConfigError, GateError
 from gate.model import BaselineInfo, Case, Criterion, Scale, Trial
 from gate.model.finding import Finding
@@ -454,7 +454,7 @@ def find_anchor(
     def suits(record: Record) -> bool:
         stored = record.header.plan
         gone = len(stored) - len(match_cases(plan, stored).same)
-        return not plan or gone < LEAST_LOST or gone <= MOST_LOST * len(stored)
+        return not plan or are_few(gone, len(stored))
 
     series = series_of(where.release) if where.release else None
     at = now().timestamp()

@@ -17,7 +17,7 @@ from gate.baselines.pairing import Pairing, Reference, pair, reported_before
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection, TrialsSection
-from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step, trials_in_outage, wanted
+from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage, wanted
 from gate.decision.crashes import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
 from gate.errors import ConfigError, GateError, MeasureError
@@ -227,7 +227,7 @@ class SuiteRun:
         """Return the round that `gate merge` will need of this shard's crashing cases: only here can they be run."""
         own, before = set(self._own_cases), self.pairings[0].trials if self.pairings else ()
         cases = [case for case in self.plan.suite.cases if case.id in own]
-        return confirmation(Situation(cases, self.plan.criteria, self.trials, before, self.settings))
+        return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
 
     def part(self) -> SuiteResult:
         """Return the result of a shard, which decides nothing."""
@@ -283,7 +283,7 @@ class SuiteRun:
         The last needs no verdict here: the closed record is judged. A ``further`` one asks for no trials of the base.
         """
         own = [trial for trial in self.trials if trial.side is Side.CANDIDATE] if further else self.trials
-        known = Situation(
+        known = Comparison(
             self.plan.suite.cases,
             self.plan.criteria,
             own,
@@ -478,7 +478,7 @@ def ran_in_outage(
     for reference in references:
         paired = pair(plan.planned, plan.criteria, reference)
         before = paired.trials if total == 1 else ()  # few cases are no sample of the suite: all have to fail
-        known = Situation(cases, plan.criteria, trials, before, session.settings, not_comparable=paired.not_comparable)
+        known = Comparison(cases, plan.criteria, trials, before, session.settings, not_comparable=paired.not_comparable)
         found.append(trials_in_outage(known))
     return min(found, key=len)  # what counts against one of them counts
 

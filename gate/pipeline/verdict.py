@@ -20,10 +20,10 @@ from gate.baselines.beside import with_base
 from gate.baselines.pairing import Reference, pair, reported_before
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
-from gate.decision import Settings, Situation, exit_code, verdict_on
+from gate.decision import Comparison, Settings, exit_code, verdict_on
 from gate.decision.cases import MAX_WORDING_CHARS, reads_text
-from gate.decision.comparison import PASS_RATE, passed
 from gate.decision.consistency import compares_trials
+from gate.decision.outcomes import PASS_RATE, passed
 from gate.decision.rules import place
 from gate.errors import MeasureError
 from gate.model import (
@@ -270,7 +270,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         judges=record.footer.judges if record.footer is not None else {},
     )
     fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
-    known = Situation(
+    known = Comparison(
         cases_of(header, demands.thresholds),
         demands.criteria,
         trials_of(record),

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from gate.decision.trade import GOT_WORSE, badness
+from gate.decision.causes import GOT_WORSE, badness
 from gate.model import CaseResult, CaseStatus, SuiteResult
 from gate.reports import replayed
 from gate.reports.by_tag import in_named

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.outcomes import PASS_RATE
 from gate.errors import ExitCode
 from gate.model import BaselineInfo, CaseResult, Result, SuiteResult
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
@@ -182,8 +182,8 @@ def _test(suite_id: str, check: ReportItem) -> dict[str, Any]:
         "stdout": _text(check.output).split("\n") if any(check.output) else [],
         "type": _type(check),
     }
-    found = {key: value for key, value in found.items() if value not in ("", [])}
-    return found if check.case is None else {**found, **_of_case(check.case, status)}
+    known = {key: value for key, value in found.items() if value not in ("", [])}
+    return known if check.case is None else {**known, **_of_case(check.case, status)}
 
 
 def _type(check: ReportItem) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.outcomes import PASS_RATE
 from gate.model import SuiteResult, Verdict
 from gate.model.finding import Finding, KindName
 from gate.reports.by_tag import where

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from gate.decision.comparison import PASS_RATE
 from gate.decision.history import CaseHistory
+from gate.decision.outcomes import PASS_RATE
 from gate.decision.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory
 from gate.model import Direction, Estimate, Scale
 from gate.reports.formatting import MINUS, change, count, figure, interval, listing, percentage

@@ -336,7 +336,7 @@ def _failed_again(found: Finding) -> str:
 # --- the words of each kind -----------------------------------------------------------------------
 
 OF_COMPARISON: tuple[KindName, ...] = ("not_compared", "checks_fell_away")
-"""Why a criterion is not compared."""
+"""The reason why a criterion is not compared."""
 TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
 NEVER = "{cases:case} that always passed never {cases:does|do} now"
 TOO_FEW = "the baseline has too few trials to prove it"

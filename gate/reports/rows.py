@@ -7,8 +7,8 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.comparison import PASS_RATE
-from gate.decision.findings import natural_margin
+from gate.decision.estimates import natural_margin
+from gate.decision.outcomes import PASS_RATE
 from gate.model import CriterionResult, Direction, Estimate, Scale, SuiteResult, Verdict
 from gate.reports.cases import passes_less
 from gate.reports.formatting import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from gate.decision.comparison import PASS_RATE
-from gate.decision.findings import margin_over, natural
-from gate.decision.trade import ROUNDING, most_suspect, moved, proven_by_cases, proven_by_mean
+from gate.decision.causes import ROUNDING, most_suspect, proven_by_cases, proven_by_mean, tallies
+from gate.decision.estimates import margin_over, natural
+from gate.decision.outcomes import PASS_RATE
 from gate.model import (
     Criterion,
     Direction,
@@ -231,7 +231,7 @@ def _proven_by_cases(suite: SuiteResult, outcome: Outcome) -> list[str]:
     """Return the sentence that single cases prove it by themselves, with their names if the headline has none."""
     if not proven_by_cases(outcome):
         return []
-    cases = moved(outcome.evidence, outcome.cases) if outcome.cases else most_suspect(suite.cases)
+    cases = tallies(outcome.evidence, outcome.cases) if outcome.cases else most_suspect(suite.cases)
     named = ""
     if cases and not _headline_names_cases(suite):
         named = f" ({listing(f'{case.case_id} {pooled([case])}' for case in cases)})"

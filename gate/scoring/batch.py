@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from gate.agents.base import AgentFailure
 from gate.agents.replay import answer_of
 from gate.decision.cases import MAX_TEXT_CHARS
-from gate.decision.comparison import passed
 from gate.decision.consistency import compares_trials
+from gate.decision.outcomes import passed
 from gate.model import Case, Criterion, Invocation, Scale, Trial, TrialError, total_duration
 from gate.records import Digest, digest_of, to_record
 from gate.scoring.score import Scorer, score_recorded

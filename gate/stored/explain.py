@@ -9,9 +9,9 @@ from pathlib import Path
 from gate.baselines.pairing import Reference, reported_before
 from gate.config.load import load_config
 from gate.config.settings import settings_of
-from gate.decision.comparison import with_outcomes
 from gate.decision.consistency import compared
 from gate.decision.engine.evidence_json import stage_name
+from gate.decision.prepare import with_outcomes
 from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial
@@ -178,7 +178,8 @@ def _demanded(criterion: Criterion, case: Case) -> str:
 def _compared(record: Record) -> Sequence[Trial]:
     """The record's trials with what is found by comparing them with one another, and whether each passes."""
     cases, criteria = cases_of(record.header), record.header.criteria
-    return with_outcomes(compared(cases, criteria, record.trials), {case.id: case for case in cases}, criteria)
+    by_id = {case.id: case for case in cases}
+    return with_outcomes(compared(cases, criteria, record.trials), by_id, criteria, {})
 
 
 def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]], no_call: str) -> list[str]:

@@ -20,7 +20,7 @@ from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
 from gate.config.tighten import settings_under_base
 from gate.decision import Settings
-from gate.decision.cases import LEAST_LOST, MOST_LOST
+from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
@@ -454,7 +454,7 @@ def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> str:
     judged = [case for case in plan.planned if case.id not in settings.quarantine]
     found = {case.fingerprint for case in record.header.plan} | {case.id for case in record.header.plan}
     gone = [case for case in judged if case.fingerprint not in found and case.id not in found]
-    if len(gone) < LEAST_LOST or len(gone) <= MOST_LOST * len(judged):
+    if are_few(len(gone), len(judged)):
         return ""
     return f"{len(gone)} of {len(judged)} cases of the base branch were not measured"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from gate.baselines import RecordDiff, diff
 from gate.baselines.diff import Mean
-from gate.decision.comparison import RATE_METRIC
 from gate.decision.consistency import compared
+from gate.decision.outcomes import RATE_METRIC
 from gate.decision.power import outcomes_by_case
 from gate.model import Scale
 from gate.records import Record, cases_of

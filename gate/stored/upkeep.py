@@ -22,7 +22,7 @@ from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
-from gate.decision.comparison import PASS_RATE
+from gate.decision.outcomes import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
 from gate.pipeline.journal import newest_first, other_runs_beside, records_folder

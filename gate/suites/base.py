@@ -170,7 +170,7 @@ def nothing_unread(ignored: Ignored, *, checks: bool | Callable[[str], bool] = T
 
 
 def losses_of(kinds: Mapping[str, int]) -> list[Loss]:
-    """What was not read of a recording, and how often: none of it would check anything."""
+    """The parts of a recording that were not read, and how often: none of it would check anything."""
     return [Loss("", _often(what, number), check=False) for what, number in kinds.items()]
 
 

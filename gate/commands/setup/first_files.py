@@ -57,6 +57,8 @@ STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
 """The last line of a file that `gate init` wrote: a digest of the lines before it."""
 LEAST_ALIKE = 60
 """Characters by which a reason is known to be in the headline, which may cut it off."""
+MOST_KEYS = 10
+"""Providers whose variables the agent is shown."""
 SECOND_NAMES = {"GOOGLE": "GEMINI"}
 """Prefixes of variables that the client of the same provider reads as well."""
 MOST_ANSWER = 200
@@ -98,25 +100,23 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
         proposed[made.path] = made.text
     if not (folder / ".gitignore").exists():
         proposed[".gitignore"] = IGNORED
-    criteria = criteria_for([one for suite in suites for one in suite.suites], sample=agent is None)
-    proposed[FILE_NAME] = "".join(
-        [
-            "# `gate run` asks the agent each case, compares it with the baseline, and ends with an exit code.\n",
-            _yaml({"suite": sources[0] if len(sources) == 1 else list(sources)}),
-            _agent_section(found, agent, folder, keys),
-            criteria,
-            _yaml({"baseline": {"store": "git"}}) if ci.remote_of(folder) else "",
-        ]
-    )
-    notes = [f"to fill in: {note}" for note in agent.fill] if agent is not None else []
+    text = "# `gate run` asks the agent each case, compares it with the baseline, and ends with an exit code.\n"
+    text += _yaml({"suite": sources[0] if len(sources) == 1 else sources})
+    text += _agent_section(found, agent, folder, keys)
+    text += criteria_for([one for suite in suites for one in suite.suites], sample=agent is None)
+    if ci.remote_of(folder):
+        text += _yaml({"baseline": {"store": "git"}})
+    proposed[FILE_NAME] = text
+    if agent is None:
+        return FirstFiles(proposed, first_push=made.first_push)
     own = CASES in proposed or (sources == [f"{Path(CASES).parent}/"] and is_untouched(folder / CASES))
     return FirstFiles(
         proposed,
-        tuple(notes),
+        tuple(f"to fill in: {note}" for note in agent.fill),
         made.first_push,
         start,
-        mapping=_mapping(agent) if agent is not None and start else "",
-        own_cases=own and agent is not None,
+        mapping=_mapping(agent) if start else "",
+        own_cases=own,
     )
 
 
@@ -142,10 +142,11 @@ def _agent_section(found: Survey, agent: FoundAgent | None, folder: Path, keys: 
     if agent is None:
         return "agent:\n  python: my_agent:answer          # other kinds: `gate help agent`\n"
     section = dict(agent.agent)
-    if "python" in section:
-        section |= {"executable": found.executable} if found.executable else {}
-        prefixes = sorted({*keys, *(SECOND_NAMES[key] for key in keys if key in SECOND_NAMES)})
-        section |= {"env": [f"{prefix}_*" for prefix in prefixes]} if prefixes else {}
+    if "python" in section and found.executable:
+        section["executable"] = found.executable
+    if "python" in section and keys:
+        second = [SECOND_NAMES[key] for key in keys if key in SECOND_NAMES]
+        section["env"] = [f"{prefix}_*" for prefix in sorted({*keys, *second})]
     lines = f"# {agent.framework} in {console(agent.where)}; other kinds: `gate help agent`\n"
     if agent.start:
         lines += f"# start it first: {console(agent.start)}\n"
@@ -174,11 +175,17 @@ def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools:
         return "# The criteria are those of test_config.json; `criteria:` here would take their place.\n"
     if any(suite.brought for suite in suites):
         return "# The criteria are those of the suite's own files; `criteria:` here refines them.\n"
-    turns = [turn for suite in suites for case in suite.cases for turn in case.turns]
+    states_response = sample
+    states_tools = states_tools or sample
+    for suite in suites:
+        for case in suite.cases:
+            for turn in case.turns:
+                states_tools = states_tools or turn.tools is not None
+                states_response = states_response or bool(turn.response)
     lines = []
-    if sample or states_tools or any(turn.tools is not None for turn in turns):
+    if states_tools:
         lines.append("  tool_trajectory_avg_score: 0.8   # the expected calls, in order; the mean has to reach this\n")
-    if sample or any(turn.response for turn in turns):
+    if states_response:
         lines.append("  response_match_score: 0.5        # the words of the expected answer\n")
     if not lines:
         lines.append("  latency: {max: 60}               # seconds; `gate help criteria` has more\n")
@@ -200,15 +207,24 @@ def own_cases(answers: Mapping[str, Trial]) -> str:
 
 def _calls_of(turn: Invocation) -> str:
     """Return the calls as YAML on one line, by their names alone if the arguments would make it long."""
-    calls = [{"name": call.name, **({"args": dict(call.args)} if call.args else {})} for call in turn.tool_calls]
+    calls = []
+    for call in turn.tool_calls:
+        stated: dict[str, Any] = {"name": call.name}
+        if call.args:
+            stated["args"] = dict(call.args)
+        calls.append(stated)
     whole = _flow(calls)
-    return whole if len(whole) <= MOST_ANSWER else _flow([call.name for call in turn.tool_calls])
+    if len(whole) > MOST_ANSWER:
+        return _flow([call.name for call in turn.tool_calls])
+    return whole
 
 
 def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
     """Return prefixes of the variables that the agent's process has to see."""
-    own = {"OpenAI Agents SDK": {"OPENAI"}, "Google ADK": {"GOOGLE"}}.get(agent.framework if agent else "", set())
-    return sorted(found.keys | own)[:10] if agent is not None else []
+    if agent is None:
+        return []
+    own = {"OpenAI Agents SDK": {"OPENAI"}, "Google ADK": {"GOOGLE"}}.get(agent.framework, set())
+    return sorted(found.keys | own)[:MOST_KEYS]
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -248,16 +264,23 @@ def write(folder: Path, proposal: FirstFiles, *, force: bool) -> tuple[list[str]
         ConfigError: the configuration is such a file, or the folder cannot be written.
     """
     check_replaceable(folder, force=force)
-    there = {name for name in proposal.files if (folder / name).exists()}
-    kept = [name for name in there if name != FILE_NAME and not force and not is_untouched(folder / name)]
-    order = sorted((name for name in proposal.files if name not in kept), key=lambda name: name == FILE_NAME)
+    written, kept = [], []
+    for name in proposal.files:
+        path = folder / name
+        is_persons = name != FILE_NAME and path.exists() and not is_untouched(path)
+        if is_persons and not force:
+            kept.append(name)
+        else:
+            written.append(name)
     made: list[Path] = []
     try:
-        for name in order:
-            made += [one for one in reversed((folder / name).parents) if not one.exists()]
-            files.make_folder((folder / name).parent)
-            made += [] if name in there else [folder / name]
-            files.write_text(folder / name, stamped(proposal.files[name]))
+        for name in sorted(written, key=lambda name: name == FILE_NAME):
+            path = folder / name
+            made += [one for one in reversed(path.parents) if not one.exists()]
+            files.make_folder(path.parent)
+            if not path.exists():
+                made.append(path)
+            files.write_text(path, stamped(proposal.files[name]))
     except BaseException as error:
         for path in reversed(made):
             with suppress(OSError):
@@ -265,8 +288,8 @@ def write(folder: Path, proposal: FirstFiles, *, force: bool) -> tuple[list[str]
         if not isinstance(error, OSError):
             raise
         hint = "nothing is written"
-        raise ConfigError(f"cannot write: {error.strerror}", where=str(folder / name), hint=hint) from error
-    return [name for name in proposal.files if name in order], sorted(kept)
+        raise ConfigError(f"cannot write: {error.strerror}", where=str(path), hint=hint) from error
+    return written, sorted(kept)
 
 
 # --- the first run --------------------------------------------------------------------------------
@@ -294,16 +317,20 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
     path = folder / FILE_NAME
     try:
         cases = read_suites(load_config(path))[0].cases
-        ids = list(FIRST_INPUTS) if proposal.own_cases else [min(cases, key=lambda case: len(case.turns)).id]
+        ids = list(FIRST_INPUTS)
+        if not proposal.own_cases:
+            ids = [min(cases, key=lambda case: len(case.turns)).id]
         overrides: dict[str, Any] = {"select.ids": ids, "trials": 1, "baseline.store": "none"}
         overrides |= {"agent.timeout": FIRST_SECONDS, "agent.retries": 0}
-        words = [word for one in ids for word in ("--case", one)]
-        options = RunOptions(command=join(["gate", "run", *words, "--trials", "1"]), fills_baseline=False)
+        words = ["gate", "run"]
+        for one in ids:
+            words += ["--case", one]
+        options = RunOptions(command=join([*words, "--trials", "1"]), fills_baseline=False)
         result = in_loop(run_gate(load_config(path, overrides), options, Outputs(), environment, NoProgress()))
     except GateError as error:
         return First((str(error), *_remedies(str(error), path, environment, proposal)), error.exit_code)
     trials = {trial.case_id: trial for trial in read_record(Path(result.record_paths[0])).trials if trial.answered}
-    return First(_told(result, trials, path, environment, proposal), result.exit_code, trials)
+    return First(_outcome_lines(result, trials, path, environment, proposal), result.exit_code, trials)
 
 
 def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFiles:
@@ -316,18 +343,22 @@ def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFil
     return replace(proposal, files={**proposal.files, **told})
 
 
-def _told(
+def _outcome_lines(
     result: Result, trials: Mapping[str, Trial], path: Path, environment: Mapping[str, str], proposal: FirstFiles
 ) -> tuple[str, ...]:
     from gate.reports.console import render_line
 
     headline = render_line(result)
-    found = dict.fromkeys(reason for suite in result.suites for case in suite.cases for reason in case.reasons)
-    reasons = [reason for reason in found if reason[:LEAST_ALIKE] not in headline][:3]
-    said = next((turn.text for trial in trials.values() for turn in trial.invocations if turn.text), "")
-    answered = [f"it answered: {said}"] if said else []
-    remedies = _remedies(" ".join(found), path, environment, proposal)
-    return (*headline.splitlines(), *reasons, *answered, *remedies)
+    found: dict[str, None] = {}
+    for suite in result.suites:
+        for case in suite.cases:
+            found |= dict.fromkeys(case.reasons)
+    lines = headline.splitlines()
+    lines += [reason for reason in found if reason[:LEAST_ALIKE] not in headline][:3]
+    said = [turn.text for trial in trials.values() for turn in trial.invocations if turn.text]
+    if said:
+        lines.append(f"it answered: {said[0]}")
+    return (*lines, *_remedies(" ".join(found), path, environment, proposal))
 
 
 def _remedies(text: str, path: Path, environment: Mapping[str, str], proposal: FirstFiles) -> list[str]:

@@ -40,10 +40,22 @@ class Probed(Struct):
     """Notes on the traces that were received."""
 
     @property
+    def trials(self) -> list[Trial]:
+        """All trials that were made."""
+        return [trial for trial in (*self.first, self.memory, self.apart) if trial is not None]
+
+    @property
+    def turns(self) -> list[Invocation]:
+        """The turns of all trials."""
+        return [turn for trial in self.trials for turn in trial.invocations]
+
+    @property
     def error(self) -> str:
         """The first error of a trial; empty if all answered."""
-        found = (t.error for t in (*self.first, self.memory, self.apart) if t is not None and t.error is not None)
-        return next((f"{error.kind.value}: {error.message}" for error in found), "")
+        for trial in self.trials:
+            if trial.error is not None:
+                return f"{trial.error.kind.value}: {trial.error.message}"
+        return ""
 
 
 async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> Probed:
@@ -83,14 +95,14 @@ def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> 
     """Return the findings of the answers."""
     if probed.error:
         return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
-    turns = [turn for trial in probed.first for turn in trial.invocations]
+    turns: list[Invocation] = []
+    for trial in probed.first:
+        turns += trial.invocations
     return [
         _text(turns),
         _calls(config, turns),
         *_usage(turns),
-        _latency(
-            [turn for trial in (*probed.first, probed.memory, probed.apart) if trial for turn in trial.invocations]
-        ),
+        _latency(probed.turns),
         _chance(probed.first),
         *_sessions(probed),
         _traces(config, probed),
@@ -100,22 +112,18 @@ def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> 
 def _text(turns: Sequence[Invocation]) -> Checkup:
     said = [turn.text for turn in turns if turn.text.strip()]
     if not said:
-        return note(
-            AREA, "text", "the answers hold no text", "name its path under http.response.output, or return output"
-        )
-    return ok(
-        AREA,
-        "text",
-        f"{len(said)} of {count(len(turns), 'answer')} hold text, the first of {len(said[0]):,} characters",
-    )
+        remedy = "name its path under http.response.output, or return output"
+        return note(AREA, "text", "the answers hold no text", remedy)
+    found = f"{len(said)} of {count(len(turns), 'answer')} hold text, the first of {len(said[0]):,} characters"
+    return ok(AREA, "text", found)
 
 
 def _calls(config: Config, turns: Sequence[Invocation]) -> Checkup:
-    names = sorted({call.name for turn in turns for call in turn.tool_calls})
-    if names:
-        results = sum(call.result is not None for turn in turns for call in turn.tool_calls)
-        made = sum(len(turn.tool_calls) for turn in turns)
-        return ok(AREA, "tool calls", f"reported: {', '.join(names[:5])}; {results} of {made} with results")
+    made = [call for turn in turns for call in turn.tool_calls]
+    if made:
+        names = sorted({call.name for call in made})
+        results = sum(call.result is not None for call in made)
+        return ok(AREA, "tool calls", f"reported: {', '.join(names[:5])}; {results} of {len(made)} with results")
     if all(turn.reports_calls for turn in turns) or config.agent.reports_calls:
         return ok(AREA, "tool calls", "reported: none were made")
     remedy = "return tool_calls ([] if there were none), or receive its spans: agent.traces: true"

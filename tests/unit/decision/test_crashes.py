@@ -7,8 +7,7 @@ from collections.abc import Collection
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import CONCURRENT, Settings, Situation, exit_code, next_step, trials_in_outage
-from gate.decision.comparison import Comparison
+from gate.decision import CONCURRENT, Comparison, Settings, exit_code, next_step, trials_in_outage
 from gate.decision.crashes import is_of_provider
 from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
@@ -247,11 +246,11 @@ def test_failures_all_over_that_may_be_a_providers_are_no_measurement() -> None:
         failed_again=24,
     )
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.ERROR, ExitCode.NOT_MEASURED)
-    assert trials_in_outage(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
+    assert trials_in_outage(Comparison(SUITE, [TRAJECTORY], trials, BASELINE, Settings())) == tuple(trials)
     broke = {f"case-{i}": {"trajectory": 0.0} for i in range(20, 32)}
     worse = [*DOWN, *once(SUITE[6:], broke, trajectory=1.0), *probes(True, others=True)]
     assert judge(SUITE, [TRAJECTORY], worse, BASELINE).verdict is Verdict.REGRESSED
-    assert trials_in_outage(Situation(SUITE, [TRAJECTORY], worse, BASELINE, Settings())) == (), (
+    assert trials_in_outage(Comparison(SUITE, [TRAJECTORY], worse, BASELINE, Settings())) == (), (
         "it is proven, and no new draw"
     )
     few = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0), *probes(True, others=True)]
@@ -290,7 +289,7 @@ def test_beside_a_limit_that_fails_anyway_nothing_is_run_to_confirm_failures(mor
     result = judge(SUITE, [TRAJECTORY, LIMITED], trials, TIMED)
     assert (result.below, result.is_acceptable) == (("latency",), False)
     assert exit_code([result], Settings()) is ExitCode.FAILED
-    step = next_step(Situation(SUITE, [TRAJECTORY, LIMITED], trials, TIMED, Settings()))
+    step = next_step(Comparison(SUITE, [TRAJECTORY, LIMITED], trials, TIMED, Settings()))
     assert isinstance(step, SuiteResult), "nothing is run to confirm what decides nothing"
 
 
@@ -354,7 +353,7 @@ def test_a_broken_case_is_proven_by_its_answers_where_trials_crashed_too(crash: 
     suite, trials = cases(50), list[Trial]()
     before = stored(suite, trajectory=1.0)
     for _ in range(20):
-        step = next_step(Situation(suite, [TRAJECTORY], trials, before, Settings()))
+        step = next_step(Comparison(suite, [TRAJECTORY], trials, before, Settings()))
         if isinstance(step, SuiteResult):
             break
         assert not step.pause, "nothing is left to be confirmed"

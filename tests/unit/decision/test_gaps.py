@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
-from gate.decision.cases import edited_and_missing, too_many_gone
 from gate.decision.comparison import Comparison, Incomparable
+from gate.decision.gaps import edited_and_missing, too_many_gone
 from gate.errors import ExitCode
 from gate.model import Criterion, Direction, Scale, Trial, Verdict
 from gate.model.finding import Finding

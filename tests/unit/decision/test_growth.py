@@ -11,7 +11,7 @@ from types import FrameType
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import Settings, Situation, next_step
+from gate.decision import Comparison, Settings, next_step
 from gate.model import Case, Trial
 
 from .records import FORBIDDEN, LATENCY, RESPONSE, TRAJECTORY, cases, failed_trial, lost_trial, once, stored
@@ -50,7 +50,7 @@ def calls(suite: Sequence[Case], trials: Sequence[Trial], baseline: Sequence[Tri
 
     sys.setprofile(count)
     try:
-        next_step(Situation(suite, CRITERIA, trials, baseline, Settings()), can_run=can_run)
+        next_step(Comparison(suite, CRITERIA, trials, baseline, Settings()), can_run=can_run)
     finally:
         sys.setprofile(None)
     return found
@@ -72,7 +72,7 @@ def test_four_times_the_cases_take_about_four_times_the_calls(trials_of, can_run
         suite = cases(size)
         trials = trials_of(suite)
         baseline = stored(suite, 2, **GOOD) if with_baseline else []
-        next_step(Situation(suite, CRITERIA, trials, baseline, Settings()), can_run=can_run)  # for imports and caches
+        next_step(Comparison(suite, CRITERIA, trials, baseline, Settings()), can_run=can_run)  # for imports and caches
         counts.append(calls(suite, trials, baseline, can_run=can_run))
     few, many = counts
     steep = {where: (few[where], n) for where, n in many.items() if n > 150 * LARGE and n > 8 * few[where]}

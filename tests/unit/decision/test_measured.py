@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from gate.decision.comparison import PASS_RATE, passed
-from gate.decision.conclusions import estimate
+from gate.decision.estimates import estimate
 from gate.decision.measured import COST, DURATION, described, reduced, together
+from gate.decision.outcomes import PASS_RATE, passed
 from gate.model import CONFIRM, Case, Criterion, Direction, ErrorKind, Scale, Score, Side, Trial, TrialError
 from gate.statistics.intervals import mean
 from gate.statistics.trend import Sums

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import PASS_RATE, Settings, Situation, exit_code, next_step
+from gate.decision import PASS_RATE, Comparison, Settings, exit_code, next_step
 from gate.decision.comparison import Incomparable
 from gate.errors import ExitCode
 from gate.model import (
@@ -762,7 +762,7 @@ def test_whatever_the_suite_every_round_asks_for_a_trial_and_the_schedule_ends(d
     criterion = replace(TRAJECTORY, threshold=data.draw(st.sampled_from([None, 0.5, 1.0])))
     trials: list[Trial] = []
     for _ in range(80):
-        step = next_step(Situation(suite, [criterion], trials, before, options))
+        step = next_step(Comparison(suite, [criterion], trials, before, options))
         if isinstance(step, SuiteResult):
             return
         assert step.runs > 0
@@ -914,7 +914,7 @@ def test_the_verdict_alone_is_that_of_the_whole_result(value: float) -> None:
     """What a schedule asks for leaves out what is only shown, and decides alike."""
     held = replace(TRAJECTORY, threshold=0.5)
     for baseline in (BASELINE, []):
-        known = Situation(SUITE, [held], once(SUITE, trajectory=value), baseline, Settings())
+        known = Comparison(SUITE, [held], once(SUITE, trajectory=value), baseline, Settings())
         whole, alone = (next_step(known, can_run=False, verdict_only=only) for only in (False, True))
         assert isinstance(whole, SuiteResult) and isinstance(alone, SuiteResult)
         assert (alone.verdict, type(alone.cause), alone.criteria) == (whole.verdict, type(whole.cause), whole.criteria)

@@ -8,7 +8,6 @@ from statistics import fmean
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.comparison import Goal
 from gate.decision.engine.state import Config
 from gate.decision.history import case_history
 from gate.decision.power import (
@@ -30,6 +29,7 @@ from gate.decision.power import (
     telling_drop,
     wanted_designs,
 )
+from gate.decision.settings import Goal
 from gate.model import Case, Invocation, Usage
 
 from .records import TRAJECTORY, cases, stored, trial

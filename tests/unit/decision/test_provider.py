@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.decision.provider import MAX_NAME_CHARS, answered_by, tools_changed
+from gate.decision.changes import MAX_NAME_CHARS, answered_by, tools_changed
 from gate.model import Invocation, Replay, Trial, Usage
 from gate.model.finding import Finding
 

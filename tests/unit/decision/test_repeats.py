@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import More, Settings, Situation, next_step, verdict_on
+from gate.decision import Comparison, More, Settings, next_step, verdict_on
 from gate.decision.repeats import NONE, repeats
 from gate.model import REPEAT, Case, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
@@ -148,7 +148,7 @@ def decided(
     """The verdict with all trials and rounds that it took."""
     run: list[Trial] = []
     rounds: list[More] = []
-    while isinstance(step := next_step(Situation([Case(c, ()) for c in CASES], [OK], run, stored, Settings())), More):
+    while isinstance(step := next_step(Comparison([Case(c, ()) for c in CASES], [OK], run, stored, Settings())), More):
         rounds.append(step)
         for request in step.requests:
             for case in request.cases * request.n:
@@ -184,7 +184,7 @@ def test_a_frozen_agent_is_asked_no_more_than_it_takes_to_see_that_it_is(seed: i
     assert [r.requests[0].tag for r in rounds[1:]] in ([], [REPEAT])
     assert (
         Finding.of("repeats_once", cases=20, of=20)
-        in verdict_on(Situation([Case(c, ()) for c in CASES], [OK], run, stored, Settings()), scheduled=True).warnings
+        in verdict_on(Comparison([Case(c, ()) for c in CASES], [OK], run, stored, Settings()), scheduled=True).warnings
     )
 
 
@@ -260,10 +260,10 @@ def test_what_may_be_a_cache_or_a_broken_agent_that_was_reworded_is_inconclusive
     _, run, _ = decided(lambda c, n: (f"new {c}", c != "c3"), stored)
     assert len(run) <= len(CASES) + 3
     cases = [Case(c, ()) for c in CASES]
-    tight = verdict_on(Situation(cases, [OK], run, stored, Settings()), scheduled=True)
+    tight = verdict_on(Comparison(cases, [OK], run, stored, Settings()), scheduled=True)
     assert (tight.verdict, tight.cause.kind == "cases_fail") == (Verdict.INCONCLUSIVE, False)
     assert Finding.of("repeats_once", cases=20, of=20, lost=("c3",)) in tight.warnings
-    loose = Situation(cases, [replace(OK, margin=0.5)], run, stored, Settings(pass_rate_margin=0.5))
+    loose = Comparison(cases, [replace(OK, margin=0.5)], run, stored, Settings(pass_rate_margin=0.5))
     wide = verdict_on(loose, scheduled=True)
     assert (wide.verdict, wide.cause) == (Verdict.INCONCLUSIVE, Finding.of("cases_fail", cases=("c3",), copies=True)), (
         "it would have passed"
@@ -284,7 +284,7 @@ def test_the_bases_agent_asked_in_this_job_proves_a_deterministic_agent_whose_ch
     run: list[Trial] = []
     settings = Settings(rerun="match")
     asked = []
-    while isinstance(step := next_step(Situation([Case(c, ()) for c in CASES], [OK], run, stored, settings)), More):
+    while isinstance(step := next_step(Comparison([Case(c, ()) for c in CASES], [OK], run, stored, settings)), More):
         for request in step.requests:
             asked.append((request.side, request.tag))
             for case in request.cases * request.n:

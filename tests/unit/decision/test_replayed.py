@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gate.decision import Settings, Situation, next_step
+from gate.decision import Comparison, Settings, next_step
 from gate.model import Case, Criterion, Replay, Scale, Score, SuiteResult, Trial, Usage
 from gate.model.conversation import Invocation
 from gate.model.course import LiveCase
@@ -34,7 +34,7 @@ def now(case_id: str, replay: Replay | None) -> Trial:
 
 
 def result_of(*trials: Trial) -> SuiteResult:
-    found = next_step(Situation(CASES, [CRITERION], trials, stored(), Settings()), can_run=False)
+    found = next_step(Comparison(CASES, [CRITERION], trials, stored(), Settings()), can_run=False)
     assert isinstance(found, SuiteResult)
     return found
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
 from gate.decision.comparison import Comparison
-from gate.decision.exits import EXIT_CODES
-from gate.decision.rules import RULES, Table, if_accepted, judge, place, regressed_ago
+from gate.decision.rules import EXIT_CODES, RULES, Table, if_accepted, judge, place, regressed_ago
 from gate.errors import ExitCode
 from gate.model import SuiteResult, Trial, Verdict, worst
 from gate.model.finding import Finding
@@ -165,10 +167,9 @@ def test_an_unchanged_agent_is_the_one_of_an_earlier_commit_and_every_threshold_
 # --- the table itself -----------------------------------------------------------------------------
 
 
-def table(**options: object) -> Table:
+def table(*, gaps: Sequence[Finding] = (), earlier: Sequence[Verdict] = (), **options: Finding) -> Table:
     """Return a table of which nothing but these options decides."""
-    suite = tuple(SUITE)
-    made = Comparison(suite, (HELD,), tuple(GOOD), (), Settings())
+    made = Comparison(SUITE, (HELD,), GOOD, (), Settings(), gaps=gaps, earlier=earlier)
     return Table(made, None, (), **options)  # type: ignore[arg-type]
 
 
@@ -211,7 +212,7 @@ NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why="nothing_reru
     ],
 )
 def test_what_a_table_says_and_what_is_left_of_it_once_it_is_accepted(
-    options: dict[str, object], verdict: Verdict, cause: object, left: Verdict
+    options: dict[str, Any], verdict: Verdict, cause: object, left: Verdict
 ) -> None:
     made = table(**options)
     assert (judge(made).verdict, judge(made)) == (verdict, cause)

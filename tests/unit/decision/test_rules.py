@@ -9,7 +9,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision import Settings, Situation, exit_code, verdict_on
+from gate.decision import Comparison, Settings, exit_code, verdict_on
 from gate.decision.comparison import Incomparable, Unmatched
 from gate.model import Case, Criterion, Scale, Score, SuiteResult, Trial, Verdict, accepted_by
 
@@ -47,7 +47,7 @@ def judged(table: Drawn) -> SuiteResult:
     """Return the verdict on a table, as a record of it would be judged."""
     criterion = Criterion("right", "right", Scale.BINARY, threshold=table.threshold, pass_threshold=1.0)
     cases = [Case(case_id, ()) for case_id in table.now]
-    known = Situation(
+    known = Comparison(
         cases,
         [criterion],
         trials(table.now),

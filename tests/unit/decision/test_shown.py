@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gate.decision import Settings
 from gate.decision.cases import MAX_TEXT_CHARS
-from gate.decision.comparison import Goal
+from gate.decision.settings import Goal
 from gate.model import (
     Case,
     CaseStatus,

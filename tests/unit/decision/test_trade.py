@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision import CONCURRENT, Settings, exit_code
-from gate.decision.trade import most_suspect
+from gate.decision.causes import most_suspect
 from gate.errors import ExitCode
 from gate.model import (
     Case,

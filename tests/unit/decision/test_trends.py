@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.comparison import PASS_RATE
 from gate.decision.measured import COST, DURATION
+from gate.decision.outcomes import PASS_RATE
 from gate.decision.trends import PastRun, Series, SuiteHistory, suite_history
 from gate.model import Criterion, Direction, Scale
 

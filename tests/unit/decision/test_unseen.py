@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate.config.criteria import Setting
 from gate.decision import exit_code
-from gate.decision.comparison import Settings
+from gate.decision.settings import Settings
 from gate.decision.unseen import UNSEEN, blind
 from gate.errors import ExitCode
 from gate.metrics import METRICS, load_metric

@@ -1,0 +1,103 @@
+"""The changes against the baseline: cases, criteria, and the models and tools that the trials name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gate.decision.comparison import Comparison, Incomparable
+from gate.decision.gaps import edited_cases, new_cases, removed_cases
+from gate.model import Trial
+from gate.model.finding import Finding
+from gate.security.limits import cut
+
+MOST_NAMES = 5
+MOST_CHANGES = 20
+MAX_NAME_CHARS = 80
+
+
+def changes(comparison: Comparison) -> tuple[Finding, ...]:
+    """Return the changes of models, tools, cases and criteria; empty without a baseline."""
+    if not comparison.stored:
+        return ()
+    found = [*answered_by(comparison.judged_trials, comparison.stored)]
+    found += tools_changed(comparison.judged_trials, comparison.stored)
+    new, edited, removed = new_cases(comparison), edited_cases(comparison), removed_cases(comparison)
+    if new:
+        found.append(Finding.of("cases_changed", how="new", cases=new))
+    if edited:
+        found.append(Finding.of("cases_changed", how="edited", cases=edited))
+    renamed = comparison.unmatched.renamed
+    if renamed:
+        found.append(Finding.of("renamed_cases", cases=tuple([(before, now) for now, before in renamed.items()])))
+    found += comparison.incomparable_criteria.values()
+    for criterion in comparison.unmatched.removed:
+        found.append(Finding.of("not_compared", criterion=criterion.name, why="removed"))
+    fresh = {name for (_, name), why in comparison.not_comparable.items() if why is Incomparable.NEW}
+    if fresh:
+        found.append(Finding.of("new_criteria", criteria=tuple(sorted(fresh))))
+    if removed:
+        found.append(Finding.of("cases_changed", how="removed", cases=removed))
+    return tuple(found)
+
+
+# --- who answered, with which tools ---------------------------------------------------------------
+
+
+def answered_by(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding]:
+    """Return the models and systems that answer now and did not at the baseline; systems, which a provider mixes, only
+    if none of the baseline's is known."""
+    models, systems = _named(now)
+    models_before, systems_before = _named(before)
+    found = []
+    if models_before and models - models_before:
+        others = _bounded(models - models_before)
+        found.append(Finding.of("answered_by", what="model", now=others, before=_bounded(models_before)))
+    if systems_before and systems and systems.isdisjoint(systems_before):
+        found.append(Finding.of("answered_by", what="system", now=_bounded(systems), before=_bounded(systems_before)))
+    return found
+
+
+def _named(trials: Iterable[Trial]) -> tuple[set[str], set[str]]:
+    """Return the models and the systems that trials name."""
+    models, systems = set(), set()
+    for trial in trials:
+        for turn in trial.invocations:
+            if turn.usage is not None and turn.usage.model:
+                models.add(turn.usage.model)
+            if turn.usage is not None and turn.usage.system:
+                systems.add(turn.usage.system)
+    return models, systems
+
+
+def _bounded(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple([cut(" ".join(name.split()), MAX_NAME_CHARS) for name in sorted(names)[:MOST_NAMES]])
+
+
+def tools_changed(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding]:
+    """Return the MCP servers that list other tools than at the baseline, or describe them otherwise, and the
+    differences."""
+    trials = list(now)
+    offered, offered_before = _tool_lists(trials), _tool_lists(before)
+    servers = set()
+    for server, lists in offered.items():
+        if server in offered_before and lists.isdisjoint(offered_before[server]):
+            servers.add(server)
+    told: dict[str, None] = {}
+    for trial in trials:
+        if trial.replay is not None:
+            told.update(dict.fromkeys(trial.replay.tools_changed))
+    servers |= {text.partition(": ")[0] for text in told}
+    if not servers:
+        return []
+    differences = tuple(list(told)[:MOST_CHANGES])
+    return [Finding.of("tools_changed", servers=tuple(sorted(servers)), changes=differences)]
+
+
+def _tool_lists(trials: Iterable[Trial]) -> dict[str, set[str]]:
+    """Return server → digests of the lists of tools that it told."""
+    found: dict[str, set[str]] = {}
+    for trial in trials:
+        for told in trial.replay.tools if trial.replay is not None else ():
+            server, _, digest = told.rpartition(" ")
+            found.setdefault(server, set()).add(digest)
+    return found

@@ -1,0 +1,156 @@
+"""The course of a verdict: runs by their reason, times of tools, stored runs, and what recordings answered."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from gate.decision.comparison import Comparison
+from gate.decision.engine.state import CONCURRENT, CONFIRM
+from gate.decision.outcomes import as_values, outcomes_of
+from gate.model import FULL, PROBE, REPEAT, Scale, Side, ToolTime, Trial, tool_times
+from gate.model.course import Course, LiveCase, ReplayedShare
+from gate.statistics.intervals import mean
+
+FIXED_DESIGN = 5
+"""Trials a case of the fixed design that runs are compared with."""
+COVERED = 0.9
+"""Share of the paired cases that a stored run has at least, to be a point of the trend."""
+
+
+def course(comparison: Comparison) -> Course:
+    """Return the runs by their reason: each is counted in ``runs``, and under one of the reasons for it."""
+    planned, again = [], Counter[Side]()
+    for trial in comparison.trials:
+        if comparison.is_replacement(trial):
+            again[trial.side] += 1
+        else:
+            planned.append(trial)
+    runs = Counter((trial.tag, trial.side) for trial in planned)
+    both: Counter[str] = Counter(trial.tag for trial in planned)
+    reruns = Counter(t.case_id for t in planned if t.tag == CONFIRM and t.side is Side.CANDIDATE)
+    judged, epochs = {case.id for case in comparison.judged}, comparison.epochs
+    in_epochs = [trial for trial in planned if trial.tag == FULL and trial.side is Side.CANDIDATE]
+    whole = sum(trial.case_id in judged for trial in in_epochs)
+    return Course(
+        epochs=epochs,
+        cases=len(judged),
+        rerun_cases=len(reruns),
+        rerun_least=min(reruns.values(), default=0),
+        rerun_most=max(reruns.values(), default=0),
+        runs=len(comparison.trials),
+        alpha=comparison.settings.alpha,
+        suites=comparison.settings.suites,
+        family=comparison.settings.family,
+        baseline_runs=sum(trial.side is Side.BASELINE for trial in comparison.trials),
+        fixed_runs=FIXED_DESIGN * len(judged),
+        concurrent=both[CONCURRENT] > 0,
+        stopped=comparison.stopped,
+        reruns=reruns.total(),
+        baseline_reruns=runs[CONFIRM, Side.BASELINE],
+        confirming=both[PROBE],
+        baseline_confirming=runs[PROBE, Side.BASELINE],
+        epoch_runs=None if whole == epochs * len(judged) else whole,
+        baseline_epochs=runs[FULL, Side.BASELINE],
+        quarantined=len(in_epochs) - whole,
+        repeating=both[REPEAT],
+        baseline_repeating=runs[REPEAT, Side.BASELINE],
+        drifting=both[CONCURRENT],
+        baseline_drifting=runs[CONCURRENT, Side.BASELINE],
+        again=again.total(),
+        baseline_again=again[Side.BASELINE],
+    )
+
+
+def tool_times_of(comparison: Comparison) -> tuple[ToolTime, ...]:
+    """Return calls and time per tool over the candidate's measured trials.
+
+    Without a criterion about time only of the turns in which the agent times its tools: no others' calls are kept.
+    """
+    asked = any(criterion.scale is Scale.SECONDS for criterion in comparison.criteria)
+    turns = []
+    for trials in comparison.candidate.values():
+        for trial in trials:
+            for turn in trial.invocations if trial.error is None else ():
+                if asked or any(call.duration is not None for call in turn.tool_calls):
+                    turns.append(turn)
+    return tuple(tool_times(turns))
+
+
+def trend(comparison: Comparison) -> tuple[float, ...]:
+    """Return pass rates of the runs that the stored trials are of, and of the candidate, over the paired cases."""
+    runs: dict[str, dict[str, list[float]]] = {}
+    began: dict[str, float] = {}
+    now = []
+    for case_id in comparison.paired:
+        case, criteria = comparison.by_id[case_id], comparison.comparable(case_id)
+        for trial in comparison.baseline[case_id]:
+            values = as_values(outcomes_of([trial], case, criteria))
+            if trial.run and values:
+                runs.setdefault(trial.run, {}).setdefault(case_id, []).extend(values)
+                began[trial.run] = min(began.get(trial.run, math.inf), trial.started or 0.0)
+        values = as_values(outcomes_of(comparison.measured(case_id, full=True), case, criteria))
+        if values:
+            now.append(mean(values))
+    whole = [run for run, cases in runs.items() if len(cases) >= COVERED * len(comparison.paired)]
+    if len(whole) < 2 or not now:
+        return ()
+    whole.sort(key=lambda run: began[run])
+    return (*[mean([mean(values) for values in runs[run].values()]) for run in whole], mean(now))
+
+
+# --- what recordings answered ---------------------------------------------------------------------
+
+
+def replayed_share(comparison: Comparison) -> ReplayedShare | None:
+    """Return the share that the baseline's recordings answered; None if no trial had one."""
+    ran: dict[str, Sequence[Trial]] = {}
+    for case in comparison.judged:
+        if comparison.candidate.get(case.id):
+            ran[case.id] = comparison.candidate[case.id]
+    trials = [trial for group in ran.values() for trial in group]
+    if not any(trial.replay is not None and trial.replay.source for trial in trials):
+        return None
+    live = [_live(case_id, group) for case_id, group in ran.items() if not same_world(comparison, group)]
+    saved = [trial.saved_usd for trial in trials if trial.saved_usd is not None]
+    return ReplayedShare(
+        cases=len(ran),
+        same=len(ran) - len(live),
+        runs=sum(one.runs for one in live),
+        calls=sum(one.calls for one in live),
+        replayed=sum(trial.replay.replayed for trial in trials if trial.replay is not None),
+        saved_usd=sum(saved) if saved else None,
+        live=tuple(live),
+    )
+
+
+def same_world(comparison: Comparison, trials: Sequence[Trial]) -> bool:
+    """True if the model was asked the same things in each of a case's trials as in a trial that the baseline holds.
+
+    A recording that the baseline does not hold shows nothing, whatever the record says of it.
+    """
+    known = comparison.coupling
+    if not known.partners or not any(id(trial) in known.partners for trial in trials):
+        return False
+    for trial in trials:
+        if trial.replay is None or not trial.replay.same:
+            return False
+        if id(trial) not in known.partners and id(trial) not in known.dropped:
+            return False
+    return True
+
+
+def difference(trials: Sequence[Trial]) -> str:
+    """Return the first difference from the recording, in the first trial that reports one."""
+    for trial in trials:
+        if trial.replay is not None and trial.replay.difference:
+            return trial.replay.difference
+    return ""
+
+
+def _live(case_id: str, trials: Sequence[Trial]) -> LiveCase:
+    """Return what a case asked of the real world; a trial without a word of its recording counts as live."""
+    asked = [trial for trial in trials if trial.replay is None or not trial.replay.same]
+    calls = sum(trial.replay.live for trial in trials if trial.replay is not None)
+    return LiveCase(case_id, len(asked), calls, difference(trials))

@@ -1,0 +1,111 @@
+"""Means with their intervals, and the engine's oriented numbers as a reader means them: candidate minus baseline, in
+the criterion's own unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from gate.decision.engine.state import Metric, margin_of
+from gate.model import Criterion, Direction, Estimate, MetricChange, Scale
+from gate.model.finding import Change
+from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
+
+Groups = Sequence[Sequence[float]]
+"""Values by case."""
+
+# --- means ----------------------------------------------------------------------------------------
+
+
+def estimate_of(groups: Groups, scale: Scale) -> Estimate | None:
+    """Return the mean over cases, each by its own mean; None without a value."""
+    known = [group for group in groups if group]
+    return estimate([mean(group) for group in known], [value for group in known for value in group], scale)
+
+
+def estimate(means: Sequence[float], values: Sequence[float], scale: Scale) -> Estimate | None:
+    """Return the mean over cases with its 95 % interval; level 0 where a single value has none."""
+    if not means:
+        return None
+    value = mean(means)
+    if len(values) == 1:
+        return Estimate(value, value, value, 1, 1, level=0.0)
+    if scale.is_zero_to_one and set(values) <= {0.0, 1.0}:
+        low, high = wilson(value * len(values), len(values))
+        return _with_spread(Estimate(value, low, high, len(means), len(values)), means, values)
+    sample = means if len(means) > 1 else values
+    if len(sample) < 2:
+        return Estimate(value, value, value, len(means), len(values), level=0.0)
+    low, high = mean_interval(sample)
+    least, most = scale.range
+    found = Estimate(value, max(low, least), min(high, most), len(means), len(values))
+    return _with_spread(found, means, values)
+
+
+def _with_spread(found: Estimate, means: Sequence[float], values: Sequence[float]) -> Estimate:
+    """Return the estimate with the standard deviations of cases and trials: √(Σ(x − x̄)² / (n − 1))."""
+    return replace(found, sd=deviation(values), sd_cases=deviation(means))
+
+
+def quantile_estimates(criterion: Criterion, values: Sequence[float]) -> tuple[tuple[float, Estimate], ...]:
+    """Return each limited quantile with its interval, as far as the values reach."""
+    found = []
+    for q, _ in criterion.quantiles if values else ():
+        low, high = quantile_interval(values, q)
+        ends = max(low, min(values)), min(high, max(values))
+        level = 0.95 if (low, high) == ends else 0.0
+        found.append((q, Estimate(quantile(values, q), *ends, len(values), len(values), level)))
+    return tuple(found)
+
+
+# --- changes --------------------------------------------------------------------------------------
+
+
+def natural(change: float, criterion: Criterion) -> float:
+    """Return an oriented change as a reader means it: candidate minus baseline; relative for money, time and counts."""
+    change = change if criterion.direction is Direction.HIGHER else -change
+    return math.expm1(min(change, 50.0)) if criterion.scale.is_relative else change
+
+
+def natural_margin(margin: float, criterion: Criterion) -> float:
+    """Return an oriented margin as a reader means it; always positive."""
+    if not criterion.scale.is_relative:
+        return margin
+    return math.expm1(margin) if criterion.direction is Direction.LOWER else -math.expm1(-margin)
+
+
+def margin_over(found: MetricChange, criterion: Criterion, cases: int) -> float:
+    """Return the oriented margin that would hold for a suite of so many cases, of the same kind: where few cases
+    widened it, more of them widen it less."""
+    own = criterion.scale.default_margin if criterion.margin is None else criterion.margin
+    if criterion.scale.is_relative or found.margin <= own:
+        return found.margin
+    return margin_of(Metric(criterion.name, "binary", criterion.direction, own), cases)
+
+
+def change_of(found: MetricChange, criterion: Criterion) -> Change:
+    """Return the paired change with its interval, its ends in order."""
+    value = natural(found.change, criterion)
+    if found.low is None or found.high is None:
+        return Change(value, None, None, found.cases)
+    low, high = sorted((natural(found.low, criterion), natural(found.high, criterion)))
+    return Change(value, low, high, found.cases)
+
+
+def change_estimate(found: MetricChange | None, criterion: Criterion) -> Estimate | None:
+    """Return the paired change with the interval whose bad end is what the certificate bounds."""
+    if found is None:
+        return None
+    change = change_of(found, criterion)
+    if change.low is None or change.high is None or found.trials < 2:
+        return Estimate(change.value, change.value, change.value, found.cases, found.trials, level=0.0)
+    return Estimate(change.value, change.low, change.high, found.cases, found.trials, level=0.9)
+
+
+def detectable_drop(found: MetricChange | None, criterion: Criterion) -> float | None:
+    """Return the smallest drop that is found four times in five, in the criterion's unit; always positive."""
+    if found is None or found.detectable is None:
+        return None
+    return abs(natural(-found.detectable, criterion)) if criterion.scale.is_relative else found.detectable

@@ -1,0 +1,237 @@
+"""The parts of the base that were not compared: cases that are gone, edited cases that miss now, criteria that fell
+silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from gate.decision.comparison import Comparison, Incomparable
+from gate.decision.outcomes import PASS_RATE, mark, measured_values, outcomes_of
+from gate.model import Case, Criterion, CriterionResult, Direction, Trial
+from gate.model.finding import Finding
+from gate.statistics.intervals import mean, stratified_fisher_less
+
+MOST_GONE = 0.1
+"""Share of the baseline's cases that may be removed. A drop over the whole suite shows from ten points on (the default
+margin): were every one of these cases a regression, it would have shown no more than that."""
+LEAST_GONE = 2
+"""This many of them at least: one case that is fixed is no reason to doubt a suite of nine, if the rest is compared."""
+MOST_CASES = 200
+"""Cases that a test rests on at most, the first of the suite: they prove what there is to prove."""
+
+
+def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list[Finding]:
+    """Return what the base holds and was not compared; ``blocking``: the rows that can fail the suite."""
+    silent = silent_criteria(comparison)
+    names = {finding["criterion"] for finding in silent}
+    found = []
+    for row in blocking:
+        if row.not_compared is not None and row.criterion.name != PASS_RATE and row.criterion.name not in names:
+            found.append(row.not_compared)
+    expected = comparison.baseline.keys() - comparison.settings.quarantine.keys()
+    if expected and not any(case.id in expected and comparison.comparable(case.id) for case in comparison.judged):
+        found.append(Finding.of("nothing_paired", cases=len(expected)))
+    for finding in (too_many_gone(comparison), edited_and_missing(comparison)):
+        if finding is not None:
+            found.append(finding)
+    return [*found, *silent]
+
+
+def are_few(gone: int, known: int) -> bool:
+    """True if so many of the baseline's cases may be missing under a pass."""
+    return gone < LEAST_GONE or gone <= MOST_GONE * known
+
+
+# --- cases ----------------------------------------------------------------------------------------
+
+
+def new_cases(comparison: Comparison) -> tuple[str, ...]:
+    """Return the judged cases that the baseline does not have, under any name."""
+    return tuple([case.id for case in comparison.judged if case.id not in comparison.baseline])
+
+
+def removed_cases(comparison: Comparison) -> tuple[str, ...]:
+    """Return the cases that the baseline measured and the suite no longer has."""
+    return tuple(sorted(set(comparison.baseline) - set(comparison.by_id)))
+
+
+def edited_cases(comparison: Comparison) -> tuple[str, ...]:
+    """Return the cases that the baseline measured with another content."""
+    found = set()
+    for (case_id, _), why in comparison.not_comparable.items():
+        if why is Incomparable.EDITED:
+            found.add(case_id)
+    return tuple(sorted(found.intersection(comparison.baseline, comparison.by_id)))
+
+
+def too_many_gone(comparison: Comparison) -> Finding | None:
+    """Return the removed cases that passed at the base, if they are too many; cases in quarantine aside."""
+    passed, gone = 0, []
+    for case_id in sorted(comparison.baseline):
+        if case_id in comparison.settings.quarantine or not _mostly_passed(comparison, case_id):
+            continue
+        passed += 1
+        if case_id not in comparison.by_id:
+            gone.append(case_id)
+    if are_few(len(gone), passed):
+        return None
+    return Finding.of("too_many_cases_gone", cases=tuple(gone), of=passed)
+
+
+def _mostly_passed(comparison: Comparison, case_id: str) -> bool:
+    """True if at least half of the baseline's trials of a case passed; a case that is gone has no thresholds."""
+    case = comparison.by_id.get(case_id) or Case(case_id, ())
+    outcomes = outcomes_of(comparison.baseline[case_id], case, comparison.criteria)
+    return 2 * sum(outcomes) >= len(outcomes) > 0
+
+
+class _Sides(Struct, frozen=True):
+    """The outcomes of the trials of an edited case, now and at the base: true if one passes."""
+
+    now: Sequence[bool]
+    before: Sequence[bool]
+
+    @property
+    def fell(self) -> bool:
+        """True if it passes less often than at the base."""
+        return mean(self.now) < mean(self.before)
+
+    @property
+    def misses_now(self) -> bool:
+        """True if fewer than half of its trials pass, and at least half did."""
+        return 2 * sum(self.now) < len(self.now) and 2 * sum(self.before) >= len(self.before)
+
+
+def edited_and_missing(comparison: Comparison) -> Finding | None:
+    """Return the edited cases that passed at the base and miss now; cases in quarantine aside.
+
+    Each by itself, if fewer than half of its trials pass and at least half did, or a score without a mark fell by half
+    of its scale; and all that fell, if chance does not explain how much they fell together.
+    """
+    sides = _edited_sides(comparison)
+    fell = [case_id for case_id, side in sides.items() if side.fell]
+    if not fell or not _fell_beyond_chance(comparison, sides):
+        fell = [case_id for case_id in fell if sides[case_id].misses_now]
+    for case_id in sides:
+        if case_id not in fell and _fell_by_half(comparison, case_id):
+            fell.append(case_id)
+    return Finding.of("edited_cases_miss", cases=tuple(fell)) if fell else None
+
+
+def _edited_sides(comparison: Comparison) -> dict[str, _Sides]:
+    found = {}
+    for case_id in edited_cases(comparison):
+        if case_id in comparison.settings.quarantine:
+            continue
+        case = comparison.by_id[case_id]
+        now = outcomes_of(comparison.measured(case_id), case, comparison.criteria)
+        before = outcomes_of(comparison.baseline[case_id], case, comparison.criteria)
+        if now and before:
+            found[case_id] = _Sides(now, before)
+    return found
+
+
+def _fell_beyond_chance(comparison: Comparison, sides: Mapping[str, _Sides]) -> bool:
+    counts = [(sum(one.now), len(one.now), sum(one.before), len(one.before)) for one in sides.values()]
+    return stratified_fisher_less(counts) <= comparison.settings.own_alpha
+
+
+def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
+    """True if the mean of a blocking score that has no mark fell by at least half of its scale, content aside."""
+    case = comparison.by_id[case_id]
+    for criterion in comparison.criteria:
+        if not (criterion.blocking and criterion.blocks_regression and criterion.scale.is_bounded):
+            continue
+        now = measured_values(comparison.measured(case_id), criterion)
+        before = measured_values(comparison.baseline[case_id], criterion)
+        if mark(criterion, case) is not None or not now or not before:
+            continue
+        low, high = criterion.scale.range
+        fall = mean(before) - mean(now)
+        if criterion.direction is Direction.LOWER:
+            fall = -fall
+        if fall >= (high - low) / 2:
+            return True
+    return False
+
+
+# --- criteria that have nothing to check any more -------------------------------------------------
+
+
+class _Applied(Struct, frozen=True):
+    """The trials of one case to which a criterion applies, and all to which it could have applied."""
+
+    before: int
+    of_before: int
+    now: int
+    of_now: int
+
+    @property
+    def no_longer_applies(self) -> bool:
+        """True if it always applied, and never does now."""
+        return self.before == self.of_before and not self.now
+
+    @property
+    def is_mixed(self) -> bool:
+        """True if it applies to some of the trials and not to others."""
+        return self.before + self.now < self.of_before + self.of_now
+
+
+def silent_criteria(comparison: Comparison) -> tuple[Finding, ...]:
+    """Return the blocking criteria that lost too much of what they checked at the baseline for a pass.
+
+    A score that does not apply is no failure, and no pass either. Where an agent goes silent, a criterion of what it
+    says compares the few cases that are left, and would call that no worse.
+
+    It is too much where more cases fell away than may be removed, and chance would do as much in less than the error
+    rate's part of this criterion: if both sides shared one rate in each case, the trials that have nothing to check
+    would be drawn from all trials of the case.
+    """
+    blocking = [criterion for criterion in comparison.criteria if criterion.blocking]
+    found = []
+    for criterion in blocking:
+        known = comparison.stored_values(criterion).keys() & comparison.with_baseline
+        if are_few(len(known - comparison.values(criterion).keys()), len(known)):
+            continue
+        applied = _applied_at_base(comparison, criterion)
+        gone = tuple([case_id for case_id, one in applied.items() if one.no_longer_applies])
+        if are_few(len(gone), len(applied)):
+            continue
+        if _as_silent_by_chance(applied.values()) <= comparison.settings.own_alpha / len(blocking):
+            found.append(Finding.of("checks_fell_away", criterion=criterion.name, cases=gone, of=len(applied)))
+    return tuple(found)
+
+
+def _applied_at_base(comparison: Comparison, criterion: Criterion) -> dict[str, _Applied]:
+    """Return the compared cases to which the criterion applied at the baseline."""
+    found = {}
+    for case_id in comparison.paired:
+        if (case_id, criterion.name) in comparison.not_comparable:
+            continue
+        before, of_before = _applies_to(comparison.counted(comparison.baseline[case_id]), criterion)
+        now, of_now = _applies_to(comparison.counted(comparison.measured(case_id, full=True)), criterion)
+        if before and of_now:
+            found[case_id] = _Applied(before, of_before, now, of_now)
+    return found
+
+
+def _applies_to(trials: Iterable[Trial], criterion: Criterion) -> tuple[int, int]:
+    """Return how many trials have a value, and how many have one or need none; one that was not measured is neither."""
+    with_value = without = 0
+    for trial in trials:
+        score = trial.scores.get(criterion.name)
+        if score is None:
+            continue
+        if score.value is not None:
+            with_value += 1
+        elif not score.error:
+            without += 1
+    return with_value, with_value + without
+
+
+def _as_silent_by_chance(cases: Iterable[_Applied]) -> float:
+    """Return the probability of as many trials now without anything to check, or more, if both sides are alike."""
+    mixed = [one for one in cases if one.is_mixed][:MOST_CASES]
+    return stratified_fisher_less([(one.now, one.of_now, one.before, one.of_before) for one in mixed])

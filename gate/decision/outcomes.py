@@ -1,0 +1,151 @@
+"""The outcome of a trial: the marks that it is held to, and the values that it has. Pure functions of single trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from gate.decision import all_pass, consistency
+from gate.model import Case, Criterion, Direction, Scale, Score, Trial
+
+PASS_RATE = "pass rate"  # noqa: S105 - no password
+"""The name of metric 0: whether a trial holds every blocking criterion."""
+RATE_METRIC = "pass_rate"
+"""The metric of a criterion that demands something of metric 0."""
+COUNT_PASSES = frozenset({all_pass.METRIC, RATE_METRIC})
+"""The metrics that count which trials pass."""
+OF_SEVERAL_TRIALS = COUNT_PASSES | {consistency.METRIC}
+"""The metrics that say nothing of a single trial."""
+
+
+def pass_rate(margin: float | None = None, own: Criterion | None = None) -> Criterion:
+    """Return metric 0 as a criterion, with the limit that the criterion ``own`` sets to it."""
+    if own is None:
+        return Criterion(PASS_RATE, PASS_RATE, Scale.BINARY, margin=margin)
+    return replace(own, name=PASS_RATE, metric=PASS_RATE, margin=margin, blocks_regression=True, fingerprint="")
+
+
+# --- one trial and one criterion ------------------------------------------------------------------
+
+
+def mark(criterion: Criterion, case: Case) -> float | None:
+    """Return the bar that a single trial has to reach, or stay below if lower is better; None: trials are not judged
+    singly."""
+    if criterion.metric in OF_SEVERAL_TRIALS:
+        return None
+    own = case.thresholds.get(criterion.name)
+    if own is not None:
+        return own
+    if criterion.direction is Direction.LOWER:
+        return criterion.limit
+    return criterion.threshold if criterion.threshold is not None else criterion.pass_threshold
+
+
+def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
+    """True if a trial holds the criterion: True also where it does not apply, None where it could not be measured."""
+    limit = mark(criterion, case)
+    if criterion.hard and limit is None:
+        limit = 1.0
+    if limit is None:
+        return True
+    if score is None:
+        return None
+    if score.value is None:
+        return None if score.error else True
+    return score.value <= limit if criterion.direction is Direction.LOWER else score.value >= limit
+
+
+def value_of(trial: Trial, criterion: Criterion) -> float | None:
+    """Return the value of a trial; None if it has none."""
+    score = trial.scores.get(criterion.name)
+    return None if score is None else score.value
+
+
+def measured_values(trials: Sequence[Trial], criterion: Criterion) -> list[float]:
+    """Return the values that were measured in these trials."""
+    name = criterion.name
+    scores = [trial.scores.get(name) for trial in trials]
+    return [score.value for score in scores if score is not None and score.value is not None]
+
+
+# --- a whole trial --------------------------------------------------------------------------------
+
+
+def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | None:
+    """Metric 0: every blocking criterion holds.
+
+    None if one could not be measured, even if another fails: while a judge is down, only failures would be left. A hard
+    failure decides alone: nothing else is scored. None also if no criterion applies: nothing was checked. A trial in
+    which the agent failed is a failed trial, regardless of the criteria.
+    """
+    if trial.error is not None:
+        return False if trial.failed else None
+    asked = checked = False
+    found: bool | None = True
+    for criterion in criteria:
+        if not criterion.blocking:
+            continue
+        score = trial.scores.get(criterion.name)
+        asked, checked = True, checked or _applies(score)
+        outcome = holds(criterion, case, score)
+        if outcome is False and criterion.hard:
+            return False
+        if not outcome and found is not None:
+            found = outcome
+    return found if checked or not asked else None
+
+
+def outcomes_of(trials: Iterable[Trial], case: Case, criteria: Iterable[Criterion]) -> list[bool]:
+    """Return whether each trial passes; without those of which it is not known."""
+    criteria = tuple(criteria)
+    found = []
+    for trial in trials:
+        outcome = passed(trial, case, criteria)
+        if outcome is not None:
+            found.append(outcome)
+    return found
+
+
+def as_values(outcomes: Iterable[bool]) -> list[float]:
+    """Return 1 for each trial that passes and 0 for each other."""
+    return [float(outcome) for outcome in outcomes]
+
+
+def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, bool], ...]:
+    """Return the bars for the scores of an answered trial: name, bar, and whether it is the most rather than the least.
+
+    Where every criterion named has a value, `passed` says whether all of them keep to their marks.
+    """
+    found = []
+    for criterion in criteria:
+        if not criterion.blocking:
+            continue
+        limit = mark(criterion, case)
+        if limit is None and criterion.hard:
+            limit = 1.0
+        if limit is not None:
+            found.append((criterion.name, limit, criterion.direction is Direction.LOWER))
+    return tuple(found)
+
+
+def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
+    """True if no blocking criterion applies to an answered trial: nothing that it holds could fail."""
+    asked = False
+    for criterion in criteria:
+        if criterion.blocking:
+            asked = True
+            if _applies(trial.scores.get(criterion.name)):
+                return False
+    return asked
+
+
+def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> bool:
+    """True if nothing was checked in any of a case's trials."""
+    own = [criterion for criterion in criteria if criterion.metric not in COUNT_PASSES]
+    return bool(trials) and all(unchecked(trial, own) for trial in trials)
+
+
+def _applies(score: Score | None) -> bool:
+    """True if a criterion applies: else it has a score that says neither a value nor why there is none."""
+    return score is None or score.value is not None or bool(score.error)

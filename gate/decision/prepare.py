@@ -1,0 +1,92 @@
+"""Completes what is known of a suite before it is looked at: scores that no single trial has, and an outage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gate.decision import all_pass
+from gate.decision.comparison import Comparison, Incomparable
+from gate.decision.consistency import compared
+from gate.decision.crashes import base_gone, with_outage
+from gate.decision.outcomes import COUNT_PASSES, RATE_METRIC, passed, unchecked
+from gate.decision.unseen import without_unseen
+from gate.model import Case, Criterion, Score, Trial
+
+UNKNOWN = "whether the trial passes is not known: a blocking criterion could not be measured"
+
+
+def prepared(comparison: Comparison) -> Comparison:
+    """Return the comparison with the scores that are computed of several trials, and with an outage set aside."""
+    known = comparison
+    now = without_unseen(known.criteria, known.trials, reported=known.reported)
+    now = _with_scores_across_trials(known, now, {})
+    before = _with_scores_across_trials(known, known.stored, known.not_comparable)
+    found = with_outage(replace(known, trials=now, stored=before))
+    if known.settings.rerun in ("match", "beside") and base_gone(found):
+        return replace(found, settings=replace(known.settings, rerun="never"))
+    return found
+
+
+def _with_scores_across_trials(
+    comparison: Comparison, trials: Sequence[Trial], not_comparable: Mapping[tuple[str, str], Incomparable]
+) -> tuple[Trial, ...]:
+    """Return one side's trials with the scores of consistency, of the pass rate and of pass^k, where asked for."""
+    criteria, by_id = comparison.criteria, comparison.by_id
+    found = compared(comparison.cases, criteria, trials, comparison.settings.quarantine)
+    outcome_of = _outcomes_by_others(by_id, criteria, not_comparable)
+    found = with_outcomes(found, by_id, criteria, not_comparable)
+    return all_pass.scored(found, by_id, criteria, outcome_of)
+
+
+def _outcomes_by_others(
+    cases: Mapping[str, Case], criteria: Sequence[Criterion], not_comparable: Mapping[tuple[str, str], Incomparable]
+) -> Callable[[Trial], bool | None]:
+    """Return the function that says whether a trial passes by the criteria that do not count passes themselves."""
+
+    def outcome_of(trial: Trial) -> bool | None:
+        return passed(trial, cases[trial.case_id], _others(trial, criteria, not_comparable))
+
+    return outcome_of
+
+
+def _others(
+    trial: Trial, criteria: Sequence[Criterion], not_comparable: Mapping[tuple[str, str], Incomparable]
+) -> list[Criterion]:
+    """Return the criteria that do not count passes; of the baseline, those that say something of this case."""
+    found = []
+    for criterion in criteria:
+        if criterion.metric not in COUNT_PASSES and (trial.case_id, criterion.name) not in not_comparable:
+            found.append(criterion)
+    return found
+
+
+def with_outcomes(
+    trials: tuple[Trial, ...],
+    cases: Mapping[str, Case],
+    criteria: Sequence[Criterion],
+    not_comparable: Mapping[tuple[str, str], Incomparable],
+) -> tuple[Trial, ...]:
+    """Return the trials with the score of `RATE_METRIC` where a criterion asks for it: 1 if a trial passes, else 0.
+
+    ``not_comparable``: of the baseline, which criteria say nothing of which case; there it passes by the others.
+    """
+    outcome_of = _outcomes_by_others(cases, criteria, not_comparable)
+    names = [criterion.name for criterion in criteria if criterion.metric == RATE_METRIC]
+    if not names:
+        return trials
+    found = []
+    for trial in trials:
+        outcome = outcome_of(trial) if trial.case_id in cases else None
+        if outcome is None and trial.error is not None:
+            found.append(trial)
+            continue
+        if outcome is not None:
+            score = Score(float(outcome))
+        elif unchecked(trial, _others(trial, criteria, not_comparable)):
+            score = Score(None)
+        else:
+            score = Score(None, error=UNKNOWN)
+        found.append(replace(trial, scores={**trial.scores, **dict.fromkeys(names, score)}))
+    return tuple(found)

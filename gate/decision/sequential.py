@@ -1,0 +1,231 @@
+"""The sequential test on a suite: makes the engine's plain numbers of the trials, and asks for its answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gate.decision.comparison import Comparison
+from gate.decision.consistency import cluster_of
+from gate.decision.correction import PLAIN
+from gate.decision.engine.state import FULL, Config, Continue, Metric, Partner, Request, Round, Row, State
+from gate.decision.outcomes import measured_values, passed, value_of
+from gate.model import PROBE, REPEAT, Criterion, Outcome, Scale, Side, Trial
+from gate.model.defaults import STORED_TRIALS
+
+NEWEST_STORED = 7
+"""The most that further runs are added up to, to those against which a drop of the whole suite has to show by
+themselves: a week of nights. docs/dev/decisions/0004-decision-rule.md."""
+
+
+def answer_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> Outcome | Continue | None:
+    """Return the test's answer, or the trials that it asks for; None if nothing is paired.
+
+    ``can_run=False`` looks at trials of one round once. ``stopped``: no further trial can be run.
+    """
+    if not comparison.paired:
+        return None
+    from gate.decision.engine.rule import decide  # weight: only with a baseline
+
+    step = decide(state_of(comparison, can_run=can_run, stopped=stopped))
+    if isinstance(step, Continue):
+        requests = tuple([with_all_cases(comparison, request) for request in step.requests])
+        return replace(step, requests=requests)
+    return step
+
+
+def outcome_without_runs(comparison: Comparison, *, can_run: bool) -> Outcome | None:
+    """Return the test's answer on these trials as they stand; ``can_run``: they are looked at as a schedule would."""
+    found = answer_of(comparison, can_run=can_run, stopped=True)
+    return found if isinstance(found, Outcome) else None
+
+
+def with_all_cases(comparison: Comparison, request: Request) -> Request:
+    """Return an epoch with the cases outside the pairing; those in quarantine once, to see whether they healed."""
+    if request.tag != FULL or request.side is Side.BASELINE:
+        return request
+    cases = comparison.judged if comparison.trials else comparison.cases
+    ids = [case.id for case in cases if case.id not in request.left_out]
+    return replace(request, cases=tuple(ids))
+
+
+# --- the numbers of the pairing -------------------------------------------------------------------
+
+
+def state_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> State:
+    """Return the numbers of the pairing."""
+    settings = comparison.settings
+    if stopped:
+        left: int | None = 0
+    elif settings.runs is None:
+        left = None
+    else:
+        left = max(0, settings.runs - len(comparison.trials))
+    config = Config(
+        settings.own_alpha,
+        settings.max_epochs,
+        settings.exact_epochs,
+        settings.rerun,
+        can_run,
+        left,
+        settings.kept_epochs,
+    )
+    stored = _stored_draws(comparison)
+    baseline = {}
+    for case_id, trials in stored.items():
+        baseline[case_id] = [_row(comparison, trial) for trial in trials]
+    return State(
+        tuple([_metric(comparison, criterion) for criterion in comparison.metrics]),
+        baseline,
+        _rounds(comparison, stored),
+        config,
+        comparison.seed,
+        _clusters(comparison),
+        comparison.repeats.frozen,
+        _places_of_newest(stored, comparison.stored_runs),
+        comparison.is_recorded,
+    )
+
+
+def _stored_draws(comparison: Comparison) -> dict[str, tuple[Trial, ...]]:
+    """Return the stored trials of epochs that are draws of their own, by paired case."""
+    by_case: dict[str, list[Trial]] = {case_id: [] for case_id in comparison.paired}
+    for trial in comparison.stored:
+        if trial.measured and trial.tag == FULL and trial.case_id in by_case:
+            by_case[trial.case_id].append(trial)
+    found = {}
+    for case_id, trials in by_case.items():
+        trials.sort(key=lambda trial: (trial.round, trial.number))
+        found[case_id] = comparison.counted(trials)
+    return found
+
+
+def _places_of_newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[str, list[int]]:
+    """Return the places of the trials of the newest runs that measured STORED_TRIALS of each case, and of as many more
+    as fit into NEWEST_STORED; empty if those are all runs."""
+    if len(runs) < 2:  # most calls: no trial need be looked at
+        return {}
+    sizes = Counter(trial.run for trials in stored.values() for trial in trials)
+    newest: set[str] = set()
+    have = 0
+    for run in reversed([run for run in runs if sizes[run]]):
+        if have >= STORED_TRIALS * len(stored) and have + sizes[run] > NEWEST_STORED * len(stored):
+            return {c: [at for at, trial in enumerate(trials) if trial.run in newest] for c, trials in stored.items()}
+        newest.add(run)
+        have += sizes[run]
+    return {}
+
+
+def _clusters(comparison: Comparison) -> dict[str, str]:
+    found = {}
+    for case_id in comparison.paired:
+        cluster = cluster_of(comparison.by_id[case_id])
+        if cluster:
+            found[case_id] = cluster
+    return found
+
+
+def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
+    """Return a criterion as the engine knows it. Scores that are all 0 or 1 are judged as successes, even if the scale
+    allows other values."""
+    values = set(measured_values((*comparison.trials, *comparison.stored), criterion))
+    scale = criterion.scale
+    if scale.is_zero_to_one and values <= {0.0, 1.0}:
+        scale = Scale.BINARY
+    margin = scale.default_margin if criterion.margin is None else criterion.margin
+    blocks = criterion.blocking and criterion.blocks_regression
+    correction = comparison.correction_of(criterion)
+    slope, slope_error = PLAIN if correction is None else correction.slope
+    return Metric(criterion.name, scale.kind, criterion.direction, margin, blocks, slope, slope_error)
+
+
+def _row(comparison: Comparison, trial: Trial) -> Row:
+    """Return metric 0 and the scores. Where criteria are not comparable, both sides are judged by the others alone.
+
+    Where the agent failed metric 0 is 0 and the rest is missing; a trial that was lost is a row of nothing.
+    """
+    comparable = comparison.comparable(trial.case_id)
+    outcome = passed(trial, comparison.by_id[trial.case_id], comparable)
+    names = {criterion.name for criterion in comparable}
+    row = [None if outcome is None else float(outcome)]
+    for criterion in comparison.metrics[1:]:
+        row.append(value_of(trial, criterion) if criterion.name in names else None)
+    return row
+
+
+# --- rounds ---------------------------------------------------------------------------------------
+
+Place = tuple[int, str, Side]
+"""Round, tag and side."""
+
+
+class _Rows:
+    """The rows of the candidate and the base by round, each beside the trial that it is of."""
+
+    def __init__(self, width: int) -> None:
+        self.groups: dict[Place, dict[str, list[tuple[Row, Trial]]]] = {}
+        self._lost = [None] * width
+
+    def add(self, row: Row, trial: Trial) -> None:
+        """Add the row of a trial."""
+        group = self.groups.setdefault((trial.round, trial.tag, trial.side), {})
+        group.setdefault(trial.case_id, []).append((row, trial))
+
+    def put_in_place(self, row: Row, trial: Trial) -> bool:
+        """Put the row of a trial in the place of the one that was lost; False if its case has no row to replace."""
+        rows = self._of_replaced(trial)
+        if rows is None:
+            return False
+        for place, (known, _) in enumerate(rows):
+            if known == self._lost:
+                rows[place] = row, trial
+                break
+        return True
+
+    def _of_replaced(self, trial: Trial) -> list[tuple[Row, Trial]] | None:
+        """Return the rows that include the one which a trial replaces; in old records it is of an earlier round."""
+        if trial.again:
+            return self.groups.get((trial.round, trial.tag, trial.side), {}).get(trial.case_id)
+        for (_, tag, _), group in self.groups.items():
+            if tag == FULL and trial.case_id in group:
+                return group[trial.case_id]
+        return None
+
+
+def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tuple[Round, ...]:
+    """Return the rounds in the order they were asked for.
+
+    A trial with an infrastructure error is a row of nothing, unless it was run again: then the newer one takes its
+    place. In a round the baseline's come first: it is looked at when the candidate's are there, too. One that repeats a
+    draw is a row of nothing, too: it was run, and says nothing new.
+    """
+    rows = _Rows(len(comparison.metrics))
+    repeated: Row = (None,) * len(comparison.metrics)  # a tuple: unlike a lost one, nothing takes its place
+    for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.CANDIDATE, t.tag, t.number)):
+        if trial.case_id not in comparison.with_baseline:
+            continue
+        if trial.tag in (PROBE, REPEAT):
+            continue  # asked of cases picked by their outcomes, for another question than the one decided here
+        row = repeated if id(trial) in comparison.dropped else _row(comparison, trial)
+        if not (comparison.is_replacement(trial) and rows.put_in_place(row, trial)):
+            rows.add(row, trial)
+    return tuple([_round(comparison, place, by_case, stored) for place, by_case in rows.groups.items()])
+
+
+def _round(
+    comparison: Comparison,
+    place: Place,
+    by_case: Mapping[str, Sequence[tuple[Row, Trial]]],
+    stored: Mapping[str, Sequence[Trial]],
+) -> Round:
+    _, tag, side = place
+    trials: dict[str, list[Row]] = {}
+    links: dict[str, tuple[Partner | None, ...]] = {}
+    for case_id, rows in by_case.items():
+        trials[case_id] = [row for row, _ in rows]
+        known = comparison.coupling.links([trial for _, trial in rows], stored[case_id])
+        if known:
+            links[case_id] = known
+    return Round(tag, side, trials, links)

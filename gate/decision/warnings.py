@@ -1,0 +1,233 @@
+"""The findings that weaken a verdict without changing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gate.decision.cases import worst_wording
+from gate.decision.comparison import Comparison
+from gate.decision.crashes import base_gone, failures_excused, lost_to_infrastructure
+from gate.decision.estimates import natural
+from gate.decision.outcomes import PASS_RATE, all_unchecked, outcomes_of
+from gate.decision.settings import MOST_STORED, Goal
+from gate.decision.thresholds import close_thresholds
+from gate.decision.unseen import fell_silent, silence
+from gate.model import SILENT, CriterionResult, MetricChange, Outcome, Side, SuiteResult, Trial, Verdict
+from gate.model.defaults import STORED_TRIALS
+from gate.model.finding import Finding
+
+FEW_CASES = 10
+BLIND_MARGIN = 0.5
+"""From this margin of the pass rate on, which four cases or fewer have, only a case that breaks outright is seen."""
+MEASURABLE = 0.05
+"""Seconds that a first answer takes at least, for a faster second one to mean anything."""
+MOST_QUICKER = 0.75
+"""Share of the cases whose repeats are quicker if a cache answers; a server that was cold is slow for the first few."""
+
+
+def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]:
+    """Return the findings that weaken the verdict without changing it."""
+    found: list[Finding] = []
+    if result.verdict is not Verdict.ERROR and result.crashes is not None:
+        found.append(Finding.of("agent_failures"))
+    found += _excused(result.criteria)
+    if result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
+        found += close_thresholds(comparison)
+    found += _few_cases(comparison, result.outcome)
+    found += _thin_baseline(comparison, result.outcome)
+    found += _quiet_rises(comparison, result.outcome)
+    found += _scores_unmeasured(comparison)
+    found += _errors(comparison)
+    found += _repeats(comparison, result)
+    found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
+    found += silence(comparison.criteria, comparison.judged_trials)
+    found += _unchecked_cases(comparison)
+    return tuple(found)
+
+
+def _excused(rows: Iterable[CriterionResult]) -> list[Finding]:
+    """Return the criteria that pass only because the baseline was no better."""
+    found: list[Finding] = []
+    for row in rows:
+        if row.verdict is not Verdict.PASS or not row.criterion.blocking:
+            continue
+        for finding in row.findings:
+            if finding.is_excused and finding.kind != "own_thresholds":
+                found.append(Finding.of("excused", criterion=row.criterion.name, found=finding))
+    return found
+
+
+def _unchecked_cases(comparison: Comparison) -> list[Finding]:
+    """Return cases that ran without anything to fail by: since none states it, or the answers gave no occasion."""
+    never, were_checked = [], []
+    for case_id in comparison.unchecked:
+        before = comparison.baseline.get(case_id)
+        if before and not all_unchecked(before, comparison.comparable(case_id)):
+            were_checked.append(case_id)
+        else:
+            never.append(case_id)
+    found = []
+    if never:
+        found.append(Finding.of("cases_unchecked", cases=tuple(never)))
+    if were_checked:
+        found.append(Finding.of("cases_unchecked", cases=tuple(were_checked), were_checked=True))
+    return found
+
+
+# --- a comparison that sees little ----------------------------------------------------------------
+
+
+def _rate_change(outcome: Outcome | None) -> MetricChange | None:
+    return outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
+
+
+def _few_cases(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
+    n = len(comparison.paired)
+    if not 0 < n < FEW_CASES:
+        return []
+    rate = _rate_change(outcome)
+    return [Finding.of("few_cases", cases=n, blind=rate is not None and rate.margin >= BLIND_MARGIN)]
+
+
+def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
+    """Return that fewer trials are stored of some case than the decision, or the stated power, takes."""
+    counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
+    settings = comparison.settings
+    goal, least_wanted = settings.goal, max(settings.stored_trials, STORED_TRIALS)
+    if not counts or counts[0] >= (least_wanted if goal is None else MOST_STORED):
+        return []
+    wanted = least_wanted
+    if goal is not None and counts[0] >= least_wanted:
+        wanted = _wanted_for(goal, comparison)
+    if counts[0] >= wanted:
+        return []
+    rate = _rate_change(outcome)
+    return [
+        Finding.of(
+            "thin_baseline",
+            cases=sum(n < wanted for n in counts),
+            wanted=wanted,
+            least=counts[0],
+            typical=counts[(len(counts) - 1) // 2],
+            blind=_cannot_prove_one(comparison, len(counts), counts[0]),
+            drop=None if rate is None else rate.detectable,
+            grows=counts[0] < (settings.stored_trials if goal is None else wanted),
+        )
+    ]
+
+
+def _cannot_prove_one(comparison: Comparison, cases: int, stored: int) -> bool:
+    """True if a single broken case could not be proven with so few stored trials, and the base is not run again."""
+    from gate.decision.power import provable  # weight: only with a baseline
+
+    if comparison.settings.rerun != "never":
+        return False
+    return not provable(cases, stored, comparison.settings.own_alpha, recorded=comparison.is_recorded)
+
+
+def _wanted_for(goal: Goal, comparison: Comparison) -> int:
+    """Return how many stored trials of each case it takes to find a drop that the suite is meant to find."""
+    from gate.decision.power import Rates, stored_wanted  # weight: only with a baseline
+
+    counts = []
+    for case_id in comparison.paired:
+        case, criteria = comparison.by_id[case_id], comparison.comparable(case_id)
+        outcomes = outcomes_of(comparison.baseline[case_id], case, criteria)
+        if outcomes:
+            counts.append((sum(outcomes), len(outcomes)))
+    settings = comparison.settings
+    return stored_wanted(Rates(tuple(counts)), goal, alpha=settings.own_alpha, epochs=settings.looks) if counts else 0
+
+
+# --- losses and scores ----------------------------------------------------------------------------
+
+
+def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
+    """Return metrics that do not block, and got worse beyond their margin and beyond noise."""
+    by_name = {criterion.name: criterion for criterion in comparison.metrics}
+    found = []
+    for name, change in outcome.evidence.metrics.items() if outcome is not None else ():
+        is_worse = change.high is not None and change.high < 0 and change.change < -change.margin
+        if change.blocks_regression or not is_worse:
+            continue
+        criterion = by_name[name]
+        wording = worst_wording(comparison, criterion) if criterion.lexical else None
+        size = natural(change.change, criterion)
+        found.append(Finding.of("quiet_rise", criterion=name, change=size, wording=wording))
+    return found
+
+
+def _scores_unmeasured(comparison: Comparison) -> list[Finding]:
+    found: list[Finding] = []
+    for criterion in comparison.criteria:
+        scored = lost = 0
+        for trial in comparison.answers:
+            score = trial.scores.get(criterion.name)
+            if score is not None:
+                scored += 1
+                lost += score.value is None and score.error is not None
+        if lost:
+            found.append(Finding.of("scores_unmeasured", criterion=criterion.name, lost=lost, of=scored))
+    return found
+
+
+def _errors(comparison: Comparison) -> list[Finding]:
+    """Return what infrastructure took, and failures that were excused."""
+    found: list[Finding] = []
+    trials: Sequence[Trial] = comparison.trials
+    gone = base_gone(comparison)
+    if gone is not None:
+        found.append(gone)
+        trials = [trial for trial in trials if trial.side is Side.CANDIDATE]
+    for excused in failures_excused(comparison):
+        if not (excused["at_base"] and gone):
+            found.append(excused)
+    lost = len(lost_to_infrastructure(trials))
+    if lost:
+        found.append(Finding.of("trials_lost", lost=lost, of=len(trials)))
+    again = sum(trial.attempts - 1 for trial in trials)
+    if again:
+        found.append(Finding.of("attempts_repeated", attempts=again))
+    return found
+
+
+# --- repeats --------------------------------------------------------------------------------------
+
+
+def _repeats(comparison: Comparison, result: SuiteResult) -> list[Finding]:
+    """Return that repeated trials never differ: a cache, a fixed seed, or a deterministic agent; they add nothing."""
+    known = comparison.repeats
+    if known.cases:
+        lost = known.lost if result.verdict is Verdict.INCONCLUSIVE else ()  # of a pass they are the doubt
+        return [Finding.of("repeats_once", cases=len(known.cases), of=known.repeated, lost=lost)]
+    groups = []
+    for case in comparison.judged:
+        trials = comparison.measured(case.id)
+        if len(trials) > 1 and any(map(_said, trials)):
+            groups.append(trials)
+    if len(groups) < 3 or any(len({_said(trial) for trial in trials}) > 1 for trials in groups):
+        return []
+    quicker = sum(map(_is_quicker, groups))
+    return [Finding.of("repeats_alike", cached=quicker >= MOST_QUICKER * len(groups))]
+
+
+def _is_quicker(trials: Sequence[Trial]) -> bool:
+    """True if each repeat of a case took less than a fifth of the time of its first trial, which could be measured."""
+    first = trials[0].duration
+    if first is None or first <= MEASURABLE:
+        return False
+    return all(trial.duration is not None and trial.duration < first / 5 for trial in trials[1:])
+
+
+def _said(trial: Trial) -> tuple[Any, ...]:
+    """Return what a trial answered, turn by turn, without turns that say nothing."""
+    found: list[Any] = []
+    for turn in trial.invocations:
+        if turn.digest in ("", SILENT) and not turn.text:
+            continue
+        if turn.digest:
+            found.append(turn.digest)
+        else:
+            found.append((turn.text, tuple([(call.name, repr(call.args)) for call in turn.tool_calls])))
+    return tuple(found)
