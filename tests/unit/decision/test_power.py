@@ -98,7 +98,7 @@ def test_larger_drops_and_thicker_baselines_are_found_more_often(runs: int) -> N
     assert thin == power_of(rates, Design(10, 1), runs=runs // 2, seed=3), "a seed gives the same answer again"
 
 
-@pytest.mark.parametrize("runs", [1, pytest.param(24, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [1, pytest.param(12, marks=pytest.mark.slow)])
 def test_cases_that_share_a_fixture_are_the_units_that_a_run_takes_them_for(runs: int) -> None:
     alone = seen([(5, 5), (5, 5), (5, 5), (4, 5)], 5)
     shared = replace(alone, clusters=tuple(f"unit {n // 5}" for n in range(20)))
