@@ -12,6 +12,7 @@ from msgspec import Struct
 from gate.config import FILE_NAME
 from gate.errors import ConfigError, nearest
 from gate.hosts.events import ACCEPT_LABEL
+from gate.pipeline.session import parse_shard
 from gate.security.environment import is_withheld
 from gate.security.files import OWN_FOLDER
 from gate.security.limits import shorten
@@ -87,12 +88,7 @@ def trials(value: str) -> int | str:
 
 
 def shard(value: str) -> tuple[int, int]:
-    index, slash, total = value.partition("/")
-    if not value:
-        return 1, 1
-    if not (slash and is_number(index) and is_number(total) and 1 <= int(index) <= int(total) <= 10_000):
-        raise ConfigError(f"{shorten(value, 50)!r} is not of the form 2/5")
-    return int(index), int(total)
+    return parse_shard(value) if value else (1, 1)
 
 
 def is_number(value: str) -> bool:

@@ -39,7 +39,9 @@ def seal(git: Git, folder: Path) -> Sealed:
     if not git.is_repository() or git.text("rev-parse", "--is-inside-work-tree") != "true":
         return bare
     settings = _settings(git)
-    remotes = {name: git.text("remote", "get-url", name) for name in git.text("remote").splitlines()}
+    remotes = {}
+    for name in git.text("remote").splitlines():
+        remotes[name] = git.text("remote", "get-url", name)
     _copy(git, folder)
     _write_config(folder, settings, remotes)
     return Sealed(
@@ -57,8 +59,12 @@ def seal(git: Git, folder: Path) -> Sealed:
 def _settings(git: Git) -> list[tuple[str, str]]:
     """Every setting that applies, in order: those of the machine, the user, the repository, the environment."""
     said = os.fsdecode(git.run("config", "--list", "-z", environment=git.signing))
-    pairs = (entry.partition("\n") for entry in said.split("\0") if entry)
-    return [(key, value if newline else "true") for key, newline, value in pairs]
+    settings = []
+    for entry in said.split("\0"):
+        key, newline, value = entry.partition("\n")
+        if entry:
+            settings.append((key, value if newline else "true"))
+    return settings
 
 
 def _copy(git: Git, folder: Path) -> None:
@@ -87,12 +93,19 @@ def _path(git: Git, name: str) -> str:
 def _refs(git: Git) -> bytes:
     """All refs but replacements and those that stand for another, as git packs them."""
     said = git.run("for-each-ref", "--sort=refname", "--format=%(symref)%09%(objectname) %(refname)")
-    lines = (line[1:] for line in said.split(b"\n") if line.startswith(b"\t"))
-    return b"".join(line + b"\n" for line in lines if b" refs/replace/" not in line)
+    packed = []
+    for line in said.split(b"\n"):
+        stands_for_itself = line.startswith(b"\t")
+        if stands_for_itself and b" refs/replace/" not in line:
+            packed.append(line[1:] + b"\n")
+    return b"".join(packed)
 
 
 def _write_config(folder: Path, settings: Iterable[tuple[str, str]], remotes: Mapping[str, str]) -> None:
-    kept = {key: value for key, value in settings if _DESCRIBING.fullmatch(key) and _WORD.fullmatch(value)}
+    kept = {}
+    for key, value in settings:
+        if _DESCRIBING.fullmatch(key) and _WORD.fullmatch(value):
+            kept[key] = value
     version = "1" if any(key.startswith("extensions.") for key in kept) else "0"
     known = {f"remote.{name}.url": url for name, url in remotes.items()}
     lines = _lines({"core.repositoryformatversion": version, "core.bare": "false", **kept, **known})

@@ -114,7 +114,7 @@ def overrides_of(given: dict[str, Any]) -> dict[str, Any]:
         overrides[f"select.{key}"] = values if isinstance(values, dict) else [*more, *values]
     if given.get("trials"):
         text = given["trials"]
-        overrides["trials"] = int(text) if text.isdigit() else text
+        overrides["trials"] = int(text) if text.isdecimal() else text
     if given.get("replay"):
         overrides["agent"] = {"replay": [str(Path(path).resolve()) for path in given["replay"]]}
     if given.get("against"):

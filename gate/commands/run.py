@@ -150,9 +150,11 @@ def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[s
 
 
 def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
-    from gate.pipeline.session import RunOptions
+    from gate.pipeline.session import RunOptions, parse_shard
 
-    shard = _shard(given["shard"]) if given["shard"] else (1, 1)
+    shard = (1, 1)
+    if given["shard"]:
+        shard = parse_shard(given["shard"], where="--shard")
     return RunOptions(
         record_path=given["record_path"],
         statement_path=given["statement"],
@@ -163,13 +165,6 @@ def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
         rules=rules,
         fills_baseline=False if any(given[name] for name in SELECTIONS) else None,
     )
-
-
-def _shard(text: str) -> tuple[int, int]:
-    index, slash, total = text.partition("/")
-    if not (slash and index.isdigit() and total.isdigit() and 1 <= int(index) <= int(total) <= 10_000):
-        raise click.BadParameter(f"{text!r} is not of the form 2/5", param_hint="--shard")
-    return int(index), int(total)
 
 
 def _publish(result: Result, hosts: Mapping[str, Mapping[str, Any]]) -> None:

@@ -296,11 +296,10 @@ def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: lis
         changes += lowered
     clusters, moved = clusters_under_base(formerly, suite.cases)
     changes += [*moved, *_edited_metrics(head, specs)]
-    kept: dict[str, dict[str, float]] = {}
-    for case in suite.cases if base.unread else ():
-        kept[case.id] = _of_criteria(case, before)
-    if not kept:
-        kept = {case_id: _of_criteria(case, before) for case_id, case in formerly.items()}
+    stated = formerly
+    if base.unread and suite.cases:
+        stated = {case.id: case for case in suite.cases}
+    kept = {case_id: _of_criteria(case, before) for case_id, case in stated.items()}
     return SuiteRules(specs, thresholds, formerly, _with_options_of(before, specs), kept, clusters)
 
 
@@ -355,11 +354,18 @@ def _edited_baselines(base: Config, head: Config) -> list[str]:
     before, now = base.root / name, head.root / name
     if base.file.baseline.store != "file" or not before.is_relative_to(base.root):
         return []  # another store, or a folder that no commit has
-    found = [path.relative_to(before) for path in before.rglob("*") if path.is_file()]
-    gone = any(not (now / path).is_file() for path in found)
-    edited = any((now / path).is_file() and _content(now / path) != _content(before / path) for path in found)
-    said = " and ".join(what for what, holds in (("edited", edited), ("removed", gone)) if holds)
-    return [f"{name}: files {said}, which takes effect once it is merged"] if said else []
+    found = set()
+    for path in before.rglob("*"):
+        own = now / path.relative_to(before)
+        if not path.is_file():
+            continue
+        if not own.is_file():
+            found.add("removed")
+        elif _content(own) != _content(path):
+            found.add("edited")
+    if not found:
+        return []
+    return [f"{name}: files {' and '.join(sorted(found))}, which takes effect once it is merged"]
 
 
 def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
@@ -384,7 +390,8 @@ def redefines_agent(base: Config, head: Config) -> bool:
 
     Suites and what the gate writes are no part of the agent, so naming them differently takes files out of it.
     """
-    one, other = (
-        (config.agent_kind, config.agent.sources, config.agent.version, config.file.output) for config in (base, head)
-    )
-    return one != other or not set(head.file.suite) <= set(base.file.suite)
+
+    def definition(config: Config) -> tuple[Any, ...]:
+        return config.agent_kind, config.agent.sources, config.agent.version, config.file.output
+
+    return definition(base) != definition(head) or not set(head.file.suite) <= set(base.file.suite)

@@ -80,11 +80,11 @@ def _check_idle(
         if not scorer.criterion.blocking or scorer.criterion.name in setting.demanded:
             continue
         if setting.whole:
-            idle = _gives_nothing(scorer, cases)
-            idle = idle and _gives_nothing(_scorer(spec, setting.whole, setting), setting.whole)
+            is_nothing = _gives_nothing(scorer, cases)
+            is_nothing = is_nothing and _gives_nothing(_scorer(spec, setting.whole, setting), setting.whole)
         else:
-            idle = bool(scorer.metric.missing) and is_idle(scorer, cases)
-        if idle:
+            is_nothing = bool(scorer.metric.missing) and is_idle(scorer, cases)
+        if is_nothing:
             name, missing = scorer.criterion.name, scorer.metric.missing or "what it compares with"
             what = f"{name} would check nothing: neither it nor any case gives {missing}"
             raise ConfigError(what, where=setting.place.at(name), hint=f"give it {missing}, or leave it out")
@@ -281,7 +281,7 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
     if not any(scorer.metric.rubric_type for scorer in scorers):
         return
     for case in cases:
-        for rubric in _rubrics_of(case):
+        for rubric in rubrics_of(case):
             if rubric.type in RUBRIC_TYPES:
                 continue
             near = closest(rubric.type or "", RUBRIC_TYPES)
@@ -298,14 +298,18 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
 def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
     """Return the number of cases that state rubrics which no criterion reads, in words; empty if there are none."""
     read = {scorer.metric.rubric_type for scorer in scorers} - {""}
-    unread = [case.id for case in cases if any(rubric.type not in read for rubric in _rubrics_of(case))]
+    unread = [case.id for case in cases if any(rubric.type not in read for rubric in rubrics_of(case))]
     if not unread:
         return ""
     return f"cases with rubrics that no criterion reads: {len(unread)} (first: {shorten(unread[0], 80)})"
 
 
-def _rubrics_of(case: Case) -> tuple[Rubric, ...]:
-    return (*case.rubrics, *(rubric for turn in case.turns for rubric in turn.rubrics))
+def rubrics_of(case: Case) -> list[Rubric]:
+    """Return the rubrics of a case and of its turns."""
+    rubrics = list(case.rubrics)
+    for turn in case.turns:
+        rubrics += turn.rubrics
+    return rubrics
 
 
 def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:

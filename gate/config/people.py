@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from gate.config.criteria import demanded_before
+from gate.config.criteria import demanded_before, rubrics_of
 from gate.config.load import Config
 from gate.config.specs import CriterionSpec
 from gate.judges.options import JudgeOptions
@@ -48,11 +47,16 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
         return scorer
     from gate.judges.calibration import load, may_block, not_applied, not_corrected  # weight: only where asked
 
-    places = [calibration_file(config, root) for root in (config.base_root, config.root) if root is not None]
-    place = next((path for path in places if path.exists()), places[-1])
+    own = calibration_file(config, config.root)
+    reviewed = own  # the base commit's, if there is one
+    if config.base_root is not None:
+        reviewed = calibration_file(config, config.base_root)
+    place = reviewed if reviewed.exists() else own
     found = load(place, criterion.fingerprint)
-    bases = (demanded_before(scorer, spec) for spec in before if spec.name == criterion.name)
-    marks = {mark_of(one) for one in (criterion, *bases)}
+    marks = {mark_of(criterion)}
+    for spec in before:
+        if spec.name == criterion.name:
+            marks.add(mark_of(demanded_before(scorer, spec)))
     may, why = may_block(found, metric.min_kappa, marks)
     if not may:
         scorer = replace(scorer, criterion=replace(criterion, blocking=False, blocks_regression=False))
@@ -61,11 +65,11 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
         return replace(scorer, note=_stale(place, criterion))
     if gone := not_applied(found, marks):
         return replace(scorer, note="" if why else f"{criterion.name}: {gone}: nothing is corrected")
-    if place != places[0]:
+    if place != reviewed:
         return replace(scorer, note=f"{criterion.name}: its calibration corrects its scores once it is merged")
     if _asks_by_case(scorer, cases):
-        own = "cases have questions of their own, which its calibration does not cover: its scores are not corrected"
-        return replace(scorer, note=f"{criterion.name}: {own}")
+        why = "cases have questions of their own, which its calibration does not cover: its scores are not corrected"
+        return replace(scorer, note=f"{criterion.name}: {why}")
     known = found.known
     if criterion.scale is Scale.BINARY:
         known = replace(known, graded=None)  # nothing is graded there, whatever people's labels look like
@@ -86,8 +90,11 @@ def _stale(place: Path, criterion: Criterion) -> str:
 def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:
     """True if cases have options or rubrics of their own: the question is then another than the labelled one."""
     kind = scorer.metric.rubric_type
-    rubrics = chain.from_iterable((*case.rubrics, *(r for turn in case.turns for r in turn.rubrics)) for case in cases)
-    return bool(scorer.by_case) or (bool(kind) and any(rubric.type == kind for rubric in rubrics))
+    if scorer.by_case:
+        return True
+    if not kind:
+        return False
+    return any(rubric.type == kind for case in cases for rubric in rubrics_of(case))
 
 
 def notes_of(scorers: Sequence[Scorer]) -> tuple[str, ...]:

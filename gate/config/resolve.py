@@ -261,7 +261,8 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
         return StatedCriteria(rules.specs, place)
     raw: Mapping[str, Any] = {}
     brought = suite.brought or {}
-    if config.agent_kind != "replay":  # no trial of an agent that is run has a score of another tool
+    if config.agent_kind != "replay":
+        # no trial of an agent that is run has a score of another tool
         brought = {name: one for name, one in brought.items() if not is_recorded(one)}
     if config.file.criteria is not None:
         raw, place = config.file.criteria, config.criteria
@@ -287,10 +288,12 @@ def _merged_criteria(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict
     It need not repeat which scorer `recorded_score` reads. One that is null there is left out, also of weighted scores:
     a suite can so do without the judge that one of its parts asks.
     """
-    dropped = [name for name, own in raw.items() if own is None and name in brought]
     found = {**brought, **raw}
-    for name in dropped:
-        del found[name]
+    dropped = []
+    for name, own in raw.items():
+        if own is None and name in brought:
+            dropped.append(name)
+            del found[name]
     for name, stated in list(found.items()):
         if name not in brought:
             continue
@@ -360,8 +363,7 @@ def _plan(
     scorers = _without_idle(built, only_base, suite.cases)
     if not calibrating:
         scorers = with_calibrations(config, scorers, suite.cases, rules.before if rules is not None else ())
-        held_back = [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
-        hint = "; ".join((*held_back, "see `gate calibrate`, or let another criterion block"))
+        hint = "; ".join((*_held_back(scorers), "see `gate calibrate`, or let another criterion block"))
         check_something_blocks(scorers, setting.place.at(), hint)
     deselected = frozenset(case.id for case in whole) - {case.id for case in suite.cases}
     notes = _notes(suite, stated, scorers)
@@ -382,16 +384,23 @@ def _without_idle(built: Sequence[Scorer], only_base: frozenset[str], cases: Seq
 
 def _notes(suite: Suite, stated: StatedCriteria, scorers: Sequence[Scorer]) -> tuple[str, ...]:
     """Return what a reader is told about how a plan came together."""
-    notes = [stated.note] if stated.note else []
+    notes = [stated.note]
     flavored = any("flavor" in spec.options for spec in stated.specs)
-    notes += [note for note in suite.notes if not (flavored and note == TYPESCRIPT)]
-    notes += [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
+    for note in suite.notes:
+        if not flavored or note != TYPESCRIPT:
+            notes.append(note)
+    notes += _held_back(scorers)
     notes += notes_of(scorers)
-    unread = unread_rubrics(suite.cases, scorers)
-    if unread:
-        notes.append(unread)
-    notes += [f"{scorer.criterion.name}: {scorer.metric.caveat}" for scorer in scorers if scorer.metric.caveat]
-    return tuple(notes)
+    notes.append(unread_rubrics(suite.cases, scorers))
+    for scorer in scorers:
+        if scorer.metric.caveat:
+            notes.append(f"{scorer.criterion.name}: {scorer.metric.caveat}")
+    return tuple(note for note in notes if note)
+
+
+def _held_back(scorers: Iterable[Scorer]) -> list[str]:
+    """Return the criteria whose judge may not block, with the reason."""
+    return [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
 
 
 def _blocks(scorer: Scorer) -> bool:
@@ -444,7 +453,10 @@ def _check_attached(config: Config, plans: Sequence[Plan]) -> None:
         return
     for plan in plans:
         for case in plan.suite.cases:
-            kinds = dict.fromkeys(key for turn in case.turns for part in turn.attached for key in part)
+            kinds: dict[str, None] = {}
+            for turn in case.turns:
+                for part in turn.attached:
+                    kinds |= dict.fromkeys(part)
             if kinds:
                 found = ", ".join(kinds)
                 what = f"case {case.id!r}: its question has {found}, which a {config.agent_kind}: agent is not handed"

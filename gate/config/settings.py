@@ -7,7 +7,6 @@ from datetime import datetime
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
 from gate.decision import Settings
-from gate.decision.engine.state import Rerun
 from gate.decision.settings import Goal
 from gate.model.defaults import MOST_EPOCHS, RELEASE_ALPHA, STORED_TRIALS
 
@@ -22,21 +21,27 @@ def settings_of(config: Config | None, now: datetime, *, release: bool = False) 
     if config is None:
         return Settings()
     file = config.file
-    trials = file.trials
-    rerun: Rerun = "never" if file.baseline.rerun in ("auto", "never") else "match"
+    alpha = file.gate.alpha
+    if release:
+        alpha = min(alpha, RELEASE_ALPHA)
+    max_epochs, exact_epochs = MOST_EPOCHS, None
+    if isinstance(file.trials, TrialsSection):
+        max_epochs = file.trials.max
+    elif isinstance(file.trials, int):
+        exact_epochs = file.trials
+    quarantine = {}
+    for entry in file.quarantine:
+        if entry.expires >= now.date():
+            quarantine[entry.case] = f"{entry.reason} ({entry.owner}, until {entry.expires.isoformat()})"
     return Settings(
-        alpha=min(file.gate.alpha, RELEASE_ALPHA) if release else file.gate.alpha,
-        max_epochs=trials.max if isinstance(trials, TrialsSection) else MOST_EPOCHS,
-        exact_epochs=trials if isinstance(trials, int) else None,
-        rerun=rerun,
+        alpha=alpha,
+        max_epochs=max_epochs,
+        exact_epochs=exact_epochs,
+        rerun="match" if file.baseline.rerun == "match" else "never",
         pass_rate_margin=file.gate.pass_rate_margin,
         max_error_rate=file.gate.max_error_rate,
         on_inconclusive=file.gate.on_inconclusive,
-        quarantine={
-            entry.case: f"{entry.reason} ({entry.owner}, until {entry.expires.isoformat()})"
-            for entry in file.quarantine
-            if entry.expires >= now.date()
-        },
+        quarantine=quarantine,
         runs=file.budget.runs,
         family=file.gate.family,
         confirm_after=None if config.agent_kind == "replay" else file.gate.confirm_after,

@@ -62,7 +62,9 @@ def tighten(
 
 def shown(value: Any) -> str:
     """Return a value as one short line without secrets."""
-    return shorten(redact(json.dumps(_plain(value), default=_plain)), 80) if value is not None else "nothing"
+    if value is None:
+        return "nothing"
+    return shorten(redact(json.dumps(_plain(value), default=_plain)), 80)
 
 
 def _plain(value: Any) -> Any:
@@ -107,11 +109,12 @@ def settings_under_base(base: File, head: File) -> tuple[dict[str, Any], list[st
     for change in changes:
         if not change.is_stricter:
             overrides[change.key] = _plain(holds[change.key])
-        if change.key == "quarantine":
-            added = [entry.case for entry in change.now if entry not in change.before]
-            texts += [f"quarantine of {case!r} takes effect once it is merged" for case in added]
-        else:
+        if change.key != "quarantine":
             texts.append(str(change))
+            continue
+        for entry in change.now:
+            if entry not in change.before:
+                texts.append(f"quarantine of {entry.case!r} takes effect once it is merged")
     section, told = _baseline_under_base(base.baseline, head.baseline)
     if section != _plain(head.baseline):
         overrides["baseline"] = section
@@ -130,8 +133,8 @@ def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple
     """
     stated, own = _plain(before), _plain(now)
     if before.store != now.store and not {before.store, now.store} <= {*STORES, NO_STORE}:
-        # options of a plugin's store say nothing to another
-        section = {name: value for name, value in stated.items() if name != "against"}
+        section = dict(stated)  # options of a plugin's store say nothing to another
+        section.pop("against", None)
         if "against" in own:
             section["against"] = own["against"]
         return section, [str(KeyChange("baseline.store", before.store, now.store))]
@@ -140,13 +143,15 @@ def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple
     for model in models:
         for name in model.model_fields:
             directions[name] = strictness_of(model, name)
-    old, new = (_with_store(one, models) for one in (before, now))
+    old, new = _with_store(before, models), _with_store(now, models)
     holds, changes = tighten(old, new, directions.__getitem__)
     section = dict(stated)
     for name, value in holds.items():
-        if value == new[name] and value != old[name]:
-            section.pop(name, None)
-            section |= {name: own[name]} if name in own else {}
+        if value != new[name] or value == old[name]:
+            continue
+        section.pop(name, None)
+        if name in own:
+            section[name] = own[name]
     texts = [str(replace(change, key=f"baseline.{change.key}")) for change in changes]
     for name in _DECIDING:
         if (name in own) != (name in stated) and old[name] == new[name]:
@@ -180,11 +185,16 @@ def agent_under_base(
         stated = strictness_of(AgentOptions, name)
         return FREE if stated is NEVER else stated
 
-    before, now = ({name: getattr(options, name) for name in AgentOptions.model_fields} for _, options in (base, head))
+    before = {name: getattr(base[1], name) for name in AgentOptions.model_fields}
+    now = {name: getattr(head[1], name) for name in AgentOptions.model_fields}
     holds, changes = tighten(before, now, direction)
-    held = [replace(change, key=f"agent.{change.key}") for change in changes if not change.is_stricter]
-    overrides = {change.key: _plain(holds[change.key.removeprefix("agent.")]) for change in held}
-    texts = [str(change) for change in held]
+    overrides = {}
+    texts = []
+    for change in changes:
+        if not change.is_stricter:
+            key = f"agent.{change.key}"
+            overrides[key] = _plain(holds[change.key])
+            texts.append(str(replace(change, key=key)))
     written, now_written = base[0], head[0]
     for key in dict.fromkeys([*written, *now_written]):
         old, new = written.get(key), now_written.get(key)
@@ -214,7 +224,8 @@ def criteria_under_base(
         else:
             held, changes = _criterion_under_base(before, after)
             effective.append(held)
-            texts += [str(replace(change, key=f"{before.name}.{change.key}")) for change in changes]
+            for change in changes:
+                texts.append(str(replace(change, key=f"{before.name}.{change.key}")))
     texts += [f"criterion {name} is new" for name in now]
     return (*effective, *now.values()), texts
 
@@ -252,7 +263,9 @@ def _values(spec: CriterionSpec) -> dict[str, Any]:
 
 def _quantile(name: str) -> float | None:
     match = QUANTILE.match(name)
-    return float(match[1]) / 100 if match is not None else None
+    if match is None:
+        return None
+    return float(match[1]) / 100
 
 
 def _direction(spec: CriterionSpec, name: str) -> Tightens:
@@ -261,7 +274,9 @@ def _direction(spec: CriterionSpec, name: str) -> Tightens:
     if name == "threshold":
         return _threshold_direction(spec, spec.common.threshold)
     if name == "margin":
-        default = metric.scale.default_margin if metric is not None else None
+        default = None
+        if metric is not None:
+            default = metric.scale.default_margin
         if default is None and spec.common.margin is None:
             return NEVER
         return Tightens("down", unset=default)
@@ -269,7 +284,9 @@ def _direction(spec: CriterionSpec, name: str) -> Tightens:
         return strictness_of(Common, name)
     if _quantile(name) is not None:
         return DOWN
-    return strictness_of(metric.options_type, name) if metric is not None else NEVER
+    if metric is None:
+        return NEVER
+    return strictness_of(metric.options_type, name)
 
 
 def _threshold_direction(spec: CriterionSpec, before: float | None) -> Tightens:
@@ -297,7 +314,9 @@ def thresholds_under_base(
     effective: dict[str, dict[str, float]] = {}
     texts: list[str] = []
     for case in head:
-        known = formerly[case.id].thresholds if case.id in formerly else {}
+        known: Mapping[str, float] = {}
+        if case.id in formerly:
+            known = formerly[case.id].thresholds
 
         def direction(name: str, known: Mapping[str, float] = known) -> Tightens:
             return _case_direction(by_name.get(name), known.get(name))
@@ -306,7 +325,9 @@ def thresholds_under_base(
         kept = {name: value for name, value in holds.items() if value is not None}
         if kept != dict(case.thresholds):
             effective[case.id] = kept
-        texts += [f"case {case.id!r}: {change}" for change in changes if not change.is_stricter]
+        for change in changes:
+            if not change.is_stricter:
+                texts.append(f"case {case.id!r}: {change}")
     return effective, texts
 
 
@@ -317,11 +338,13 @@ def _case_direction(spec: CriterionSpec | None, before: float | None) -> Tighten
     metric = spec.metric_type
     if metric is None:
         return NEVER
-    is_lower = metric.direction is Direction.LOWER
+    if metric.direction is Direction.LOWER:
+        way, stated = DOWN, spec.common.max
+    else:
+        way, stated = UP, spec.common.threshold
     if before is not None:
-        return DOWN if is_lower else UP
-    stated = spec.common.max if is_lower else spec.common.threshold
-    return Tightens("down" if is_lower else "up", unset=stated if stated is not None else metric.pass_threshold)
+        return way
+    return replace(way, unset=metric.pass_threshold if stated is None else stated)
 
 
 def clusters_under_base(formerly: Mapping[str, Case], head: Sequence[Case]) -> tuple[dict[str, str], list[str]]:
@@ -330,14 +353,15 @@ def clusters_under_base(formerly: Mapping[str, Case], head: Sequence[Case]) -> t
     All cases in one cluster are a single unit, in which no drop of the suite can be proven. A case of other content is
     not compared, so its cluster is its own.
     """
-    held = {
-        case.id: cluster_of(before)
-        for case in head
-        if (before := formerly.get(case.id)) is not None
-        and cluster_of(before) != cluster_of(case)
-        and of_case(before) == of_case(case)
-    }
+    held = {}
+    for case in head:
+        before = formerly.get(case.id)
+        if before is None or of_case(before) != of_case(case):
+            continue
+        if cluster_of(before) != cluster_of(case):
+            held[case.id] = cluster_of(before)
     if not held:
         return {}, []
-    others = f" and {len(held) - 1:,} more" if len(held) > 1 else ""
-    return held, [f"the cluster of case {next(iter(held))!r}{others} takes effect once it is merged"]
+    first, *more = held
+    others = f" and {len(more):,} more" if more else ""
+    return held, [f"the cluster of case {first!r}{others} takes effect once it is merged"]

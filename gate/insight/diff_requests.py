@@ -44,22 +44,31 @@ def compare_requests(
     are read. Raises MeasureError where nothing is known of any case.
     """
     records = read_whole(before), read_whole(now)
-    config = load_config(config_path) if config_path is not None else None
-    options = (config.file.world if config is not None else None) or WorldOptions()
-    folder = store_folder(options, config.root if config is not None else Path(), environment)
+    options, root = None, Path()
+    if config_path is not None:
+        config = load_config(config_path)
+        options, root = config.file.world, config.root
+    options = options or WorldOptions()
+    folder = store_folder(options, root, environment)
     library, volatile = Library(folder), Volatile(options.normalise)
     ours, theirs = (_by_case(record) for record in records)
     differing: dict[str, str] = {}
     known = partly = 0
     shared = [case_id for case_id in theirs if case_id in ours]
     for case_id in shared:
-        pairs = zip(ours[case_id], theirs[case_id], strict=False)
-        found = [_difference(*pair, library, records[1].header.created, volatile) for pair in pairs]
-        told = [what for what in found if what is not None]
-        known += bool(told)
-        if what := next((what for what, _ in told if what), ""):
+        told = []
+        for one, other in zip(ours[case_id], theirs[case_id], strict=False):
+            found = _difference(one, other, library, records[1].header.created, volatile)
+            if found is not None:
+                told.append(found)
+        if not told:
+            continue
+        known += 1
+        what = next((what for what, _ in told if what), "")
+        if what:
             differing[case_id] = what
-        partly += not what and not all(whole for _, whole in told)
+        elif not all(is_whole for _, is_whole in told):
+            partly += 1
     if not known:
         raise MeasureError("no case of both records has what it asked recorded", where=str(folder), hint=HINT)
     return RequestDifferences(known, differing, partly, len(shared) - known)
@@ -80,12 +89,16 @@ def _difference(before: Trial, now: Trial, library: Library, at: float, volatile
     if old is not None and new is not None and new.source == old.recording and (new.same or new.difference):
         return new.difference, True
     one, other = _coupling(before, library), _coupling(now, library)
-    return None if one is None or other is None else difference_of(one, other, at, volatile)
+    if one is None or other is None:
+        return None
+    return difference_of(one, other, at, volatile)
 
 
 def _coupling(trial: Trial, library: Library) -> Coupling | None:
     name = trial.replay.recording if trial.replay is not None else ""
     run, _, rest = name.partition(":")
     cassette = library.cassette(run) if run else None
-    tape = None if cassette is None else cassette.tape(rest.rpartition(":")[2])
-    return None if cassette is None or tape is None else Coupling(name, tape, cassette)
+    if cassette is None:
+        return None
+    tape = cassette.tape(rest.rpartition(":")[2])
+    return None if tape is None else Coupling(name, tape, cassette)

@@ -64,9 +64,9 @@ def check_contenders(names: Sequence[str]) -> None:
         raise ConfigError("a table compares two or more", hint="name further records or configurations")
     if len(names) > MOST_ENTRIES:
         raise ConfigError(f"{len(names)} are too many to compare: {MOST_ENTRIES} at most")
-    doubled = next((name for name in names if names.count(name) > 1), None)
-    if doubled is not None:
-        raise ConfigError(f"two go by the name {doubled!r}", hint="name them apart: NAME=FILE")
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"two go by the name {name!r}", hint="name them apart: NAME=FILE")
 
 
 def line_up(
@@ -122,30 +122,33 @@ def _voted(votes: Sequence[OrderedVote], entries: int) -> list[tuple[int, int]]:
 def common_cases(contenders: Sequence[Contender], terms: Terms) -> SharedCases:
     """Return the cases that all have with the same content, and each one's trials of them."""
     first = contenders[0].record.header
-    matches = [match_cases(first.plan, one.record.header.plan) for one in contenders]
-    shared = [{match.ids[old] for old in match.same} for match in matches]
-    cases = tuple(case for case in cases_of(first, terms.thresholds) if all(case.id in ids for ids in shared))
+    renamed = []
+    shared = {case.id for case in first.plan}
+    for one in contenders:
+        match = match_cases(first.plan, one.record.header.plan)
+        ids = {old: match.ids[old] for old in match.same}
+        renamed.append(ids)
+        shared &= set(ids.values())
+    cases = tuple(case for case in cases_of(first, terms.thresholds) if case.id in shared)
     if not cases:
         raise MeasureError(
             "there is no case that all of them have",
             where=", ".join(one.source or one.name for one in contenders[:5]),
             hint="they are records of different suites, or every case was edited",
         )
-    known = {case.id for case in cases}
-    trials = tuple(
-        _epochs(one.record, {old: match.ids[old] for old in match.same if match.ids[old] in known})
-        for one, match in zip(contenders, matches, strict=True)
-    )
-    return SharedCases(cases, trials)
+    trials = []
+    for one, ids in zip(contenders, renamed, strict=True):
+        trials.append(_epochs(one.record, {old: new for old, new in ids.items() if new in shared}))
+    return SharedCases(cases, tuple(trials))
 
 
 def _epochs(record: Record, ids: Mapping[str, str]) -> dict[str, tuple[Trial, ...]]:
     """Return the candidate's trials of whole epochs by the first's case id; reruns were picked by their outcomes."""
     found: dict[str, list[Trial]] = {}
-    for trial in as_baseline(record).trials:
+    for trial in sorted(as_baseline(record).trials, key=lambda trial: (trial.round, trial.number)):
         if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.case_id in ids:
             found.setdefault(ids[trial.case_id], []).append(trial)
-    return {case_id: tuple(sorted(group, key=lambda t: (t.round, t.number))) for case_id, group in found.items()}
+    return {case_id: tuple(group) for case_id, group in found.items()}
 
 
 def _entry(one: Contender, trials: Mapping[str, Sequence[Trial]]) -> LineupEntry:
@@ -173,11 +176,13 @@ def _values(
     """Return for each contender: case → the values of its measured trials; empty if it is not used."""
     found = []
     for trials, used in zip(common.trials, use, strict=True):
-        groups = {}
+        groups: dict[str, list[float]] = {}
         for case in common.cases if used else ():
-            known = [value(case, trial) for trial in trials.get(case.id, ()) if trial.measured]
-            groups[case.id] = [number for number in known if number is not None]
-        found.append({case_id: group for case_id, group in groups.items() if group})
+            for trial in trials.get(case.id, ()):
+                known = value(case, trial) if trial.measured else None
+                if known is not None:
+                    groups.setdefault(case.id, []).append(known)
+        found.append(groups)
     return tuple(found)
 
 
@@ -195,29 +200,28 @@ def _pass_rate(contenders: Sequence[Contender], common: SharedCases, terms: Term
 
 def _passing(contenders: Sequence[Contender], terms: Terms) -> list[Criterion]:
     """Return the criteria that say whether a trial passes, and that everybody measured in the same way."""
-    known = [_prints(one) for one in contenders]
-    return [
-        criterion
-        for criterion in terms.criteria
-        if criterion.metric != RATE_METRIC and all(one.get(criterion.name) == criterion.fingerprint for one in known)
-    ]
+    found = []
+    for criterion in terms.criteria:
+        prints = {_fingerprint(one, criterion.name) for one in contenders}
+        if criterion.metric != RATE_METRIC and prints == {criterion.fingerprint}:
+            found.append(criterion)
+    return found
 
 
-def _prints(one: Contender) -> dict[str, str]:
-    return {criterion.name: criterion.fingerprint for criterion in one.record.header.criteria}
+def _fingerprint(one: Contender, name: str) -> str | None:
+    """Return how a record measured a criterion; None if it did not."""
+    for criterion in one.record.header.criteria:
+        if criterion.name == name:
+            return criterion.fingerprint
+    return None
 
 
 def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Iterable[Measured]:
     """Yield the scores of each criterion, of the entries that measured it as the first of them did."""
-    known: dict[str, Criterion] = {criterion.name: criterion for criterion in terms.criteria}
-    for one in contenders:
-        known = {**{criterion.name: criterion for criterion in one.record.header.criteria}, **known}
-    for name, criterion in known.items():
+    for name, criterion in _known(contenders, terms).items():
         if criterion.metric == RATE_METRIC or criterion.metric in _SAME_AS or criterion.stands_for:
             continue
-        prints = [_prints(one).get(name) for one in contenders]
-        wanted = next((one for one in prints if one is not None), None)
-        apart = tuple("" if one == wanted else NOT_MEASURED if one is None else OTHER_WAY for one in prints)
+        apart = _apart([_fingerprint(one, name) for one in contenders])
 
         def score(_: Case, trial: Trial, name: str = name) -> float | None:
             found = trial.scores.get(name)
@@ -225,6 +229,28 @@ def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms
 
         values = _values(common, score, [not why for why in apart])
         yield Measured(name, criterion.scale, criterion.direction, values, apart)
+
+
+def _known(contenders: Sequence[Contender], terms: Terms) -> dict[str, Criterion]:
+    """Return the criteria of any contender by name; those that a later one measured as well come later."""
+    known: dict[str, Criterion] = {criterion.name: criterion for criterion in terms.criteria}
+    for one in contenders:
+        known = {**{criterion.name: criterion for criterion in one.record.header.criteria}, **known}
+    return known
+
+
+def _apart(fingerprints: Sequence[str | None]) -> tuple[str, ...]:
+    """Return for each contender why its scores are not compared; empty if it measured as the first that did."""
+    wanted = next((one for one in fingerprints if one is not None), None)
+    apart = []
+    for one in fingerprints:
+        why = ""
+        if one is None:
+            why = NOT_MEASURED
+        elif one != wanted:
+            why = OTHER_WAY
+        apart.append(why)
+    return tuple(apart)
 
 
 def _spending(common: SharedCases) -> Iterable[Measured]:
@@ -240,9 +266,15 @@ def _spending(common: SharedCases) -> Iterable[Measured]:
 
 def _cost(_: Case, trial: Trial) -> float | None:
     """Return US dollars, as reported or by list price; None if a turn tells neither."""
-    costs = [turn_cost(turn.usage) for turn in trial.invocations]
-    known = [cost for cost in costs if cost is not None]
-    return fsum(known) if trial.answered and known and len(known) == len(costs) else None
+    if not trial.answered or not trial.invocations:
+        return None
+    costs = []
+    for turn in trial.invocations:
+        cost = turn_cost(turn.usage)
+        if cost is None:
+            return None
+        costs.append(cost)
+    return fsum(costs)
 
 
 def _latency(_: Case, trial: Trial) -> float | None:
@@ -270,12 +302,10 @@ def _notes(contenders: Sequence[Contender], common: SharedCases, measured: Seque
         other = [one.name for one, why in zip(contenders, row.apart, strict=False) if why == OTHER_WAY]
         if other:
             notes.append(f"{row.name}: {OTHER_WAY} (options, metric or judge) by {listing(other)}: left out")
-    notes += [f"{one.name}: ended early ({stopped})" for one in contenders if (stopped := _stopped(one))]
+    for one in contenders:
+        if one.record.footer is not None and one.record.footer.stopped:
+            notes.append(f"{one.name}: ended early ({one.record.footer.stopped})")
     return notes + _drift(contenders, common)
-
-
-def _stopped(one: Contender) -> str:
-    return one.record.footer.stopped if one.record.footer is not None else ""
 
 
 def _drift(contenders: Sequence[Contender], common: SharedCases) -> list[str]:
@@ -290,13 +320,18 @@ def _drift(contenders: Sequence[Contender], common: SharedCases) -> list[str]:
 def worse_than_first(lineup: Lineup) -> list[str]:
     """Return the entries that are shown to do worse than the first, whatever they cost."""
     judged = [one for one in lineup.measures if one.name not in (COST, LATENCY, TOKENS)]
-    places = range(1, len(lineup.entries))
-    return [lineup.entries[place].name for place in places if any(one.better(0, place) for one in judged)]
+    worse = []
+    for place, entry in enumerate(lineup.entries):
+        if place and any(one.better(0, place) for one in judged):
+            worse.append(entry.name)
+    return worse
 
 
 def incomparable(lineup: Lineup) -> list[str]:
     """Return the entries whose quality was not measured beside the first's, so that nobody knows if it is worse."""
     row = lineup.measure(lineup.quality)
-    known = set() if row is None else {frozenset((one.one, one.other)) for one in row.differences}
-    places = range(1, len(lineup.entries))
-    return [lineup.entries[place].name for place in places if frozenset((0, place)) not in known]
+    compared = {0}
+    for one in row.differences if row is not None else ():
+        if 0 in (one.one, one.other):
+            compared |= {one.one, one.other}
+    return [entry.name for place, entry in enumerate(lineup.entries) if place not in compared]

@@ -33,6 +33,7 @@ from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
 from gate.reports.explanation import headline
 from gate.reports.formatting import figure, interval, sample
+from gate.reports.table import table
 from gate.security import files
 from gate.security.escape import console
 from gate.stored.judging import read_whole
@@ -74,9 +75,9 @@ def ratchet(config: Config, record: Path | None, environment: Mapping[str, str],
     plans = make_plans(config, environment)
     found = _records(config, plans, record, environment)
     margin = config.file.gate.pass_rate_margin
-    proposals = [
-        propose(known, plan, config, Scale.BINARY.default_margin if margin is None else margin) for plan, known in found
-    ]
+    if margin is None:
+        margin = Scale.BINARY.default_margin
+    proposals = [propose(known, plan, config, margin) for plan, known in found]
     told = [_told(one) for one in proposals]
     changed = _by_file(config, [plan for plan, _ in found], proposals, len(plans))
     told += [_edit(path, keys, raised, write=write) for path, keys, raised in changed]
@@ -126,16 +127,20 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     terms = terms_of_plan(plan, config, settings_of(config, now()))
     suite = judge_record(record, [NO_REFERENCE], terms)
-    results = {r.criterion.name: r for r in suite.criteria}
+    results = {row.criterion.name: row for row in suite.criteria}
     share, criteria = _share_of(record, plan), list(plan.criteria)
     before = share(criteria)
     if suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
-        return Proposal(
-            plan.suite.id, (), (f"all: the record itself does not pass: {headline(suite)}",), (before, before)
-        )
-    rate = next((c for c in criteria if c.metric == RATE_METRIC), None)
-    demanded = rate.threshold if rate is not None and rate.blocking else None
-    least = before - margin if demanded is None or demanded > before else max(before - margin, demanded)
+        why = f"all: the record itself does not pass: {headline(suite)}"
+        return Proposal(plan.suite.id, (), (why,), (before, before))
+    rate = next((criterion for criterion in criteria if criterion.metric == RATE_METRIC), None)
+    least = before - margin
+    if rate is not None and rate.blocking and rate.threshold is not None and rate.threshold <= before:
+        least = max(least, rate.threshold)
+
+    def still_passes(changed: Sequence[Criterion]) -> bool:
+        return share(changed) >= least - 1e-9
+
     raised: list[Raised] = []
     kept: list[str] = []
     for place, criterion in enumerate(plan.criteria):
@@ -146,41 +151,42 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
             continue
         result = results[criterion.name]
         raised += _quantiles(result)
-        kept += [
-            f"{criterion.name}: too few trials for an interval of p{q * 100:g}"
-            for q, estimate in result.quantiles
-            if estimate.level == 0.0
-        ]
+        for q, estimate in result.quantiles:
+            if estimate.level == 0.0:
+                kept.append(f"{criterion.name}: too few trials for an interval of p{q * 100:g}")
         room = quiet_threshold(_values(record, criterion), criterion)
-        found, why = _threshold(result, room, place, criteria, lambda changed: share(changed) >= least - 1e-9)
-        kept += [why] if why else []
-        if found is not None:
+        found = _threshold(result, room, place, criteria, still_passes)
+        if isinstance(found, Raised):
             raised.append(found)
             criteria[place] = replace(criterion, threshold=found.after, pass_threshold=found.after)
+        elif found:
+            kept.append(found)
     if rate is not None:
         judged = judge_record(record, [NO_REFERENCE], replace(terms, criteria=tuple(criteria))).criteria
         room = quiet_threshold(_outcomes(record, plan, criteria), rate)
-        found, why = _rate(rate, next(r for r in judged if r.criterion.name in (PASS_RATE, rate.name)), room)
-        raised += [found] if found is not None else []
-        kept += [why] if why else []
+        found = _rate(rate, next(row for row in judged if row.criterion.name in (PASS_RATE, rate.name)), room)
+        if isinstance(found, Raised):
+            raised.append(found)
+        elif found:
+            kept.append(found)
     return Proposal(plan.suite.id, tuple(raised), tuple(kept), (before, share(criteria)))
 
 
 def _share_of(record: Record, plan: Plan) -> Callable[[Sequence[Criterion]], float]:
     """Return a function of criteria: the mean over the record's cases of their shares of passing trials."""
-    cases = {case.id: case for case in cases_of(record.header)}
-    cases |= {
-        case_id: replace(case, thresholds=plan.cases[case_id].thresholds)
-        for case_id, case in cases.items()
-        if case_id in plan.cases
-    }
+    cases = {}
+    for case in cases_of(record.header):
+        planned = plan.cases.get(case.id)
+        cases[case.id] = case if planned is None else replace(case, thresholds=planned.thresholds)
     groups = _trials(record, cases)
 
     def share(criteria: Sequence[Criterion]) -> float:
         means = []
         for case_id, trials in groups.items():
-            outcomes = [o for trial in trials if (o := passed(trial, cases[case_id], criteria)) is not None]
-            means += [sum(outcomes) / len(outcomes)] if outcomes else []
+            outcomes = [passed(trial, cases[case_id], criteria) for trial in trials]
+            known = [outcome for outcome in outcomes if outcome is not None]
+            if known:
+                means.append(sum(known) / len(known))
         return sum(means) / len(means) if means else 0.0
 
     return share
@@ -217,15 +223,15 @@ def _threshold(
     place: int,
     criteria: Sequence[Criterion],
     holds: Callable[[Sequence[Criterion]], bool],
-) -> tuple[Raised | None, str]:
-    """Return the highest threshold up to ``room`` under which enough trials pass, or why it stays."""
+) -> Raised | str:
+    """Return the highest threshold up to ``room`` under which enough trials pass, or why it stays, if that is said."""
     criterion, estimate = result.criterion, result.candidate
     least, step = criterion.threshold, criterion.scale.step
     if least is None or step is None or criterion.direction is Direction.LOWER:
-        return None, ""
+        return ""
     top = _grid(room, step)
     if estimate is None or top is None or top <= least:
-        return None, _stays(criterion, room)
+        return _stays(criterion, room)
 
     def at(steps: int) -> list[Criterion]:
         value = round(steps * step, 10)
@@ -243,17 +249,18 @@ def _threshold(
             high = middle
     after = round(high * step, 10)
     if after <= least:
-        return None, f"{criterion.name}: a trial passes at the threshold, and above {least:g} too many would fail"
-    return Raised(criterion.name, "threshold", least, after, criterion.scale, estimate), ""
+        return f"{criterion.name}: a trial passes at the threshold, and above {least:g} too many would fail"
+    return Raised(criterion.name, "threshold", least, after, criterion.scale, estimate)
 
 
-def _rate(rate: Criterion, result: CriterionResult, room: float | None) -> tuple[Raised | None, str]:
+def _rate(rate: Criterion, result: CriterionResult, room: float | None) -> Raised | str:
+    """Return the highest demand on the pass rate up to ``room``, or why it stays, if that is said."""
     top = _grid(room, Scale.BINARY.step)
     if rate.threshold is None or result.candidate is None:
-        return None, ""
+        return ""
     if top is None or top <= rate.threshold:
-        return None, _stays(rate, room)
-    return Raised(rate.name, "threshold", rate.threshold, top, Scale.BINARY, result.candidate), ""
+        return _stays(rate, room)
+    return Raised(rate.name, "threshold", rate.threshold, top, Scale.BINARY, result.candidate)
 
 
 def _grid(room: float | None, step: float | None) -> float | None:
@@ -287,15 +294,13 @@ def _quantiles(result: CriterionResult) -> list[Raised]:
 
 def _told(proposal: Proposal) -> str:
     lines = [f"{console(proposal.suite_id)}:" + ("" if proposal.raised else " no limit can be stricter")]
-    rows = [HEADERS] if proposal.raised else []
+    rows = [HEADERS]
     for one in proposal.raised:
         limits = (figure(one.before, one.scale), figure(one.after, one.scale))
         rows.append((one.name, one.key, *limits, f"{interval(one.estimate, one.scale)} {sample(one.estimate)}"))
-    widths = [max(len(console(row[column], 80)) for row in rows) for column in range(len(HEADERS))] if rows else []
-    for row in rows:
-        lines.append("  " + "  ".join(console(c, 80).ljust(w) for c, w in zip(row, widths, strict=True)).rstrip())
-    before, after = (figure(share, Scale.BINARY) for share in proposal.pass_rate)
     if proposal.raised:
+        lines += [f"  {line}" for line in table(rows).splitlines()]
+        before, after = (figure(share, Scale.BINARY) for share in proposal.pass_rate)
         lines.append(f"  pass rate of this record: {before} under the present thresholds, {after} under the proposed")
     lines += [f"  stays: {console(why)}" for why in proposal.kept]
     return "\n".join(lines)
@@ -318,12 +323,14 @@ def _by_file(
 
 def _shared(proposals: Sequence[Proposal]) -> list[Raised]:
     """Return the least of what several suites support; nothing of what one of them does not."""
-    first, *others = [{(one.name, one.key): one for one in proposal.raised} for proposal in proposals]
+    by_limit: dict[tuple[str, str], list[Raised]] = {}
+    for proposal in proposals:
+        for one in proposal.raised:
+            by_limit.setdefault((one.name, one.key), []).append(one)
     shared = []
-    for place, one in first.items():
-        if all(place in other for other in others):
-            found = [one, *(other[place] for other in others)]
-            least = min if one.key == "threshold" else max
+    for found in by_limit.values():
+        if len(found) == len(proposals):
+            least = min if found[0].key == "threshold" else max
             shared.append(least(found, key=lambda raised: raised.after))
     return shared
 
@@ -337,7 +344,7 @@ def _edit(path: Path, keys: tuple[str, ...], raised: Sequence[Raised], *, write:
     if not raised:
         return ""
     text = path.read_text(encoding="utf-8")
-    edits = [Edit((*keys, name), one.key, one.after) for one in raised for name in [_spelt(text, keys, one.name, path)]]
+    edits = [Edit((*keys, _spelt(text, keys, one.name, path)), one.key, one.after) for one in raised]
     new = edited(text, edits)
     if new is None or not _only(text, new, edits, str(path)):
         if write:
@@ -363,7 +370,10 @@ def _spelt(text: str, keys: tuple[str, ...], name: str, path: Path) -> str:
     stated: Any = parse_document(text, str(path))
     for key in keys:
         stated = stated.get(key, {}) if isinstance(stated, dict) else {}
-    return next((str(key) for key in stated if str(key) == name or str(key).lower() == name), name)
+    for key in stated:
+        if name in (str(key), str(key).lower()):
+            return str(key)
+    return name
 
 
 def _only(text: str, new: str, edits: Sequence[Edit], where: str) -> bool:

@@ -4,6 +4,7 @@ fingerprint."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,6 +34,8 @@ from gate.suites import case_files
 from gate.system.clock import now
 from gate.system.git import MAX_SUBJECT, Git
 
+MOST_SHARDS = 10_000
+_SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
 MOST_SOURCES = 5
 """Sources that a note proposes by name."""
 
@@ -64,6 +67,18 @@ class RunOptions(Struct, frozen=True):
     """The commands that this job ran before the agent was started; None: the configuration's."""
     fills_baseline: bool | None = None
     """True to run what the stored baseline is short of, too; None: on the default branch's CI job only."""
+
+
+def parse_shard(text: str, where: str = "") -> tuple[int, int]:
+    """Return the part and the number of parts, of a text such as ``2/5``.
+
+    Raises:
+        ConfigError: it is of another form.
+    """
+    match = _SHARD.fullmatch(text)
+    if match is not None and 1 <= int(match[1]) <= int(match[2]) <= MOST_SHARDS:
+        return int(match[1]), int(match[2])
+    raise ConfigError(f"{shorten(text, 50)!r} is not of the form 2/5", where=where)
 
 
 class Session(Struct, frozen=True):

@@ -182,8 +182,8 @@ def _test(suite_id: str, check: ReportItem) -> dict[str, Any]:
         "stdout": _text(check.output).split("\n") if any(check.output) else [],
         "type": _type(check),
     }
-    found = {key: value for key, value in found.items() if value not in ("", [])}
-    return found if check.case is None else {**found, **_of_case(check.case, status)}
+    known = {key: value for key, value in found.items() if value not in ("", [])}
+    return known if check.case is None else {**known, **_of_case(check.case, status)}
 
 
 def _type(check: ReportItem) -> str:

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 import msgspec
 
 from gate.histories.cases import CaseHistory
-from gate.histories.trends import PastRun, Series, SeriesMove, SuiteHistory, Version
+from gate.histories.trends import Going, PastRun, Point, Series, SeriesMove, SuiteHistory, Version
 from gate.model import Estimate
 from gate.reports.history import break_lines, findings, warning_line
+from gate.security.escape import unicode_only
 
 VERSION = 1
 
@@ -82,30 +83,35 @@ def _series(series: Series, suite: SuiteHistory) -> dict[str, Any]:
         "direction": criterion.direction.value,
         "threshold": criterion.threshold,
         "summary": msgspec.to_builtins(series.summary),
-        "points": [
-            {"run": point.run, **_estimate(point.estimate), "min": point.least, "max": point.most}
-            for point in series.points
-        ],
+        "points": [_point(point) for point in series.points],
         "comparable_from": series.current[0].run,
         "breaks": break_lines([series], suite),
         "moves": [_move(move, suite) for move in series.moves],
-        "trend": None
-        if going is None
-        else {
-            "runs": going.runs,
-            "beyond_chance": going.found,
-            "per_run": _slope(going.by_run),
-            "per_week": None if going.by_week is None else _slope(going.by_week),
-        },
+        "trend": None if going is None else _trend(going),
         "early_warning": None if ahead is None else {**msgspec.to_builtins(ahead), "text": warning_line(series)},
     }
 
 
 def _move(move: SeriesMove, suite: SuiteHistory) -> dict[str, Any]:
-    named = {
-        name: suite.runs[at].commit for name, at in (("commit", move.run), ("from", move.first), ("to", move.last))
+    commits = {
+        "commit": suite.runs[move.run].commit,
+        "from": suite.runs[move.first].commit,
+        "to": suite.runs[move.last].commit,
     }
-    return {**msgspec.to_builtins(move), "commits": named}
+    return {**msgspec.to_builtins(move), "commits": commits}
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {"run": point.run, **_estimate(point.estimate), "min": point.least, "max": point.most}
+
+
+def _trend(going: Going) -> dict[str, Any]:
+    return {
+        "runs": going.runs,
+        "beyond_chance": going.found,
+        "per_run": _slope(going.by_run),
+        "per_week": None if going.by_week is None else _slope(going.by_week),
+    }
 
 
 def _slope(estimate: Estimate) -> dict[str, Any]:
@@ -125,11 +131,14 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
 
 
 def _version(version: Version) -> dict[str, Any]:
+    criteria = {}
+    for value in version.values:
+        criteria[value.name] = {**_estimate(value.estimate), "min": value.least, "max": value.most}
     return {
         "agent": version.agent or None,
         "commits": list(version.commits),
         "runs": list(version.runs),
-        "criteria": {v.name: {**_estimate(v.estimate), "min": v.least, "max": v.most} for v in version.values},
+        "criteria": criteria,
     }
 
 
@@ -146,12 +155,11 @@ def _case(case: CaseHistory) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Return a value that JSON can hold: no infinity, and no half of a surrogate pair, which names of files may
-    hold."""
+    """Return a value that JSON can hold: no infinity, and no half of a surrogate pair, as in the names of files."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
         return {str(key): _finite(held) for key, held in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return unicode_only(value)

@@ -85,11 +85,12 @@ def _named(finding: Finding) -> dict[str, str]:
 
 def _fields(value: Struct) -> dict[str, Any]:
     """The fields as they are written: sentences in place of findings."""
-    keys = _WORDED.get(type(value).__name__, {})
-    worded = _worded(value)
-    plain = dict(zip(value.__struct_fields__, astuple(value), strict=True))
-    found = {keys.get(name, (name, {}))[0]: held for name, held in plain.items()}
-    return {**found, **worded}
+    worded = _WORDED.get(type(value).__name__, {})
+    fields = {}
+    for name, held in zip(value.__struct_fields__, astuple(value), strict=True):
+        key = worded[name][0] if name in worded else name
+        fields[key] = held
+    return {**fields, **_worded(value)}
 
 
 def _worded(value: Struct) -> dict[str, Any]:

@@ -38,18 +38,16 @@ def line(result: Result) -> str:
 
 def _suite(view: View) -> str:
     mark = _SIGNS[TONES[view.suite.verdict]]
-    facts = view.facts
-    return "".join(
-        [
-            f"<h4>{mark} {_text(view.suite.suite_id, 100)}: {_text(view.title)}</h4>",
-            f"<p>{_text(' '.join(view.lead), 600)}</p>" if view.lead else "",
-            f"<p><strong>Next:</strong> {_text(todo)}</p>" if (todo := view.next_step()) else "",
-            _table(view.rows),
-            _more(len(view.rows) - _CRITERIA, "more criterion", "more criteria"),
-            _cases((*view.worse, *view.failing)),
-            f"<p><small>{_text(facts['Cost'])}; {_text(facts['Baseline'])}</small></p>",
-        ]
-    )
+    parts = [f"<h4>{mark} {_text(view.suite.suite_id, 100)}: {_text(view.title)}</h4>"]
+    if view.lead:
+        parts.append(f"<p>{_text(' '.join(view.lead), 600)}</p>")
+    if todo := view.next_step():
+        parts.append(f"<p><strong>Next:</strong> {_text(todo)}</p>")
+    parts.append(_table(view.rows))
+    parts.append(_more(len(view.rows) - _CRITERIA, "more criterion", "more criteria"))
+    parts.append(_cases((*view.worse, *view.failing)))
+    parts.append(f"<p><small>{_text(view.facts['Cost'])}; {_text(view.facts['Baseline'])}</small></p>")
+    return "".join(parts)
 
 
 def _table(criteria: Sequence[RowView]) -> str:
@@ -70,13 +68,13 @@ def _cells(row: RowView) -> tuple[str, ...]:
 
 def _cases(cases: Sequence[CaseResult]) -> str:
     """Each folded: its name and how often it passed, and behind that why it did not."""
-    folds = [
-        f"<details><summary><code>{_text(case.id, 120)}</code> {status(case)}: {tally(case)}</summary>"
-        f"<ul>{''.join(f'<li>{_text(reason)}</li>' for reason in distinct(case.reasons)[:3])}</ul></details>"
-        for case in cases[:_CASES]
-    ]
-    case, several = (f"more {noun} with failing trials" for noun in ("case", "cases"))
-    return "".join([*folds, _more(len(cases) - _CASES, case, several)])
+    folds = []
+    for case in cases[:_CASES]:
+        reasons = "".join([f"<li>{_text(reason)}</li>" for reason in distinct(case.reasons)[:3]])
+        summary = f"<summary><code>{_text(case.id, 120)}</code> {status(case)}: {tally(case)}</summary>"
+        folds.append(f"<details>{summary}<ul>{reasons}</ul></details>")
+    folds.append(_more(len(cases) - _CASES, "more case with failing trials", "more cases with failing trials"))
+    return "".join(folds)
 
 
 def _more(left: int, what: str, plural: str = "") -> str:

@@ -230,7 +230,7 @@ class Git:
 
     def _call(self, arguments: Sequence[str], stdin: bytes, extra: Mapping[str, str]) -> tuple[int, bytes, str]:
         if not self.program:
-            raise GitError("git cannot be run: it is not in an absolute folder of PATH", where=str(self.root))
+            raise GitError("git is not in an absolute folder of PATH", where=str(self.root))
         settings = (*_NEUTRAL, *(() if self.has_lfs else _POINTERS), *(() if self.sealed is None else _UNTOUCHED))
         command = [self.program, *(part for setting in settings for part in ("-c", setting)), *arguments]
         signing = self.signing if _command_of(arguments) in self._online else {}

@@ -55,6 +55,7 @@ SMALLEST = {
 }
 """Program → its arguments, and what a line of its output has to be."""
 ELSEWHERE = {
+    "first_hours": "needs environments with frameworks",
     "margins": "reads recorded conversations that are not in this repository",
     "peers": "installs other tools from the package index",
     "prove": "reads recorded trials that are not in this repository",

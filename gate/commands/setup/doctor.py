@@ -9,6 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from msgspec.structs import replace
+
 from gate.agents.sources import sources_of_entry
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import files_named
@@ -45,22 +47,26 @@ HOSTS = (
 async def examine(path: Path, environment: Mapping[str, str], *, ask: bool) -> list[Checkup]:
     """Everything that is found, in the order of a run; secrets of the environment are masked."""
     redactor = redactor_of(environment)
-    found = [one async for one in _look(path, environment, ask=ask)]
-    return [
-        Checkup(c.area, c.name, c.state, redactor.redact(c.found), redactor.redact(c.remedy), c.code) for c in found
-    ]
+    masked = []
+    async for one in _look(path, environment, ask=ask):
+        masked.append(replace(one, found=redactor.redact(one.found), remedy=redactor.redact(one.remedy)))
+    return masked
 
 
 def exit_code(found: Sequence[Checkup]) -> ExitCode:
     """Return the exit code of the problem that a run would end with."""
     codes = [one.code for one in found if one.state == "problem"]
-    return next((code for code in EXIT_PRECEDENCE if code in codes), ExitCode.PASS)
+    for code in EXIT_PRECEDENCE:
+        if code in codes:
+            return code
+    return ExitCode.PASS
 
 
 def as_json(found: Sequence[Checkup]) -> str:
-    rows = [
-        {"area": c.area, "name": c.name, "state": c.state, "found": c.found, "remedy": c.remedy or None} for c in found
-    ]
+    rows = []
+    for one in found:
+        row = {"area": one.area, "name": one.name, "state": one.state, "found": one.found}
+        rows.append({**row, "remedy": one.remedy or None})
     return json.dumps({"version": 1, "exit_code": int(exit_code(found)), "checks": rows}, indent=2, ensure_ascii=False)
 
 
@@ -109,7 +115,8 @@ def _plans(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup |
         yield refused("configuration", "suites and criteria", error)
         return
     for plan in plans:
-        cases, turns = plan.suite.cases, [turn for case in plan.suite.cases for turn in case.turns]
+        cases = plan.suite.cases
+        turns = [turn for case in cases for turn in case.turns]
         answers = sum(turn.response is not None for turn in turns)
         calls = sum(turn.tools is not None for turn in turns)
         size = f"{count(len(cases), 'case')}, {count(len(turns), 'turn')}"
@@ -121,10 +128,7 @@ def _plans(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup |
 def _environment(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
     """Variables that the agent is to see, by name alone."""
     for name, value in config.agent.env.items():
-        if value is not None:
-            continue
-        matching = [one for one in environment if is_allowed(one, (name,))]
-        if not matching:
+        if value is None and not any(is_allowed(one, (name,)) for one in environment):
             remedy = "set it here and in CI, or take it out of agent.env"
             yield note(AREA, f"env {name}", "no such variable is set", remedy)
 
@@ -187,9 +191,10 @@ def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterato
     if not why and not config.agent.reads_suite:
         yield ok(AREA, "user", "one of its own; it cannot read the suite, nor write to the gate's files")
         return
-    expected = any(
-        turn.response is not None or turn.tools is not None for case in plan.suite.cases for turn in case.turns
-    )
+    expected = False
+    for case in plan.suite.cases:
+        for turn in case.turns:
+            expected = expected or turn.response is not None or turn.tools is not None
     what = f"the gate's: {why}" if why else "one of its own, with `reads_suite`"
     remedy = "run the gate as root with `agent.user: own`, or keep expected answers away from what the agent reads"
     if expected:
@@ -203,7 +208,9 @@ def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterato
 
 def _criteria(plans: Sequence[Plan], probed: Probed | None) -> Iterator[Checkup]:
     for plan in plans:
-        first = probed.first[0] if probed is not None and plan is plans[0] else None
+        first = None  # only the first suite's first case was asked
+        if probed is not None and plan is plans[0]:
+            first = probed.first[0]
         for scorer in plan.scorers:
             yield _criterion(scorer, first)
 
@@ -211,16 +218,14 @@ def _criteria(plans: Sequence[Plan], probed: Probed | None) -> Iterator[Checkup]
 def _criterion(scorer: Scorer, first: Trial | None) -> Checkup:
     """Return the result of a criterion in the first case; else whether it can have one."""
     name, needs = scorer.criterion.name, _needs(scorer)
-    score = first.scores.get(name) if first is not None else None
+    score = None
+    if first is not None:
+        score = first.scores.get(name)
     if score is None:
         return ok(CRITERIA, name, f"needs {needs}; not tried here")
     if score.error is not None:
-        return problem(
-            CRITERIA,
-            name,
-            f"needs {needs}; not measured: {score.error}",
-            "gate explain shows what was scored; gate help criteria",
-        )
+        remedy = "gate explain shows what was scored; gate help criteria"
+        return problem(CRITERIA, name, f"needs {needs}; not measured: {score.error}", remedy)
     if score.value is None:
         idle = f"needs {needs}; does not apply to the first case"
         return note(CRITERIA, name, idle, "other cases may state what it compares with; gate suite lists them")
@@ -228,10 +233,15 @@ def _criterion(scorer: Scorer, first: Trial | None) -> Checkup:
 
 
 def _needs(scorer: Scorer) -> str:
-    needs = ["a judge"] if scorer.needs_judge else []
-    needs += ["reported tool calls"] if scorer.needs_calls else []
-    needs += [f"the scores of {', '.join(scorer.parts)}"] if scorer.parts else []
-    needs += [FIGURES[scorer.criterion.scale]] if scorer.criterion.scale in FIGURES else []
+    needs = []
+    if scorer.needs_judge:
+        needs.append("a judge")
+    if scorer.needs_calls:
+        needs.append("reported tool calls")
+    if scorer.parts:
+        needs.append(f"the scores of {', '.join(scorer.parts)}")
+    if scorer.criterion.scale in FIGURES:
+        needs.append(FIGURES[scorer.criterion.scale])
     return " and ".join(needs) or "the answer alone"
 
 
@@ -244,7 +254,10 @@ async def _judge(config: Config, plans: Sequence[Plan], environment: Mapping[str
         jury = members(config.file.judge or JudgeOptions(), environment)
     except GateError:
         return found  # said with the plans
-    return [*[await _reached(member) for member in jury], *found]
+    reached = []
+    for member in jury:
+        reached.append(await _reached(member))
+    return [*reached, *found]
 
 
 async def _reached(member: Member) -> Checkup:
@@ -260,12 +273,8 @@ async def _reached(member: Member) -> Checkup:
         why = f"{member.base_url} cannot be reached: {type(error).__name__}"
         return problem(JUDGE, name, why, "check judge.base_url, the network and the proxy")
     if status in (401, 403):
-        return problem(
-            JUDGE,
-            name,
-            f"{member.base_url} refuses the key (HTTP {status})",
-            "check the key's variable: judge.api_key_env",
-        )
+        why = f"{member.base_url} refuses the key (HTTP {status})"
+        return problem(JUDGE, name, why, "check the key's variable: judge.api_key_env")
     if status >= 500:
         return problem(JUDGE, name, f"{member.base_url} answers with HTTP {status}", "try again later")
     return ok(JUDGE, name, f"{member.base_url} answers")
@@ -324,9 +333,9 @@ def _records(config: Config) -> Iterator[Checkup]:
 
 
 def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
-    name = next((name for variable, name in HOSTS if environment.get(variable)), "")
-    if name:
-        yield ok(JOB, "CI", name)
+    names = [name for variable, name in HOSTS if environment.get(variable)]
+    if names:
+        yield ok(JOB, "CI", names[0])
     elif in_ci(environment):
         yield note(JOB, "CI", "a CI system that is not known by name", "gate help ci")
     else:

@@ -48,7 +48,7 @@ def _describe(plan: Plan) -> str:
     lines.append("  turns       " + _counts({f"{turns}-turn": n for turns, n in found.by_turns.items()}))
     stated = {"calls": found.expects_calls, "no call": found.expects_no_call, "calls not stated": found.states_no_calls}
     lines.append("  expects     " + _counts({**stated, "a response": found.expects_response}))
-    lines.append("  criteria    " + "\n              ".join(_demand(plan)))
+    lines.append("  criteria    " + "\n              ".join(_demands(plan)))
     lines += [f"  note: {note}" for note in plan.notes]
     return "\n".join(lines)
 
@@ -57,8 +57,12 @@ def _counts(counts: Mapping[Any, int]) -> str:
     return ", ".join(f"{console(str(name))} {n}" for name, n in counts.items() if n) or "–"
 
 
-def _demand(plan: Plan) -> list[str]:
-    return [f"{console(c.name)}: {threshold(c)}{'' if c.blocking else ' (informational)'}" for c in plan.criteria]
+def _demands(plan: Plan) -> list[str]:
+    demands = []
+    for criterion in plan.criteria:
+        informational = "" if criterion.blocking else " (informational)"
+        demands.append(f"{console(criterion.name)}: {threshold(criterion)}{informational}")
+    return demands
 
 
 # --- what it would take ----------------------------------------------------------------------------
@@ -67,12 +71,15 @@ def _demand(plan: Plan) -> list[str]:
 def estimate(config: Config, environment: Mapping[str, str], *, fills_baseline: bool = False) -> str:
     """Return what a run of each suite would take: at first, and at most if the answer stays open."""
     plans = make_plans(config, environment)
-    return "\n".join([*(_of_suite(config, plan, environment, fills_baseline) for plan in plans), "nothing was run"])
+    lines = [_of_suite(config, plan, environment, fills_baseline) for plan in plans]
+    return "\n".join([*lines, "nothing was run"])
 
 
 def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_baseline: bool) -> str:
     settings = settings_of(config, now())
-    least, most = settings.exact_epochs or 1, settings.exact_epochs or settings.max_epochs
+    least, most = 1, settings.max_epochs
+    if settings.exact_epochs is not None:
+        least = most = settings.exact_epochs
     if fills_baseline:
         least = most = max(most, wanted_trials(config))
     cases = len(plan.suite.cases)

@@ -26,6 +26,8 @@ from gate.security.limits import cut
 MAX_TEXT = 4_000
 """Characters of one message, answer or tool's result."""
 MAX_REASON = 1_000
+MAX_ASKED = 140
+"""Characters of the first message in the table of cases."""
 MAX_VALUE = 600
 """Characters of one argument."""
 MAX_WHOLE = 4_000
@@ -35,6 +37,8 @@ MAX_DEPTH = 6
 MAX_CALLS = 60
 """Calls of one turn."""
 MAX_TURNS = 40
+MAX_PARTS = 20
+"""Votes and parts of one score."""
 MAX_PAGE = 12_000_000
 """Characters of all pieces together, compressed."""
 MAX_HELD = 80_000_000
@@ -160,7 +164,9 @@ class CaseCollector:
         self._bytes = 0
         self.failing: dict[str, dict[str, None]] = {}
         self.measured: dict[str, tuple[list[float], list[float]]] = {
-            name: ([], []) for name in ("seconds", "usd", "tokens")
+            "seconds": ([], []),
+            "usd": ([], []),
+            "tokens": ([], []),
         }
         with _no_collection():
             for trial in trials.read():
@@ -170,16 +176,19 @@ class CaseCollector:
                 self._take(trial, "before")
 
     def _limits(self, case: Case) -> _Limits:
-        found = {criterion.name: (mark(criterion, case), criterion) for criterion in self._criteria}
-        return {
-            name: (1.0 if limit is None else limit, one.direction is Direction.LOWER)
-            for name, (limit, one) in found.items()
-            if limit is not None or one.hard
-        }
+        limits = {}
+        for criterion in self._criteria:
+            limit = mark(criterion, case)
+            if limit is None and criterion.hard:
+                limit = 1.0
+            if limit is not None:
+                limits[criterion.name] = (limit, criterion.direction is Direction.LOWER)
+        return limits
 
     def _of(self, case_id: str) -> _Held | None:
         held = self._held.get(case_id)
-        if held is None and (case := self._cases.get(case_id)) is not None:
+        if held is None and case_id in self._cases:
+            case = self._cases[case_id]
             limits = self._limits(case) if case.thresholds else self._usual
             held = self._held[case_id] = _Held(case, limits, case_id in self._telling, [], {}, [], {})
         return held
@@ -195,9 +204,9 @@ class CaseCollector:
         kind = (side, outcome is not False)
         most = (SIDES if held.telling else QUIET)[side][kind[1]]
         if side == "now" and outcome is not True:
-            names = [name for name, limit in held.limits.items() if _holds(trial.scores.get(name), limit) is False]
-            if names:
-                self.failing.setdefault(trial.case_id, {}).update(dict.fromkeys(names))
+            for name, limit in held.limits.items():
+                if _holds(trial.scores.get(name), limit) is False:
+                    self.failing.setdefault(trial.case_id, {})[name] = None
         shown = held.counts.get(kind, 0)
         if shown >= most or self._bytes > MAX_HELD:
             held.left[side] = held.left.get(side, 0) + 1
@@ -232,27 +241,33 @@ class CaseCollector:
         number = {case.id: at for at, case in enumerate(cases)}
         pieces = _Pieces()
         for case in order:
-            if (held := self._held.get(case.id)) is not None:
-                pieces.add(case.id, number[case.id], self._content(held, case))
+            if case.id in self._held:
+                pieces.add(case.id, number[case.id], self._content(self._held[case.id], case))
         pieces.close()
+        asked = {}
+        for case_id, held in self._held.items():
+            if held.users:
+                asked[case_id] = cut(" ".join(held.users[0].split()), MAX_ASKED)
         return CaseContents(
             pieces.done,
             pieces.where,
-            {case_id: cut(" ".join(held.users[0].split()), 140) for case_id, held in self._held.items() if held.users},
+            asked,
             {case_id: list(names) for case_id, names in self.failing.items()},
             self.measured,
             left_out=pieces.left_out,
         )
 
     def _content(self, held: _Held, case: CaseResult) -> bytes:
-        expected = [
-            None if calls is None else [_bounded_call(call) for call in _calls(calls)]
-            for calls in case.expected[:MAX_TURNS]
-        ]
+        expected: list[list[ShownCall] | None] = []
+        for calls in case.expected[:MAX_TURNS]:
+            expected.append(None if calls is None else [_bounded_call(call) for call in _calls(calls)])
+        wanted: list[str | None] = []
+        for text in case.expected_text[:MAX_TURNS]:
+            wanted.append(None if text is None else cut(text, MAX_TEXT))
         head = {
             "users": held.users,
             "expected": expected if any(calls is not None for calls in expected) else [],
-            "wanted": [None if text is None else cut(text, MAX_TEXT) for text in case.expected_text[:MAX_TURNS]],
+            "wanted": wanted,
             "left": held.left,
             "log": cut(case.log, 2 * MAX_TEXT),
         }
@@ -353,11 +368,12 @@ def _spent(trial: Trial) -> _Spent:
     """Dollars and tokens of a trial; None where no turn reports them."""
     cost, used = None, None
     for turn in trial.invocations:
-        if (usage := turn.usage) is not None:
+        usage = turn.usage
+        if usage is not None:
             if usage.cost_usd is not None:
                 cost = (cost or 0.0) + usage.cost_usd
-            if (tokens := usage.tokens) is not None:
-                used = (used or 0) + tokens
+            if usage.tokens is not None:
+                used = (used or 0) + usage.tokens
     return cost, used
 
 
@@ -384,8 +400,10 @@ def _call(call: ToolCall) -> ShownCall:
 
 def _bounded(value: Any) -> Any:
     """A JSON value without what would make the page long, or what a browser would round."""
-    flat = type(value) is dict and len(value) <= MAX_ITEMS
-    return value if flat and all(map(_is_short, value)) and all(map(_is_short, value.values())) else _cut(value)
+    is_small = type(value) is dict and len(value) <= MAX_ITEMS  # most values
+    if is_small and all(map(_is_short, value)) and all(map(_is_short, value.values())):
+        return value
+    return _cut(value)
 
 
 def _is_short(value: Any) -> bool:
@@ -410,19 +428,25 @@ def _few(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any
     more = len(value) - MAX_ITEMS
     if isinstance(value, dict):
         kept = {cut(str(key), 100): _cut(held, depth) for key, held in islice(value.items(), MAX_ITEMS)}
-        return {**kept, "…": f"{more} more"} if more > 0 else kept
+        if more > 0:
+            kept["…"] = f"{more} more"
+        return kept
     items = [_cut(item, depth) for item in value[:MAX_ITEMS]]
-    return [*items, f"… {more} more"] if more > 0 else items
+    if more > 0:
+        items.append(f"… {more} more")
+    return items
 
 
 def _score(score: Score, limit: tuple[float, bool] | None) -> ShownScore:
     held = None if limit is None else _holds(score, limit)
+    shown = ShownScore(score.value, held, score.reason, score.error or "")
     if not score.details:
-        return ShownScore(score.value, held, score.reason, score.error or "")
+        return shown
     votes = score.details.get("votes")
-    known = [vote for vote in votes[:20] if isinstance(vote, int | float)] if isinstance(votes, list | tuple) else []
-    parts = dict(islice(score.dimensions.items(), 20))
-    return ShownScore(score.value, held, score.reason, score.error or "", tuple(known), parts)
+    if isinstance(votes, list | tuple):
+        shown.votes = tuple([vote for vote in votes[:MAX_PARTS] if isinstance(vote, int | float)])
+    shown.parts = dict(islice(score.dimensions.items(), MAX_PARTS))
+    return shown
 
 
 def _holds(score: Score | None, limit: tuple[float, bool]) -> bool | None:

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from gate.model import Direction, Estimate
-from gate.model.lineup import Lineup, Measure
+from gate.model.lineup import Lineup, Measure, OrderedVote
 from gate.reports import lineup as words
 from gate.reports.formatting import figure, interval
 from gate.reports.html import page
@@ -31,7 +31,7 @@ def render(lineup: Lineup) -> str:
         entries=[words.entry_line(lineup, place) for place in range(len(lineup.entries))],
         names=[words.name(lineup, place) for place in range(len(lineup.entries))],
         rows=[_row(lineup, measure) for measure in lineup.measures],
-        pictures=[drawn for axis in (lineup.cost, lineup.latency) if (drawn := _picture(lineup, axis))],
+        pictures=list(filter(None, (_picture(lineup, lineup.cost), _picture(lineup, lineup.latency)))),
         dominated=words.dominated_lines(lineup),
         preferences=[
             (words.preference_line(lineup, found), words.position_line(found)) for found in lineup.preferences
@@ -57,7 +57,10 @@ def _row(lineup: Lineup, measure: Measure) -> Mapping[str, Any]:
 
 
 def _axis(measure: Measure) -> Axis:
-    ends = [end for found in measure.estimates if found for end in (found.low, found.value, found.high)]
+    ends: list[float] = []
+    for found in measure.estimates:
+        if found is not None:
+            ends += [found.low, found.value, found.high]
     return axis_of(ends, measure.scale.range)
 
 
@@ -96,28 +99,25 @@ def _picture(lineup: Lineup, axis: str) -> Mapping[str, Any] | None:
     quality, other = lineup.measure(lineup.quality), lineup.measure(axis)
     if quality is None or other is None:
         return None
-    points = [
-        (place, good, spent)
-        for place, (good, spent) in enumerate(zip(quality.estimates, other.estimates, strict=True))
-        if good is not None and spent is not None
-    ]
-    if len(points) < 2:
-        return None
     across, up = _axis(other), _axis(quality)
-    sides = [figure(end, quality.scale) for end in (up.low, up.high)]
-    sides = sides if quality.direction is Direction.HIGHER else sides[::-1]
-    name = one_line(f"{quality.name} against {other.name}: " + _told(lineup, quality, other), 400)
     beaten = {found.entry for found in lineup.dominated if found.proven}
-    drawn = [
-        _point(place, good, spent, across, up, quality.direction, place in beaten) for place, good, spent in points
-    ]
+    drawn = []
+    for place, (good, spent) in enumerate(zip(quality.estimates, other.estimates, strict=True)):
+        if good is not None and spent is not None:
+            drawn.append(_point(place, good, spent, across, up, quality.direction, place in beaten))
+    if len(drawn) < 2:
+        return None
+    bottom, top = figure(up.low, quality.scale), figure(up.high, quality.scale)
+    if quality.direction is Direction.LOWER:
+        bottom, top = top, bottom
+    name = one_line(f"{quality.name} against {other.name}: " + _told(lineup, quality, other), 400)
     start = Markup('<svg class="plot scatter" role="img" aria-label="{}" height="{}">').format(name, _HEIGHT)
     frame = Markup(
         '<line class="axis" x1="0" x2="0" y1="0" y2="{0}"/><line class="axis" x1="0" x2="100%" y1="{0}" y2="{0}"/>'
     )
     return {
         "title": f"{quality.name} against {other.name}",
-        "up": f"{quality.name}: {sides[0]} at the bottom, {sides[1]} at the top",
+        "up": f"{quality.name}: {bottom} at the bottom, {top} at the top",
         "across": f"{other.name}: {figure(across.low, other.scale)} at the left, "
         f"{figure(across.high, other.scale)} at the right",
         "plot": _EMPTY.join([start, frame.format(_HEIGHT - 1), *drawn, Markup("</svg>")]),
@@ -146,12 +146,18 @@ def _point(
 
 
 def _votes(lineup: Lineup) -> list[Mapping[str, str]]:
-    return [
-        {
-            "case": vote.case_id,
-            "order": f"{words.letter(vote.first)} before {words.letter(vote.second)}",
-            "preferred": "" if vote.error else "neither" if vote.preferred is None else words.letter(vote.preferred),
-            "reason": vote.error or vote.reason,
-        }
-        for vote in lineup.votes[:MOST_VOTES]
-    ]
+    return [_vote(vote) for vote in lineup.votes[:MOST_VOTES]]
+
+
+def _vote(vote: OrderedVote) -> Mapping[str, str]:
+    preferred = "neither"
+    if vote.error:
+        preferred = ""
+    elif vote.preferred is not None:
+        preferred = words.letter(vote.preferred)
+    return {
+        "case": vote.case_id,
+        "order": f"{words.letter(vote.first)} before {words.letter(vote.second)}",
+        "preferred": preferred,
+        "reason": vote.error or vote.reason,
+    }

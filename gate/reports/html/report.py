@@ -18,7 +18,9 @@ from gate.decision.outcomes import PASS_RATE
 from gate.model import (
     CaseResult,
     CaseStatus,
+    CriterionResult,
     Direction,
+    Estimate,
     Result,
     SuiteResult,
 )
@@ -43,6 +45,7 @@ _FEW = 5
 _FIRST = 8
 """Cases that are shown above the table; without a script, all up to `_MANY`."""
 _SIGNS = {"good": "✓", "bad": "✕", "warn": "?", "mute": "–"}
+_TONE_ORDER = ("bad", "warn", "shaky", "mute", "good")
 _LOG = 3_000
 """Characters of an agent's log above the table."""
 _TEXT = 160
@@ -61,20 +64,24 @@ class _Shown(Struct, frozen=True):
 
 def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
     """A whole page of one file. ``trials``: those of each suite, in their order; without, the page says they lack."""
-    shown = [
-        _suite(view, number, trials[number - 1] if trials else None) for number, view in enumerate(views_of(result), 1)
-    ]
+    shown = []
+    for number, view in enumerate(views_of(result), 1):
+        shown.append(_suite(view, number, trials[number - 1] if trials else None))
+    late: dict[str, Any] = {}
+    for one in shown:
+        late |= one.pieces
+    tone = _tone_of(TONES[result.verdict])
     return page.render(
         "report.html",
         title=f"{VERDICTS[result.verdict]}: {', '.join(suite.suite_id for suite in result.suites)}",
         styles=("report.css",),
         scripts=("diff.js", "report.js"),
         data={f"cases-{number}": one.rows for number, one in enumerate(shown, 1)},
-        late={name: piece for one in shown for name, piece in one.pieces.items()},
+        late=late,
         version=one_line(result.version, 30),
         verdict=VERDICTS[result.verdict],
-        tone=_tone_of(TONES[result.verdict]),
-        sign=_SIGNS[_tone_of(TONES[result.verdict])],
+        tone=tone,
+        sign=_SIGNS[tone],
         suites=[one.values for one in shown],
         command=labels.command_lines(result.command),
         ends=labels.end_line(result, result.verdict),
@@ -138,9 +145,9 @@ def _fell(view: View) -> Mapping[str, Any]:
 
 def _contents(view: View, trials: SuiteTrials) -> CaseContents:
     """Return the contents of the cases to show: of those that matter first more, and as long as there is room."""
-    first = [*view.worse, *view.failing, *view.improved]
-    order = {case.id: case for case in (*first, *view.suite.cases)}.values()
-    return CaseCollector(trials, {case.id for case in first}).contents(view.suite.cases, order)
+    first = {case.id: case for case in (*view.worse, *view.failing, *view.improved)}
+    others = [case for case in view.suite.cases if case.id not in first]
+    return CaseCollector(trials, first.keys()).contents(view.suite.cases, [*first.values(), *others])
 
 
 def _omitted(contents: CaseContents | None) -> str:
@@ -154,33 +161,41 @@ def _omitted(contents: CaseContents | None) -> str:
 def _tiles(view: View) -> list[tuple[str, str, str]]:
     """Return the name, the figure, and its basis."""
     suite = view.suite
-    rate = next((row for row in suite.criteria if row.criterion.name == PASS_RATE), None)
     tiles = []
-    if rate is not None and rate.candidate is not None:
-        scale = rate.criterion.scale
-        before = rate.baseline.value if rate.baseline is not None and same_cases(rate) else None
-        now, then = figures((rate.candidate.value, before), scale)
-        tiles.append(("Pass rate", now, f"was {then}" if before is not None else sample(rate.candidate)))
-    worse, better = view.worse, len(view.improved)
-    lost = f"{sum(map(passes_less, worse)):,} lost" if suite.has_baseline else f"{len(worse):,} failing"
-    tiles.append(("Cases", f"{len(suite.cases):,}", f"{lost}, {better:,} gained" if suite.has_baseline else lost))
-    rests = [" · ".join(labels.runs(suite)), labels.basis(suite)]
-    tiles.append(("Cost", labels.spent(suite) or "not reported", ", ".join(filter(None, rests))))
+    for row in suite.criteria:
+        if row.criterion.name == PASS_RATE and row.candidate is not None:
+            tiles.append(("Pass rate", *_pass_rate(row, row.candidate)))
+    cases = f"{len(view.worse):,} failing"
+    if suite.has_baseline:
+        cases = f"{sum(map(passes_less, view.worse)):,} lost, {len(view.improved):,} gained"
+    tiles.append(("Cases", f"{len(suite.cases):,}", cases))
+    runs, basis = " · ".join(labels.runs(suite)), labels.basis(suite)
+    tiles.append(("Cost", labels.spent(suite) or "not reported", f"{runs}, {basis}" if basis else runs))
     tiles.append(("Took", seconds(suite.duration), ""))
-    compared, _, rest = labels.baseline_line(suite.baseline, source=False).partition(", ")
-    rest = rest if suite.has_baseline else ""
-    tiles.append(("Compared with", compared[:10] if suite.has_baseline else "nothing", rest))
+    if suite.has_baseline:
+        commit, _, rest = labels.baseline_line(suite.baseline, source=False).partition(", ")
+        tiles.append(("Compared with", commit[:10], rest))
+    else:
+        tiles.append(("Compared with", "nothing", ""))
     return tiles
+
+
+def _pass_rate(row: CriterionResult, candidate: Estimate) -> tuple[str, str]:
+    """Return the rate, and what it was; what it rests on if the base's is of other cases."""
+    if row.baseline is None or not same_cases(row):
+        return figure(candidate.value, row.criterion.scale), sample(candidate)
+    now, before = figures((candidate.value, row.baseline.value), row.criterion.scale)
+    return now, f"was {before}"
 
 
 def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
     """Word, tone, number, and where its part of the bar begins and how wide it is, in percent."""
-    known = Counter((status(case), _tone(case)) for case in suite.cases)
-    order = {"bad": 0, "warn": 1, "shaky": 2, "mute": 3, "good": 4}
-    total, start, found = len(suite.cases) or 1, 0.0, []
-    for (word, tone), number in sorted(known.items(), key=lambda one: (order[one[0][1]], one[0][0])):
-        width = 100 * number / total
-        found.append((word, tone, number, round(start, 3), round(width, 3)))
+    known = Counter((_TONE_ORDER.index(_tone(case)), status(case)) for case in suite.cases)
+    start, found = 0.0, []
+    for place, word in sorted(known):
+        number = known[place, word]
+        width = 100 * number / len(suite.cases)
+        found.append((word, _TONE_ORDER[place], number, round(start, 3), round(width, 3)))
         start += width
     return found
 
@@ -231,17 +246,22 @@ def _two(shown: Figure) -> tuple[str, str, str]:
 def _plot(row: RowView) -> Mapping[str, Any] | None:
     """Both intervals on one axis, with the threshold and what is still called unchanged; its ends in labels."""
     result = row.found
-    sides = [side for side in (result.candidate, result.baseline) if side is not None]
-    if not sides:
+    ends: list[float] = []
+    for side in (result.candidate, result.baseline):
+        if side is not None:
+            ends += [side.low, side.value, side.high]
+    if not ends:
         return None
     scale, limit = result.criterion.scale, result.criterion.threshold
-    band = _band(row)
-    ends = [value for side in sides for value in (side.low, side.value, side.high)]
-    ends += [limit] if limit is not None else []
-    ends += [band[0]] if band is not None else []
+    if limit is not None:
+        ends.append(limit)
+    worst = _worst_unchanged(row)
+    if worst is not None:
+        ends.append(worst)
     axis = axis_of(ends, scale.range)
-    if band is not None:
-        band = (band[0], axis.high if result.criterion.direction is Direction.HIGHER else axis.low)
+    band = None
+    if worst is not None:
+        band = (worst, axis.high if result.criterion.direction is Direction.HIGHER else axis.low)
     return {
         "drawing": intervals(Intervals(axis, result.candidate, result.baseline, band, limit), _described(row)),
         "low": figure(axis.low, scale),
@@ -249,14 +269,14 @@ def _plot(row: RowView) -> Mapping[str, Any] | None:
     }
 
 
-def _band(row: RowView) -> tuple[float, float] | None:
-    """From the worst mean that is within the margin of the baseline's; None if nothing is compared by a margin."""
+def _worst_unchanged(row: RowView) -> float | None:
+    """Return the worst mean within the margin of the baseline's; None if nothing is compared by a margin."""
     criterion, before, held = row.criterion, row.found.baseline, row.allowed
     if held is None or before is None or row.found.not_compared:
         return None
     loss = held * before.value if criterion.scale.is_relative else held
     worst = before.value - loss if criterion.direction is Direction.HIGHER else before.value + loss
-    return (worst, before.value) if math.isfinite(worst) else None
+    return worst if math.isfinite(worst) else None
 
 
 def _described(row: RowView) -> str:
@@ -286,12 +306,19 @@ def _tone(case: CaseResult) -> str:
 
 
 def _cases(title: str, cases: Sequence[CaseResult]) -> Mapping[str, Any]:
-    more = f"{len(cases) - _MANY:,}" if len(cases) > _MANY else ""
-    shown = [_case(case) for case in cases[:_MANY]]
-    return {"title": title, "cases": shown, "first": _FIRST, "number": f"{len(cases):,}", "more": more}
+    return {
+        "title": title,
+        "cases": [_case(case) for case in cases[:_MANY]],
+        "first": _FIRST,
+        "number": f"{len(cases):,}",
+        "more": f"{len(cases) - _MANY:,}" if len(cases) > _MANY else "",
+    }
 
 
 def _case(case: CaseResult) -> Mapping[str, Any]:
+    reasons = list(distinct(case.reasons)[:10])
+    if told := replayed.of_case(case):
+        reasons.append(told)
     return {
         "id": case.id,
         "link": page.link("case", case.id),
@@ -299,7 +326,7 @@ def _case(case: CaseResult) -> Mapping[str, Any]:
         "status": status(case),
         "tally": tally(case),
         "place": str(case.location) if case.location else "",
-        "reasons": [*distinct(case.reasons)[:10], *([told] if (told := replayed.of_case(case)) else [])],
+        "reasons": reasons,
         "turns": differences(case),
         "log": Markup(html(cut(case.log, _LOG))),  # noqa: S704 - escaped, lines kept
     }

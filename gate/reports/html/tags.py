@@ -18,27 +18,34 @@ _MOST = 200
 def by_tag(suite: SuiteResult) -> list[Mapping[str, Any]]:
     """A table of tags and one of complexities, those first that the loss is in, then those that lost most."""
     found, left = rows(suite, _MOST)
-    axis = axis_of(list(_rates(found)), Scale.BINARY.range)
-    tables = []
-    for kind in GroupKind:
+    axis = _axis(found)
+    tables: list[Mapping[str, Any]] = []
+    for kind, fewest in ((GroupKind.TAG, 1), (GroupKind.COMPLEXITY, 2)):
         mine = [_row(one, axis) for one in found if one.group.kind is kind]
-        if kind is GroupKind.TAG or len(mine) > 1:
+        if len(mine) >= fewest:
             more = f", and {left:,} that are not shown" if left and kind is GroupKind.TAG else ""
             noun = kind.value.capitalize()
             tables.append({"noun": noun, "rows": mine[:_SHOWN], "rest": mine[_SHOWN:], "more": more})
-    return [table for table in tables if table["rows"]]
+    return tables
 
 
-def _rates(found: Sequence[Row]) -> list[float]:
-    sides = [side for one in found for side in (one.group.candidate, one.group.baseline)]
-    return [side.value for side in sides if side is not None]
+def _axis(found: Sequence[Row]) -> Axis:
+    rates = []
+    for one in found:
+        rates += [side.value for side in (one.group.candidate, one.group.baseline) if side is not None]
+    return axis_of(rates, Scale.BINARY.range)
 
 
 def _row(one: Row, axis: Axis) -> Mapping[str, Any]:
     group = one.group
-    now, before = _value(group.candidate), _value(group.baseline) if is_paired(group) else None
+    now = _value(group.candidate)
+    before = _value(group.baseline) if is_paired(group) else None
     said, was = figures((now, before), Scale.BINARY)
-    was = "" if before is None else was
+    name = f"pass rate {said}"
+    if before is None:
+        was = ""
+    else:
+        name += f", was {was}"
     return {
         "name": group.name,
         "link": page.link(group.kind.value, group.name),
@@ -48,7 +55,7 @@ def _row(one: Row, axis: Axis) -> Mapping[str, Any]:
         "gained": f"{group.gained:,}" if group.gained else "",
         "now": said,
         "before": was,
-        "plot": movement(before, now, axis, f"pass rate {said}" + (f", was {was}" if was else "")),
+        "plot": movement(before, now, axis, name),
     }
 
 

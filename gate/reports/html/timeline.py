@@ -40,10 +40,12 @@ class Canvas(Struct, frozen=True):
 
 def place_of(series: Series, runs: int) -> Canvas:
     """Return the places of a series' newest runs; with room for an early warning."""
-    points = series.points[-MOST_POINTS:]
-    values = [value for p in points for value in (p.estimate.low, p.estimate.high, p.estimate.value)]
-    limit = series.criterion.threshold
-    axis = axis_of([*values, *([limit] if limit is not None else [])], series.criterion.scale.range)
+    values = []
+    for point in series.points[-MOST_POINTS:]:
+        values += [point.estimate.low, point.estimate.high, point.estimate.value]
+    if series.criterion.threshold is not None:
+        values.append(series.criterion.threshold)
+    axis = axis_of(values, series.criterion.scale.range)
     ahead = series.ahead.last if series.ahead is not None else 0
     return Canvas(max(0, runs - MOST_POINTS), runs - 1 + ahead, axis)
 
@@ -51,15 +53,16 @@ def place_of(series: Series, runs: int) -> Canvas:
 def timeline(series: Series, runs: int, titles: Sequence[str], name: str, *, height: int) -> Markup:
     """The series, oldest to newest; ``titles`` say of each run what the pointer shows there."""
     place = place_of(series, runs)
-    old = series.points[: series.stretches[-1].start]
+    past = [point for point in series.points[: series.stretches[-1].start] if point.run >= place.first]
+    now = [point for point in series.current if point.run >= place.first]
     shapes = [
-        _area([p for p in series.current if p.run >= place.first], place),
+        _area(now, place),
         _threshold(series, place),
         *_moves(series, place),
-        _path("past", ((p.run, p.estimate.value) for p in old if p.run >= place.first), place),
-        _path("now", ((p.run, p.estimate.value) for p in series.current if p.run >= place.first), place),
-        _dots("past", ((p.run, p.estimate.value) for p in old if p.run >= place.first), place),
-        _dots("now", ((p.run, p.estimate.value) for p in series.current if p.run >= place.first), place),
+        _path("past", past, place),
+        _path("now", now, place),
+        _dots("past", past, place),
+        _dots("now", now, place),
         _ahead(series, place),
         _newest(series, place),
         *_hits(series, place, titles),
@@ -71,12 +74,14 @@ def timeline(series: Series, runs: int, titles: Sequence[str], name: str, *, hei
 
 
 def _area(points: Sequence[Point], place: Canvas) -> Markup:
-    drawn = [p for p in points if p.estimate.level > 0]
-    if len(drawn) < 2:
+    upper, lower = [], []
+    for point in points:
+        if point.estimate.level > 0:
+            upper.append(f"{place.x(point.run)} {place.y(point.estimate.high)}")
+            lower.append(f"{place.x(point.run)} {place.y(point.estimate.low)}")
+    if len(upper) < 2:
         return Markup("")
-    upper = [f"{place.x(p.run)} {place.y(p.estimate.high)}" for p in drawn]
-    lower = [f"{place.x(p.run)} {place.y(p.estimate.low)}" for p in reversed(drawn)]
-    return Markup('<path class="area" d="M{}Z"/>').format("L".join([*upper, *lower]))
+    return Markup('<path class="area" d="M{}Z"/>').format("L".join([*upper, *reversed(lower)]))
 
 
 def _threshold(series: Series, place: Canvas) -> Markup:
@@ -98,15 +103,19 @@ def _moves(series: Series, place: Canvas) -> Iterable[Markup]:
             yield Markup('<path class="move {}" d="M{} 0V{:g}"/>').format(kind, place.x(move.run - 0.5), TALL)
 
 
-def _path(kind: str, points: Iterable[tuple[int, float]], place: Canvas) -> Markup:
-    drawn = [f"{place.x(run)} {place.y(value)}" for run, value in points]
-    return Markup('<path class="line {}" d="M{}"/>').format(kind, "L".join(drawn)) if len(drawn) > 1 else Markup("")
+def _path(kind: str, points: Sequence[Point], place: Canvas) -> Markup:
+    if len(points) < 2:
+        return Markup("")
+    drawn = [f"{place.x(point.run)} {place.y(point.estimate.value)}" for point in points]
+    return Markup('<path class="line {}" d="M{}"/>').format(kind, "L".join(drawn))
 
 
-def _dots(kind: str, points: Iterable[tuple[int, float]], place: Canvas) -> Markup:
+def _dots(kind: str, points: Sequence[Point], place: Canvas) -> Markup:
     """Lines of no length with round ends, which are not stretched."""
-    drawn = "".join(f"M{place.x(run)} {place.y(value)}h.01" for run, value in points)
-    return Markup('<path class="dots {}" d="{}"/>').format(kind, drawn) if drawn else Markup("")
+    if not points:
+        return Markup("")
+    drawn = [f"M{place.x(point.run)} {place.y(point.estimate.value)}h.01" for point in points]
+    return Markup('<path class="dots {}" d="{}"/>').format(kind, "".join(drawn))
 
 
 def _newest(series: Series, place: Canvas) -> Markup:
@@ -145,9 +154,17 @@ def strip(counts: Sequence[tuple[int, int]], name: str) -> Markup:
     shown = counts[-MOST_CELLS:]
     kinds: dict[str, list[str]] = {"held": [], "part": [], "lost": []}
     for at, (passed, trials) in enumerate(shown):
-        if trials:
-            kind = "held" if passed == trials else "lost" if passed == 0 else "part"
-            kinds[kind].append(f"M{at * 10}.5 0h9v10h-9z")
-    parts = [Markup('<path class="{}" d="{}"/>').format(kind, "".join(found)) for kind, found in kinds.items() if found]
+        if not trials:
+            continue
+        kind = "part"
+        if passed == trials:
+            kind = "held"
+        elif passed == 0:
+            kind = "lost"
+        kinds[kind].append(f"M{at * 10}.5 0h9v10h-9z")
+    parts = []
+    for kind, cells in kinds.items():
+        if cells:
+            parts.append(Markup('<path class="{}" d="{}"/>').format(kind, "".join(cells)))
     opening = Markup('<svg class="strip" role="img" aria-label="{}" viewBox="0 0 {} 10" preserveAspectRatio="none">')
     return Markup("").join([opening.format(name, max(1, len(shown)) * 10), *parts, Markup("</svg>")])

@@ -9,23 +9,21 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision.causes import proven_by_mean
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.rows import spent
 from gate.model import CriterionResult, Stage, StageKind, SuiteResult, Verdict, accepted_by
 from gate.model.evidence import RepeatsTest
 from gate.model.finding import CaseTally, Finding, HeldMean
-from gate.reports import explanation
+from gate.reports import explanation, markdown
 from gate.reports.explanation import next_step
 from gate.reports.reasons import fails, is_excused
-from gate.reports.rows import RowView
 from gate.reports.story import enough_cases, story
 from gate.reports.view import View
 from gate.reports.words import tell_short
 from gate.stored.explain import rule_lines
 
-from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED
+from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED, result
 from .situations import LATENCY, NARROW, RESPONSE, decided, suites, with_evidence, with_rate
 
 OPEN = INCONCLUSIVE.criteria[0].criterion
@@ -64,12 +62,6 @@ def test_each_test_of_repeats_is_explained_and_counts_as_spent_whatever_it_found
     assert spent(asked.outcome.evidence) - spent(suite.outcome.evidence) == pytest.approx(sum(REPEATS_SHARES))
 
 
-def test_a_proof_by_repeats_is_none_by_the_mean() -> None:
-    (proven,) = (suite.outcome for name, suite in suites() if name == "a proof by repeats")
-    assert proven is not None
-    assert not proven_by_mean(proven, "pass rate")
-
-
 @pytest.mark.parametrize("verdict", explanation.MAY_BE_MOVED)
 def test_another_model_is_in_the_headline_of_what_it_may_explain_and_below_every_other(verdict: Verdict) -> None:
     answered = Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",))
@@ -82,16 +74,6 @@ def test_another_model_is_in_the_headline_of_what_it_may_explain_and_below_every
     fine = replace(suite, verdict=Verdict.PASS)
     assert told not in explanation.headline(fine)
     assert (len(explanation.opening(fine)), len(View(fine).changes)) == (1, 1)
-
-
-def test_the_headline_names_no_composite_beside_its_part() -> None:
-    part = CriterionResult(replace(RESPONSE, name="part"), Verdict.REGRESSED)
-    whole = CriterionResult(replace(RESPONSE, name="whole", parts=("part", "other")), Verdict.REGRESSED)
-    suite = replace(REGRESSED, criteria=(part, whole))
-    assert explanation.causes(suite, ("whole", "part")) == ["part"]
-    assert explanation.causes(suite, ("whole",)) == ["whole"], "parts that hold explain nothing"
-    held = replace(suite, criteria=(replace(part, verdict=Verdict.PASS), whole))
-    assert (bool(RowView(whole, suite).same_cause), RowView(whole, held).same_cause) == (True, "")
 
 
 def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
@@ -205,6 +187,16 @@ def test_it_is_told_how_sure_the_comparison_is_that_decided() -> None:
     anchor = replace(with_evidence(PROVEN, highest_e_value=1000.0), reference="anchor")
     suite = replace(PASSED, verdict=Verdict.REGRESSED, further=(anchor,), decided_by="anchor")
     assert explanation.how_sure(suite) == explanation.how_sure(anchor) != ""
+
+
+def test_an_earlier_measurement_that_fell_short_is_told_above_every_fold() -> None:
+    before = Finding.of("measured_before", verdicts=(Verdict.REGRESSED,), total=1, fingerprinted=True)
+    lucky = replace(PASSED, warnings=(before,))
+    told = explanation.measured_again(lucky)
+    assert told and told in explanation.headline(lucky)
+    assert told in markdown.render(result(lucky)).partition("<details>")[0].lower()
+    passed = replace(PASSED, warnings=(before.but(verdicts=(Verdict.PASS,)),))
+    assert explanation.headline(passed) == explanation.headline(PASSED)
 
 
 PROOF = re.compile(r"\d/\d|e-value|\bp = |ruled out|confidence|[\d.]+ to [−+\d]|\[[−+\d]")

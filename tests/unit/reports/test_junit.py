@@ -59,22 +59,6 @@ def test_a_bad_verdict_is_never_green_even_without_criteria_or_cases(verdict: Ve
     assert (bad > 0) == (verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE))
 
 
-def test_cases_and_criteria_of_a_regression() -> None:
-    root = document(result(REGRESSED))
-    assert outcome(root, "pass_rate") == "failure"
-    assert outcome(root, "latency") == "pass"
-    assert outcome(root, "cost") == "skipped"  # warns only
-    assert outcome(root, "refund-late-order") == "failure"
-    assert outcome(root, "refund-twice") == "pass"  # suspected, not shown
-    assert outcome(root, "vip") == outcome(root, "old") == "skipped"
-    (broken,) = (t for t in root.iter("testcase") if t.get("name") == "refund-late-order")
-    assert (broken.get("file"), broken.get("line")) == ("evals/support.yaml", "170")
-    failure = broken.find("failure")
-    assert failure is not None
-    assert "0/4 passed, was 5/5" in failure.get("message", "")
-    assert '- issue_refund(order_id="A-1001"' in (failure.text or "")
-
-
 def test_an_accepted_regression_is_skipped_with_who_accepted_it() -> None:
     regressed = tuple(found for found in ACCEPTED.criteria if found.verdict is not Verdict.BELOW_THRESHOLD)
     suite = document(result(replace(ACCEPTED, criteria=regressed))).find("testsuite")

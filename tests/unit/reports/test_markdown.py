@@ -11,7 +11,7 @@ from gate.model import CaseResult, CaseStatus
 from gate.model.finding import Finding, Wording
 from gate.reports.markdown import Place, render, render_suite
 
-from .samples import ACCEPTED, BROKEN, FLAKY, LOST, NOT_COMPARED, PASSED, REGRESSED, RESULTS, result
+from .samples import BROKEN, FLAKY, LOST, PASSED, REGRESSED, RESULTS, result
 
 RUN = Place(url="https://host/run/1")
 MANY = replace(
@@ -80,21 +80,6 @@ def test_one_suite_of_several_alone() -> None:
     assert "`support`" in page.splitlines()[0]
     assert "evals/refunds" not in page
     assert "exit code 1" in page
-
-
-def test_the_commit_is_the_one_that_its_reader_knows() -> None:
-    assert "`1697cbd`" in render(RESULTS["regressed"], place=Place(head="1697cbd" + "0" * 33))
-
-
-def test_the_label_is_named_where_it_accepts() -> None:
-    label = Place(accept_label="gate:accept")
-    for suite in (LOST, NOT_COMPARED):
-        assert "`gate:accept`" in render(result(suite), place=label)
-        assert "`gate:accept`" not in render(result(suite))
-    for other in ("regressed", "below_threshold", "error", "inconclusive", "pass"):
-        assert "`gate:accept`" not in render(RESULTS[other], place=label)
-    accepted = render(result(ACCEPTED), place=label)
-    assert "**Next:**" not in accepted and "ann" in accepted.partition("<details>")[0]
 
 
 def test_the_words_that_differ_are_marked() -> None:

@@ -122,21 +122,10 @@ def test_a_case_has_what_was_asked_answered_called_and_judged() -> None:
     assert held.asked == {"a": "look up 1"}
 
 
-def test_what_was_asked_is_held_once() -> None:
-    found = unpacked(collected([trial(number=1), trial(number=2)]).pieces)["0"]
-    assert found["users"] == ["look up 1"]
-    assert all("user" not in one["turns"][0] for one in found["trials"])
-
-
 def test_trials_beyond_a_few_are_counted() -> None:
     found = unpacked(collected([trial(number=n) for n in range(1, 30)]).pieces)["0"]
     assert len(found["trials"]) == contents.SIDES["now"][1]
     assert found["left"] == {"now": 29 - len(found["trials"])}
-
-
-def test_a_case_in_which_nothing_happens_has_fewer() -> None:
-    found = unpacked(collected([trial(number=n) for n in range(1, 30)], telling=frozenset()).pieces)["0"]
-    assert len(found["trials"]) == contents.QUIET["now"][1]
 
 
 def test_sides_are_told_apart_and_trials_for_later_changes_are_not_shown() -> None:
@@ -166,13 +155,6 @@ def test_numbers_that_a_browser_would_round_are_texts() -> None:
     (shown,) = unpacked(held.pieces)["0"]["trials"][0]["turns"][0]["calls"]
     assert shown["args"] == {"to": str(2**53), "deep": {"of": [str(2**63)]}}
     assert shown["result"] == {"id": str(10**18 + 1), "n": 7}
-
-
-@pytest.mark.parametrize("limit", [0, contents.MAX_WHOLE])
-def test_a_short_trial_is_the_same_whether_bounded_or_whole(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    whole = unpacked(collected([trial()]).pieces)
-    monkeypatch.setattr(contents, "MAX_WHOLE", limit)
-    assert unpacked(collected([trial()]).pieces) == whole
 
 
 def test_outcomes_are_those_of_the_verdict() -> None:
