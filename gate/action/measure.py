@@ -49,13 +49,13 @@ def measure(step: Step) -> StepOutcome:
 
 def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> StepOutcome:
     changed: tuple[str, ...] = ()
-    base = _base(step, overrides, stack)
+    base = _base_policy(step, overrides, stack)
     if step.inputs["shards"]:
         environment, rules = step.environment, _rules(step, overrides, base)
         result = _of_shards(step, overrides, rules)
     else:
         changed = changed_files(step.source.load(overrides), step.git)  # by the user, before setup adds to it
-        environment, found = _ready(step, overrides)
+        environment, found = _set_up_agent(step, overrides)
         rules = _rules(step, {**overrides, **found}, base)
         origin, note = take_up_earlier(step, rules.config, overrides.get("baseline.against"))
         command = repeat_command(step, overrides)
@@ -83,7 +83,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     error = "; ".join(result.problems)
     outcome = outcome_of(result, rules.config, error=error, pull_request=number)
     if step.inputs["shard"] != (1, 1):
-        return _part(outcome)
+        return _shard_outcome(outcome)
     if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:
         return _save_as_baseline(step, rules.config, environment, outcome, changed)
     return outcome
@@ -93,7 +93,7 @@ def _of_shards(step: Step, overrides: Mapping[str, Any], rules: Rules) -> Result
     note = count_earlier(step, rules.config, overrides.get("baseline.against"))
     command = repeat_command(step, overrides)
     return decide_merged(
-        _joined(step),
+        _join_shards(step),
         rules.config,
         step.environment,
         Outputs(),
@@ -112,7 +112,7 @@ def _overrides(step: Step) -> dict[str, Any]:
     return overrides | ({"baseline.against": base} if base else {})
 
 
-def _base(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> BasePolicy | None:
+def _base_policy(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> BasePolicy | None:
     """The rules of the commit that a change is measured against, read before anything of the change runs.
 
     None unless the step measures a change before its merge. Custom metrics are imported from files that last as long as
@@ -139,7 +139,7 @@ def _has_environment(config: Config) -> bool:
     return executable is not None and (config.root / Path(executable).expanduser()).exists()
 
 
-def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str], dict[str, Any]]:
+def _set_up_agent(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str], dict[str, Any]]:
     """Runs ``setup``, and finds an agent that listens on the runner's ``localhost``.
 
     Returns:
@@ -180,7 +180,7 @@ def _further_addresses(config: Config, environment: Mapping[str, str], gateway: 
     return found
 
 
-def _joined(step: Step) -> Path:
+def _join_shards(step: Step) -> Path:
     """Joins the shards' records. Returns the path of the joined record."""
     folder = step.workspace / step.inputs["shards"]
     if folder.resolve() in step.workspace.resolve().parents:  # the whole machine, for one, would be searched
@@ -197,7 +197,7 @@ def _joined(step: Step) -> Path:
     return path
 
 
-def _part(outcome: StepOutcome) -> StepOutcome:
+def _shard_outcome(outcome: StepOutcome) -> StepOutcome:
     """A shard gives no verdict on the suite: only a failure to measure ends its job, and it writes no comment."""
     code = 0 if outcome.exit_code == ExitCode.FAILED else outcome.exit_code
     return replace(outcome, exit_code=code, pull_request=None)

@@ -76,7 +76,7 @@ def take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str, 
     earlier = EarlierRecords(step, config, base)
     origin, failed = _looked_up(step, earlier.take_up)
     if not (earlier.has_fingerprint and earlier.complete):  # the second look-up may find what the first could not
-        laid, failed_too = _looked_up(step, earlier.lay_earlier_heads)
+        laid, failed_too = _looked_up(step, earlier.add_earlier_heads)
         origin, failed = origin or laid, failed or failed_too
     attempt = step.environment.get("GITHUB_RUN_ATTEMPT", "1")
     if failed and not earlier.complete and step.environment.get("GITHUB_EVENT_NAME") == "pull_request":
@@ -93,7 +93,7 @@ def count_earlier(step: Step, config: Config, base: str | None) -> str:
     """
     if config.agent_kind == "replay":
         return ""
-    _, failed = _looked_up(step, EarlierRecords(step, config, base).lay_earlier_heads)
+    _, failed = _looked_up(step, EarlierRecords(step, config, base).add_earlier_heads)
     return UNKNOWN if failed else ""
 
 
@@ -144,7 +144,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         A record that cannot be trusted is skipped with a message. Raises `PublishError` if the look-up itself fails.
         """
         origins = []
-        for run, origin, archive in self._archives(self._earlier(), SEARCHED):
+        for run, origin, archive in self._archives(self._runs_of_same_code(), SEARCHED):
             found, refused = self._records(run, archive)
             if self._event == "push" and run.id != self._own_id:
                 found, not_stored = self._promoted_of(found)
@@ -157,7 +157,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
                 break
         return ", ".join(origins)
 
-    def lay_earlier_heads(self) -> str:
+    def add_earlier_heads(self) -> str:
         """Lays the records of the pull request's earlier heads among this job's; places one of this very commit.
 
         Returns and raises as `take_up`, which looks for the latter as well, but among fewer runs.
@@ -167,7 +167,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             return ""
         pull = self.step.github.pull_request(activity.pull_request)
         runs = [run for run in self.step.github.runs_on(pull, "pull_request", self._workflow) if run.id < self._own_id]
-        named = ((run, f"run {run.id}") for run in self._of(pull, runs))
+        named = ((run, f"run {run.id}") for run in self._runs_of_pull_request(pull, runs))
         left = list(self._archives(named, SEARCHED_HEADS))
         placed = ""
         for run, origin, archive in left:  # the newest first
@@ -181,7 +181,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             found, refused = self._records(run, archive)
             self._tell(f"the record of {origin} is not looked at", refused)
             for record in found:
-                self._lay(record, run, same_head=run.head == activity.head)
+                self._add(record, run, same_head=run.head == activity.head)
         return placed
 
     def _archives(self, runs: Iterable[tuple[MeasuringRun, str]], most: int) -> Iterator[Left]:
@@ -228,7 +228,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
                 refused.append(error)
         return found, refused
 
-    def _lay(self, record: Record, run: MeasuringRun, *, same_head: bool) -> None:
+    def _add(self, record: Record, run: MeasuringRun, *, same_head: bool) -> None:
         """Writes a record of an earlier head under its run's number, as measured against the present base.
 
         Where nothing shows that the agent is the same, one of the ``same_head`` is continued: it is no new chance that
@@ -270,7 +270,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         named = self.step.environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
         return named.removeprefix(f"{self.step.environment.get('GITHUB_REPOSITORY', '')}/")
 
-    def _earlier(self) -> Iterator[tuple[MeasuringRun, str]]:
+    def _runs_of_same_code(self) -> Iterator[tuple[MeasuringRun, str]]:
         """Runs that may have measured this very code, the likeliest first, each with a name for the reader."""
         activity = self.step.activity
         attempt, head = int(self.step.environment["GITHUB_RUN_ATTEMPT"]), activity.head or ""
@@ -280,12 +280,12 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             runs = self.step.github.runs_of(head, "pull_request", self._workflow, own=not activity.is_fork)
             runs = [run for run in runs if run.id < self._own_id]
             if activity.pull_request is not None and runs:
-                for run in self._of(self.step.github.pull_request(activity.pull_request), runs):
+                for run in self._runs_of_pull_request(self.step.github.pull_request(activity.pull_request), runs):
                     yield run, f"run {run.id}"
         elif self.has_fingerprint and self._event == "push" and activity.mode is Mode.RECORD and self._shard == (1, 1):
-            yield from self._merged(head)
+            yield from self._runs_before_merge(head)
 
-    def _merged(self, commit: str) -> Iterator[tuple[MeasuringRun, str]]:
+    def _runs_before_merge(self, commit: str) -> Iterator[tuple[MeasuringRun, str]]:
         """Runs of this workflow, as it stands now, that measured the commit or the pull request that became it."""
         if self.config.file.baseline.require_provenance == "block":
             return  # nobody had reviewed what ran before the merge, nor what it found in its caches
@@ -296,10 +296,10 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             return
         if same_file(self.step.git, self._workflow, pull.head, commit):
             runs = self.step.github.runs_of(pull.head, "pull_request", self._workflow, status="success")
-            for run in self._of(self.step.github.pull_request(pull.number), runs) if runs else ():
+            for run in self._runs_of_pull_request(self.step.github.pull_request(pull.number), runs) if runs else ():
                 yield run, f"pull request {pull.number} (run {run.id})"
 
-    def _of(self, pull: PullRequest, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
+    def _runs_of_pull_request(self, pull: PullRequest, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
         """Return the records that are known to be of this pull request; asked once for each branch that they are of.
 
         Raises:

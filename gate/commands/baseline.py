@@ -21,7 +21,7 @@ from gate.commands.common_options import (
     with_options,
 )
 from gate.commands.groups import OnceGroup, refuse_options_before_subcommand
-from gate.commands.output import command_line, print_result, progress_of, show, told_in, width_of
+from gate.commands.output import command_line, errors_in_reports, print_result, progress_of, show, width_of
 
 KEY = click.option("--key", type=PATH, help="Private ed25519 key in PEM; what is stored is signed with it.")
 RELEASE = click.option("--release", metavar="TAG", default="", help="The release tag of this commit.")
@@ -60,7 +60,7 @@ def _measure_and_store(config_path: Path, release: str, key: Path | None, given:
         click.echo(estimate(load_config(config_path), os.environ, fills_baseline=True))
         raise SystemExit(0)
     asked = outputs_of(given)
-    with told_in(lambda: asked):
+    with errors_in_reports(lambda: asked):
         config, private = load_config(config_path), read_key(key)
         check_can_store(config, os.environ)
         outputs = asked.beside(config.root, config.file.reports)

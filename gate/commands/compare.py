@@ -18,7 +18,7 @@ from gate.commands.common_options import (
     with_options,
 )
 from gate.commands.groups import Once
-from gate.commands.output import command_line, encoding_of, finish, progress_of, report_width, show, told_in
+from gate.commands.output import command_line, encoding_of, errors_in_reports, finish, progress_of, report_width, show
 from gate.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
@@ -65,11 +65,12 @@ def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -
     from gate.stored.judging import compare_records
 
     config = load_config(config_path) if config_path else None
-    candidate, baseline = (Path(compared[n]) if n < len(compared) else None for n in (0, 1))
+    candidate = Path(compared[0]) if compared else None
+    baseline = Path(compared[1]) if len(compared) > 1 else None
     record = record_or_newest(candidate, config_path or DEFAULT_CONFIG)
     reference = record_before_or(baseline, record, config_path or DEFAULT_CONFIG)
     outputs = outputs_of(given)
-    with told_in(lambda: outputs):
+    with errors_in_reports(lambda: outputs):
         result = compare_records(record, reference, config, os.environ, outputs, command_line())
     finish(result, given["quiet"], given["verbose"])
 
@@ -158,19 +159,26 @@ def _records(compared: tuple[str, ...], config_path: Path | None, given: dict[st
     epochs = given["epochs"] or MOST_EPOCHS
     changes = {"trials": epochs, "baseline.store": "none"}
     varied = _varied(given["vary"])
-    check_contenders([*(name for name, _ in named), *varied])
-    contestants = [Contestant(name, _load(path, changes)) for name, path in named if path.suffix in YAML]
-    base = config_path or DEFAULT_CONFIG
-    contestants += [Contestant(name, _load(base, {**keys, **changes})) for name, keys in varied.items()]
+    names = [name for name, _ in named]
+    check_contenders([*names, *varied])
+    contestants = []
+    for name, path in named:
+        if path.suffix in YAML:
+            contestants.append(Contestant(name, _load(path, changes)))
+    for name, keys in varied.items():
+        contestants.append(Contestant(name, _load(config_path or DEFAULT_CONFIG, {**keys, **changes})))
     if not contestants:
         return named
     folder = given["records"] or _folder(contestants[0].config)
     progress = progress_of(given["quiet"])
     made = run_coroutine(run_contest(contestants, epochs, folder, os.environ, progress, command_line()))
-    ran = {name: _from_here(path) for name, path in made}
-    for name, path in ran.items():
-        click.echo(f"gate: the record of {_shown(name)}: {_shown(str(path))}", err=True)
-    return [*((name, ran.get(name, path)) for name, path in named), *((name, ran[name]) for name in varied)]
+    ran = {}
+    for name, path in made:
+        ran[name] = _from_here(path)
+        click.echo(f"gate: the record of {_shown(name)}: {_shown(str(ran[name]))}", err=True)
+    records = [(name, ran.get(name, path)) for name, path in named]
+    records += [(name, ran[name]) for name in varied]
+    return records
 
 
 def _from_here(path: Path) -> Path:
@@ -215,11 +223,13 @@ def _varied(texts: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
 def _judging(compared: tuple[str, ...], config_path: Path | None) -> Config | None:
     """Return the configuration whose criteria and judge apply: the named one, else the first that is compared."""
-    paths = [path for text in compared if (path := _file(text)).suffix in YAML]
-    path = config_path or next(iter(paths), DEFAULT_CONFIG)
-    if config_path is None and not path.is_file():
-        return None
-    return _load(path, {})
+    if config_path is not None:
+        return _load(config_path, {})
+    for text in (*compared, str(DEFAULT_CONFIG)):
+        path = _file(text)
+        if path.suffix in YAML:
+            return _load(path, {}) if path.is_file() else None
+    return None
 
 
 def _terms(first: Contender, config: Config | None) -> Any:

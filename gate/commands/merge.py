@@ -10,7 +10,7 @@ import click
 
 from gate.commands.common_options import OUTPUTS, PATH, STATEMENT, outputs_of, with_options
 from gate.commands.groups import Once
-from gate.commands.output import command_line, finish, told_in
+from gate.commands.output import command_line, errors_in_reports, finish
 
 
 @click.command(cls=Once)
@@ -40,7 +40,7 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
         return
     config = load_config(config_path)
     outputs = outputs_of(given).beside(config.root, config.file.reports)
-    with told_in(lambda: outputs):
+    with errors_in_reports(lambda: outputs):
         result = decide_merged(output, config, os.environ, outputs, command_line())
     if given["statement"]:
         from gate.stored.evidence import rules_of_record, stated

@@ -90,7 +90,7 @@ def simulated(suite: str) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def told_in(outputs: Callable[[], Outputs]) -> Iterator[None]:
+def errors_in_reports(outputs: Callable[[], Outputs]) -> Iterator[None]:
     """Report an error that ends the work without a verdict in the reports as well, as far as they are known by then.
 
     An earlier run's verdict in one of these files would be taken for this one's.

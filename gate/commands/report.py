@@ -19,7 +19,7 @@ from gate.commands.common_options import (
     with_options,
 )
 from gate.commands.groups import Once
-from gate.commands.output import command_line, finish, told_in
+from gate.commands.output import command_line, errors_in_reports, finish
 
 
 @click.command(cls=Once)
@@ -39,7 +39,7 @@ def report(record: Path | None, baseline: str | None, config_path: Path, **given
     if given["statement"] and baseline is not None:
         raise click.UsageError("a comparison that was chosen by hand is not stated: --statement goes without --against")
     path, outputs = record_or_newest(record, config_path), outputs_of(given)
-    with told_in(lambda: outputs):
+    with errors_in_reports(lambda: outputs):
         result = report_record(path, baseline, config_path, os.environ, outputs, command_line())
     if given["statement"]:
         from gate.config.load import load_config

@@ -25,7 +25,7 @@ from gate.commands.common_options import (
     with_options,
 )
 from gate.commands.groups import Once
-from gate.commands.output import command_line, finish, progress_of, told_in
+from gate.commands.output import command_line, errors_in_reports, finish, progress_of
 
 if TYPE_CHECKING:
     from gate.config.base_policy import Rules
@@ -76,10 +76,10 @@ def run(config_path: Path, **given: Any) -> NoReturn:
         _print_estimate(config_path, given)
     revision, asked = given["rules_from"], outputs_of(given)
     with ExitStack() as stack:
-        with told_in(lambda: asked if revision else _with_configured(asked, config_path)):
+        with errors_in_reports(lambda: asked if revision else _with_configured(asked, config_path)):
             rules = _rules(config_path, given, stack)
             outputs = asked.beside(rules.config.root, rules.config.file.reports)
-        with told_in(lambda: outputs):
+        with errors_in_reports(lambda: outputs):
             result = _run(rules, outputs, given)
     finish(result, given["quiet"], given["verbose"])
 

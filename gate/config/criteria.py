@@ -168,7 +168,7 @@ def _scorer(
         absence=metric_type.absence,
         lexical=metric_type.lexical,
     )
-    criterion = demanding(criterion, spec, metric_type)
+    criterion = with_demands(criterion, spec, metric_type)
     scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=spec.where)
     judge = setting.judge(spec.name) if scorer.needs_judge else None
     measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
@@ -184,7 +184,7 @@ def _scorer(
     return replace(scorer, criterion=criterion)
 
 
-def demanding(criterion: Criterion, spec: CriterionSpec, metric_type: type[Metric[Any]]) -> Criterion:
+def with_demands(criterion: Criterion, spec: CriterionSpec, metric_type: type[Metric[Any]]) -> Criterion:
     """Return the criterion with the demands of an entry; what it measures is untouched."""
     common = spec.under(metric_type).common
     return replace(
@@ -200,9 +200,9 @@ def demanding(criterion: Criterion, spec: CriterionSpec, metric_type: type[Metri
     )
 
 
-def demanded_before(scorer: Scorer, spec: CriterionSpec) -> Criterion:
+def with_demands_of(scorer: Scorer, spec: CriterionSpec) -> Criterion:
     """A scorer's criterion with the demands of another statement of it, such as the base commit's."""
-    return demanding(scorer.criterion, spec, type(scorer.metric))
+    return with_demands(scorer.criterion, spec, type(scorer.metric))
 
 
 def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> list[Scorer]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gate.config.criteria import demanded_before, rubrics_of
+from gate.config.criteria import rubrics_of, with_demands_of
 from gate.config.load import Config
 from gate.config.specs import CriterionSpec
 from gate.judges.options import JudgeOptions
@@ -56,7 +56,7 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
     marks = {mark_of(criterion)}
     for spec in before:
         if spec.name == criterion.name:
-            marks.add(mark_of(demanded_before(scorer, spec)))
+            marks.add(mark_of(with_demands_of(scorer, spec)))
     may, why = may_block(found, metric.min_kappa, marks)
     if not may:
         scorer = replace(scorer, criterion=replace(criterion, blocking=False, blocks_regression=False))

@@ -19,9 +19,9 @@ from gate.config.criteria import (
     Setting,
     build_scorers,
     check_something_blocks,
-    demanded_before,
     is_idle,
     unread_rubrics,
+    with_demands_of,
     with_previous,
 )
 from gate.config.load import Config, SuiteRules
@@ -423,7 +423,7 @@ def _base_criteria(scorers: Iterable[Scorer], rules: SuiteRules) -> tuple[Criter
     for scorer in scorers:
         criterion = scorer.criterion
         if criterion.name in before:
-            criterion = demanded_before(scorer, before[criterion.name])
+            criterion = with_demands_of(scorer, before[criterion.name])
             if scorer.held_back:
                 criterion = replace(criterion, blocking=False, blocks_regression=False)
             found.append(criterion)

@@ -330,7 +330,7 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
     except GateError as error:
         return First((str(error), *_remedies(str(error), path, environment, proposal)), error.exit_code)
     trials = {trial.case_id: trial for trial in read_record(Path(result.record_paths[0])).trials if trial.answered}
-    return First(_told(result, trials, path, environment, proposal), result.exit_code, trials)
+    return First(_outcome_lines(result, trials, path, environment, proposal), result.exit_code, trials)
 
 
 def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFiles:
@@ -343,7 +343,7 @@ def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFil
     return replace(proposal, files={**proposal.files, **told})
 
 
-def _told(
+def _outcome_lines(
     result: Result, trials: Mapping[str, Trial], path: Path, environment: Mapping[str, str], proposal: FirstFiles
 ) -> tuple[str, ...]:
     from gate.reports.console import render_line

@@ -212,11 +212,11 @@ def _operations(description: _Description) -> Iterator[_Operation]:
             continue
         template, guess = description.template(asked, request, name)
         response, streams = description.answer(operation)
-        rank = (*_liking(path, operation), number)
+        rank = (*_unlikeliness(path, operation), number)
         yield _Operation(path, rank, name, template, response, streams, guess, description.key(operation))
 
 
-def _liking(path: str, operation: Schema) -> tuple[int, int]:
+def _unlikeliness(path: str, operation: Schema) -> tuple[int, int]:
     """Return how little an operation looks like a talk."""
     words = f"{path} {operation.get('operationId') or ''}".lower()
     talks = len(CHATTY)
@@ -248,7 +248,7 @@ class _Description(Struct, frozen=True):
 
     def template(self, asked: Any, request: Schema, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The request, and the keys in it whose values are made up."""
-        template: dict[str, Any] = {name: "{{messages}}" if name == "messages" else self._said(request[name])}
+        template: dict[str, Any] = {name: "{{messages}}" if name == "messages" else self._message(request[name])}
         for key in SESSION:
             if key in request:
                 template[key] = "{{session_id}}"
@@ -263,7 +263,7 @@ class _Description(Struct, frozen=True):
                 guess.append(key)
         return template, tuple(guess)
 
-    def _said(self, schema: Any) -> Any:
+    def _message(self, schema: Any) -> Any:
         """The message in the form that a key takes it: a text, or an object with one, as chats have."""
         fields = self.properties(schema)
         inner = _first(("content", "text", *MESSAGE), fields)

@@ -109,11 +109,16 @@ def _listed_routes(module: ast.Module, names: Mapping[str, str]) -> Iterator[tup
 
 
 def _keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((one.value for one in call.keywords if one.arg == name), None)
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    return None
 
 
 def _text(node: ast.expr | None) -> str:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return ""
 
 
 def _words(node: ast.expr | None) -> set[str]:
@@ -139,13 +144,15 @@ class _Reader(Struct, frozen=True):
         """Return the schema of the request: a typed parameter, or the keys that the code reads."""
         embedded = {}
         arguments = function.args
-        defaults = dict(zip([one.arg for one in reversed(arguments.args)], reversed(arguments.defaults), strict=False))
+        defaults = {}
+        for argument, default in zip(reversed(arguments.args), reversed(arguments.defaults), strict=False):
+            defaults[argument.arg] = default
         for one in [*arguments.args, *arguments.kwonlyargs]:
             schema = _schema(one.annotation, self.find_class)
             if "properties" in schema:
                 return schema
-            default = defaults.get(one.arg)
-            if isinstance(default, ast.Call) and dotted(default.func, self.names) == "fastapi.Body":
+            stated = defaults.get(one.arg)
+            if isinstance(stated, ast.Call) and dotted(stated.func, self.names) == "fastapi.Body":
                 embedded[one.arg] = schema
         if embedded:
             return _object(embedded, list(embedded))
@@ -154,20 +161,28 @@ class _Reader(Struct, frozen=True):
 
     def _answered(self, function: Function) -> dict[str, Any]:
         """Return the schema of the answer: ``response_model``, the result's type, or the keys of what is returned."""
-        models = [_keyword(one, "response_model") for one in function.decorator_list if isinstance(one, ast.Call)]
-        for annotation in [*models, function.returns]:
+        annotations = [function.returns]
+        for decorator in function.decorator_list:
+            if isinstance(decorator, ast.Call):
+                annotations.insert(0, _keyword(decorator, "response_model"))
+        for annotation in annotations:
             schema = _schema(annotation, self.find_class)
             if "properties" in schema:
                 return schema
         assigned = dict(_assigned(function))
         found: list[dict[str, Any]] = []
         for node in ast.walk(function):
-            if isinstance(node, ast.Return) and (literal := self._literal(node.value, assigned)):
-                found.append(literal)
+            if isinstance(node, ast.Return):
+                literal = self._literal(node.value, assigned)
+                if literal:
+                    found.append(literal)
         if not found:
             return {}
-        always = [key for key in found[0] if all(key in one for one in found)]
-        return _object({key: held for one in found for key, held in one.items()}, always)
+        properties: dict[str, Any] = {}
+        for literal in found:
+            properties |= literal
+        always = [key for key in properties if all(key in literal for literal in found)]
+        return _object(properties, always)
 
     def _literal(self, value: ast.expr | None, assigned: Mapping[str, ast.expr], depth: int = 0) -> dict[str, Any]:
         """Return the properties of a dictionary, or of a call that makes a response of one."""
@@ -225,8 +240,11 @@ def _class(name: str, find: FindClass, depth: int) -> dict[str, Any]:
     for node in found.node.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             properties[node.target.id] = _schema(node.annotation, found.find, depth + 1)
-            required += [] if node.value is not None else [node.target.id]
-    return _object(properties, required) if properties else {}
+            if node.value is None:
+                required.append(node.target.id)
+    if not properties:
+        return {}
+    return _object(properties, required)
 
 
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:

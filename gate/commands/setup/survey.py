@@ -141,9 +141,11 @@ def survey(root: Path) -> Survey:
     tree, found = _Tree(root, tuple(_files(root))), Survey()
     _look_at_langgraph(tree, found)
     python = [path for path in tree.files if path.suffix == ".py" and path.stem != adapters.MODULE][:MOST_READ]
-    tests = [path for path in python if _is_test(path)]
+    tests = []
     for path in python:
-        if path not in tests:
+        if _is_test(path):
+            tests.append(path)
+        else:
             _look_at_module(tree, path, found)
     for path in tree.files:
         if OPENAPI_NAMES.match(path.name):
@@ -158,7 +160,10 @@ def survey(root: Path) -> Survey:
             f"{count(len(tests), 'file')} of tests: `pytest --gate gate.yaml` shows the cases among them"
         )
     found.agents.sort(key=lambda one: one.rank)
-    found.executable = next((n for n in (".venv", "venv", "env") if (root / n / "pyvenv.cfg").is_file()), "")
+    for name in (".venv", "venv", "env"):
+        if (root / name / "pyvenv.cfg").is_file():
+            found.executable = name
+            break
     return found
 
 
@@ -212,7 +217,7 @@ def _look_at_langgraph(tree: _Tree, found: Survey) -> None:
             is_made = f"def {variable}(" in tree.text(place)
             call = f"{variable}()" if is_made else variable
             why = f"{path.as_posix()} names the graph {name!r}"
-            _add(tree, found, "LangGraph", adapters.LANGGRAPH, place, variable, call, 1, why, rank=0)
+            _add_agent_of_framework(tree, found, "LangGraph", adapters.LANGGRAPH, place, variable, call, 1, why, rank=0)
 
 
 def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
@@ -230,7 +235,7 @@ def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
         if isinstance(node, ast.ClassDef):
             if any(dotted(one, names).endswith("crewai.project.CrewBase") for one in node.decorator_list):
                 call, why = f"{node.name}().crew()", f"class {node.name}, @CrewBase"
-                _add(tree, found, "CrewAI", adapters.CREWAI, path, node.name, call, node.lineno, why)
+                _add_agent_of_framework(tree, found, "CrewAI", adapters.CREWAI, path, node.name, call, node.lineno, why)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name not in routed.functions:
                 _look_at_function(tree, path, node, found)
@@ -267,7 +272,7 @@ def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[
             continue
         if framework != "Google ADK" or target.id == "root_agent":
             why = f"{target.id} = {maker}(…)"
-            _add(tree, found, framework, template, path, target.id, target.id, node.lineno, why)
+            _add_agent_of_framework(tree, found, framework, template, path, target.id, target.id, node.lineno, why)
         break
 
 
@@ -277,7 +282,7 @@ def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.Async
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
         return
-    place = _place(path, frozenset(tree.files))  # one of a package may import its neighbours by a dot
+    place = _import_name(path, frozenset(tree.files))  # one of a package may import its neighbours by a dot
     if place is None:
         return
     module, folder = place
@@ -288,7 +293,7 @@ def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.Async
     found.agents.append(FoundAgent("a Python function", where, why, agent, rank=rank, module=path))
 
 
-def _add(
+def _add_agent_of_framework(
     tree: _Tree,
     found: Survey,
     framework: str,
@@ -301,7 +306,7 @@ def _add(
     *,
     rank: int = 2,
 ) -> None:
-    place = _place(path, frozenset(tree.files))
+    place = _import_name(path, frozenset(tree.files))
     if place is None or len(found.agents) >= MOST_AGENTS:
         return
     module, folder = place
@@ -314,7 +319,7 @@ def _add(
     found.agents.append(FoundAgent(framework, where, why, agent, text, rank=(rank, preferred, -line), module=path))
 
 
-def _place(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
+def _import_name(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
     """The name that a module is imported by, and from which folder, empty for the root; None if it has no name."""
     top = path.parent
     while top.parts and top / "__init__.py" in files:
@@ -377,7 +382,7 @@ def _look_at_routes(found: Survey) -> None:
     for path, routed in found.routed.items():
         if not routed.app or len(found.agents) >= MOST_AGENTS:
             continue
-        place = _place(path, frozenset(found.routed))
+        place = _import_name(path, frozenset(found.routed))
         described = agent_of_openapi({"paths": {**routers, **routed.paths}})
         if place is None or described is None:
             continue
@@ -466,17 +471,26 @@ def _read(root: Path, source: str, kind: str) -> FoundSuite:
 def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
     """Tests in Python stay where they are, since nobody else can run them; cases that are written in them are read."""
     form = format_named("python-tests")
-    for path in [path for path in python if form.recognises(tree.text(path))][:MOST_EVALUATIONS]:
-        _look_at_evaluation(tree, path, found)
+    tests = [path for path in python if form.recognises(tree.text(path))]
+    for path in tests[:MOST_EVALUATIONS]:
+        _look_at_test(tree, path, found)
 
 
-def _look_at_evaluation(tree: _Tree, path: Path, found: Survey) -> None:
+def _is_known(path: Path, found: Survey) -> bool:
+    """True if a suite that was found holds this file or folder, or lies in it."""
+    for suite in found.suites:
+        source = Path(suite.source)
+        if path == source or path in source.parents or source in path.parents:
+            return True
+    return False
+
+
+def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
     """A test of google-adk, DeepEval or Pydantic Evals: its cases, unless files that are known anyway hold them."""
     refers = format_named("python-tests").refers
     assert refers is not None
     named = [Path(os.path.relpath(one, tree.root)) for one in refers(tree.root / path, tree.root)]
-    known = [Path(one.source) for one in found.suites]
-    if named and all(any(one in (k, *k.parents) or k in one.parents for k in known) for one in named):
+    if named and all(_is_known(one, found) for one in named):
         told = ", ".join(one.as_posix() for one in named[:3])
         found.notes.append(f"{path.as_posix()}: it evaluates {told}, used where they are")
         return
@@ -489,7 +503,8 @@ def _look_at_evaluation(tree: _Tree, path: Path, found: Survey) -> None:
     if not any(loss.check for loss in losses):
         found.suites.append(FoundSuite(path.as_posix(), "cases in a test", suites))
         return
-    cases, lost = sum(len(suite.cases) for suite in suites), sum(loss.check for loss in losses)
+    cases = sum(len(suite.cases) for suite in suites)
+    lost = sum(loss.check for loss in losses)
     command = f"`gate import {path.as_posix()} --to evals/{path.stem}.json --allow-loss`"
     told = f"{command} writes them, without {count(lost, 'check')} that {'is' if lost == 1 else 'are'} listed"
     found.notes.append(f"{path.as_posix()}: {count(cases, 'case')} can be read; {told}")
