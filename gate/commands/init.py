@@ -130,7 +130,7 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str]) ->
     from gate.security.escape import console
 
     for note in proposal.notes:
-        click.echo(note)
+        click.echo(console(note, 400))
     if proposal.start:
         click.echo(f"\nstart the server:  {proposal.start}\nasked through:     {proposal.mapping}")
     cases = next((suite.source for suite in found.suites if not suite.problem), CASES)

@@ -157,10 +157,20 @@ def unread(value: Any, ignored: Ignored) -> list[UnreadKey]:
     """The keys that nobody read and that say something, each kind once, in the order of the file."""
     found: dict[str, tuple[tuple[Key, ...], int]] = {}
     for keys in _unread(value, ignored, (), ()):
-        path = ".".join(str(key) for key in keys if not isinstance(key, int))
+        path = kind_of(".".join(str(key) for key in keys if not isinstance(key, int)), found)
         first, count = found.get(path, (keys, 0))
         found[path] = (first, count + 1)
     return [UnreadKey(path, first, count) for path, (first, count) in found.items()]
+
+
+def kind_of(path: str, known: Collection[str]) -> str:
+    """Return the kind that an unread key counts as; those beyond a bound are one."""
+    return path if path in known or len(known) < MAX_KINDS else MORE_KINDS
+
+
+MAX_KINDS = 1_000
+"""Kinds of unread keys that are told apart; a file may have another in every row."""
+MORE_KINDS = "keys of further kinds"
 
 
 def _unread(value: Any, ignored: Ignored, keys: tuple[Key, ...], path: tuple[str, ...]) -> Iterator[tuple[Key, ...]]:

@@ -13,6 +13,7 @@ from gate.errors import ConfigError
 from gate.pipeline.references import REPORTS
 from gate.security.environment import in_ci
 from gate.suites import case_files
+from gate.system.own_files import own_files_in
 from gate.system.own_user import OwnUser, can_switch
 
 WHERE = "agent.user"
@@ -82,6 +83,7 @@ def _of_the_gate(config: Config, root: Path, environment: Mapping[str, str]) -> 
     for folder in (root, *root.parents):
         yield folder / ".git"
         yield folder / REPORTS
+    yield from own_files_in(root)
     yield root / config.file.baseline.folder
     output = root / config.file.output
     used = Path(environment.get("VIRTUAL_ENV", "/nowhere")).resolve()

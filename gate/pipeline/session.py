@@ -29,7 +29,7 @@ from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import REPORTS, GitContext, References, find_baselines, git_context, store_of
 from gate.security.limits import shorten
-from gate.security.tree import KnownTree
+from gate.security.tree import OwnPackage
 from gate.suites import case_files
 from gate.system.clock import now
 from gate.system.git import MAX_SUBJECT, Git
@@ -97,7 +97,7 @@ class Session(Struct, frozen=True):
     run_budget: RunBudget
     version: str = ""
     """The agent's version, as `agent.version` tells it; empty if it has none."""
-    package: KnownTree | None = None
+    package: OwnPackage | None = None
     """The gate's own files as they were before the agent was started; None if the gate does not start it."""
 
     def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
@@ -136,7 +136,7 @@ def open_session(
         settings_of(config, now(), release=bool(where.release)),
         RunBudget(budget, judge_budget(budget)),
         version,
-        KnownTree(Path(gate.__file__).parent, but="__pycache__") if config.agent.is_local else None,
+        OwnPackage(Path(gate.__file__).parent) if config.agent.is_local else None,
     )
 
 
@@ -256,7 +256,10 @@ async def check_version(session: Session) -> None:
 
 def check_package(session: Session) -> None:
     """Raise ConfigError if a file of the gate's own has changed: an agent that runs as its user can write to it."""
-    changed = session.package.difference() if session.package is not None else ""
+    if session.package is None:
+        return
+    session.package.drop_new_bytecode()
+    changed = session.package.difference()
     if changed:
         what = f"{shorten(changed, 200)!r} of the gate's own package was changed during the run"
         raise ConfigError(what, hint="install the gate anew, and let the agent run as another user: agent.user")

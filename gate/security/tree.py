@@ -6,9 +6,11 @@ import hashlib
 import os
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 _GIT = ".git"
+_BYTECODE = "__pycache__"
 _LOADED = (".pyc", ".so", ".pyd", ".pth")
 """Endings of files that Python loads in place of a source beside them, or before one."""
 _NAMES = frozenset({*sys.stdlib_module_names, "sitecustomize", "usercustomize"})
@@ -44,6 +46,32 @@ class KnownTree:
             if state != known and _content(path, state) != content:
                 return name
         return next((name for name in _names(self.root, self._but) if name not in self._known and _is_loaded(name)), "")
+
+
+class OwnPackage:
+    """The gate's own package as it is when this is made, before an agent that may write to it is started."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._sources = root, KnownTree(root, but=_BYTECODE)
+        self._bytecode = {path: _state(path) for path in self._compiled()}
+
+    def _compiled(self) -> list[str]:
+        found: list[str] = []
+        for folder, _, names in os.walk(self._root):
+            if folder.endswith(f"/{_BYTECODE}"):
+                found += [f"{folder}/{name}" for name in names]
+        return found
+
+    def difference(self) -> str:
+        """Return the name of a source that is no longer what it was; empty if there is none."""
+        return self._sources.difference()
+
+    def drop_new_bytecode(self) -> None:
+        """Remove what was compiled since: Python would run it in place of the source, whatever is in it."""
+        for path in self._compiled():
+            if self._bytecode.get(path) != _state(path):
+                with suppress(OSError):
+                    os.unlink(path)  # noqa: PTH108
 
 
 def _is_loaded(name: str) -> bool:

@@ -22,7 +22,7 @@ from gate.formats import messages, paths
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError
 from gate.formats.positions import Key
-from gate.formats.reading import Ignored, carried, unread, with_read_marks
+from gate.formats.reading import Ignored, carried, kind_of, unread, with_read_marks
 from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites.base import (
@@ -186,7 +186,7 @@ def carry_lines(
             row = with_read_marks(value, ignored)
             yield row  # read before the next one is asked for
             for one in unread(row, ignored):
-                left[one.path] += one.count
+                left[kind_of(one.path, left)] += one.count
 
     found = _gather(document, rows(), (), fields, spill=InvocationFile())
     return found, losses_of(left)

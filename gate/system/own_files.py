@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -12,6 +14,8 @@ _METRICS = b"# TYPE gate_passed "
 _STATEMENT = b'{"_type":"https://in-toto.io/Statement/v1","predicate":{"configuration":[{"name":"agent-gate",'
 _NEAR_THE_TOP = (b'"gate_version":', b'"generatedBy": "Agent Gate"')
 """Keys of the JSON report and of CTRF."""
+_ENDINGS = (".html", ".json", ".jsonl", ".md", ".txt", ".xml", ".ipynb")
+"""Endings of the names that records and reports have by custom."""
 _LOOKED_AT = 200
 """Bytes of either end of a file."""
 _MOST_FILES = 50
@@ -29,6 +33,18 @@ def is_own_file(path: Path) -> bool:
     if top.startswith((_RECORD, _METRICS, _STATEMENT)) or end.rstrip().endswith(MARK.encode()):
         return True
     return top.startswith(b"{") and any(key in top for key in _NEAR_THE_TOP)
+
+
+def own_files_in(root: Path) -> Iterator[Path]:
+    """Yield the files in and below a folder that runs of the gate wrote, virtual environments aside."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name != ".git"]
+        if "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        for name in names:
+            if name.endswith(_ENDINGS) and is_own_file(Path(folder, name)):
+                yield Path(folder, name)
 
 
 def _ends_of(path: Path) -> tuple[bytes, bytes]:

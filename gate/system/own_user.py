@@ -100,10 +100,11 @@ class OwnUser:
         """
         folder = folder.resolve()
         top = top.resolve()
-        withheld = {real for path in hidden if path.exists() and (real := path.resolve()).is_relative_to(top)}
-        for path in withheld:
+        inside_top = {real for path in hidden if path.exists() and (real := path.resolve()).is_relative_to(top)}
+        closed = _outermost(inside_top)
+        for path in closed:
             self._mode(path, path.stat().st_mode & ~_OTHERS)
-        withheld |= {path.resolve() for path in kept if path.exists()}
+        withheld = _outermost(closed | {path.resolve() for path in kept if path.exists()})
         on_the_way = {folder, *(parent for path in withheld for parent in path.parents if folder in parent.parents)}
         self._given.append(folder)
         for inside, folders, names, descriptor in os.fwalk(folder):
@@ -151,6 +152,11 @@ class OwnUser:
                 os.chown(path, -1, group)
                 path.chmod(mode)
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+def _outermost(paths: set[Path]) -> set[Path]:
+    """Return the paths that lie in none of the others: the way to what is closed already is not opened."""
+    return {path for path in paths if paths.isdisjoint(path.parents)}
 
 
 def _is_known(number: int) -> bool:

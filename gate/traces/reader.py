@@ -11,7 +11,7 @@ from msgspec import DecodeError
 from msgspec.json import Decoder
 
 from gate.errors import ConfigError
-from gate.formats.reading import Ignored, carried, unread, with_read_marks
+from gate.formats.reading import Ignored, carried, kind_of, unread, with_read_marks
 from gate.security.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 from gate.traces import agents_sdk, jaeger, otlp
 from gate.traces.dialects import unread_kinds
@@ -69,9 +69,10 @@ class TraceReader:
         marked = with_read_marks(value, self._ignored)
         found: list[Piece] = carried(self._pieces_in(marked))
         for piece in found:
-            self.unread.update(unread_kinds(piece))
+            for kind in unread_kinds(piece):
+                self.unread[kind_of(kind, self.unread)] += 1
         for key in unread(marked, self._ignored) if found else ():
-            self.unread[key.path] += key.count
+            self.unread[kind_of(key.path, self.unread)] += key.count
         return found
 
     def _pieces_in(self, value: Any) -> list[Piece]:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from gate.formats.reading import says_something
+from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.traces.values import is_placeholder, listed, mapping, parsed
 
 _ROLES = {"model": "assistant", "ai": "assistant", "human": "user", "function": "tool", "developer": "system"}
@@ -75,7 +76,7 @@ def message(raw: Any, role: str = "user") -> Message:
     if "tool_calls" in raw:
         called += [call for item in listed(raw["tool_calls"]) if (call := _called(item)) is not None]
     if found not in _READ_ROLES:
-        other.append(f"a message of {found!r}")
+        other.append(f"a message of {shorten(repr(found), MAX_ID_CHARS)}")
     return Message(found, tuple(texts), tuple(called), tuple(returned), tuple(other))
 
 
@@ -99,7 +100,7 @@ def _parts(
         elif isinstance(part, dict):
             known = role != "user" or part.get("type") in _OF_USERS
             if not known or not _read_part(_present(part), texts, called, returned):
-                other.append(f"a part of type {part.get('type')!r}")
+                other.append(f"a part of type {shorten(repr(part.get('type')), MAX_ID_CHARS)}")
     if role == "tool" and texts and not returned:
         return [], called, [_returned(message, "\n".join(texts))], other
     return texts, called, returned, other

@@ -16,18 +16,24 @@ from tests.acceptance.conftest import Project
 
 pytestmark = pytest.mark.slow
 
+BYTECODE = f"scoring/__pycache__/score.{sys.implementation.cache_tag}.pyc"
 AGENT = """
+import importlib._bootstrap_external as loader
 import os
 from pathlib import Path
 
 def answer(message):
     file = Path(os.environ["PACKAGE"]) / "gate" / os.environ["EDITED"]
+    if file.suffix == ".pyc":
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(loader._code_to_hash_pyc(compile("1/0", "score.py", "exec"), b"8 bytes.", checked=False))
+        return message
     file.write_text(file.read_text() + "\\n# all is well\\n" if file.exists() else "")
     return message
 """
 
 
-@pytest.mark.parametrize(("edited", "code"), [("scoring/score.py", 2), ("json.py", 2), ("notes.txt", 0)])
+@pytest.mark.parametrize(("edited", "code"), [("scoring/score.py", 2), ("json.py", 2), ("notes.txt", 0), (BYTECODE, 0)])
 def test_a_gate_whose_own_files_change_during_the_run_measures_nothing(
     project: Project, tmp_path_factory: pytest.TempPathFactory, edited: str, code: int
 ) -> None:
@@ -45,6 +51,7 @@ def test_a_gate_whose_own_files_change_during_the_run_measures_nothing(
     for _ in range(2):  # the second run continues nothing of the first
         ran = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, check=False)
         assert ran.returncode == code, ran.stderr
+        assert not (package / "gate" / BYTECODE).exists()
         assert (edited in ran.stderr) is (code == 2)
         if edited == "json.py":
             (package / "gate" / "json.py").unlink(missing_ok=True)

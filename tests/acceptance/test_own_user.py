@@ -51,6 +51,8 @@ attacks = {
     "read the suite from git": lambda: os.listdir(here / ".git/objects"),
     "replace the suite": lambda: (here / "evals/suite.yaml").rename(here / "evals/other.yaml"),
     "replace its folder": lambda: (here / "evals").rename(here / "others"),
+    "read an earlier report": lambda: (here / "out/earlier.html").read_text(),
+    "read an earlier record": lambda: (here / "earlier.jsonl").read_text(),
     "read the records": lambda: os.listdir(here / ".gate/records"),
     "replace the records": lambda: (here / ".gate").rename(here / "old"),
     "replace the repository": lambda: (here / ".git").rename(here / "old"),
@@ -114,6 +116,7 @@ def _state(root: Path) -> dict[str, tuple[int, int, int]]:
 
 def test_an_agent_of_its_own_user_reaches_nothing_of_the_gate_and_its_folder_comes_back(place: Project) -> None:
     _configured(place)
+    assert place.gate("run", "--trials", "1", "--html", "out/earlier.html", "--record", "earlier.jsonl").code == 0
     before = _state(place.root)
     assert place.gate("run", "--trials", "1", CI="true").code == 0
     found = json.loads((place.root / "found.json").read_text())
@@ -229,3 +232,15 @@ def test_what_a_link_of_the_suite_leads_to_stays_as_it_is(place: Project) -> Non
     finally:
         user.end()
     assert _state(place.root.parent) == before
+
+
+def test_a_closed_folder_is_not_opened_for_what_is_closed_in_it(place: Project) -> None:
+    """Baselines that are files lie in the folder of the records."""
+    _configured(place, user="own")
+    place.write(".gitignore", ".gate\n")
+    place.write(".gate/baselines/s/one.jsonl", "{}")
+    place.write(".gate/records/s/one.jsonl", "{}")
+    place.commit()
+    assert place.gate("run", "--trials", "1").code == 0
+    found = json.loads((place.root / "found.json").read_text())
+    assert found["read the records"] == "PermissionError"

@@ -22,6 +22,7 @@ from gate.security.escape import console
 from gate.suites import distribution
 from gate.system.clock import now
 
+MAX_NOTE_CHARS = 2_000
 CALL_TOKENS = 1000
 """Tokens in a judge call's question, and in its answer, while no record tells what judging costs."""
 
@@ -49,7 +50,7 @@ def _describe(plan: Plan) -> str:
     stated = {"calls": found.expects_calls, "no call": found.expects_no_call, "calls not stated": found.states_no_calls}
     lines.append("  expects     " + _counts({**stated, "a response": found.expects_response}))
     lines.append("  criteria    " + "\n              ".join(_demands(plan)))
-    lines += [f"  note: {note}" for note in plan.notes]
+    lines += [f"  note: {console(note, MAX_NOTE_CHARS)}" for note in plan.notes]
     return "\n".join(lines)
 
 

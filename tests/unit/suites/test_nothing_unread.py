@@ -12,6 +12,7 @@ import pytest
 
 from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document
+from gate.formats.reading import MAX_KINDS, MORE_KINDS
 from gate.suites import format_named, load
 from gate.suites.base import Format, Loss
 from tests.unit.importers import test_evalview, test_inspect_logs, test_promptfoo
@@ -347,3 +348,10 @@ def test_whatever_is_changed_an_error_is_a_short_line_that_names_the_file(tmp_pa
         except GateError as error:
             assert len(str(error)) <= 200 and "\n" not in str(error), (place, str(error))
             assert name in str(error), (place, str(error))
+
+
+def test_a_key_of_its_own_in_every_row_costs_no_memory_without_bound(tmp_path: Path) -> None:
+    rows = [{"id": str(n), "messages": TALK_OF_ROW, f"key-{n}": 1} for n in range(MAX_KINDS + 50)]
+    shown = told(tmp_path, "rows.jsonl", rows)[1]
+    assert len(shown) == MAX_KINDS + 1
+    assert shown[-1] == f"{MORE_KINDS} (50 times)"
