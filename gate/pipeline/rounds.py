@@ -18,8 +18,8 @@ from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection, TrialsSection
 from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage, wanted
-from gate.decision.crashes import LEAST_IN_VAIN
 from gate.decision.next_step import MOST_RETRIES
+from gate.decision.outages import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import ConfigError, GateError, MeasureError
