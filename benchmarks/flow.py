@@ -75,7 +75,7 @@ class Change:
 
 
 CHANGES: Mapping[str, Change] = {
-    "merge": Change("innocent merge", "at most 5 runs a case"),
+    "merge": Change("innocent merge", "5 runs a case, and its reruns"),
     "unchanged": Change("unchanged", "blocked ≤ .02, inconclusive ≤ .05, ≤ 2 runs a case"),
     "broken": Change("one case broke", "blocked ≥ .95", broken=1),
     "ten": Change("−10 points", "blocked ≥ .90", drop=0.10),

@@ -119,16 +119,22 @@ class Repository:
         self.write(name, path.read_text(encoding="utf-8") + more)
 
 
-def played(repository: Repository, commits: int, *, inside: bool) -> Iterator[tuple[str, int, float]]:
-    """Yield the verdict, the agent runs and the seconds of each commit."""
+def played(repository: Repository, commits: int, *, inside: bool) -> Iterator[tuple[str, int, float, float]]:
+    """Yield the verdict, the agent runs, the seconds and the processor seconds of each commit."""
     for number in range(commits):
         rng = Random(f"{inside} {number}")
         repository.git("checkout", "-q", "-B", f"change-{inside}-{number}", "main")
         (repository.inside if inside else repository.outside)(rng)
         repository.commit(f"change {number}")
-        began = time.perf_counter()
+        began, used = time.perf_counter(), processor_seconds()
         result = api.run(repository.root / "gate.yaml", environment=ENVIRONMENT)
-        yield result.verdict.value, repository.asked(), time.perf_counter() - began
+        spent, used = time.perf_counter() - began, processor_seconds() - used
+        yield result.verdict.value, repository.asked(), spent, used
+
+
+def processor_seconds() -> float:
+    """Processor time of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 def as_command(repository: Repository) -> float:
@@ -139,23 +145,26 @@ def as_command(repository: Repository) -> float:
 
 
 def table(outside: int, inside: int) -> Iterator[str]:
-    columns = ["commits", "agent runs", "measured", "verdicts", "seconds: median, most", "as a command: median"]
+    columns = ["commits", "agent runs", "measured", "verdicts", "seconds: median, most"]
+    columns += ["processor seconds: median, most", "as a command: median"]
     yield from page.head("changed", columns)
     with TemporaryDirectory() as folder:
         repository = Repository(Path(folder))
         for name, commits, is_inside in (("outside", outside, False), ("inside", inside, True)):
-            verdicts, runs, seconds, commands = Counter[str](), [], [], []
-            for number, (verdict, asked, spent) in enumerate(played(repository, commits, inside=is_inside)):
+            verdicts, runs, seconds, processor, commands = Counter[str](), [], [], [], []
+            for number, (verdict, asked, spent, used) in enumerate(played(repository, commits, inside=is_inside)):
                 verdicts[verdict] += 1
                 runs.append(asked)
                 seconds.append(spent)
+                processor.append(used)
                 if not is_inside and number % EVERY == 0:
                     commands.append(as_command(repository))
             said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
             command = f"{median(commands):.2f}" if commands else "–"
             yield (
                 f"| {name} `agent.sources` | {commits} | {sum(runs)} | {sum(one > 0 for one in runs)} | {said} "
-                f"| {median(seconds):.2f}, {max(seconds):.2f} | {command} |"
+                f"| {median(seconds):.2f}, {max(seconds):.2f} "
+                f"| {median(processor):.2f}, {max(processor):.2f} | {command} |"
             )
 
 

@@ -2,13 +2,17 @@
 
     python benchmarks/power.py [--runs 400] [--records 10] [--simulations 40] [--only TEXT]
         [--write docs/dev/evidence/decision.md]
+    python benchmarks/power.py --seconds [--write docs/dev/evidence/decision.md]
 
 Ten suites of known rates are run five times a case, `--records` times over; `gate power` sees the trials of one such
 record alone. The truth is `--runs` changes with other seeds, drawn from the true rates and not from what trials say.
+With `--seconds`, the command as users call it, on records of typical suites: processor time, and the wall beside it.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +22,11 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean
+from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent))
 import page
+import run as bench
 from simulate import MATCH, SUITES, Agent, World, _rates
 
 from gate.decision.engine.rule import follow
@@ -149,11 +155,50 @@ def table(pool: ProcessPoolExecutor, given: Namespace) -> Iterator[str]:
     )
 
 
+AGENT = """\
+from random import Random
+
+RATES = {rates!r}
+
+
+def answer(message):
+    number = int(message.split()[-1])
+    return f"found {{message}}" if Random(f"{{number}}").random() < RATES[number] else "no idea at all"
+"""
+CONFIG = 'suite: suite.json\nagent: {python: "agent:answer"}\ncriteria: {response_match_score: 0.6}\n'
+
+
+def project(folder: Path, cases: int) -> None:
+    """Write a typical suite with a record of one run."""
+    rates = _rates(SUITES["typical"], cases, Random(cases))
+    listed = [{"id": f"c{n}", "input": f"item {n}", "response": f"found item {n}"} for n in range(cases)]
+    (folder / "suite.json").write_text(json.dumps({"cases": listed}))
+    (folder / "agent.py").write_text(AGENT.format(rates=rates))
+    (folder / "gate.yaml").write_text(CONFIG)
+    bench.timed(bench.gate("run", "--quiet", "--record", "record.jsonl"), folder=folder)
+
+
+def seconds() -> Iterator[str]:
+    yield from page.head("cases of a typical suite, five stored trials each", ["processor time", "wall"])
+    for cases in (10, 30, 100):
+        with TemporaryDirectory() as name:
+            project(Path(name), cases)
+            used = bench.timed(bench.gate("power", "record.jsonl"), folder=Path(name))
+        assert used.code == 0, f"gate power ended with {used.code}"
+        yield f"| {cases} | {used.cpu:.1f} s | {used.wall:.1f} s |"
+    yield ""
+    yield f"The load average was {os.getloadavg()[0]:.1f} at the end, on {os.cpu_count()} cores."
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = page.parser(__doc__, runs=400, seed=0)
     parser.add_argument("--records", type=int, default=10, help="Of each suite, at least two.")
     parser.add_argument("--simulations", type=int, default=40, help="Of each kind of change; 0: the command's default.")
+    parser.add_argument("--seconds", action="store_true", help="Measure how long the command takes, and nothing else.")
     given = parser.parse_args(argv)
+    if given.seconds:
+        page.publish({"seconds": seconds()}, given.write)
+        return 0
     with ProcessPoolExecutor(given.processes) as pool:
         page.publish({"power": table(pool, given)}, given.write)
     return 0

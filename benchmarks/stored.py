@@ -1,16 +1,18 @@
 """The power that stored trials give a small suite, by their number per case.
 
-    python benchmarks/stored.py [--runs 400] [--only stored|unchanged|wanted] [--write docs/dev/evidence/decision.md]
+    python benchmarks/stored.py [--runs 400] [--only stored|unchanged|nights|wanted]
+        [--write docs/dev/evidence/decision.md]
 
 Typical suites, held to stored trials alone. A merge stores five trials a case, and each night adds five, until they are
 enough for the drop that `baseline.power` states: that number, which the gate estimates from the trials themselves,
-stands in the second table beside what simulated changes say of it.
+stands in the last table beside what simulated changes say of it. The third table plays a merge and two nights by that
+default, and then the change.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -19,14 +21,19 @@ from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).parent))
 import page
-from simulate import SUITES, Cell, World, _rates, is_null, play, simulate
+from simulate import SUCCESS, SUITES, Agent, Answer, Cell, World, _rates, is_null, play, simulate
 
-from gate.decision.power import Rates, chance_of_finding, stored_wanted
+from gate.decision.engine.rule import follow
+from gate.decision.engine.state import State
+from gate.decision.power import Rates, chance_of_finding, stored_enough, stored_wanted
 from gate.decision.settings import Goal
+from gate.model import Side
+from gate.model.defaults import STORED_TRIALS
 
 STORED = (5, 10, 15, 25)
 ALPHA, EPOCHS = 0.02, 3
 GOAL = Goal()
+NIGHTS = 2
 RECORDS = 20
 """Records of which the gate's estimate is taken."""
 WORLDS = (
@@ -62,6 +69,52 @@ def by_stored(pool: ProcessPoolExecutor, worlds: Sequence[World], runs: int, see
         yield f"| {world.name} | {' | '.join(cells)} |"
 
 
+def after_nights(world: World, seed: int) -> tuple[Answer, float]:
+    """Play a merge, the nights, and then the change. Returns what came of it, and the stored trials a case."""
+    agent = Agent(world, Random(f"nights {world.name}:{seed}"))
+    stored = agent.baseline()
+    for night in range(NIGHTS):
+        epochs: list[Mapping[str, list[list[float]]]] = []
+
+        def run(_: Side, cases: Sequence[str], n: int) -> Mapping[str, list[list[float]]]:
+            found = {case: [agent.trial(case, agent.stored[case], {}) for _ in range(n)] for case in cases}
+            if len(cases) == world.cases:
+                epochs.append(found)  # noqa: B023 - called within this turn of the loop alone
+            return found
+
+        state = State((SUCCESS,), stored, (), world.config, seed + night)
+        if follow(state, run)[0].verdict == "REGRESSION":
+            continue  # it fell short, so nothing is stored
+        short = wanted(stored) - trials_each(stored) - len(epochs)
+        for _ in range(short):
+            run(Side.CANDIDATE, agent.ids, 1)
+        stored = {case: [*rows, *(row for epoch in epochs for row in epoch[case])] for case, rows in stored.items()}
+    outcome, runs = follow(State((SUCCESS,), stored, (), world.config, seed), agent.run)
+    return Answer(outcome.verdict, runs / world.cases), trials_each(stored)
+
+
+def trials_each(stored: Mapping[str, Sequence[Sequence[float]]]) -> int:
+    return min(map(len, stored.values()))
+
+
+def wanted(stored: Mapping[str, Sequence[Sequence[float]]]) -> int:
+    """Return the trials a case that a night brings a baseline to, as `gate.pipeline.top_up` counts them."""
+    rates = Rates(tuple((int(sum(row[0] for row in rows)), len(rows)) for rows in stored.values()))
+    enough = stored_enough(rates, GOAL, alpha=ALPHA, epochs=EPOCHS)
+    return max(STORED_TRIALS, min(trials_each(stored) + STORED_TRIALS, enough))
+
+
+def by_nights(pool: ProcessPoolExecutor, runs: int, seed: int, rows: str = "") -> Iterator[str]:
+    columns = ["blocked", "inconclusive", "runs a case", "stored trials a case: mean, range"]
+    yield from page.head(f"after a merge and {NIGHTS} nights ({runs} changes a row)", columns)
+    for world in (one for one in WORLDS if rows in one.name):
+        played = list(pool.map(partial(after_nights, world), range(seed, seed + runs), chunksize=max(1, runs // 16)))
+        found, stored = Cell([answer for answer, _ in played]), [trials for _, trials in played]
+        cells = [page.share(found.blocked, runs), page.share(round(found.share("INCONCLUSIVE") * runs), runs)]
+        cells += [f"{found.runs:.2f}", f"{fmean(stored):.1f}, {min(stored):.0f}–{max(stored):.0f}"]
+        yield f"| {world.name} | {' | '.join(cells)} |"
+
+
 def recorded(suite: str, cases: int, stored: int, seed: int) -> Rates:
     """Return what a record with so many trials a case says of a suite."""
     rng = Random(f"{suite} {cases} {seed}")
@@ -88,12 +141,15 @@ def by_estimate(pool: ProcessPoolExecutor, runs: int, seed: int) -> Iterator[str
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = page.parser(__doc__, runs=400, seed=0).parse_args(argv)
+    parser = page.parser(__doc__, runs=400, seed=0)
+    parser.add_argument("--rows", default="", help="Of the nights, the rows whose name holds this text.")
+    given = parser.parse_args(argv)
     with ProcessPoolExecutor(given.processes) as pool:
         changed, same = ([one for one in WORLDS if is_null(one) is null] for null in (False, True))
         sections = {
             "stored": by_stored(pool, changed, given.runs, given.seed),
             "unchanged": by_stored(pool, same, given.runs, given.seed),
+            "nights": by_nights(pool, given.runs, given.seed, given.rows),
             "wanted": by_estimate(pool, given.runs, given.seed),
         }
         page.publish({name: lines for name, lines in sections.items() if given.only in name}, given.write)

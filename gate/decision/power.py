@@ -22,7 +22,7 @@ from gate.decision.consistency import cluster_of
 from gate.decision.engine.clusters import grouped
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
-from gate.decision.engine.state import Config, Metric, Row, State
+from gate.decision.engine.state import Config, Metric, Row, State, margin_of
 from gate.decision.outcomes import RATE_METRIC, measured_values, passed
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.thresholds import chance_of_miss
@@ -44,6 +44,8 @@ BREAKABLE = 0.8
 """A case that breaks is one of those that passed at least so often."""
 WANTED = POWER_FIND
 """Share of changes that a design is to find."""
+PASSES = 0.94
+"""Share of unchanged changes that the stored trials are to let pass."""
 SECONDS = 4.0
 """Seconds of a simulation by default, about; the number of runs follows from the size of the design."""
 LEAST_RUNS, MOST_RUNS = 8, 400
@@ -481,6 +483,27 @@ def stored_wanted(rates: Rates, goal: Goal, *, alpha: float, epochs: int) -> int
         if chance_of_finding(rates, goal.drop, stored, alpha=alpha, epochs=epochs) >= goal.find:
             return stored
     return MOST_STORED
+
+
+def stored_enough(rates: Rates, goal: Goal, *, alpha: float, epochs: int, margin: float | None = None) -> int:
+    """Return the stored trials a case that reach the goal and let an unchanged agent pass, between 5 and 25."""
+    for stored in range(stored_wanted(rates, goal, alpha=alpha, epochs=epochs), MOST_STORED):
+        if chance_of_passing(rates, stored, epochs=epochs, margin=margin) >= PASSES:
+            return stored
+    return MOST_STORED
+
+
+def chance_of_passing(rates: Rates, stored: int, *, epochs: int, margin: float | None = None) -> float:
+    """Return about how often the bad end of an unchanged suite's interval lies within the margin of the pass rate."""
+    cases = len(rates.counts)
+    if not cases:
+        return 0.0
+    spread = sum(
+        weight * rate * (1 - rate) for weights in rates.posteriors for weight, rate in zip(weights, GRID, strict=True)
+    )
+    sd = math.sqrt(spread * (1 / epochs + 1 / stored)) / cases
+    room = margin_of(Metric("success", "binary", margin=margin), cases)
+    return _NORMAL.cdf(room / sd - _NORMAL.inv_cdf(0.95)) if sd > 0 else 1.0
 
 
 def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, epochs: int) -> float:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gate.decision import all_pass
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.consistency import compared
-from gate.decision.crashes import base_gone, with_outage
+from gate.decision.outages import base_gone, with_outage
 from gate.decision.outcomes import COUNT_PASSES, RATE_METRIC, passed, unchecked
 from gate.decision.unseen import without_unseen
 from gate.model import Case, Criterion, Score, Trial

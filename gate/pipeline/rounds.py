@@ -18,7 +18,7 @@ from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection, TrialsSection
 from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage, wanted
-from gate.decision.crashes import LEAST_IN_VAIN
+from gate.decision.outages import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import APART, BASE, FULL, Side, SuiteResult, Trial, Verdict

@@ -176,7 +176,7 @@ def _wanted(session: Session, plan: Plan, record: Record, later: Sequence[Trial]
     """Return how many trials a case is to have after this run.
 
     A run leaves so many of its own at most. Where other runs of this agent are stored, it adds them to theirs, until
-    they are enough for the goal.
+    they are enough: for the goal, and for an unchanged agent to pass.
     """
     each, goal = wanted_trials(session.config), goal_of(session.config)
     if goal is None:
@@ -187,10 +187,11 @@ def _wanted(session: Session, plan: Plan, record: Record, later: Sequence[Trial]
     if not known:
         return each
     settings = session.settings
-    from gate.decision.power import rates_of, stored_wanted  # weight: only where a goal is set
+    from gate.decision.power import rates_of, stored_enough  # weight: only where a goal is set
 
     rates = rates_of(later, plan.criteria, plan.cases)
-    enough = stored_wanted(rates, goal, alpha=settings.own_alpha, epochs=settings.looks)
+    margin = settings.pass_rate_margin
+    enough = stored_enough(rates, goal, alpha=settings.own_alpha, epochs=settings.looks, margin=margin)
     return max(each, min(known + each, enough))
 
 

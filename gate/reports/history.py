@@ -1,4 +1,4 @@
-"""The words for how a suite went over time: moves, trends, early warnings, breaks. The facts are `decision.trends`'."""
+"""The words for how a suite went over time: moves, trends, early warnings, breaks. `histories.trends` finds them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from gate.decision.history import CaseHistory
 from gate.decision.outcomes import PASS_RATE
-from gate.decision.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory
+from gate.histories.cases import CaseHistory
+from gate.histories.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory
 from gate.model import Direction, Estimate, Scale
 from gate.reports.formatting import MINUS, change, count, figure, interval, listing, percentage
 from gate.security.limits import shorten

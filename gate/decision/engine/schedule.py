@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from gate.decision.engine.evidence import FALSE_DISCOVERY, ZERO_TRIALS, CaseEvidence, Evidence
+from gate.decision.engine.case import CaseEvidence
+from gate.decision.engine.evidence import FALSE_DISCOVERY, ZERO_TRIALS, Evidence
 from gate.decision.engine.repeats import REPEATS
 from gate.decision.engine.state import CONFIRM, FULL, Config, Request
 from gate.model import Side

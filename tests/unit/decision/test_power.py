@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision.engine.state import Config
-from gate.decision.history import case_history
 from gate.decision.power import (
     LEAST_RUNS,
     Curve,
@@ -18,6 +17,7 @@ from gate.decision.power import (
     Rates,
     Share,
     chance_of_finding,
+    chance_of_passing,
     cost_per_run,
     drops_of,
     power_of,
@@ -25,11 +25,13 @@ from gate.decision.power import (
     rates_of,
     reruns_to_prove,
     runs_of,
+    stored_enough,
     stored_wanted,
     telling_drop,
     wanted_designs,
 )
 from gate.decision.settings import Goal
+from gate.histories.cases import case_history
 from gate.model import Case, Invocation, Usage
 
 from .records import TRAJECTORY, cases, stored, trial
@@ -96,7 +98,7 @@ def test_larger_drops_and_thicker_baselines_are_found_more_often(runs: int) -> N
     assert thin == power_of(rates, Design(10, 1), runs=runs // 2, seed=3), "a seed gives the same answer again"
 
 
-@pytest.mark.parametrize("runs", [1, pytest.param(24, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [1, pytest.param(12, marks=pytest.mark.slow)])
 def test_cases_that_share_a_fixture_are_the_units_that_a_run_takes_them_for(runs: int) -> None:
     alone = seen([(5, 5), (5, 5), (5, 5), (4, 5)], 5)
     shared = replace(alone, clusters=tuple(f"unit {n // 5}" for n in range(20)))
@@ -172,6 +174,21 @@ def test_few_or_flaky_cases_want_more_stored_trials() -> None:
     assert 5 < wanted([(5, 5)] * 8) < wanted([(5, 5)] * 5 + [(3, 5)] * 3) <= 25
     assert wanted([(5, 5)] * 8, find=0.5) == wanted([(5, 5)] * 8, drop=0.5) == 5
     assert wanted([(0, 5)] * 10) == 25, "nothing to lose, so no number of trials finds it"
+
+
+def test_flaky_cases_want_more_where_an_unchanged_agent_would_be_left_inconclusive() -> None:
+    def wanted(passes: list[tuple[int, int]], margin: float | None = None) -> tuple[int, int]:
+        """The trials that find the drop, and those that let an unchanged agent pass, too."""
+        rates = seen(passes)
+        enough = stored_enough(rates, Goal(), alpha=0.02, epochs=3, margin=margin)
+        return stored_wanted(rates, Goal(), alpha=0.02, epochs=3), enough
+
+    flaky = [(5, 5)] * 12 + [(3, 5)] * 18
+    assert wanted(flaky) == (5, 25)
+    assert wanted(flaky, margin=0.2) == (5, 5), "a wider margin is cleared with few"
+    assert wanted(flaky * 4) == (5, 5), "many cases average it out"
+    assert wanted([(5, 5)] * 30) == (5, 5)
+    assert chance_of_passing(seen(flaky), 5, epochs=3) < chance_of_passing(seen(flaky), 25, epochs=3) < 0.94
 
 
 @pytest.mark.parametrize(

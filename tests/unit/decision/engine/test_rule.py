@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision.engine.evidence import ALONE_SHARES, CASES_SHARE, LOOK_SHARES, collapsed, gather, look_shares
+from gate.decision.engine.evidence import ALONE_SHARES, CASES_SHARE, LOOK_SHARES, gather, look_shares
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.engine.rule import decide
 from gate.decision.engine.schedule import NAMING_WAVES, WAVES
@@ -335,7 +335,7 @@ def test_a_collapse_of_few_cases_with_an_agent_that_repeats_itself_never_passes(
     for more in ([[1.0, 0.0]], [[None, None]]):
         rounds = [full(dict.fromkeys(before, more)) for _ in range(2)]
         assert outcome(decide(replace(known, rounds=(fallen, *rounds)))).verdict != "PASS"
-    assert collapsed(gather(known)) == ("trajectory",)
+    assert gather(known).collapsed == ("trajectory",)
 
 
 @pytest.mark.parametrize("cases", [1, 2, 5])
@@ -362,7 +362,7 @@ def test_a_metric_collapses_where_every_value_is_the_worst_and_the_bases_were_no
     before: Sequence[float], now: Sequence[float], metric: Metric, *, found: bool
 ) -> None:
     known = state({"only": rows(*before)}, full({"only": rows(*now)}), metrics=(metric,))
-    assert bool(collapsed(gather(known))) is found
+    assert bool(gather(known).collapsed) is found
 
 
 def test_one_case_alone_can_break_and_pass() -> None:
