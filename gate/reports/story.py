@@ -1,4 +1,4 @@
-"""How a verdict came about: the course of the run and its findings, in the order in which they happened."""
+"""The story of a verdict: the course of the run and its findings, in the order in which they happened."""
 
 from __future__ import annotations
 
