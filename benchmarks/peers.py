@@ -32,7 +32,7 @@ PEERS = {
     "inspect-ai": ("inspect-ai", "httpx"),
     "deepeval": ("deepeval", "rouge-score"),
     "evalview": ("evalview",),
-    PROMPTFOO: ("promptfoo@0.120.0",),
+    PROMPTFOO: ("promptfoo@0.120.27",),
 }
 
 ASK_INSPECT = """
