@@ -23,9 +23,9 @@ from msgspec.structs import replace
 from simulate import BREAKABLE, SUCCESS, SUITES, Answer, Cell, World, _rates, play, simulate
 
 from gate.decision import Comparison, Request, Settings, next_step
-from gate.decision.drift import newest_move
 from gate.decision.engine.rule import follow
 from gate.decision.engine.state import Config, Row, State
+from gate.histories.moves import newest_move
 from gate.model import FULL, Case, Criterion, Scale, Score, Side, SuiteResult, Trial
 
 Trials = Mapping[str, Sequence[Row]]

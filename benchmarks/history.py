@@ -28,9 +28,9 @@ from msgspec import Struct
 sys.path.insert(0, str(Path(__file__).parent))
 import page
 
-from gate.decision.measured import RunValues
 from gate.decision.outcomes import PASS_RATE
-from gate.decision.trends import PastRun, Series, suite_history
+from gate.histories.runs import RunValues
+from gate.histories.trends import PastRun, Series, suite_history
 from gate.model import Criterion, Direction, Invocation, Scale, Score, ToolCall, Trial, Usage
 from gate.records import Header, PlannedCase, Record, write_record
 from gate.records.model import count

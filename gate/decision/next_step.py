@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from gate.decision.all_pass import lacks_trials
 from gate.decision.comparison import Comparison
 from gate.decision.consistency import lacks_pairs
-from gate.decision.crashes import clearing, crash_facts, excused, probed, probes, unexplained
+from gate.decision.crashes import clearing, crash_facts, probed, probes, unexplained
 from gate.decision.engine.state import FULL, Continue, Request
 from gate.decision.findings import findings_of
+from gate.decision.outages import excused
 from gate.decision.prepare import prepared
 from gate.decision.rules import Table, judge
 from gate.decision.sequential import answer_of, outcome_without_runs, with_all_cases

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from gate.decision.comparison import Comparison
+from gate.decision.outages import commonest_error
 from gate.model import Criterion, Direction, ErrorKind, Side, Trial
 from gate.model.finding import Finding
-from gate.security.limits import cut
 from gate.statistics.intervals import mean, stratified_fisher_less
 
 MAX_ERROR_CHARS = 120
@@ -67,15 +66,8 @@ def _asked_in_vain(trial: Trial) -> bool:
 
 def _commonest_error(comparison: Comparison) -> str:
     """Return the error that most of the candidate's lost trials ended in."""
-    counts: Counter[str] = Counter()
-    for trials in comparison.candidate.values():
-        for trial in trials:
-            if trial.error is not None and not trial.measured:
-                counts[f"{trial.error.kind.value}: {trial.error.message}"] += 1
-    if not counts:
-        return ""
-    text = min(counts, key=lambda text: (-counts[text], text))
-    return cut(" ".join(text.split()), MAX_ERROR_CHARS)
+    lost = [trial for trials in comparison.candidate.values() for trial in trials if not trial.measured]
+    return commonest_error(lost, MAX_ERROR_CHARS)
 
 
 # --- measured, and not to be believed -------------------------------------------------------------

@@ -18,55 +18,61 @@ def shows_calls(trials: Iterable[Trial]) -> bool:
     return any(turn.shows_calls for trial in trials for turn in trial.invocations)
 
 
-def blind(criteria: Sequence[Criterion]) -> frozenset[str]:
-    """The criteria that mean nothing without reported calls: those that look at calls, and what is computed from them.
-
-    A composite may be part of another one.
+def needs_calls(criteria: Sequence[Criterion]) -> frozenset[str]:
+    """Return the criteria that mean nothing without reported calls: those that look at calls, and what is computed from
+    them. A composite may be part of another one.
     """
     found = {criterion.name for criterion in criteria if criterion.reads_tools}
-    while more := {c.name for c in criteria if c.name not in found and not found.isdisjoint(c.parts)}:
-        found |= more
+    has_grown = bool(found)
+    while has_grown:
+        has_grown = False
+        for criterion in criteria:
+            if criterion.name not in found and not found.isdisjoint(criterion.parts):
+                found.add(criterion.name)
+                has_grown = True
     return frozenset(found)
 
 
 def without_unseen(criteria: Sequence[Criterion], trials: Sequence[Trial], *, reported: bool) -> Sequence[Trial]:
-    """The trials of this run; a score that depends on tool calls which nobody could see counts as not measured.
+    """Return the trials of this run; a score that depends on tool calls which nobody could see counts as not measured.
 
     ``reported``: there is other evidence, a baseline of the same agent definition.
     """
-    names = frozenset() if reported else blind(criteria)
+    names = frozenset() if reported else needs_calls(criteria)
     if not names or shows_calls(trials):
         return trials
     parts = {criterion.name: criterion.parts for criterion in criteria if not criterion.reads_tools}
-    return [_blinded(trial, names, parts) for trial in trials]
+    return [_without_scores_of_calls(trial, names, parts) for trial in trials]
 
 
-def _blinded(trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> Trial:
+def _without_scores_of_calls(trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> Trial:
     """Return the trial without scores that lack evidence. A score that does not apply needs none, nor does a composite
     of the other criteria alone."""
-    rests = {
-        name
-        for name, score in trial.scores.items()
-        if name in names and score.value is not None and _rests_on_calls(name, trial, names, parts)
-    }
-    if not rests:
-        return trial
-    unseen = Score(None, error=UNSEEN)
-    return replace(trial, scores={name: unseen if name in rests else score for name, score in trial.scores.items()})
+    scores = dict(trial.scores)
+    for name, score in trial.scores.items():
+        if name in names and score.value is not None and _rests_on_calls(name, trial, names, parts):
+            scores[name] = Score(None, error=UNSEEN)
+    return trial if scores == trial.scores else replace(trial, scores=scores)
 
 
 def _rests_on_calls(name: str, trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> bool:
     """True if a score is one of calls, or one of its parts that are has a value here."""
-    found = [trial.scores.get(part) for part in parts.get(name, ()) if part in names]
-    return name not in parts or any(score is not None and score.value is not None for score in found)
+    if name not in parts:
+        return True
+    for part in parts[name]:
+        score = trial.scores.get(part) if part in names else None
+        if score is not None and score.value is not None:
+            return True
+    return False
 
 
 def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Sequence[Trial]) -> list[Finding]:
-    """A warning if only the baseline shows that calls are reported: the change may have stopped reporting them."""
-    names = blind(criteria)
+    """Return a warning if only the baseline shows that calls are reported: the change may have stopped reporting
+    them."""
+    names = needs_calls(criteria)
     if not names or not own or shows_calls(own) or not shows_calls(before):
         return []
-    read = tuple(criterion.name for criterion in criteria if criterion.name in names)
+    read = tuple([criterion.name for criterion in criteria if criterion.name in names])
     return [Finding.of("calls_not_reported", criteria=read)]
 
 
@@ -75,9 +81,11 @@ def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Seq
 
 def silence(criteria: Sequence[Criterion], trials: Sequence[Trial]) -> list[Finding]:
     """Return a warning if criteria of absence hold for answers that are all the same."""
-    names = tuple(criterion.name for criterion in criteria if criterion.absence)
-    turns = [turn for trial in trials for turn in trial.invocations] if names else []
+    names = tuple([criterion.name for criterion in criteria if criterion.absence])
     cases = {trial.case_id for trial in trials}
-    if len(cases) > 1 and len(turns) > 1 and len({turn.digest or turn.text for turn in turns} - {""}) == 1:
-        return [Finding.of("one_answer", answers=len(turns), cases=len(cases), criteria=names)]
+    if not names or len(cases) < 2:
+        return []
+    answers = [turn.digest or turn.text for trial in trials for turn in trial.invocations]
+    if len(answers) > 1 and len(set(answers) - {""}) == 1:
+        return [Finding.of("one_answer", answers=len(answers), cases=len(cases), criteria=names)]
     return []

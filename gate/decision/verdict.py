@@ -8,17 +8,8 @@ from gate.decision.cases import case_results
 from gate.decision.changes import changes
 from gate.decision.comparison import Comparison
 from gate.decision.course import course, replayed_share, tool_times_of, trend
-from gate.decision.crashes import (
-    counted_as_failed,
-    crash_facts,
-    excused,
-    is_of_provider,
-    lost_ids,
-    lost_to_infrastructure,
-    proven,
-    unconfirmed,
-    unscored_ids,
-)
+from gate.decision.crashes import crash_facts, is_of_provider, proven, unconfirmed
+from gate.decision.outages import counted_as_failed, excused, lost_ids, lost_to_infrastructure, unscored_ids
 from gate.decision.rows import rows_of
 from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_threshold
 from gate.decision.sequential import outcome_without_runs

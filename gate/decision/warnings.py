@@ -7,8 +7,8 @@ from typing import Any
 
 from gate.decision.cases import worst_wording
 from gate.decision.comparison import Comparison
-from gate.decision.crashes import base_gone, failures_excused, lost_to_infrastructure
 from gate.decision.estimates import natural
+from gate.decision.outages import base_gone, failures_excused, lost_to_infrastructure
 from gate.decision.outcomes import PASS_RATE, all_unchecked, outcomes_of
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.thresholds import close_thresholds

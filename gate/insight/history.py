@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gate.decision.measured import reduced, same_cases
-from gate.decision.trends import PastRun, SuiteHistory, suite_history
 from gate.errors import ConfigError, GateError, MeasureError
+from gate.histories.runs import reduced, same_cases
+from gate.histories.trends import PastRun, SuiteHistory, suite_history
 from gate.hosts.artifact import record_members
 from gate.model import Case, Criterion, MeasuredTrial
 from gate.records import Header, cases_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gate.decision.history import CaseHistory
 from gate.decision.outcomes import PASS_RATE
-from gate.decision.trends import Series, SuiteHistory, VersionValue
+from gate.histories.cases import CaseHistory
+from gate.histories.trends import Series, SuiteHistory, VersionValue
 from gate.insight.history import Histories
 from gate.model import Estimate, Scale
 from gate.reports.formatting import count, figure, interval

@@ -10,9 +10,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from gate.baselines.pairing import as_baseline, match_cases
-from gate.decision.lineup import Measured, count_comparisons, dominated, measures_of, preferences_of
 from gate.decision.outcomes import PASS_RATE, RATE_METRIC, passed
 from gate.errors import ConfigError, MeasureError, nearest
+from gate.insight.lineup_figures import Measured, count_comparisons, dominated, measures_of, preferences_of
 from gate.model import FULL, Case, Criterion, Direction, Scale, Side, Trial
 from gate.model.lineup import Lineup, LineupEntry, OrderedVote
 from gate.pipeline.terms import Terms, own_terms

@@ -21,11 +21,11 @@ from gate.config.base_policy import path_at
 from gate.config.load import Config, load_config
 from gate.config.schema import NO_STORE
 from gate.decision.course import COVERED
-from gate.decision.drift import Moved, newest_move
 from gate.decision.gaps import are_few
-from gate.decision.measured import EPOCHS
 from gate.decision.outcomes import PASS_RATE, passed
 from gate.errors import BaselineError, ConfigError, GateError
+from gate.histories.moves import Moved, newest_move
+from gate.histories.runs import EPOCHS
 from gate.model import BaselineInfo, Case, Criterion, Scale, Trial
 from gate.model.finding import Finding
 from gate.records import Header, PlannedCase, Record

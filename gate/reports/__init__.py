@@ -1,4 +1,11 @@
-"""The forms a result can be rendered in: one file each, found by name and loaded only when asked for."""
+"""The forms a result can be rendered in: one file each, found by name and loaded only when asked for.
+
+Findings become words by templates: of a suite in `words`, of a criterion in `reasons`. `explanation` makes the headline
+and the next step of them, and `story` tells how the verdict came about. A `View` has all of it once for a suite, its
+`RowView` for a criterion; `cases` says which cases are shown, `labels` names verdicts and costs, `formatting` knows
+figures. The forms only lay that out: `console`, `markdown`, `html`, `notebook`, `json`, `openmetrics`, and as tests of
+a test runner (`checks`) `junit` and `ctrf`. Histories (`history`) and line-ups (`lineup`) have words of their own.
+"""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from gate.decision.history import CaseHistory
-from gate.decision.trends import Going, PastRun, Point, Series, SeriesMove, SuiteHistory, Version
+from gate.histories.cases import CaseHistory
+from gate.histories.trends import Going, PastRun, Point, Series, SeriesMove, SuiteHistory, Version
 from gate.model import Estimate
 from gate.reports.history import break_lines, findings, warning_line
 from gate.security.escape import unicode_only

@@ -144,8 +144,7 @@ def _suite(
     cases = tuple(case for content in contents for case in content.cases)
     source = _listed([folder] if folder else sources, root)
     if not cases:
-        hint = "name at least one under `cases`: a gate that checks nothing would always pass"
-        raise MeasureError("no cases", where=source, hint=hint)
+        raise MeasureError("no cases", where=source, hint=_why_none(contents, reader.losses or ()))
     refuse_duplicates(cases)
     criteria = None if folder is None else _criteria(folder / CRITERIA_FILE, root)
     cases, notes = _limited(cases, criteria or {})
@@ -158,6 +157,17 @@ def _suite(
         brought=_brought(contents),
         notes=tuple(dict.fromkeys([*(note for content in contents for note in content.notes), *notes])),
     )
+
+
+def _why_none(contents: Sequence[Contents], losses: Sequence[Loss]) -> str:
+    """Return what was left out of files without cases; else what a file needs."""
+    left = [
+        *map(str, sorted(losses, key=lambda loss: not loss.check)),
+        *(note for content in contents for note in content.notes),
+    ]
+    if left:
+        return shorten(f"left out: {left[0]}", 120)
+    return "name at least one under `cases`: a gate that checks nothing would always pass"
 
 
 def _recorded(contents: Sequence[Contents]) -> tuple[RecordedTrial, ...]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.trends import suite_history
+from gate.histories.trends import suite_history
 from gate.insight.history import Unread
 from gate.reports.html.site import Shown, site
-from tests.unit.decision.histories import drawn_runs
+from tests.unit.histories.drawn import drawn_runs
 from tests.unit.reports.hostile import CORPUS
 from tests.unit.reports.html.histories import busy, shown
 

@@ -13,7 +13,10 @@ PROMPT = (Path(__file__).parent / "prompt.txt").read_text(encoding="utf-8")
 
 
 def answer(message):
-    order = re.search(r"[A-Z]\\d+", message)[0]
+    found = re.search(r"[A-Z]\\d+", message)
+    if found is None:
+        return {"output": "Which order is it about?", "tool_calls": []}
+    order = found[0]
     calls = []
     if "refund" not in message:
         calls.append({"name": "look_up_order", "arguments": {"order": order}, "result": "on its way"})

@@ -18,7 +18,7 @@ Sides = tuple[Sequence[Row], Sequence[Row]]
 
 
 def grouped(ids: Iterable[str], clusters: Mapping[str, str]) -> list[list[int]]:
-    """The positions of the cases of each unit: a cluster, or a case that is in none."""
+    """Return the positions of the cases of each unit: a cluster, or a case that is in none."""
     units: dict[tuple[bool, str], list[int]] = {}
     for position, case_id in enumerate(ids):
         cluster = clusters.get(case_id, "")
@@ -29,7 +29,7 @@ def grouped(ids: Iterable[str], clusters: Mapping[str, str]) -> list[list[int]]:
 def units_of(
     pairs: Sequence[Sides], units: Sequence[Sequence[int]], links: Sequence[Links]
 ) -> tuple[list[Sides], list[Links]]:
-    """The rows of each unit on both sides, epoch by epoch, and which of them are coupled.
+    """Return the rows of each unit on both sides, epoch by epoch, and which of them are coupled.
 
     A unit some of whose cases are coupled is as if all were, since free trials may change labels in pairs, too. Where
     its cases are coupled otherwise than one another, nothing of it can be relabelled together, and it has no rows.
@@ -39,25 +39,30 @@ def units_of(
     for members in units:
         present = [position for position in members if all(pairs[position])] or [members[0]]
         known = {tuple(links[position]) for position in present if links[position]}
-        now, before = ([pairs[position][side] for position in present] for side in (0, 1))
-        apart = len(known) > 1
-        found.append(([], []) if apart else (now[0], before[0]) if len(present) == 1 else (_rows(now), _rows(before)))
-        coupled.append(next(iter(known)) if len(known) == 1 else ())
+        if len(known) > 1:
+            found.append(([], []))
+        elif len(present) == 1:
+            found.append(pairs[present[0]])
+        else:
+            found.append((_means([pairs[p][0] for p in present]), _means([pairs[p][1] for p in present])))
+        coupled.append(known.pop() if len(known) == 1 else ())
     return found, coupled
 
 
-def _rows(sides: Sequence[Sequence[Row]]) -> list[Row]:
-    """The means over cases of each epoch that all of them have."""
-    return [[_mean(values) for values in zip(*rows, strict=True)] for rows in zip(*sides, strict=False)]
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+def _means(sides: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the means over cases of each epoch that all of them have."""
+    found: list[Row] = []
+    for rows in zip(*sides, strict=False):
+        means = []
+        for values in zip(*rows, strict=True):
+            known = [value for value in values if value is not None]
+            means.append(fmean(known) if known else None)
+        found.append(means)
+    return found
 
 
 def log_es_of(log_es: Sequence[float], units: Sequence[Sequence[int]]) -> list[float]:
-    """The log of each unit's e-value: the mean of its cases' e-values."""
+    """Return the log of each unit's e-value: the mean of its cases' e-values."""
     return [_log_mean([log_es[position] for position in members]) for members in units]
 
 

@@ -30,69 +30,91 @@ class ComparedTrials(Struct, frozen=True):
 
 
 def linked(links: Sequence[Partner | None]) -> list[tuple[int, int]]:
-    """The coupled trials' positions, and those of their partners."""
+    """Return the coupled trials' positions, and those of their partners."""
     return [(position, link.stored) for position, link in enumerate(links) if link is not None]
 
 
+def uncoupled(rows: Sequence[Row], links: Sequence[Partner | None]) -> list[Row]:
+    """Return the trials that are coupled with none."""
+    return [row for row, link in zip(rows, links, strict=True) if link is None]
+
+
 def apart_from(links: Sequence[Partner | None], before: Sequence[Row]) -> list[Row]:
-    """The trials of the baseline that none of these was coupled with."""
-    partners = {link.stored for link in links if link is not None}
+    """Return the trials of the baseline that none of these was coupled with."""
+    partners = {there for _, there in linked(links)}
     return [row for position, row in enumerate(before) if position not in partners]
 
 
 def compared(
     full: Sequence[Row], links: Sequence[Partner | None], looked: int, before: Sequence[Row]
 ) -> ComparedTrials:
-    """The candidate's trials from ``looked`` on against all that was there before.
+    """Return the candidate's trials from ``looked`` on against all that was there before.
 
     A new trial that was coupled changes labels with its partner; the others among themselves and with the trials that
     have no partner. Pairs that were looked at before stay as they are. Where an earlier look relabelled the trials of
     the case freely, a trial coupled with one of those is left out: that look has spoken of its partner.
     """
-    old = linked(links[:looked])
-    was_free = any(link is None for link in links[:looked])
-    kept = [at for at in range(looked, len(full)) if not (was_free and links[at] is not None)]
-    if not old and all(links[at] is None for at in kept):
-        return ComparedTrials([full[at] for at in kept], [*before, *full[:looked]])
-    partners = {there for _, there in old}
+    old_links = linked(links[:looked])
+    was_relabelled_freely = len(old_links) < looked
+    new = list(range(looked, len(full)))
+    if was_relabelled_freely:
+        new = [position for position in new if links[position] is None]
+    if not old_links and all(links[position] is None for position in new):
+        return ComparedTrials([full[position] for position in new], [*before, *full[:looked]])
+    partners = {there for _, there in old_links}
     free = [place for place in range(len(before)) if place not in partners]
     place_of = {place: position for position, place in enumerate(free)}
-    new = [link for at in kept if (link := links[at]) is None or link.stored in place_of]
-    rows = [full[at] for at in kept if (link := links[at]) is None or link.stored in place_of]
-    pairs = [(position, place_of[link.stored]) for position, link in enumerate(new) if link is not None]
-    single = [row for row, link in zip(full[:looked], links[:looked], strict=True) if link is None]
-    held = [full[here] for here, _ in old] + [before[there] for _, there in old]
-    return ComparedTrials(rows, [*(before[place] for place in free), *single], pairs, held)
+    rows: list[Row] = []
+    pairs: list[tuple[int, int]] = []
+    for position in new:
+        link = links[position]
+        if link is not None and link.stored not in place_of:
+            continue
+        if link is not None:
+            pairs.append((len(rows), place_of[link.stored]))
+        rows.append(full[position])
+    earlier = [before[place] for place in free] + uncoupled(full[:looked], links[:looked])
+    held = [full[here] for here, _ in old_links] + [before[there] for _, there in old_links]
+    return ComparedTrials(rows, earlier, pairs, held)
 
 
 def with_pairs(known: Coupled, rows: Sequence[Row], partners: Sequence[Row | None]) -> Coupled:
-    """The outcomes of coupled trials, with these; a trial without a partner, or without an outcome, is none."""
-    counts = {(True, True): known.both, (True, False): known.before_only}
-    counts |= {(False, True): known.now_only, (False, False): known.neither}
+    """Return the outcomes of coupled trials, with these; a trial without a partner, or without an outcome, is none."""
+    both, before_only, now_only, neither = known.both, known.before_only, known.now_only, known.neither
     for row, partner in zip(rows, partners, strict=True):
-        if partner is not None and row[0] is not None and partner[0] is not None:
-            counts[partner[0] >= 0.5, row[0] >= 0.5] += 1
-    return Coupled(*counts.values())
+        if partner is None or row[0] is None or partner[0] is None:
+            continue
+        passed_before, passed_now = partner[0] >= 0.5, row[0] >= 0.5
+        both += passed_before and passed_now
+        before_only += passed_before and not passed_now
+        now_only += passed_now and not passed_before
+        neither += not passed_before and not passed_now
+    return Coupled(both, before_only, now_only, neither)
 
 
 def paired_difference(
     full: Sequence[Row], links: Sequence[Partner | None], before: Sequence[Row], m: int
 ) -> tuple[float, float]:
-    """The change of a metric in a case, and by what the variance of one trial is divided in it, as an inverse.
+    """Return the change of a metric in a case, and by what the variance of one trial is divided in it, as an inverse.
 
     A coupled trial is compared with its partner, any other with the mean of the baseline. A trial that was answered
     wholly from a recording counts as one draw of whether the change alters anything; that it altered nothing in the
     recorded worlds does not make that certain of others, so it never counts as no draw at all.
     """
-    known = [(value, link) for row, link in zip(full, links, strict=True) if (value := row[m]) is not None]
     stored = [value for row in before if (value := row[m]) is not None]
-    values, mean, n = [value for value, _ in known], fmean(stored), len(known)
-    partners = [None if link is None else before[link.stored][m] for _, link in known]
-    alone = partners.count(None)
+    mean = fmean(stored)
+    values, differences = [], []
+    alone = whole = 0
+    for row, link in zip(full, links, strict=True):
+        value = row[m]
+        if value is None:
+            continue
+        partner = None if link is None else before[link.stored][m]
+        alone += partner is None
+        whole += link is not None and link.whole
+        values.append(value)
+        differences.append(value - (mean if partner is None else partner))
+    n = len(values)
     if alone == n:
         return fmean(values) - mean, 1 / n + 1 / len(stored)
-    differences = [
-        value - (mean if partner is None else partner) for value, partner in zip(values, partners, strict=True)
-    ]
-    whole = sum(link is not None and link.whole for _, link in known)
     return fmean(differences), (alone + 2 * (n - alone) - whole) / n**2 + (alone / n) ** 2 / len(stored)

@@ -8,17 +8,17 @@ from random import Random
 
 from msgspec import Struct
 
+from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.coupled import ComparedTrials
 from gate.decision.engine.evidence import (
     Beside,
-    CaseEvidence,
     Evidence,
     answers_now,
     blocking_metrics,
     live_cases,
     look_part,
-    test_rows,
 )
+from gate.decision.engine.looks import test_rows
 from gate.decision.engine.state import CONCURRENT, Config, Request, Row
 from gate.model import Side
 

@@ -17,7 +17,8 @@ from gate.decision.engine.drift import (
     suspected,
     went_live,
 )
-from gate.decision.engine.evidence import Evidence, Looks, answers_now, blocking_metrics, collapsed, gather, test_rows
+from gate.decision.engine.evidence import Evidence, Looks, answers_now, blocking_metrics, gather
+from gate.decision.engine.looks import test_rows
 from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_naming, next_pass, next_wave
 from gate.decision.engine.state import Continue, Round, Row, State
 from gate.decision.engine.summary import summary
@@ -108,7 +109,7 @@ def _certified(evidence: Evidence, *, final: bool) -> bool:
     collapsed, nothing is certified: few cases prove little, and a pass would hide all that there is to lose.
     """
     look = evidence.last_look
-    if look is None or not _bounded(evidence) or collapsed(evidence):
+    if look is None or not _bounded(evidence) or evidence.collapsed:
         return False
     if cleared(evidence):
         return True

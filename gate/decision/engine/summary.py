@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from gate.decision.engine.evidence import Bound, CaseEvidence, Evidence
+from gate.decision.engine.bounds import Bound
+from gate.decision.engine.case import CaseEvidence
+from gate.decision.engine.evidence import Evidence
 from gate.decision.engine.schedule import unprovable
 from gate.model.evidence import CaseCounts, EvidenceSummary, LookTest, MetricChange, MetricTest
 from gate.model.trial import Side

@@ -14,10 +14,10 @@ from urllib.parse import quote
 from markupsafe import Markup
 from msgspec import Struct
 
-from gate.decision.history import CaseHistory
-from gate.decision.measured import SPENT
 from gate.decision.outcomes import PASS_RATE
-from gate.decision.trends import PastRun, Series, SuiteHistory, Version, VersionValue
+from gate.histories.cases import CaseHistory
+from gate.histories.runs import SPENT
+from gate.histories.trends import PastRun, Series, SuiteHistory, Version, VersionValue
 from gate.model import Direction, Estimate, Scale
 from gate.reports.badge import badge, endpoint, look_of
 from gate.reports.formatting import count, figure, interval, threshold

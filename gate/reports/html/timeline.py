@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
-from gate.decision.trends import Point, Series
+from gate.histories.trends import Point, Series
 from gate.reports.html.plots import Axis, axis_of
 
 WIDE = 1000.0

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision.engine.state import Config
-from gate.decision.history import case_history
 from gate.decision.power import (
     LEAST_RUNS,
     Curve,
@@ -32,6 +31,7 @@ from gate.decision.power import (
     wanted_designs,
 )
 from gate.decision.settings import Goal
+from gate.histories.cases import case_history
 from gate.model import Case, Invocation, Usage
 
 from .records import TRAJECTORY, cases, stored, trial

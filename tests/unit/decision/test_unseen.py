@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gate.config.criteria import Setting
 from gate.decision import exit_code
 from gate.decision.settings import Settings
-from gate.decision.unseen import UNSEEN, blind
+from gate.decision.unseen import UNSEEN, needs_calls
 from gate.errors import ExitCode
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Composite, Context, Judged, TrialOutput
@@ -103,7 +103,7 @@ def test_what_is_computed_from_unseen_scores_is_unseen_too() -> None:
         Criterion("all", "weighted_score", Scale.UNIT, parts=("sum",)),
         Criterion("texts", "weighted_score", Scale.UNIT, parts=("text",)),
     )
-    assert blind(parts) == {"tools", "sum", "all"}
+    assert needs_calls(parts) == {"tools", "sum", "all"}
 
 
 def test_a_composite_to_which_no_part_of_calls_applies_needs_no_evidence() -> None:

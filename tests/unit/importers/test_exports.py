@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gate.errors import ConfigError, GateError
+from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Case, Part, Suite, ToolCall
 from gate.suites import load
 from gate.suites.base import Loss
@@ -224,3 +224,10 @@ def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) 
     row = data.draw(st.sampled_from(ROWS))
     with suppress(GateError):
         suite_of(tmp_path, mutated(data, row))
+
+
+@pytest.mark.parametrize("losses", [None, []])
+def test_a_file_without_any_case_that_is_left_says_what_was_left_out(tmp_path: Path, losses: list[Loss] | None) -> None:
+    archived = {"id": "1", "input": {"q": "Hi"}, "datasetName": "d", "status": "ARCHIVED"}
+    with pytest.raises(MeasureError, match=r"no cases \(left out: .*rchived"):
+        load([write(tmp_path / "i.json", [archived])], root=tmp_path, losses=losses)

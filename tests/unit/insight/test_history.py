@@ -13,8 +13,8 @@ from gate.baselines import Store, StoreSettings
 from gate.baselines.file import FileStore
 from gate.baselines.ledger import Mark
 from gate.config.load import load_config
-from gate.decision.trends import suite_history
 from gate.errors import ConfigError, MeasureError
+from gate.histories.trends import suite_history
 from gate.insight.history import Histories, history_of
 from gate.insight.site import commit_link
 from gate.model import Criterion
@@ -24,7 +24,7 @@ from gate.records.misplaced import MISPLACED, misplaced_in
 from gate.reports.history import label_of
 from tests.unit.baselines.samples import CRITERIA, commit, make_record
 from tests.unit.baselines.test_blobs import Kept
-from tests.unit.decision.histories import drawn_runs
+from tests.unit.histories.drawn import drawn_runs
 
 
 def at(number: int, **changes: object) -> Record:

@@ -13,7 +13,7 @@ from gate.model import Score
 from gate.records import Record, parse_record, read_record, record_lines
 from gate.records.measured import MeasuredReader, created_in
 from tests.unit.baselines.samples import make_record
-from tests.unit.decision.histories import in_numbers
+from tests.unit.histories.drawn import in_numbers
 
 GOLDEN = sorted(
     path for path in (Path(__file__).parents[2] / "golden" / "records").glob("*.jsonl") if "open" not in path.name

@@ -41,14 +41,6 @@ TAGGED = replace(
 )
 
 
-def test_the_tag_leads_and_the_others_are_folded() -> None:
-    opened, _, folded = markdown.render(result(TAGGED)).partition("<details>")
-    assert "refund" in opened and "noisy" not in opened
-    assert "`noisy`" in folded
-    short, long = (console.render(result(TAGGED), width=100, verbose=verbose) for verbose in (False, True))
-    assert "faq" not in short and "faq" in long
-
-
 @pytest.mark.slow
 @SOME_AND_ALL
 def test_a_hostile_tag_is_harmless_and_bounded(texts: tuple[str, ...]) -> None:

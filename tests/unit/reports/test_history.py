@@ -7,13 +7,13 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.history import CaseHistory
-from gate.decision.trends import SuiteHistory, suite_history
+from gate.histories.cases import CaseHistory
+from gate.histories.trends import SuiteHistory, suite_history
 from gate.insight.history import Histories, Unread
 from gate.insight.history_text import history_text
 from gate.reports.history import case_trend, day, moved_together
 from gate.reports.history_json import render
-from tests.unit.decision.histories import QUALITY, drawn_runs
+from tests.unit.histories.drawn import QUALITY, drawn_runs
 from tests.unit.reports.hostile import SOME_AND_ALL
 
 FALLEN = suite_history("support", drawn_runs(16, lambda run: 0.95 if run < 9 else 0.7))

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from gate.decision.lineup import Measured, count_comparisons, dominated, measures_of, preferences_of
+from gate.insight.lineup_figures import Measured, count_comparisons, dominated, measures_of, preferences_of
 from gate.model import Direction, Scale
 from gate.model.lineup import Lineup, LineupEntry, OrderedVote
 from gate.reports.html.lineup import render as render_html

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from gate.decision.engine.evidence import Bound, gather
+from gate.decision.engine.bounds import Bound
+from gate.decision.engine.evidence import gather
 from gate.decision.engine.state import FULL, Config, Metric, Round, State
 from gate.model import Side
 from gate.statistics.shift import change_sd

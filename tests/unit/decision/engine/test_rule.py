@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision.engine.evidence import ALONE_SHARES, CASES_SHARE, LOOK_SHARES, collapsed, gather, look_shares
+from gate.decision.engine.evidence import ALONE_SHARES, CASES_SHARE, LOOK_SHARES, gather, look_shares
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.engine.rule import decide
 from gate.decision.engine.schedule import NAMING_WAVES, WAVES
@@ -192,7 +192,11 @@ def test_epochs_that_are_run_anyway_come_before_reruns() -> None:
     assert asked(decide(state(STEADY, first, config=kept))) == (Request(Side.CANDIDATE, "full", tuple(STEADY), 1),)
     cleared = full({c: rows(1) for c in STEADY})
     assert outcome(decide(state(STEADY, first, cleared, config=kept))).verdict == "PASS"
-    assert [r.tag for r in asked(decide(state(STEADY, first, first, first, config=kept)))] == ["confirm"]
+    two = asked(decide(state(STEADY, first, first, config=kept)))
+    assert two == (Request(Side.CANDIDATE, "full", tuple(STEADY), 1),), "more than a verdict alone would take, too"
+    assert [r.tag for r in asked(decide(state(STEADY, first, first, config=replace(kept, kept_epochs=2))))] == [
+        "confirm"
+    ]
     steady = full({c: rows(1) for c in STEADY})
     assert outcome(decide(state(STEADY, steady, config=kept))).verdict == "PASS"
 
@@ -335,7 +339,7 @@ def test_a_collapse_of_few_cases_with_an_agent_that_repeats_itself_never_passes(
     for more in ([[1.0, 0.0]], [[None, None]]):
         rounds = [full(dict.fromkeys(before, more)) for _ in range(2)]
         assert outcome(decide(replace(known, rounds=(fallen, *rounds)))).verdict != "PASS"
-    assert collapsed(gather(known)) == ("trajectory",)
+    assert gather(known).collapsed == ("trajectory",)
 
 
 @pytest.mark.parametrize("cases", [1, 2, 5])
@@ -362,7 +366,7 @@ def test_a_metric_collapses_where_every_value_is_the_worst_and_the_bases_were_no
     before: Sequence[float], now: Sequence[float], metric: Metric, *, found: bool
 ) -> None:
     known = state({"only": rows(*before)}, full({"only": rows(*now)}), metrics=(metric,))
-    assert bool(collapsed(gather(known))) is found
+    assert bool(gather(known).collapsed) is found
 
 
 def test_one_case_alone_can_break_and_pass() -> None:

@@ -7,11 +7,11 @@ from random import Random
 
 from msgspec.structs import replace
 
-from gate.decision.measured import reduced
-from gate.decision.trends import PastRun, SuiteHistory, suite_history
+from gate.histories.runs import reduced
+from gate.histories.trends import PastRun, SuiteHistory, suite_history
 from gate.model import Case, Criterion, Direction, Invocation, Scale, Score, Trial, Usage
 from gate.reports.html.site import Shown
-from tests.unit.decision.histories import START, WEEK, in_numbers
+from tests.unit.histories.drawn import START, WEEK, in_numbers
 
 TAGS = ("refund", "order", "shipping", "smalltalk")
 CRITERIA = (

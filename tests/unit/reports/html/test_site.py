@@ -9,11 +9,11 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.trends import suite_history
+from gate.histories.trends import suite_history
 from gate.insight.history import Unread
 from gate.reports.html import site as module
 from gate.reports.html.site import site
-from tests.unit.decision.histories import drawn_runs
+from tests.unit.histories.drawn import drawn_runs
 from tests.unit.reports.hostile import SOME_AND_ALL
 
 from .histories import busy, shown

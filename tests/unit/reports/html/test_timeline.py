@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from gate.decision.trends import suite_history
+from gate.histories.trends import suite_history
 from gate.reports.html.timeline import MOST_CELLS, TALL, WIDE, place_of, strip, timeline
-from tests.unit.decision.histories import drawn_runs
+from tests.unit.histories.drawn import drawn_runs
 
 from .histories import busy
 

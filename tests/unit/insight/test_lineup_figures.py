@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gate.decision.lineup import Measured, count_comparisons, dominated, measures_of, preferences_of
+from gate.insight.lineup_figures import Measured, count_comparisons, dominated, measures_of, preferences_of
 from gate.model import Direction, Scale
 from gate.model.lineup import Measure, OrderedVote
 

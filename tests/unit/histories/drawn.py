@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from gate.decision.measured import reduced
-from gate.decision.trends import PastRun
+from gate.histories.runs import reduced
+from gate.histories.trends import PastRun
 from gate.model import (
     FULL,
     Case,

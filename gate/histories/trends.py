@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.history import CaseHistory
-from gate.decision.measured import SPENT, RunValues, described, spent_beside, together
 from gate.decision.outcomes import PASS_RATE, RATE_METRIC
 from gate.decision.outcomes import pass_rate as pass_rate_criterion
+from gate.histories.cases import CaseHistory
+from gate.histories.runs import SPENT, RunValues, described, spent_beside, together
 from gate.model import Criterion, Direction, Estimate
 from gate.statistics.changepoint import Jump, Piece, course
 from gate.statistics.intervals import deviation, mean, wilson

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.measured import COST, DURATION
 from gate.decision.outcomes import PASS_RATE
-from gate.decision.trends import PastRun, Series, SuiteHistory, suite_history
+from gate.histories.runs import COST, DURATION
+from gate.histories.trends import PastRun, Series, SuiteHistory, suite_history
 from gate.model import Criterion, Direction, Scale
 
-from .histories import QUALITY, drawn_run, drawn_runs
+from .drawn import QUALITY, drawn_run, drawn_runs
 
 IDS = [f"case-{n:02d}" for n in range(40)]
 

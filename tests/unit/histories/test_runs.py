@@ -7,13 +7,13 @@ from random import Random
 import pytest
 
 from gate.decision.estimates import estimate
-from gate.decision.measured import COST, DURATION, described, reduced, together
 from gate.decision.outcomes import PASS_RATE, passed
+from gate.histories.runs import COST, DURATION, described, reduced, together
 from gate.model import CONFIRM, Case, Criterion, Direction, ErrorKind, Scale, Score, Side, Trial, TrialError
 from gate.statistics.intervals import mean
 from gate.statistics.trend import Sums
 
-from .histories import in_numbers
+from .drawn import in_numbers
 
 OK = Criterion("ok", "contains", Scale.BINARY, threshold=1.0)
 

@@ -1,0 +1,220 @@
+"""The certificate of a metric: the bound of its paired change, and that it did not collapse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import NormalDist, fmean, variance
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.decision.engine.case import CaseEvidence
+from gate.decision.engine.clusters import grouped
+from gate.decision.engine.coupled import paired_difference
+from gate.decision.engine.state import TINY, Metric, State, margin_of
+from gate.model import Direction
+from gate.statistics.agreement import corrected_change
+from gate.statistics.intervals import (
+    detectable_drop,
+    detectable_rate_drop,
+    excluded_change,
+    paired_change,
+    stratified_fisher_less,
+    t_quantile,
+)
+from gate.statistics.shift import change_sd
+
+_NORMAL = NormalDist()
+COLLAPSED_FROM, COLLAPSED_P = 0.5, 0.05
+"""A metric of which all values are the worst has collapsed, if the baseline's mean is at least this, or chance alone
+shows so much as seldom as this."""
+TINY_BY_CHANCE = 0.2
+"""The bound for so few cases that the interval says nothing. They pass unless chance alone shows as much less often
+than this."""
+
+Pair = tuple[list[float], list[float]]
+"""The values of a case, now and before."""
+
+
+class Bound(Struct, frozen=True):
+    """The bound that is certified for one metric. Values are oriented: a loss is negative; positive metrics are
+    logarithms."""
+
+    metric: Metric
+    cases: int
+    trials: int
+    change: float
+    low: float
+    high: float
+    margin: float
+    detectable: float | None
+    excluded: float
+    """The loss below which the change lies in at most 5 % of runs, early stopping included: what reports rule out."""
+    by_chance: bool = False
+    """True if chance alone often shows as much, for so few cases that the interval says nothing."""
+
+    @property
+    def holds(self) -> bool:
+        """True if the loss is bounded by the margin."""
+        return self.low >= -self.margin or self.by_chance
+
+
+def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool) -> Bound | None:
+    """Return the paired mean change of a metric with its 90 % interval (low end missed in 5 %); None if nothing pairs.
+
+    While epochs may follow, the interval is taken over the cases. At the end, of zeros and ones, it is that of these
+    very cases, from the spread within each, where that is the tighter one: what else would keep an unchanged small
+    suite inconclusive are differences between its cases, which it does not have. Not so where a case seems broken, or
+    the tighter interval shows a fall: then cases differ.
+    """
+    ids: list[str] = []
+    pairs: list[Pair] = []
+    changes: list[tuple[float, float]] = []
+    for case in cases:
+        now, before = values_of(case, m)
+        if now and before:
+            ids.append(case.id)
+            pairs.append((now, before))
+            changes.append(paired_difference(case.full, case.links, case.before, m))
+    if not pairs:
+        return None
+    metric, units = state.metrics[m], grouped(ids, state.clusters)
+    suspect = any(case.seems_worse for case in cases)
+    found = _bound(metric, pairs, changes, units)
+    if not (suspect and m == 0) and _few_by_chance(metric, pairs):
+        found = replace(found, by_chance=True)
+    is_coupled = any(link for case in cases for link in case.links)
+    stands_alone = len(units) == len(pairs) > TINY and not is_coupled and not suspect
+    if ended and stands_alone and metric.kind == "binary" and metric.slope == 1.0:
+        return _of_these_cases(found, pairs)
+    return found
+
+
+def values_of(case: CaseEvidence, m: int) -> Pair:
+    """Return the values of a metric in a case's epochs, now and before."""
+    now = [value for row in case.full if (value := row[m]) is not None]
+    before = [value for row in case.before if (value := row[m]) is not None]
+    return now, before
+
+
+def _of_these_cases(found: Bound, pairs: Sequence[Pair]) -> Bound:
+    half = _NORMAL.inv_cdf(0.95) * change_sd([_passes(pair, found.metric) for pair in pairs])
+    low, high = max(found.low, found.change - half), min(found.high, found.change + half)
+    return replace(found, low=low, high=high) if high >= 0 else found
+
+
+def _few_by_chance(metric: Metric, pairs: Sequence[Pair]) -> bool:
+    """True if passes as these are common where both sides are alike, exactly; of few cases and of shares alone."""
+    if metric.kind != "binary" or len(pairs) > TINY:
+        return False
+    return stratified_fisher_less([_passes(pair, metric) for pair in pairs]) > TINY_BY_CHANCE
+
+
+def _passes(pair: Pair, metric: Metric) -> tuple[int, int, int, int]:
+    """Return the passed trials and the trials of both sides."""
+    middle = 0.5 if metric.direction is Direction.HIGHER else -0.5
+    now, before = pair
+    return sum(value > middle for value in now), len(now), sum(value > middle for value in before), len(before)
+
+
+def _bound(
+    metric: Metric, pairs: Sequence[Pair], changes: Sequence[tuple[float, float]], units: Sequence[Sequence[int]]
+) -> Bound:
+    """Return the bound; ``units``: the positions of the pairs that are one unit, over which the interval is taken."""
+    n = len(units)
+    of_cases = [change for change, _ in changes]
+    differences = [fmean([of_cases[position] for position in members]) for members in units]
+    inverse = fmean([inverse for _, inverse in changes])
+    extra = inverse / 2 / n**2 if metric.kind == "binary" else 0.0
+    change, low, high = paired_change(differences, extra_variance=extra)
+    within = _within_sd(pairs, of_cases, inverse)
+    if len(pairs) == 1 and within is not None:
+        low, high = _one_case(*pairs[0])
+    if metric.slope != 1.0 and math.isfinite(low):
+        by = (metric.slope, metric.slope_error)
+        change, low, high = corrected_change(change, low, high, by, t_quantile(0.95, max(1, n - 1)))
+    floor = -1.0 if metric.kind == "binary" else -math.inf
+    trials = sum(len(now) for now, _ in pairs)
+    before_trials = sum(len(before) for _, before in pairs)
+    return Bound(
+        metric,
+        cases=len(pairs),
+        trials=trials,
+        change=change,
+        low=max(low, floor),
+        high=min(high, -floor),
+        margin=margin_of(metric, len(pairs)),
+        detectable=None if within is None else _detectable(metric, within, n, before_trials / n, trials / n),
+        excluded=max(min(low, _excluded(pairs, differences, extra) / metric.slope), floor),
+    )
+
+
+def _detectable(metric: Metric, within: float, cases: int, before: float, now: float) -> float:
+    drop = detectable_rate_drop if metric.kind == "binary" else detectable_drop
+    return drop(within, cases, before, now) / metric.slope
+
+
+def _excluded(pairs: Sequence[Pair], differences: Sequence[float], extra: float) -> float:
+    """Return the bound for metrics with values between 0 and 1, most of which are often the same; others vary enough to
+    show their spread."""
+    values = [value for pair in pairs for side in pair for value in side]
+    if min(values) < 0 or max(values) > 1:
+        return math.inf
+    trials = fmean([len(now) for now, _ in pairs])
+    return excluded_change(differences, trials=trials, worst=-1.0, extra_variance=extra)
+
+
+def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:
+    """Return Student's interval from the spread over the trials: a single case has no spread over cases."""
+    df = len(now) + len(before) - 2
+    pooled = (_squares(now) + _squares(before)) / df
+    half = t_quantile(0.95, df) * math.sqrt(pooled * (1 / len(now) + 1 / len(before)))
+    change = fmean(now) - fmean(before)
+    return change - half, change + half
+
+
+def _within_sd(pairs: Sequence[Pair], differences: Sequence[float], inverse: float) -> float | None:
+    """Return the spread of one case's trials, pooled; from the differences where no case has two trials on a side."""
+    repeated = [side for pair in pairs for side in pair if len(side) > 1]
+    freedom = sum(len(side) - 1 for side in repeated)
+    if freedom:
+        return math.sqrt(sum(map(_squares, repeated)) / freedom)
+    if len(differences) > 1:
+        return math.sqrt(variance(differences) / inverse)
+    return None
+
+
+def _squares(values: Sequence[float]) -> float:
+    """Return the sum of squares around the mean; `statistics.variance` is exact, and thirty times as slow."""
+    centre = math.fsum(values) / len(values)
+    return math.fsum((value - centre) ** 2 for value in values)
+
+
+# --- collapse -------------------------------------------------------------------------------------
+
+
+def collapsed_metrics(cases: Iterable[CaseEvidence], state: State) -> tuple[str, ...]:
+    """Return the blocking metrics from 0 to 1 of which every value of the candidate's epochs is the worst, where the
+    baseline's were not: no suite passes with one, however few its cases are."""
+    found, cases = [], list(cases)
+    for m, metric in enumerate(state.metrics):
+        if metric.blocks_regression and metric.kind != "positive" and _has_collapsed(cases, metric, m):
+            found.append(metric.name)
+    return tuple(found)
+
+
+def _has_collapsed(cases: Iterable[CaseEvidence], metric: Metric, m: int) -> bool:
+    worst = 0.0 if metric.direction is Direction.HIGHER else -1.0
+    all_now: list[float] = []
+    all_before: list[float] = []
+    counts = []
+    for case in cases:
+        now, before = values_of(case, m)
+        all_now += now
+        all_before += before
+        if now and before:
+            counts.append((0, len(now), sum(value > worst for value in before), len(before)))
+    if not all_now or not all_before or max(all_now) > worst:
+        return False
+    return fmean(all_before) - worst >= COLLAPSED_FROM or stratified_fisher_less(counts) <= COLLAPSED_P

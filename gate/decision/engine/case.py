@@ -1,0 +1,155 @@
+"""The trials of one paired case as the engine keeps them, and the evidence that they are of a break."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from gate.decision.engine.coupled import with_pairs
+from gate.decision.engine.state import FULL, Partner, Row
+from gate.model import Side
+from gate.statistics.evalues import case_log_e
+from gate.statistics.paired import Coupled, coupled_log_e
+
+
+class CaseEvidence(Struct):
+    """The trials of one paired case, larger values better."""
+
+    id: str
+    before: list[Row]
+    """Baseline trials of whole epochs: stored, and run now. With ``full`` they are all that enters suite looks and
+    certificate."""
+    full: list[Row] = field(default_factory=list)
+    """Candidate trials of epochs: run regardless of earlier results, so they are a fair sample."""
+    stored: int = 0
+    """The trials of ``before`` whose success is known."""
+    stored_passed: int = 0
+    now: list[Row] = field(default_factory=list)
+    """Trials of the baseline's agent run in this job, of whole epochs and of checks for drift."""
+    again: list[Row] = field(default_factory=list)
+    """The candidate's trials of checks for drift."""
+    baseline_trials: int = 0
+    baseline_passed: int = 0
+    trials: int = 0
+    passed: int = 0
+    newest_failed: bool = False
+    before_job: int = 0
+    """Number of ``before`` that were stored."""
+    looked_before: int = 0
+    """Number of ``before`` that earlier looks have seen."""
+    looked_full: int = 0
+    looked_at: list[int] = field(default_factory=list)
+    """Number of ``full`` that each look so far has seen."""
+    links: list[Partner | None] = field(default_factory=list)
+    """The trial of ``before`` that each of ``full`` was coupled with."""
+    coupled: Coupled = Coupled()
+    """The outcomes of all coupled trials, reruns included."""
+    stored_at: dict[int, int] = field(default_factory=dict)
+    """Position in the baseline's trials → position in ``before``, of those that were measured."""
+    whole: int = 0
+    """The candidate's trials that were answered wholly from recordings, reruns included."""
+    others: int = 0
+    """The trials that asked the real model or tools for anything, or may have."""
+
+    @property
+    def live(self) -> bool:
+        """True if a drift could show in it: not everything was answered from recordings."""
+        return self.others > 0 or not self.whole
+
+    @property
+    def reruns(self) -> int:
+        """The candidate's trials beside those of epochs whose success is known."""
+        return self.trials - sum(row[0] is not None for row in self.full)
+
+    @property
+    def log_e(self) -> float:
+        """Every trial counts, reruns too: an e-value may be fed by a schedule that looks at it."""
+        return self.log_e_after()
+
+    @property
+    def seems_worse(self) -> bool:
+        """True if its passes and failures speak for a break, were all trials draws of their own: worth a rerun, and no
+        proof. Pairs need more failures for the same evidence, and would have to be asked for them first."""
+        return case_log_e(self.baseline_passed, self.baseline_trials, self.passed, self.trials) >= 0
+
+    def log_e_after(self, failing: int = 0, passing_before: int = 0) -> float:
+        """Return the evidence with so many further failing trials of the candidate, and passing ones of the
+        baseline."""
+        passed_before, before = self.baseline_passed + passing_before, self.baseline_trials + passing_before
+        return coupled_log_e(self.coupled, passed_before, before, self.passed, self.trials + failing)
+
+    @property
+    def e_value(self) -> float:
+        return math.exp(min(self.log_e, 700.0))
+
+    @property
+    def stored_outcomes(self) -> tuple[int, int]:
+        """Passes and trials of what was stored before this job."""
+        known = [row[0] >= 0.5 for row in self.before[: self.before_job] if row[0] is not None]
+        return sum(known), len(known)
+
+    @property
+    def never_passes(self) -> bool:
+        """True if it passed in each baseline trial and fails in each of the candidate's."""
+        return 0 < self.baseline_trials == self.baseline_passed and not self.passed and self.trials > 0
+
+    @property
+    def log_gain(self) -> float:
+        """Return the evidence with the sides exchanged: that the baseline passes less often than the candidate."""
+        sides = (self.passed, self.trials), (self.baseline_passed, self.baseline_trials)
+        return coupled_log_e(self.coupled.exchanged, *sides[0], *sides[1])
+
+    def add(self, tag: str, side: Side, rows: Sequence[Row], links: Sequence[Partner | None]) -> None:
+        """Add the measured trials of a round; ``links``: the stored trial that each was coupled with."""
+        outcomes = [row[0] >= 0.5 for row in rows if row[0] is not None]
+        if side is Side.BASELINE:
+            self._add_baseline(tag, rows, outcomes)
+        else:
+            self._add_candidate(tag, rows, outcomes, links)
+
+    def _add_baseline(self, tag: str, rows: Sequence[Row], outcomes: Sequence[bool]) -> None:
+        self.baseline_trials += len(outcomes)
+        self.baseline_passed += sum(outcomes)
+        if tag == FULL:
+            self.before.extend(rows)
+            self.now.extend(rows)
+            self.stored += len(outcomes)
+            self.stored_passed += sum(outcomes)
+
+    def _add_candidate(
+        self, tag: str, rows: Sequence[Row], outcomes: Sequence[bool], links: Sequence[Partner | None]
+    ) -> None:
+        self.trials += len(outcomes)
+        self.passed += sum(outcomes)
+        whole = sum(link is not None and link.whole for link in links)
+        self.whole += whole
+        self.others += len(links) - whole
+        placed = [self._placed(link) for link in links]
+        partners = [None if link is None else self.before[link.stored] for link in placed]
+        self.coupled = with_pairs(self.coupled, rows, partners)
+        if tag == FULL:
+            self.full.extend(rows)
+            self.links.extend(placed)
+            self.newest_failed = bool(outcomes) and not outcomes[-1] and not self._failed_alike()
+
+    def _placed(self, link: Partner | None) -> Partner | None:
+        """Return the partner with its place in ``before``; None if it was not measured."""
+        place = None if link is None else self.stored_at.get(link.stored)
+        return None if link is None or place is None else Partner(place, link.whole)
+
+    def _failed_alike(self) -> bool:
+        """True if the newest trial was answered wholly from the recording of one that failed, too: that is no news."""
+        link = self.links[-1] if self.links else None
+        return link is not None and link.whole and self.before[link.stored][0] == 0
+
+
+def is_measured(row: Row) -> bool:
+    """True if anything of a trial was measured."""
+    return any(value is not None for value in row)
+
+
+def measured_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the trials without those that ended in an error: they count as run, not as seen."""
+    return [row for row in rows if is_measured(row)]

@@ -1,0 +1,58 @@
+"""Values turned so that larger is better, and positive metrics into logarithms, so that a change is a ratio."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from gate.decision.engine.state import FULL, Row, State
+from gate.model import Direction
+
+
+class Orientation:
+    """Turns the rows of a state's trials."""
+
+    def __init__(self, state: State) -> None:
+        self.metrics = state.metrics
+        self.floors = []
+        for m, metric in enumerate(state.metrics):
+            self.floors.append(_stands_for_zero(_rows_of(state), m) if metric.kind == "positive" else 0.0)
+
+    def __call__(self, row: Row) -> Row:
+        """Return the row, oriented; None for what is missing or no finite number."""
+        return [self._value(m, row[m] if m < len(row) else None) for m in range(len(self.metrics))]
+
+    def _value(self, m: int, value: float | None) -> float | None:
+        if value is None or not math.isfinite(value):
+            return None
+        metric = self.metrics[m]
+        if metric.kind == "positive":
+            value = math.log(max(value, self.floors[m]))
+        return float(value) if metric.direction is Direction.HIGHER else -float(value)
+
+
+def _rows_of(state: State) -> Iterator[Row]:
+    """Yield the trials of whole epochs, of both sides."""
+    for trials in state.baseline.values():
+        yield from trials
+    for round_ in state.rounds:
+        if round_.tag == FULL:
+            for trials in round_.trials.values():
+                yield from trials
+
+
+def _stands_for_zero(rows: Iterable[Row], m: int) -> float:
+    """Return the stand-in for zero in a logarithm: the same for both sides, so a relabelling does not see it.
+
+    Half of the smallest positive value, but no more than the mean: where nearly all are zero, a few that are not would
+    be twice as much, however large they are, and would vanish among the others.
+    """
+    values = []
+    for row in rows:
+        value = row[m] if m < len(row) else None
+        if value is not None and 0 <= value < math.inf:
+            values.append(value)
+    positive = [value for value in values if value]
+    if not positive:
+        return 1.0
+    return min(min(positive) / 2, sum(value / len(values) for value in positive))

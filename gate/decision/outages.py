@@ -1,0 +1,207 @@
+"""Trials that do not count: those that infrastructure lost, and failures of an agent that was down."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from gate.decision.comparison import Comparison
+from gate.decision.engine.state import CONCURRENT
+from gate.model import FULL, PROBE, ErrorKind, Side, Trial, TrialError
+from gate.model.finding import Finding
+from gate.security.limits import cut
+
+MAX_MESSAGE_CHARS = 200
+LEAST_IN_VAIN = 10
+"""Trials of the base's agent that are lost one after the other, before it is asked no more."""
+OF_ALL_CASES = (FULL, CONCURRENT)
+"""Tags of trials that no failure picked the cases of."""
+MOST = 0.5
+"""An outage takes more than this share of the cases that answered."""
+
+
+def commonest_error(trials: Iterable[Trial], most: int = MAX_MESSAGE_CHARS) -> str:
+    """Return the error that most of these trials ended in, with its kind; ``most``: characters. Empty without one."""
+    counts = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
+    if not counts:
+        return ""
+    text = min(counts, key=lambda text: (-counts[text], text))
+    return cut(" ".join(text.split()), most)
+
+
+# --- an agent that is down ------------------------------------------------------------------------
+
+
+def with_outage(comparison: Comparison) -> Comparison:
+    """Return the comparison with its failures excused if the agent is down: that is no regression, and no base is as
+    bad."""
+    comparison = _without_base_that_is_down(comparison)
+    found = _outage(comparison)
+    return comparison if found is None else replace(excused(comparison), outage=found)
+
+
+def _outage(comparison: Comparison) -> Finding | None:
+    """Return a finding if most cases that answered at the baseline now fail alike; without a baseline, every case."""
+    if not comparison.errors:
+        return None
+    tried, down = 0, []
+    for case in comparison.judged:
+        trials = comparison.measured(case.id)
+        answered_before = any(trial.answered for trial in comparison.baseline.get(case.id, ()))
+        if trials and (answered_before or not comparison.baseline):
+            tried += 1
+            if not any(trial.answered for trial in trials):
+                down.append(trials)
+    if not down:
+        return None
+    often = commonest_error([trial for trials in down for trial in trials if trial.failed])
+    if not comparison.baseline:
+        if len(down) < tried:
+            return None
+        return Finding.of("outage", cases=len(down), of=tried, compared=False, error=often)
+    alike = max(Counter(_cause_of(trials[0]) for trials in down).values())
+    if alike <= MOST * tried:
+        return None
+    return Finding.of("outage", cases=alike, of=tried, compared=True, error=often)
+
+
+def _cause_of(trial: Trial) -> str:
+    """Return the part that failures of one cause share: the kind, and the message up to its first particulars."""
+    assert trial.error is not None
+    return f"{trial.error.kind.value}: {re.sub('[0-9]+', '0', trial.error.message.partition(':')[0][:60])}"
+
+
+def _without_base_that_is_down(comparison: Comparison) -> Comparison:
+    """Return the comparison without the failures of the base's agent in rounds in which most of what it answered before
+    fails.
+
+    A base that is not up fails everything, and next to it no change would be worse.
+    """
+    down = _rounds_of_a_base_that_is_down(comparison)
+    if not down:
+        return comparison
+    trials = []
+    for trial in comparison.trials:
+        is_of_base = trial.side is Side.BASELINE and trial.round in down
+        trials.append(_excuse(trial) if is_of_base else trial)
+    return replace(comparison, trials=tuple(trials))
+
+
+def _rounds_of_a_base_that_is_down(comparison: Comparison) -> set[int]:
+    answered_before = {trial.case_id for trial in comparison.stored if trial.answered}
+    asked: dict[int, set[str]] = {}
+    up: dict[int, set[str]] = {}
+    for trial in comparison.trials:
+        if trial.side is not Side.BASELINE or not trial.measured or trial.tag not in OF_ALL_CASES:
+            continue
+        if trial.case_id in answered_before:
+            asked.setdefault(trial.round, set()).add(trial.case_id)
+            if trial.answered:
+                up.setdefault(trial.round, set()).add(trial.case_id)
+    return {number for number, cases in asked.items() if len(cases - up.get(number, set())) > MOST * len(cases)}
+
+
+def excused(comparison: Comparison) -> Comparison:
+    """Return the comparison as if infrastructure had kept the candidate's failed trials from being measured.
+
+    What a hard rule found in the turns before a failure is no less true for it.
+    """
+    hard = {criterion.name for criterion in comparison.criteria if criterion.hard}
+    trials = []
+    for trial in comparison.trials:
+        stays = trial.side is Side.BASELINE or any(name in hard for name in trial.scores)
+        trials.append(trial if stays else _excuse(trial))
+    return replace(comparison, trials=tuple(trials))
+
+
+def _excuse(trial: Trial) -> Trial:
+    """Return the trial as if infrastructure had kept it from being measured, if it failed."""
+    return trial if trial.error is None else replace(trial, error=replace(trial.error, excused=True))
+
+
+def failures_excused(comparison: Comparison) -> list[Finding]:
+    """Return the failures that do not count, of each side: an agent that is down fails everything."""
+    found = []
+    for side in (Side.CANDIDATE, Side.BASELINE):
+        own = [trial for trial in comparison.trials if trial.side is side]
+        failed = [trial for trial in own if trial.excused]
+        if failed:
+            error, at_base = commonest_error(failed), side is Side.BASELINE
+            found.append(Finding.of("failures_excused", failed=len(failed), of=len(own), error=error, at_base=at_base))
+    return found
+
+
+def base_gone(comparison: Comparison) -> Finding | None:
+    """Return a finding if the base's agent was asked in vain: its newest trials, by whole rounds and `LEAST_IN_VAIN` at
+    least, are all lost. Earlier trials still say what is known of the base."""
+    rounds: dict[int, list[Trial]] = {}
+    for trial in comparison.trials:
+        if trial.side is Side.BASELINE:
+            rounds.setdefault(trial.round, []).append(trial)
+    lost: list[Trial] = []
+    for number in sorted(rounds, reverse=True):
+        if any(trial.measured for trial in rounds[number]):
+            break
+        lost += rounds[number]
+    if len(lost) < LEAST_IN_VAIN:
+        return None
+    return Finding.of("base_gone", trials=len(lost), error=commonest_error(lost))
+
+
+# --- trials that were lost ------------------------------------------------------------------------
+
+
+def lost_to_infrastructure(trials: Iterable[Trial]) -> list[Trial]:
+    """Return the trials that could not be measured, without failures of an agent that is down: those were its own."""
+    return [trial for trial in trials if not trial.measured and not trial.excused]
+
+
+def lost_ids(comparison: Comparison) -> frozenset[int]:
+    """Return the candidate's judged trials that could not be measured, and in whose place none was (by ``id``)."""
+    if not comparison.errors:
+        return frozenset()
+    lost = comparison.lost(_judged_attempts(comparison))
+    return frozenset([id(trial) for trial in lost if trial.tag != PROBE and not trial.excused])
+
+
+def unscored_ids(comparison: Comparison) -> frozenset[int]:
+    """Return the answers of which a blocking criterion's score could not be computed (by ``id``), those of the baseline
+    too; empty if it is none of the candidate's. A judge that refuses what is worst leaves the rest to look well.
+    """
+    names = [criterion.name for criterion in comparison.criteria if criterion.blocking]
+    found = [id(trial) for trial in _judged_attempts(comparison) if _lacks_a_score(trial, names)]
+    if not found:
+        return frozenset()
+    for case_id in comparison.with_baseline:
+        compared = [name for name in names if (case_id, name) not in comparison.not_comparable]
+        found += [id(trial) for trial in comparison.of_base(case_id) if _lacks_a_score(trial, compared)]
+    return frozenset(found)
+
+
+def _judged_attempts(comparison: Comparison) -> list[Trial]:
+    """Return the candidate's trials of judged cases, errors included."""
+    return [trial for case in comparison.judged for trial in comparison.candidate.get(case.id, ())]
+
+
+def _lacks_a_score(trial: Trial, names: Sequence[str]) -> bool:
+    """True if a score of an answered trial ended in an error."""
+    if not trial.answered:
+        return False
+    for name in names:
+        score = trial.scores.get(name)
+        if score is not None and score.value is None and score.error:
+            return True
+    return False
+
+
+def counted_as_failed(comparison: Comparison, lost: Collection[int]) -> Comparison:
+    """Return the comparison as if the agent had failed in these trials (by ``id``)."""
+    error = TrialError(ErrorKind.CRASH, "could not be measured")
+
+    def failed(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+        return tuple([replace(trial, error=error) if id(trial) in lost else trial for trial in trials])
+
+    return replace(comparison, trials=failed(comparison.trials), stored=failed(comparison.stored))
