@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.ledger import Candidate, Ledger, Line, anchors
 from gate.baselines.union import is_sound, unite, without
+from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import FULL, STORED, Side
 from gate.model.defaults import REMOTE
@@ -336,7 +337,7 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
         problem = "it was measured with uncommitted changes: commit or ignore what `git status` lists, and run again"
     elif header.selected and not (scope and scope <= {case.id for case in header.plan}):
         problem = f"it holds a selection of the suite, {len(header.plan)} cases: run all that the configuration names"
-    down = _down(record)
+    down = rounds_of_outages(record.trials)
     own = tuple(t for t in record.trials if t.side is Side.CANDIDATE and not (t.tag == STORED and t.round in down))
     measured = {trial.case_id for trial in own}
     missing = [case.id for case in header.plan if case.id not in measured]
@@ -356,15 +357,6 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
 def same_as(record: Record) -> str:
     """The commit whose stored trials the record repeats, since the agent is the same; empty if they are its own."""
     return str(record.footer.terms.get("same_as", "")) if record.footer is not None else ""
-
-
-def _down(record: Record) -> frozenset[int]:
-    """The rounds for later changes in which most trials were not answered: the agent was down, which nobody judged."""
-    answered: dict[int, list[bool]] = {}
-    for trial in record.trials:
-        if trial.tag == STORED:
-            answered.setdefault(trial.round, []).append(trial.answered)
-    return frozenset(number for number, held in answered.items() if 2 * sum(held) < len(held))
 
 
 def outage_in(record: Record) -> str:

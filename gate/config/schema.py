@@ -70,8 +70,8 @@ class BaselineSection(Section):
     against: Annotated[str | None, FREE] = None
     """A commit, branch or tag to measure against. Default: the merge base."""
     trials: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
-    """Trials of each case that the default branch stores; missing ones are run after the verdict. ``auto``: 5, and
-    5 more in each further run of the same agent, up to 25, until ``baseline.power`` is reached and few unchanged
+    """Trials of each case that the default branch stores; missing ones are run, and count in its verdict. ``auto``: 5,
+    and 5 more in each further run of the same agent, up to 25, until ``baseline.power`` is reached and few unchanged
     agents are inconclusive; none beyond an exact number of ``trials``. ``off``: none."""
     power: PowerSection = unstated()
     """The power that the stored trials should reach, with 5 to 25 of each case; under ``trials: auto``."""

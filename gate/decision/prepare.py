@@ -11,6 +11,7 @@ from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.consistency import compared
 from gate.decision.outages import base_gone, with_outage
 from gate.decision.outcomes import COUNT_PASSES, RATE_METRIC, passed, unchecked
+from gate.decision.stored_epochs import with_stored_epochs
 from gate.decision.unseen import without_unseen
 from gate.model import Case, Criterion, Score, Trial
 
@@ -20,7 +21,8 @@ UNKNOWN = "whether the trial passes is not known: a blocking criterion could not
 def prepared(comparison: Comparison) -> Comparison:
     """Return the comparison with the scores that are computed of several trials, and with an outage set aside."""
     known = comparison
-    now = without_unseen(known.criteria, known.trials, reported=known.reported)
+    now = with_stored_epochs(known.trials, [case.id for case in known.judged], known.criteria)
+    now = without_unseen(known.criteria, now, reported=known.reported)
     now = _with_scores_across_trials(known, now, {})
     before = _with_scores_across_trials(known, known.stored, known.not_comparable)
     found = with_outage(replace(known, trials=now, stored=before))

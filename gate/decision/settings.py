@@ -83,3 +83,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     def looks(self) -> int:
         """The most looks of the sequential test at the whole suite."""
         return 1 if self.exact_epochs is not None else self.max_epochs
+
+    @property
+    def most_epochs(self) -> int:
+        """The most epochs that a verdict takes."""
+        return self.exact_epochs or self.max_epochs

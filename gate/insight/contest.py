@@ -23,8 +23,8 @@ from gate.config.resolve import Plan, make_plans
 from gate.errors import ConfigError, GateError
 from gate.model import Trial
 from gate.pipeline.execute import Job
-from gate.pipeline.flow import planned_header
 from gate.pipeline.journal import open_journal
+from gate.pipeline.measurement import planned_header
 from gate.pipeline.progress import Progress
 from gate.pipeline.session import RunOptions, Session, check_version, open_session
 from gate.pipeline.terms import terms_of_plan

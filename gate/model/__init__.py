@@ -64,7 +64,6 @@ from gate.model.suite import (
     Turn,
 )
 from gate.model.trial import (
-    APART,
     BASE,
     CONFIRM,
     ENDS,
@@ -83,7 +82,6 @@ from gate.model.trial import (
 from gate.model.verdict import SEVERITY, Verdict, worst
 
 __all__ = [
-    "APART",
     "ARGUMENTS",
     "BASE",
     "CALLS",

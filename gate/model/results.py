@@ -236,7 +236,7 @@ class BaselineInfo(Struct, frozen=True):
 
 
 class StoredForLater(Struct, frozen=True):
-    """The runs on the default branch beyond its verdict, for later changes to be compared with."""
+    """The epochs that a run on the default branch makes in any case, for later changes to be compared with."""
 
     trials: int
     """Measured trials that each case has in this record, at least."""

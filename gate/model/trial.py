@@ -105,13 +105,11 @@ FULL = "full"
 CONFIRM = "confirm"
 """Tag of a round that reruns suspicious cases."""
 STORED = "stored"
-"""Tag of an epoch that was run once the verdict was known, for later changes: no part of its own run's verdict, and an
-epoch like any other where its record is the baseline."""
+"""Tag of an epoch that is run in any case, to be stored for later changes: it counts like any other once it is
+whole."""
 BASE = "base"
 """Tag of an epoch of the base commit's agent where no baseline is stored: what the other trials of its record are
-compared with."""
-APART = (STORED, BASE)
-"""Tags of trials that stand in a record, and are no part of what is judged in it."""
+compared with, and no part of what is judged in it."""
 PROBE = "probe"
 """Tag of a round that asks, a while later, whether the agent still fails: failing cases between such as answered."""
 

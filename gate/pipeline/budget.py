@@ -44,6 +44,8 @@ class RunBudget(Struct):
     """True if a trial has reported its use of what is bounded: dollars, tokens or both."""
     unpriced: int = 0
     """Trials that the agent answered, or failed in, without telling all of what they took; counted as the dearest."""
+    reserved: int = 0
+    """Runs that suites which are still to be measured may need: none of them is spent on trials for later changes."""
     stopped: str = ""
     """The budget that ended the run; empty if none did."""
 

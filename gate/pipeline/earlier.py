@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,15 +18,17 @@ from gate.baselines.union import run_ids, unite
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.settings import wanted_trials
-from gate.errors import GateError, UntrustedError
+from gate.errors import GateError, MeasureError, UntrustedError
 from gate.model import FULL, STORED, Side, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.base_agent import measures_alike
+from gate.pipeline.budget import RunBudget
+from gate.pipeline.execute import Job
 from gate.pipeline.journal import newest_first, path_of, records_folder, take_back
 from gate.pipeline.references import References
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.terms import Terms
-from gate.pipeline.top_up import FurtherTrials, epochs_short_of
+from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import judge_record, load_to_judge
 from gate.records import (
     Header,
@@ -102,9 +104,10 @@ def earlier_draws(
     The default branch has no earlier draws. A shard decides nothing, so its joined record tells them. Of those records
     nothing is believed but their trials.
     """
-    if terms.anchored or header.dirty or header.shard != (1, 1):
+    if terms.design.anchored or header.dirty or header.shard != (1, 1):
         return EarlierDraws()
-    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=(), earlier=())
+    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
+    alone = alone.with_design(earlier=())
     verdicts: list[Verdict] = []
     unread: list[str] = []
     seen = {header.run_id}  # a continued record has the run of the one that it continues
@@ -220,12 +223,12 @@ async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTri
     note = f"decided on what was measured of this commit before, {count(len(record.trials), 'trial')} of {runs}"
     have = Counter(trial.case_id for trial in record.trials if _is_of_epoch(trial) and trial.measured)
     wanted = session.settings.exact_epochs or wanted_trials(session.config) or session.settings.max_epochs
-    epochs = epochs_short_of(plan, record, have, wanted)
+    epochs = _epochs_short_of(plan, record, have, wanted)
     if not epochs:
         write_record(path, record)
         found = session.baselines(plan, frozenset(run_ids(record)))
         return StoredTrials(record, path, found, f"{note}; nothing new was run")
-    further, started = FurtherTrials(session, plan, "that the commit was short of"), time.monotonic()
+    further, started = _MissingTrials(session, plan, "that the commit was short of"), time.monotonic()
     own = path.with_name(f"{path.stem}-{header.run_id[:8]}.jsonl")
     is_one_version = not may_change(session.config)
     with RecordWriter(own, header) as journal:
@@ -251,6 +254,67 @@ async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTri
     found = session.baselines(plan, frozenset(run_ids(record)))
     note = f"{note}; {count(len(added.trials), 'trial')} added where it was thin"
     return StoredTrials(record, path, found, note, further.note)
+
+
+class _MissingTrials:
+    """Runs the trials that a released commit is short of, and knows what they cost and what ended them early."""
+
+    def __init__(self, session: Session, plan: Plan, purpose: str) -> None:
+        """``purpose`` follows "24 runs" in the note that they ended early."""
+        self._session, self._plan, self._purpose = session, plan, purpose
+        self.judge_cost_usd: float | None = None
+        self.judges: Mapping[str, tuple[str, ...]] = {}
+        self.note = ""
+
+    async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:
+        session = self._session
+        session.run_budget.stopped = ""  # asked anew before each trial
+        runs, done = sum(map(len, epochs)), 0
+        epochs, short = _affordable(epochs, session.run_budget)
+        session.progress.plan(self._plan.suite.id, sum(map(len, epochs)), why)
+        config, run_id = session.config, journal.header.run_id
+        async with TrialRunner(
+            config, self._plan, session.environment, session.run_budget, run_id=run_id, version=session.version
+        ) as runner:
+            try:
+                async for trial in runner.record([job for jobs in epochs for job in jobs], journal):
+                    session.progress.trial(trial)
+                    done += 1
+            except MeasureError as error:  # the verdict stands, and the next run on this branch goes on
+                self.note = str(error)
+            finally:
+                self.judge_cost_usd, self.judges = runner.judge_cost_usd, runner.judges
+        if ended := self.note or session.run_budget.stopped or short:
+            self.note = f"{done:,} of {count(runs, 'run')} {self._purpose} were made: {ended}"
+
+
+def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Sequence[Sequence[Job]], str]:
+    """Return the whole epochs that ``budget.runs`` has room for, and why others are left out."""
+    left = budget.runs_left
+    for whole, jobs in enumerate(epochs):
+        if left is not None and len(jobs) > left:
+            return epochs[:whole], f"budget.runs ({budget.limits.runs}) has no room for another whole epoch"
+        left = None if left is None else left - len(jobs)
+    return epochs, ""
+
+
+def _epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int) -> list[list[Job]]:
+    """Return the jobs that bring each case of a record's shard to so many trials, numbered after its own."""
+    shard = record.header.shard[0]
+    numbers = Counter[str]()
+    for trial in record.trials:
+        if trial.side is Side.CANDIDATE:
+            numbers[trial.case_id] = max(numbers[trial.case_id], trial.number)
+    last = max((trial.round for trial in record.trials), default=0)
+    epochs: list[list[Job]] = []
+    for case in record.header.plan:
+        if case.shard != shard:
+            continue
+        for n in range(1, wanted - have[case.id] + 1):
+            if n > len(epochs):
+                epochs.append([])
+            epochs[n - 1].append(Job(plan.cases[case.id], numbers[case.id] + n, last + n, STORED))
+    return epochs
 
 
 def _record_of_release(session: Session, header: Header) -> Record | None:

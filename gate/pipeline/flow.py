@@ -1,56 +1,33 @@
-"""The flow: config → suite → execute → score → record → decide → report. Each stage has a room of its own."""
+"""The story of `gate run`: find what each suite is compared with, measure it, judge its record, report."""
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
-from uuid import uuid4
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from gate import __version__
 from gate.agents.version import version_of
-from gate.baselines.fingerprint import of_definition
-from gate.baselines.pairing import Reference, identity
-from gate.baselines.union import runs_in
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.decision import Settings
-from gate.errors import ConfigError, GateError, MeasureError
-from gate.model import Result, SuiteResult, Trial, Verdict
-from gate.model.finding import Finding
-from gate.pipeline.base_agent import base_agent, check_base_address, wants_base_beside
-from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
-from gate.pipeline.journal import anew, check_untracked, close_again, open_journal, records_folder, take_back, without
+from gate.errors import ConfigError, MeasureError
+from gate.model import Result, SuiteResult, Verdict
+from gate.pipeline.base_agent import check_base_address, wants_base_beside
+from gate.pipeline.journal import close_again
+from gate.pipeline.measurement import MeasuredSuite, measure_suite
 from gate.pipeline.progress import Progress
-from gate.pipeline.references import References, past_rates, store_kind, suites_left_out
-from gate.pipeline.rounds import Memory, SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
+from gate.pipeline.references import References, suites_left_out
 from gate.pipeline.session import (
     RunOptions,
     Session,
-    about_address,
-    about_literal_version,
-    about_sources,
-    check_package,
-    check_version,
-    may_change,
     open_session,
 )
-from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, terms_of_plan, with_design
-from gate.pipeline.top_up import makes_baseline, top_up
-from gate.pipeline.trials import TrialRunner
+from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, with_settings_of_run
 from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shown_trials
-from gate.records import Header, RecordWriter, read_header
-from gate.records.model import INTERRUPTED
+from gate.records import read_header
 from gate.reports.files import Outputs, check_outputs, write_reports
-from gate.reports.formatting import count
 from gate.reports.trials import SuiteTrials
-from gate.system.clock import now
-from gate.system.git import MAX_SUBJECT
 
 
 async def run_gate(
@@ -80,34 +57,19 @@ async def run_gate(
         baselines = _all_baselines(session, plans)
         session = _with_shared_budget(session, plans, baselines)
         suites: list[MeasuredSuite] = []
-        results: list[SuiteResult] = []
         for found in baselines:
-            measured, result = await _run_suite(session, plans, found)
-            suites.append(measured)
-            results.append(result)
+            plan = plans.pop(0)  # with all its cases and recordings it is let go of once it is measured
+            session.run_budget.reserved = session.settings.most_epochs * sum(len(rest.suite.cases) for rest in plans)
+            suites.append(await measure_suite(session, plan, found))
+        results = [suite.of_shard or _judged(suite, suite.terms) for suite in suites]
         results = _stepped_down(suites, results, environment)
-        reported = _report(session, suites, results, outputs)
-        # Every verdict first, and reported: what is run for later changes takes what is left of the budget.
-        topped = []
-        for measured, result in zip(suites, results, strict=True):
-            if measured.plan is None:
-                topped.append(result)
-            else:
-                topped.append(await top_up(session, measured.plan, result, measured.path))
-    if topped == results:
-        return reported
-    return _report(session, suites, topped, outputs)
+        return _report(session, suites, results, outputs)
 
 
-class MeasuredSuite(Struct, frozen=True):
-    """One suite that was run, and what it is judged by."""
-
-    path: Path
-    """The file of its record."""
-    found: References
-    terms: Terms
-    plan: Plan | None
-    """None if no further trials may follow the verdict."""
+def _judged(suite: MeasuredSuite, terms: Terms) -> SuiteResult:
+    """Return the verdict on a suite's record. It needs nothing else."""
+    record = load_to_judge(suite.path, criteria=terms.criteria)
+    return accepted(judge_record(record, suite.found.all, terms), suite.found)
 
 
 def _report(
@@ -151,217 +113,13 @@ def _stepped_down(
 
     def again(number: int, proven: int) -> SuiteResult:
         suite = suites[number]
-        terms = with_design(suite.terms, after_proofs(suite.terms.settings, proven))
-        record = load_to_judge(suite.path, criteria=suite.terms.criteria)
-        result = accepted(judge_record(record, suite.found.all, terms), suite.found)
+        terms = with_settings_of_run(suite.terms, after_proofs(suite.terms.settings, proven))
+        result = _judged(suite, terms)
         if result.verdict is Verdict.REGRESSED:
-            close_again(suite.path, record, terms.plain(), environment)
+            close_again(suite.path, load_to_judge(suite.path), terms.plain(), environment)
         return result
 
     return step_down(results, again)
-
-
-# --- one suite ------------------------------------------------------------------------------------
-
-
-async def _run_suite(session: Session, plans: list[Plan], found: References) -> tuple[MeasuredSuite, SuiteResult]:
-    """Take the first of these suites, run trials for as long as the schedule asks for them, and judge the record.
-
-    The verdict needs only the record. The plan, with all cases and recordings, is let go of before.
-    """
-    suite, of_shard = await _measure(session, plans.pop(0), found)
-    if of_shard is not None:
-        return suite, of_shard
-    record = load_to_judge(suite.path, criteria=suite.terms.criteria)
-    return suite, accepted(judge_record(record, suite.found.all, suite.terms), suite.found)
-
-
-async def _measure(session: Session, plan: Plan, found: References) -> tuple[MeasuredSuite, SuiteResult | None]:
-    """Return the measured suite, and a shard's result: nobody judges a shard by itself."""
-    started = time.monotonic()
-    _check_runs(session, plan)
-    header = planned_header(session, plan, found.first)
-    if session.options.record_path is None:
-        check_untracked(session.config, session.git, header.suite_id)
-    stored = await stored_trials(session, plan, header, found)
-    if stored is not None:
-        terms = _stored_terms(session, plan, stored)
-        close_again(stored.path, stored.record, terms.plain(), session.environment)
-        return _measured(session, plan, stored.path, stored.found, terms), None
-    with ExitStack() as stack:
-        memory = Memory(plan)
-        journal, origin = _open_journal(session, header, memory)
-        journal = stack.enter_context(journal)
-        journal, unsure = _without_unconfirmed_version(session, journal, memory, stack)
-        earlier_trials = len(journal.resumed)
-        in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
-        journal = stack.enter_context(_without_outage(session, journal, header, in_outage, memory))
-        if journal.resumed:  # this very run may be what is stored
-            found = replace(session.baselines(plan, runs_in(journal.header)), doubts=found.doubts)
-        base = await base_agent(session, found.first, stack)
-        run_id = journal.header.run_id
-        draws = _earlier_draws(session, plan, journal.header, found)
-        async with TrialRunner(
-            session.config, plan, session.environment, session.run_budget, base, run_id, session.version
-        ) as runner:
-            run = SuiteRun(session, plan, found.all, journal, runner, base, memory, earlier=draws.verdicts)
-            await run.measure()
-            await _check_end(session, journal)
-            judge_cost, judges = runner.judge_cost_usd, runner.judges
-        notes = [
-            *_notes(session, plan, journal, earlier_trials, origin),
-            *found.notes,
-            unsure,
-            base.note,
-            *run.notes,
-            *runner.notes,
-            *draws.notes,
-        ]
-        terms = _terms(session, plan, run.settings, [note for note in notes if note], found)
-        terms = replace(
-            terms,
-            earlier=draws.verdicts,
-            base_has_no_rules=base.without_rules,
-            taken_up=len(journal.resumed) if _is_whole(session) else 0,
-        )
-        journal.finish(
-            duration=time.monotonic() - started,
-            judge_cost_usd=judge_cost,
-            judges=judges,
-            stopped=session.run_budget.stopped,
-            terms=runner.redactor.redact_json(terms.plain()),
-        )
-    measured = _measured(session, plan, journal.path, found, terms)
-    if _is_whole(session):
-        return measured, None
-    return measured, replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost)
-
-
-def _is_whole(session: Session) -> bool:
-    return session.options.shard[1] == 1
-
-
-def _open_journal(session: Session, header: Header, memory: Memory) -> tuple[RecordWriter, str]:
-    """Return the record to write to, and whose earlier record it continues, in words."""
-    options, origin = session.options, session.options.origin
-    redefines = options.rules is not None and options.rules.redefines
-    if options.record_path is None and not options.resume and not redefines:
-        origin = continue_earlier(session.config, header) or origin
-    journal = open_journal(
-        session.config,
-        header,
-        now(),
-        path=options.record_path,
-        resume=options.resume,
-        by_commit=options.same_head and not header.agent,
-        remember=memory.keep,
-    )
-    return journal, origin
-
-
-def _without_unconfirmed_version(
-    session: Session, journal: RecordWriter, memory: Memory, stack: ExitStack
-) -> tuple[RecordWriter, str]:
-    """Return the journal without trials that another version of the agent may have answered, and a note of them.
-
-    They are of a session that was cut short before it looked the version up again.
-    """
-    unsure = len(journal.resumed) - journal.closed_trials if may_change(session.config) else 0
-    if not unsure:
-        return journal, ""
-    sure = journal.closed_trials
-    kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED, remember=memory.keep))
-    what = f"{count(unsure, 'trial')} of a run that was cut short do not count"
-    return kept, f"{what}: nobody knows whether the agent's version stayed the same"
-
-
-def _without_outage(
-    session: Session, journal: RecordWriter, header: Header, in_outage: Sequence[Trial], memory: Memory
-) -> RecordWriter:
-    """Return the journal without trials of an outage; ``header`` is that of a run of its own.
-
-    If answers are among them, as the agent failed in a part of everything, it was measured: this is a further draw.
-    """
-    if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
-        return anew(journal, header, records_folder(session.config, header.suite_id), now())
-    return without(journal, in_outage, "an outage", remember=memory.keep)
-
-
-async def _check_end(session: Session, journal: RecordWriter) -> None:
-    """Raise if what was measured, or what measured it, is no longer what it was as the run began.
-
-    Nothing of this session stays in the record then: the next run would continue it.
-    """
-    try:
-        await check_version(session)
-        check_package(session)
-    except GateError:
-        take_back(journal.path)
-        raise
-
-
-def _earlier_draws(session: Session, plan: Plan, header: Header, found: References) -> EarlierDraws:
-    terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules)
-    terms = replace(terms, anchored=session.where.anchored)
-    return earlier_draws(session.config, header, found.all, terms, session.git)
-
-
-def _measured(session: Session, plan: Plan, path: Path, found: References, terms: Terms) -> MeasuredSuite:
-    kept = plan if makes_baseline(session) else None
-    return MeasuredSuite(path, found, terms, kept)
-
-
-# --- what the record is judged by -----------------------------------------------------------------
-
-
-def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
-    """Return the terms of a record for which nothing is run: everything in it counts, in one look."""
-    found = stored.found
-    literal = about_literal_version(session.config) if stored.same_as else ""
-    notes = [note for note in (session.options.note, session.where.note, stored.note, literal) if note]
-    settings = replace(session.settings, rerun="never")
-    terms = _terms(session, plan, settings, [*notes, *found.notes], found, doubt=stored.doubt)
-    return replace(
-        terms,
-        whole=True,
-        scheduled=False,
-        same_as=stored.same_as,
-        same_verdict=found.fell_short if stored.same_as else "",
-    )
-
-
-def _terms(
-    session: Session,
-    plan: Plan,
-    settings: Settings,
-    notes: Sequence[str | Finding],
-    found: References,
-    *,
-    doubt: str = "",
-) -> Terms:
-    """Return what the record is judged by, here and wherever it is shown again."""
-    config, options, where = session.config, session.options, session.where
-    doubts = (doubt, *found.doubts) if doubt else found.doubts
-    terms = terms_of_plan(
-        plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, release=where.release
-    )
-    terms = replace(
-        terms,
-        anchored=where.anchored,
-        release=where.release,
-        store=store_kind(config, session.environment),
-    )
-    if not _is_whole(session):
-        return terms
-    cases = {case.id: case for case in plan.suite.cases}
-    past = past_rates(session.store, found.first, plan.suite.id, where, plan.planned, cases, plan.criteria)
-    return replace(
-        terms,
-        scheduled=config.agent_kind != "replay",
-        command=options.command,
-        compared=tuple(map(identity, found.all)),
-        past=past,
-    )
 
 
 def _check_not_all_in_quarantine(plans: Sequence[Plan], settings: Settings) -> None:
@@ -370,71 +128,3 @@ def _check_not_all_in_quarantine(plans: Sequence[Plan], settings: Settings) -> N
     if all(case_id in settings.quarantine for case_id in cases):
         hint = "nothing was run; select others too, or end a quarantine"
         raise MeasureError(f"all {len(cases)} selected cases are in quarantine", where="quarantine", hint=hint)
-
-
-def _check_runs(session: Session, plan: Plan) -> None:
-    """Refuse a budget of runs that cannot cover the epochs that a decision needs at least."""
-    runs, epochs = session.config.file.budget.runs, session.settings.exact_epochs or 1
-    needed = epochs * len(plan.suite.cases)
-    if runs is not None and session.run_budget.launched + needed > runs and session.options.shard[1] == 1:
-        what = f"budget.runs {runs} does not cover {epochs} x {len(plan.suite.cases)} runs of {plan.suite.id!r}"
-        raise MeasureError(
-            what, where=str(session.config.path), hint="nothing was run; raise it, or select fewer cases"
-        )
-
-
-def planned_header(session: Session, plan: Plan, reference: Reference) -> Header:
-    """Return the header of the record that a suite's run writes."""
-    return Header(
-        suite_id=plan.suite.id,
-        plan=assigned_to_shards(plan.planned, reference, session.options.shard[1]),
-        criteria=plan.criteria,
-        run_id=uuid4().hex,
-        gate_version=__version__,
-        commit=session.where.head,
-        base_commit=session.where.base,
-        dirty=session.where.dirty,
-        agent=session.agent,
-        seed=session.config.file.seed,
-        shard=session.options.shard,
-        epochs=_least_epochs(session, plan),
-        selected=bool(plan.deselected),
-        scope=plan.scope,
-        whole=plan.whole,
-        created=now().timestamp(),
-        subject=session.where.subject,
-        branch=session.where.branch,
-        version=session.version[:MAX_SUBJECT],
-        definition=of_definition(session.config.agent_kind, session.config.agent.model_dump(mode="json")),
-    )
-
-
-def _least_epochs(session: Session, plan: Plan) -> int:
-    """Return how often a shard runs each of its cases at least; 0 for a whole run, whose schedule decides."""
-    if session.options.shard[1] == 1:
-        return 0
-    if session.config.agent_kind != "replay":
-        return shard_epochs(session.config)
-    recorded = Counter(trial.case_id for trial in plan.suite.recorded)
-    fewest = min((recorded[case.id] for case in plan.suite.cases), default=0)
-    return min(fewest, session.settings.exact_epochs or fewest)
-
-
-def _notes(session: Session, plan: Plan, journal: RecordWriter, earlier_trials: int, origin: str) -> tuple[str, ...]:
-    """Return notes on how the result came about; ``origin`` says whose record it continues."""
-    about = about_address(session.config, session.agent)
-    notes = [note for note in (session.options.note, session.where.note, about, about_sources(session)) if note]
-    if again := earlier_trials - len(journal.resumed):
-        down = "do not count: the agent, or what it depends on, was down"
-        notes.append(f"{count(again, 'trial')} of an earlier session {down}")
-    if journal.resumed:
-        fresh = "" if session.run_budget.runs else "; nothing new was run"
-        whose = f" of {origin}" if origin else ""
-        notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
-        notes += filter(None, [about_literal_version(session.config)])
-    runs = session.config.file.budget.runs
-    if runs is not None and runs < len(plan.suite.cases):
-        notes.append(f"budget.runs allows {runs} agent runs, and one epoch of the suite takes {len(plan.suite.cases)}")
-    if session.config.file.budget.usd is not None and session.run_budget.unpriced:
-        notes.append("some trials report no cost: each is charged like the most expensive other one")
-    return tuple(notes)

@@ -18,17 +18,18 @@ from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection, TrialsSection
 from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage, wanted
+from gate.decision.next_step import MOST_RETRIES
 from gate.decision.outages import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
+from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import ConfigError, GateError, MeasureError
-from gate.model import APART, BASE, FULL, Side, SuiteResult, Trial, Verdict
+from gate.model import BASE, FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.model.defaults import MOST_EPOCHS
 from gate.model.finding import Finding
 from gate.pipeline.base_agent import BaseAgent
 from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
-from gate.pipeline.session import Session
-from gate.pipeline.top_up import kept_epochs
+from gate.pipeline.session import Session, kept_epochs
 from gate.pipeline.trials import Replayer, TrialRunner, asks_judge, check_executor
 from gate.pipeline.verdict import MAX_SHOWN_CHARS, left_out_by
 from gate.records import Header, PlannedCase, RecordWriter, assign_shards, from_digest
@@ -112,7 +113,7 @@ class SuiteRun:
         self.settings = replace(session.settings, kept_epochs=kept_epochs(session))
         if regressed_ago(tuple(earlier)):  # only a pass clears it, so an open answer is run on
             self.settings = replace(self.settings, max_epochs=MORE_EPOCHS * self.settings.max_epochs)
-        self._base, self._references = base, references
+        self.base, self._references = base, references
         self._of_base = [trial for trial in journal.resumed if trial.tag == BASE]
         """Trials that stand for a stored baseline."""
         self.notes: tuple[str, ...] = ()
@@ -125,7 +126,7 @@ class SuiteRun:
             runner.world.couple(self.pairings[0].trials)  # a baseline is always measured anew
         self.trials: list[Trial] = []
         """Redacted, and without the messages, which are in the record."""
-        self._earlier = [trial for trial in journal.resumed if trial.tag not in APART]
+        self._earlier = [trial for trial in journal.resumed if trial.tag != BASE]
         self._numbers = Numbers(journal.resumed)
 
     def _pair(self) -> None:
@@ -150,12 +151,12 @@ class SuiteRun:
         elif self.session.config.agent_kind == "replay":
             await self._replay_trials([case.id for case in self.plan.suite.cases])
         else:
+            if self.base.beside:
+                await self._run_base()
             await self._follow_schedule()
 
     async def _follow_schedule(self) -> None:
         """Ask for trials until the verdict is known against each reference, or a regression is proven."""
-        if self._base.beside:
-            await self._run_base()
         for number, paired in enumerate(self.pairings):
             while isinstance(step := self._next(paired, further=number > 0), More):
                 before = len(self.trials)
@@ -207,7 +208,7 @@ class SuiteRun:
         return found
 
     @property
-    def _own_cases(self) -> tuple[str, ...]:
+    def own_cases(self) -> tuple[str, ...]:
         """The cases of this shard."""
         header = self.journal.header
         return tuple(case.id for case in header.plan if case.shard == header.shard[0])
@@ -216,27 +217,52 @@ class SuiteRun:
         """Run every case of this shard as often as the schedule may ask for."""
         index, total = self.journal.header.shard
         if self.session.config.agent_kind == "replay":
-            await self._replay_trials(self._own_cases)
+            await self._replay_trials(self.own_cases)
         else:
-            request = Request(Side.CANDIDATE, FULL, self._own_cases, shard_epochs(self.session.config))
+            request = Request(Side.CANDIDATE, FULL, self.own_cases, shard_epochs(self.session.config))
             await self._round(More((request,), 1, f"shard {index} of {total}"))
             if (step := self._confirmation()) is not None:
                 await self._round(step)
 
     def _confirmation(self) -> More | None:
         """Return the round that `gate merge` will need of this shard's crashing cases: only here can they be run."""
-        own, before = set(self._own_cases), self.pairings[0].trials if self.pairings else ()
+        own, before = set(self.own_cases), self.pairings[0].trials if self.pairings else ()
         cases = [case for case in self.plan.suite.cases if case.id in own]
         return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
 
     def part(self) -> SuiteResult:
         """Return the result of a shard, which decides nothing."""
         header, config = self.journal.header, self.session.config
+        needed = [trial for trial in self.trials if trial.tag != STORED]
         found = shard_result(
-            header.shard, self._own_cases, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
+            header.shard, self.own_cases, needed, suite_id=self.plan.suite.id, seed=header.seed, config=config
         )
         spent = structs.asdict(spent_on(self.trials))
         return replace(found, **spent, commit=header.commit, dirty=header.dirty)
+
+    async def run_stored_epoch(self, cases: tuple[str, ...], why: str) -> bool:
+        """Run these cases once more, for later changes, and what the verdict needs then.
+
+        Returns True if all of them were measured.
+        """
+        number = max(trial.round for trial in self.trials) + 1
+        await self._round(More((Request(Side.CANDIDATE, STORED, cases, 1),), number, why))
+        for _ in range(MOST_RETRIES):
+            lost = self._lost_in(number, cases)
+            if not lost or self.session.run_budget.stopped:
+                break
+            request = Request(Side.CANDIDATE, STORED, lost, 1)
+            await self._round(More((request,), number, "asking again what could not be measured", again=True))
+        if self._lost_in(number, cases) or number in rounds_of_outages(self.trials):
+            return False
+        if self.session.options.shard[1] == 1:
+            await self._follow_schedule()
+        return True
+
+    def _lost_in(self, number: int, cases: Sequence[str]) -> tuple[str, ...]:
+        """Return the cases that could not be measured in the epoch of this round."""
+        measured = {t.case_id for t in self.trials if t.round == number and t.tag == STORED and t.measured}
+        return tuple(case_id for case_id in cases if case_id not in measured)
 
     async def _replay_trials(self, ids: Sequence[str]) -> None:
         available = Counter(trial.case_id for trial in self.plan.suite.recorded)
@@ -468,7 +494,7 @@ def ran_in_outage(
     Recordings are never among them: they cannot change.
     """
     references = with_base(header, trials, references)
-    trials = [trial for trial in trials if trial.tag not in APART]
+    trials = [trial for trial in trials if trial.tag != BASE]
     if not trials or session.config.agent_kind == "replay":
         return ()
     index, total = header.shard

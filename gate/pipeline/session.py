@@ -21,13 +21,14 @@ from gate.baselines.fingerprint import files_named, of_agent, of_version
 from gate.config.base_policy import Rules
 from gate.config.load import Config
 from gate.config.resolve import Plan
-from gate.config.settings import settings_of
+from gate.config.settings import settings_of, wanted_trials
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import REPORTS, GitContext, References, find_baselines, git_context, store_of
+from gate.security.environment import in_ci
 from gate.security.limits import shorten
 from gate.security.tree import OwnPackage
 from gate.suites import case_files
@@ -100,9 +101,22 @@ class Session(Struct, frozen=True):
     package: OwnPackage | None = None
     """The gate's own files as they were before the agent was started; None if the gate does not start it."""
 
+    @property
+    def fills_baseline(self) -> bool:
+        """True if this run fills the stored baseline: it was asked to, or it is the CI job of the default branch."""
+        where, asked = self.where, self.options.fills_baseline
+        if asked is None:
+            asked = in_ci(self.environment) and where.anchored and where.head is not None
+        return asked and not where.dirty and self.store is not None and wanted_trials(self.config) > 0
+
     def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
         """Return what a suite is compared with; records of the runs ``but``, which may be stored already, are none."""
         return find_baselines(self.config, self.store, plan.suite.id, self.where, self.git, but, plan=plan.planned)
+
+
+def kept_epochs(session: Session) -> int:
+    """Return how many epochs the run will have made when it ends; 0: as many as its verdict needs."""
+    return wanted_trials(session.config) if session.fills_baseline else 0
 
 
 def open_session(

@@ -27,7 +27,7 @@ from gate.pipeline.references import References
 from gate.records import Record
 from gate.system.clock import now
 
-DESIGN = (
+SETTINGS_OF_RUN = (
     "max_epochs",
     "exact_epochs",
     "rerun",
@@ -54,6 +54,38 @@ class Demands(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     """Thresholds of single cases, by case and criterion; None: those of the record's plan."""
 
 
+class RunDesign(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The way in which a record came about, as far as its verdict depends on it."""
+
+    scheduled: bool = False
+    """True if a schedule decided from round to round what to run, so that each of its looks counts."""
+    whole: bool = False
+    """True if everything that was measured of the commit counts, in one look, whatever it was run for."""
+    anchored: bool = False
+    """True if the anchor is a reference too: the commit is on the default branch, or is a release."""
+    release: str = ""
+    """The tag that is to be released, if any."""
+    store: str = ""
+    """The kind of store that baselines were looked up in; empty: the configuration's."""
+    compared: tuple[str, ...] = ()
+    """The references that the run compared its record with, as `identity` has them; empty if it does not say."""
+    base_has_no_rules: bool = False
+    """True if the base commit has no such configuration, so that its agent is held to the change's rules."""
+    same_as: str = ""
+    """The commit whose stored trials these are: the agent, the cases and the criteria are the ones that were measured
+    there, so that nothing was run and nothing can be lost. Empty: the trials are the record's own."""
+    same_verdict: str = ""
+    """The ledger's verdict on those trials if they fell short and nobody accepted that: then they still do."""
+    earlier: tuple[Verdict, ...] = ()
+    """Earlier measurements of this change, judged again when it was measured, the newest first."""
+    taken_up: int = 0
+    """Trials of the record that an earlier job had measured; shown, and no part of the verdict."""
+    past: tuple[float, ...] = ()
+    """Pass rates of the default branch's runs before, the oldest first; shown, and no part of the verdict."""
+    command: str = ""
+    """The command that reproduces the result; empty: the one that shows it."""
+
+
 class Terms(Demands, frozen=True):
     """The demands on a record, how it was measured, and notes for its reader. Kept in the closed record."""
 
@@ -64,52 +96,45 @@ class Terms(Demands, frozen=True):
     """The selection of cases, as in the configuration; empty if all were to be run."""
     categories: Mapping[str, frozenset[str]] = {}
     """Tools by category, so that a call of one is not shown as a difference where its category was expected."""
-    scheduled: bool = False
-    """True if a schedule decided from round to round what to run, so that each of its looks counts."""
-    notes: tuple[str | Finding, ...] = ()
-    """Warnings about how the record came about."""
-    changes: tuple[str, ...] = ()
-    """The change's own rules that do not hold yet."""
+    base: Demands | None = None
+    """The demands of the base commit, if they differ: no verdict is better than the one under them."""
     rules: str = ""
     """The commit whose rules these are; empty: the record's own."""
+    changes: tuple[str, ...] = ()
+    """The change's own rules that do not hold yet."""
     doubts: tuple[str, ...] = ()
     """Parts of the base that were not compared, in words; each keeps the suite from passing."""
     doubts_if_compared: tuple[str, ...] = ()
     """Further doubts if a baseline is stored."""
-    earlier: tuple[Verdict, ...] = ()
-    """Earlier measurements of this change, judged again when it was measured, the newest first."""
-    base: Demands | None = None
-    """The demands of the base commit, if they differ: no verdict is better than the one under them."""
-    command: str = ""
-    """The command that reproduces the result; empty: the one that shows it."""
-    anchored: bool = False
-    """True if the anchor is a reference too: the commit is on the default branch, or is a release."""
-    release: str = ""
-    """The tag that is to be released, if any."""
-    store: str = ""
-    """The kind of store that baselines were looked up in; empty: the configuration's."""
-    compared: tuple[str, ...] = ()
-    """The references that the run compared its record with, as `identity` has them; empty if it does not say."""
-    whole: bool = False
-    """True if everything that was measured of the commit counts, in one look, whatever it was run for."""
-    base_has_no_rules: bool = False
-    """True if the base commit has no such configuration, so that its agent is held to the change's rules."""
-    taken_up: int = 0
-    """Trials of the record that an earlier job had measured."""
-    same_as: str = ""
-    """The commit whose stored trials these are: the agent, the cases and the criteria are the ones that were measured
-    there, so that nothing was run and nothing can be lost. Empty: the trials are the record's own."""
-    same_verdict: str = ""
-    """The ledger's verdict on those trials if they fell short and nobody accepted that: then they still do."""
-    past: tuple[float, ...] = ()
-    """Pass rates of the default branch's runs before, the oldest first; shown, and no part of the verdict."""
+    notes: tuple[str | Finding, ...] = ()
+    """Warnings about how the record came about."""
+    design: RunDesign = RunDesign()
+
+    def with_design(self, **changes: Any) -> Terms:
+        """Return the terms with other facts of the design."""
+        return replace(self, design=replace(self.design, **changes))
 
     def plain(self) -> dict[str, Any]:
-        """Return the terms as JSON values, for the record."""
-        found: dict[str, Any] = msgspec.to_builtins(replace(self, notes=()), order="deterministic")
+        """Return the terms as JSON values, for the record; the design's stand among the others."""
+        found: dict[str, Any] = msgspec.to_builtins(replace(self, notes=(), design=RunDesign()), order="deterministic")
+        found.pop("design", None)
+        found |= msgspec.to_builtins(self.design, order="deterministic")
         if self.notes:
             found["notes"] = [note if isinstance(note, str) else note.plain for note in self.notes]
         return found
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> Terms:
+        """Return the terms of a record. Raises `msgspec.ValidationError` or TypeError."""
+        names = RunDesign.__struct_fields__
+        if "design" in plain:
+            raise msgspec.ValidationError("Object contains unknown field `design`")
+        design = {name: value for name, value in plain.items() if name in names}
+        others = {name: value for name, value in plain.items() if name not in names}
+        notes = others.get("notes")
+        if isinstance(notes, list | tuple):
+            others["notes"] = [note if isinstance(note, str) else Finding.read(note) for note in notes]
+        return msgspec.convert({**others, "design": design}, cls)
 
 
 # --- where terms come from ------------------------------------------------------------------------
@@ -161,7 +186,7 @@ def _demands_of_base(plan: Plan, own: Demands, base: Config | None, release: str
     for case in plan.suite.cases:
         if stated := plan.base_thresholds.get(case.id):
             thresholds[case.id] = dict(stated)
-    settings = _with_design(settings_of(base, now(), release=bool(release)), own.settings)
+    settings = _with_settings_of_run(settings_of(base, now(), release=bool(release)), own.settings)
     if (plan.base_criteria, settings, thresholds) == (own.criteria, own.settings, own.thresholds):
         return None
     return Demands(plan.base_criteria, settings, thresholds)
@@ -179,19 +204,11 @@ def own_terms(record: Record, settings: Settings | None = None) -> Terms:
     if not kept:
         return Terms(record.header.criteria, settings or Settings())
     try:
-        return msgspec.convert(_with_notes(kept), Terms)
+        return Terms.read(kept)
     except (msgspec.ValidationError, TypeError) as error:
         raise MeasureError(
             f"the record's terms cannot be read: {error}", where=record.header.suite_id, hint="name a configuration: -c"
         ) from None
-
-
-def _with_notes(kept: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the kept terms with their notes as findings."""
-    notes = kept.get("notes")
-    if not isinstance(notes, list | tuple):
-        return kept
-    return {**kept, "notes": [note if isinstance(note, str) else Finding.read(note) for note in notes]}
 
 
 def with_run_of(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
@@ -204,29 +221,28 @@ def with_run_of(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
         deselected = own.deselected | (terms.deselected or frozenset())
         terms = replace(terms, deselected=deselected, selection=own.selection or terms.selection)
     if record.footer is not None and record.footer.terms:
-        terms = with_design(terms, own.settings)
-    return replace(
-        terms,
-        notes=tuple(dict.fromkeys((*own.notes, *terms.notes))),
-        scheduled=own.scheduled,
-        base_has_no_rules=own.base_has_no_rules,
-        taken_up=own.taken_up,
-        command=own.command,
-        anchored=own.anchored or terms.anchored,
-        release=own.release or terms.release,
+        terms = with_settings_of_run(terms, own.settings)
+    terms = replace(terms, notes=tuple(dict.fromkeys((*own.notes, *terms.notes))))
+    return terms.with_design(
+        scheduled=own.design.scheduled,
+        base_has_no_rules=own.design.base_has_no_rules,
+        taken_up=own.design.taken_up,
+        command=own.design.command,
+        anchored=own.design.anchored or terms.design.anchored,
+        release=own.design.release or terms.design.release,
     )
 
 
-def with_design(terms: Terms, settings: Settings) -> Terms:
+def with_settings_of_run(terms: Terms, settings: Settings) -> Terms:
     """Return the terms with how trials were asked for, and in what job, as these settings have it."""
     base = terms.base
     if base is not None:
-        base = replace(base, settings=_with_design(base.settings, settings))
-    return replace(terms, settings=_with_design(terms.settings, settings), base=base)
+        base = replace(base, settings=_with_settings_of_run(base.settings, settings))
+    return replace(terms, settings=_with_settings_of_run(terms.settings, settings), base=base)
 
 
-def _with_design(settings: Settings, of: Settings) -> Settings:
-    return replace(settings, **{name: getattr(of, name) for name in DESIGN})
+def _with_settings_of_run(settings: Settings, of: Settings) -> Settings:
+    return replace(settings, **{name: getattr(of, name) for name in SETTINGS_OF_RUN})
 
 
 # --- one error budget for a job -------------------------------------------------------------------

@@ -27,7 +27,6 @@ from gate.decision.outcomes import PASS_RATE, passed
 from gate.decision.rules import place
 from gate.errors import MeasureError
 from gate.model import (
-    APART,
     BASE,
     FULL,
     STORED,
@@ -123,7 +122,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         MeasureError: the record holds no trial.
     """
     whole = record
-    record = in_one_look(whole) if terms.whole else judged_part(whole)
+    record = in_one_look(whole) if terms.design.whole else judged_part(whole)
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
@@ -143,19 +142,19 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     )
     if record.header.whole:
         found = replace(found, scope=_scope(record.header))
-    if not terms.whole:
+    if not terms.design.whole:
         found = with_stored(_with_base_runs(found, whole, references, terms), whole)
-    return _at_no_cost(found) if terms.same_as else found
+    return _at_no_cost(found) if terms.design.same_as else found
 
 
 def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:
     """Return only the record that the trials are of; if it is not the reference, terms that do not mention it."""
-    if not terms.same_as:
+    if not terms.design.same_as:
         return references, terms
     first = references[0] if references else NO_REFERENCE
-    if first.records and first.info.commit == terms.same_as:
+    if first.records and first.info.commit == terms.design.same_as:
         return [replace(first, records=first.records[:1])], terms
-    return references, replace(terms, same_as="", same_verdict="")
+    return references, terms.with_design(same_as="", same_verdict="")
 
 
 def _at_no_cost(found: SuiteResult) -> SuiteResult:
@@ -168,7 +167,7 @@ def _at_no_cost(found: SuiteResult) -> SuiteResult:
 def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
     """Return the pass rates of the default branch if the terms have them, else those behind the baseline."""
     rate = next((row.candidate for row in found.criteria if row.criterion.name == PASS_RATE), None)
-    return (*terms.past, rate.value) if rate is not None and len(terms.past) >= 2 else found.trend
+    return (*terms.design.past, rate.value) if rate is not None and len(terms.design.past) >= 2 else found.trend
 
 
 def _stated(text: str) -> Finding:
@@ -269,7 +268,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         deselected=_deselected(header, reference, terms),
         judges=record.footer.judges if record.footer is not None else {},
     )
-    fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
+    fell_below = terms.design.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
     known = Comparison(
         cases_of(header, demands.thresholds),
         demands.criteria,
@@ -285,13 +284,13 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         reported=reported,
         selected=header.selected,
         gaps=[_stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if is_stored else ()))],
-        earlier=terms.earlier,
-        excuses=paired.excuses and not (terms.anchored or terms.release or fell_below),
-        same_as=terms.same_as,
-        same_verdict=terms.same_verdict,
+        earlier=terms.design.earlier,
+        excuses=paired.excuses and not (terms.design.anchored or terms.design.release or fell_below),
+        same_as=terms.design.same_as,
+        same_verdict=terms.design.same_verdict,
         base_ran_now=reference.beside,
     )
-    return replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
+    return replace(verdict_on(known, scheduled=terms.design.scheduled), baseline=reference.info)
 
 
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
@@ -317,10 +316,10 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
 
 
 def judged_part(record: Record) -> Record:
-    """Return the record without trials for later changes and in place of a baseline, which are not judged."""
-    if not any(trial.tag in APART for trial in record.trials):
+    """Return the record without the trials that stand for a stored baseline, which are not judged."""
+    if not any(trial.tag == BASE for trial in record.trials):
         return record
-    return replace(record, trials=tuple(trial for trial in record.trials if trial.tag not in APART))
+    return replace(record, trials=tuple(trial for trial in record.trials if trial.tag != BASE))
 
 
 def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
@@ -335,7 +334,9 @@ def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Ref
     suite = replace(suite, course=course, agent_runs=suite.agent_runs + runs)
     if not (references and references[0].beside and references[0].records):
         return suite
-    said = Finding.of("base_run_beside", commit=record.header.base_commit or "", without_rules=terms.base_has_no_rules)
+    said = Finding.of(
+        "base_run_beside", commit=record.header.base_commit or "", without_rules=terms.design.base_has_no_rules
+    )
     return replace(suite, changes=(said, *suite.changes))
 
 

@@ -131,7 +131,7 @@ class Record(Struct, frozen=True):
 
     header: Header
     trials: tuple[Trial, ...]
-    footer: Footer | None
+    footer: Footer | None = None
     """None where the record was not closed: the run crashed or is still going."""
 
 

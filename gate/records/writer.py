@@ -104,8 +104,8 @@ class RecordWriter:
     ) -> Footer:
         """Writes the closing line and makes sure that everything is on disk.
 
-        ``duration`` (seconds) and ``judge_cost_usd`` are of this session and added to those of earlier ones, and so
-        are ``judges``; ``stopped`` says why the run ended before its schedule did, ``terms`` what its verdict is
+        ``duration`` (seconds) and ``judge_cost_usd`` are of this session so far and added to those of earlier ones, and
+        so are ``judges``; ``stopped`` says why the run ended before its schedule did, ``terms`` what its verdict is
         reached by.
         """
         trials, errors, rounds = self._tally.counts
@@ -115,7 +115,7 @@ class RecordWriter:
         footer = Footer(trials, errors, rounds, spent, total, stopped, terms or {}, asked)
         if footer != self._footer:
             self._write(footer_line(footer, self._checksum.hexdigest()))
-            self._before = self._footer = footer
+            self._footer = footer
         try:
             os.fsync(self._file.fileno())
         except OSError as problem:

@@ -232,7 +232,7 @@ def case_trend(case: CaseHistory) -> list[float | None]:
     return [passed / trials if trials else None for passed, trials in case.by_record]
 
 
-class Found(Struct, frozen=True):
+class HistoryFinding(Struct, frozen=True):
     """One thing that was found in a history."""
 
     what: str
@@ -241,20 +241,20 @@ class Found(Struct, frozen=True):
     said: str
 
 
-def found_in(suite: SuiteHistory) -> list[Found]:
+def found_in(suite: SuiteHistory) -> list[HistoryFinding]:
     """Return everything that was found, what needs attention first."""
     found = []
     for series in suite.series:
         if series.ahead is not None:
-            found.append(Found("early warning", "warn", warning_line(series)))
+            found.append(HistoryFinding("early warning", "warn", warning_line(series)))
     for together in moved_together(suite):
-        found.append(Found("moved", "bad" if is_worse(together) else "good", moved_line(together, suite)))
+        found.append(HistoryFinding("moved", "bad" if is_worse(together) else "good", moved_line(together, suite)))
     for series in suite.series:
         if series.going is not None and series.going.found:
             better = (series.going.by_run.value > 0) is (series.criterion.direction is Direction.HIGHER)
-            found.append(Found("trend", "good" if better else "bad", trend_line(series)))
+            found.append(HistoryFinding("trend", "good" if better else "bad", trend_line(series)))
     for line in break_lines(suite.whole, suite):
-        found.append(Found("not compared", "mute", line))
+        found.append(HistoryFinding("not compared", "mute", line))
     return found
 
 

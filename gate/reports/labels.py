@@ -70,7 +70,7 @@ EXIT_MEANINGS = {
 }
 UNCOMMITTED = "with uncommitted changes"
 BASES = {"list price": "by list price", "partly list price": "partly by list price"}
-"""What a cost rests on if the agent does not report it, but tells tokens and model."""
+"""The basis of a cost if the agent does not report it, but tells tokens and model."""
 MOST_ID = 200
 """Characters of a case's id in a command that is printed."""
 MOST_BY = 100

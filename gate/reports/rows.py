@@ -36,7 +36,7 @@ class Figure(Struct, frozen=True):
     value: str
     rests_on: str
     note: str = ""
-    """What became of the means, if a change alone would mislead beside them."""
+    """The change of the means, if a change alone would mislead beside them."""
 
     @property
     def text(self) -> str:

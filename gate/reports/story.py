@@ -1,4 +1,4 @@
-"""How a verdict came about: the course of the run and its findings, in the order in which they happened."""
+"""The story of a verdict: the course of the run and its findings, in the order in which they happened."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     if course is None:
         return ()
     parts = [*_epochs(course), *_reran(course), *_confirmed(suite), *_asked_besides(course)]
-    parts.append(_runs(course, more=suite.stored is not None))
+    parts.append(_runs(course))
     lines = ["; ".join(parts)]
     if suite.outcome is not None:
         lines += _how_decided(suite, suite.outcome)
@@ -107,13 +107,10 @@ def _asked_besides(course: Course) -> list[str]:
     return said
 
 
-def _runs(course: Course, *, more: bool) -> str:
-    """``more``: True if further runs were made for later changes, so that nothing was saved."""
+def _runs(course: Course) -> str:
     text = count(course.runs, "agent run")
     if course.baseline_runs:
         text += f" ({course.baseline_runs:,} of the baseline's agent)"
-    if more:
-        return f"{text} for the verdict"
     if 0 < course.runs < course.fixed_runs:
         return f"{text}; {course.fixed_runs:,} by a fixed number of trials"
     return text

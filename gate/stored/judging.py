@@ -45,8 +45,8 @@ from gate.pipeline.terms import (
     own_terms,
     step_down,
     terms_of_plan,
-    with_design,
     with_run_of,
+    with_settings_of_run,
 )
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import (
@@ -194,9 +194,9 @@ def report_record(
 def _with_note_of_difference(terms: Terms, found: References) -> Terms:
     """Return the terms, with a note if the run compared its record with anything else."""
     here = tuple(map(identity, found.all))
-    if not terms.compared or terms.compared == here:
+    if not terms.design.compared or terms.design.compared == here:
         return terms
-    then, now_ = (" and ".join(one) for one in (terms.compared, here))
+    then, now_ = (" and ".join(one) for one in (terms.design.compared, here))
     note = f"the run compared this record with {then}; here it is compared with {now_}, so the verdict may be another"
     return replace(terms, notes=(*terms.notes, note))
 
@@ -213,17 +213,19 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
     """
     with ExitStack() as stack:
         config = _with_store_of_base(config, terms.rules, environment, stack)
-        if terms.store in (*STORES, NO_STORE):  # a record is no configuration: it names no plugin
-            baseline = config.file.baseline.model_copy(update={"store": terms.store})
+        if terms.design.store in (*STORES, NO_STORE):  # a record is no configuration: it names no plugin
+            baseline = config.file.baseline.model_copy(update={"store": terms.design.store})
             config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
         git = Git(config.root, environment=environment)
         ancestors = _ancestors(git, header)
         base = ancestors[0] if ancestors else None
-        where = GitContext(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
+        where = GitContext(
+            header.commit, header.dirty, base, ancestors, anchored=terms.design.anchored, release=terms.design.release
+        )
         store = store_of(config, environment)
         if store is not None:
             stack.enter_context(store)
-        own = frozenset[str]() if terms.same_as else runs_in(header)
+        own = frozenset[str]() if terms.design.same_as else runs_in(header)
         return find_baselines(config, store, header.suite_id, where, git, own, plan=header.plan)
 
 
@@ -255,7 +257,7 @@ def _result(
         raise MeasureError(what, where=where, hint="`gate merge` joins the shards")
     suite = accepted(judge_record(record, found.all, terms), found)
     paths = [] if isinstance(source, Record) else [source]
-    result = result_of([suite], terms.settings, command=terms.command or command, record_paths=paths)
+    result = result_of([suite], terms.settings, command=terms.design.command or command, record_paths=paths)
     return write_reports(result, outputs, lambda: [shown_trials(source, record.header, found.first, terms)])
 
 
@@ -306,16 +308,15 @@ def decide_merged(
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
     terms = with_run_of(record, own, scope=rules is None)
     job = job_settings(config, terms.settings, plans, baselines, rules)
-    terms = replace(
-        with_design(terms, job),
+    terms = with_settings_of_run(terms, job).with_design(
         anchored=where.anchored,
         release=where.release,
-        command=terms.command or command,
+        command=terms.design.command or command,
         store=store_kind(config, environment),
         compared=tuple(map(identity, found.all)),
     )
     draws = earlier_draws(config, header, found.all, terms, git)
-    terms = replace(terms, earlier=draws.verdicts, notes=(*terms.notes, *draws.notes))
+    terms = replace(terms, notes=(*terms.notes, *draws.notes)).with_design(earlier=draws.verdicts)
     close_again(record_path, record, terms.plain(), environment)
     return _result(record_path, record, found, terms, outputs, command)
 
@@ -400,7 +401,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
         terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         if record.header.stripped:
             same, verdict = found.first.info.commit or "", found.fell_short
-            terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
+            terms = terms.with_design(whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 
     suites = step_down([judge(number, 0) for number in range(len(records))], judge)
@@ -533,4 +534,5 @@ def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:
     """Return the run's own terms with the present criteria; its schedule looked at other scores."""
     own = own_terms(record)
     notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
-    return replace(own, criteria=plan.criteria, thresholds=None, scheduled=False, notes=notes, base=None).plain()
+    terms = replace(own, criteria=plan.criteria, thresholds=None, notes=notes, base=None)
+    return terms.with_design(scheduled=False).plain()

@@ -15,7 +15,7 @@ import pytest
 from gate.records import read_record
 from tests.acceptance.conftest import Project, first_of
 from tests.acceptance.test_crash import start
-from tests.acceptance.test_top_up import CASES, Served, http, in_ci, served, serving, set_up, suite_of
+from tests.acceptance.test_stored_epochs import CASES, Served, http, in_ci, served, serving, set_up, suite_of
 from tests.patience import CEILING
 
 __all__ = ["in_ci", "served"]

@@ -10,7 +10,7 @@ import yaml
 
 from gate.commands.texts.help import TOPICS
 from tests.acceptance.conftest import Project
-from tests.acceptance.test_top_up import serving
+from tests.acceptance.test_stored_epochs import serving
 
 CASES = {"cases": [{"id": f"c{n}", "input": f"item {n}", "response": "Done."} for n in range(4)]}
 AGENT = (

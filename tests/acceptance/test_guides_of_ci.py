@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.acceptance.conftest import REPOSITORY
-from tests.acceptance.test_top_up import Served, served
+from tests.acceptance.test_stored_epochs import Served, served
 
 __all__ = ["served"]
 

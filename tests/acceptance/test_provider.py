@@ -15,7 +15,7 @@ from threading import Event
 import pytest
 
 from tests.acceptance.conftest import Project, _environment, first_of
-from tests.acceptance.test_top_up import Served, http, in_ci, served, serving, set_up, suite_of
+from tests.acceptance.test_stored_epochs import Served, http, in_ci, served, serving, set_up, suite_of
 
 __all__ = ["in_ci", "served"]
 CASES = 30

@@ -147,11 +147,15 @@ def _wave_requests(cases: Sequence[CaseEvidence], n: int, config: Config) -> Ite
 
 def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     """One more epoch, or all those of a fixed design; empty where none is left or affordable."""
+    return _epoch(evidence, config, config.max_epochs)
+
+
+def _epoch(evidence: Evidence, config: Config, most: int) -> tuple[Request, ...]:
     exact = config.exact_epochs
     if not config.can_run or (evidence.state.frozen and exact is None and evidence.epochs):
         return ()
     n = 1 if exact is None else exact - evidence.epochs
-    last = config.max_epochs if exact is None else exact
+    last = most if exact is None else exact
     if evidence.epochs >= last:
         return ()
     left_out = () if exact is not None else tuple(c for c in evidence.wanted if _is_exhausted(evidence, c))
@@ -174,8 +178,8 @@ def _is_exhausted(evidence: Evidence, case_id: str) -> bool:
 
 def next_kept_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     """Another epoch of those that are run anyway: what it says of the suspicious cases spares them reruns."""
-    due = config.exact_epochs is None and evidence.epochs < min(config.kept_epochs, config.max_epochs)
-    return next_pass(evidence, config) if due and _suspects(evidence) else ()
+    due = config.exact_epochs is None and evidence.epochs < config.kept_epochs
+    return _epoch(evidence, config, config.kept_epochs) if due and _suspects(evidence) else ()
 
 
 def _beside(evidence: Evidence, config: Config) -> tuple[Request, ...]:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision.outcomes import mark, passed
-from gate.model import FULL, STORED, Case, CaseResult, Direction, Invocation, Score, Side, ToolCall, Trial, text_of
+from gate.model import FULL, Case, CaseResult, Direction, Invocation, Score, Side, ToolCall, Trial, text_of
 from gate.reports.html.page import encoded
 from gate.reports.trials import SuiteTrials
 from gate.security.limits import cut
@@ -170,8 +170,7 @@ class CaseCollector:
         }
         with _no_collection():
             for trial in trials.read():
-                if trial.tag != STORED:
-                    self._take(trial, "now" if trial.side is Side.CANDIDATE else "beside")
+                self._take(trial, "now" if trial.side is Side.CANDIDATE else "beside")
             for trial in trials.baseline:
                 self._take(trial, "before")
 

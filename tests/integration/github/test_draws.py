@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.test_top_up import Served, serving
+from tests.acceptance.test_stored_epochs import Served, serving
 from tests.integration.github.job import CONFIG
 from tests.integration.github.scenarios import World
 from tests.integration.github.test_reuse import again, head_of, measure_head, push_again, run_id

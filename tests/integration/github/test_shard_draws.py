@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gate.records import read_header
-from tests.acceptance.test_top_up import serving
+from tests.acceptance.test_stored_epochs import serving
 from tests.integration.github.job import CONFIG, Done
 from tests.integration.github.scenarios import World
 from tests.integration.github.test_reuse import push_again

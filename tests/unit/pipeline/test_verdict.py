@@ -24,7 +24,7 @@ from gate.model import (
     accepted_by,
 )
 from gate.model.finding import Finding
-from gate.pipeline.terms import Demands, Terms, own_terms, with_run_of
+from gate.pipeline.terms import Demands, RunDesign, Terms, own_terms, with_run_of
 from gate.pipeline.verdict import judge_record, result_of
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
@@ -139,11 +139,10 @@ TERMS = Terms(
     Settings(alpha=0.05, quarantine={"c1": "me"}, exact_epochs=3),
     thresholds={"c2": {"ok": 0.5}},
     deselected=frozenset({"x", "y"}),
-    scheduled=True,
     notes=("a note", Finding.of("measured_before", verdicts=(Verdict.PASS,), total=1, fingerprinted=True)),
     changes=("a change",),
     doubts=("a gap",),
-    command="gate run",
+    design=RunDesign(scheduled=True, command="gate run"),
 )
 
 
@@ -171,6 +170,15 @@ def test_terms_are_read_by_the_keys_that_format_2_was_first_written_with() -> No
     assert settings.items() <= written["settings"].items()
 
 
+def test_a_record_keeps_its_terms_under_one_level_of_keys() -> None:
+    """As format 2 was first written."""
+    plain = TERMS.plain()
+    assert (plain["scheduled"], plain["command"]) == (True, "gate run")
+    assert "design" not in plain
+    with pytest.raises(MeasureError, match="design"):
+        own_terms(replace(record(), footer=Footer(60, 0, 3, terms={**plain, "design": {"whole": True}})))
+
+
 @pytest.mark.parametrize("where", ["", "settings", "criteria", "base"])
 def test_a_key_of_terms_that_is_not_known_is_refused(where: str) -> None:
     terms = replace(TERMS, base=Demands((CRITERION,))).plain()
@@ -184,7 +192,7 @@ def test_a_configuration_judges_and_the_record_tells_how_it_was_made() -> None:
     kept = replace(record(), footer=Footer(60, 0, 3, terms=TERMS.plain()))
     told = with_run_of(kept, Terms((CRITERION,), Settings(alpha=0.01), notes=("another", "a note")))
     assert (told.settings.alpha, told.settings.exact_epochs, told.settings.quarantine) == (0.01, 3, {})
-    assert (told.notes, told.scheduled, told.command) == ((*TERMS.notes, "another"), True, "gate run")
+    assert (told.notes, told.design.scheduled, told.design.command) == ((*TERMS.notes, "another"), True, "gate run")
     assert (told.changes, told.doubts) == ((), ())
 
 

@@ -128,10 +128,15 @@ def test_trials_beyond_a_few_are_counted() -> None:
     assert found["left"] == {"now": 29 - len(found["trials"])}
 
 
-def test_sides_are_told_apart_and_trials_for_later_changes_are_not_shown() -> None:
+def test_sides_are_told_apart_and_trials_for_later_changes_are_shown() -> None:
     trials = [trial(), trial(number=2, side=Side.BASELINE), trial(number=3, tag=STORED)]
     found = unpacked(collected(trials, [trial(number=4)]).pieces)["0"]
-    assert [(one["side"], one["number"]) for one in found["trials"]] == [("now", 1), ("beside", 2), ("before", 4)]
+    assert [(one["side"], one["number"]) for one in found["trials"]] == [
+        ("now", 1),
+        ("beside", 2),
+        ("now", 3),
+        ("before", 4),
+    ]
 
 
 def test_criteria_that_fail_are_named() -> None:

@@ -1,0 +1,87 @@
+"""Epochs that a run makes in any case, to be stored for later changes: which of them count in its own verdict.
+
+They come once the verdict could be given, so what ends them early must not harm it. An epoch counts once it is whole:
+every judged case was measured in it, and the agent was not down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from gate.model import FULL, STORED, Criterion, Side, Trial
+
+DOWN_IN_A_ROW = 8
+"""Trials in a row without an answer, of cases that were answered before, that tell an outage within an epoch."""
+
+
+def with_stored_epochs(
+    trials: Sequence[Trial], judged: Collection[str], criteria: Iterable[Criterion]
+) -> Sequence[Trial]:
+    """Return the trials with the whole ones of these epochs as epochs like any other, and without the rest."""
+    if not any(trial.tag == STORED for trial in trials):
+        return trials
+    blocking = [criterion.name for criterion in criteria if criterion.blocking]
+    answered = _answered_before(trials)
+    found = [trial for trial in trials if trial.tag != STORED]
+    for epoch in _epochs(trials):
+        measured = {trial.case_id for trial in epoch if _is_measured(trial, blocking)}
+        if measured.issuperset(judged) and not _was_down(epoch, answered):
+            last = max(trial.round for trial in epoch)  # of shards, whose rounds may have other numbers
+            found += [replace(trial, tag=FULL, round=last) for trial in epoch]
+    return tuple(found)
+
+
+def rounds_of_outages(trials: Sequence[Trial]) -> frozenset[int]:
+    """Return the rounds of these epochs in which the agent was down."""
+    answered = _answered_before(trials)
+    rounds: dict[int, list[Trial]] = {}
+    for trial in trials:
+        if trial.tag == STORED:
+            rounds.setdefault(trial.round, []).append(trial)
+    return frozenset(number for number, epoch in rounds.items() if _was_down(epoch, answered))
+
+
+def _answered_before(trials: Iterable[Trial]) -> frozenset[str]:
+    """Return the cases that the candidate answered in other trials than those of these epochs."""
+    own = (trial for trial in trials if trial.side is Side.CANDIDATE and trial.tag != STORED)
+    return frozenset(trial.case_id for trial in own if trial.answered)
+
+
+def _epochs(trials: Iterable[Trial]) -> list[list[Trial]]:
+    """Return the trials of the first such round of each case, of the second, and so on."""
+    rounds_of: dict[str, dict[tuple[str, int], int]] = {}
+    epochs: list[list[Trial]] = []
+    for trial in trials:
+        if trial.tag != STORED:
+            continue
+        rounds = rounds_of.setdefault(trial.case_id, {})
+        number = rounds.setdefault((trial.run, trial.round), len(rounds))
+        if number == len(epochs):
+            epochs.append([])
+        epochs[number].append(trial)
+    return epochs
+
+
+def _is_measured(trial: Trial, blocking: Iterable[str]) -> bool:
+    if not trial.measured:
+        return False
+    for name in blocking:
+        score = trial.scores.get(name)
+        if score is not None and score.value is None and score.error:
+            return False
+    return True
+
+
+def _was_down(epoch: Iterable[Trial], answered: Collection[str]) -> bool:
+    """True if most trials of cases that were answered before were not, or several in a row."""
+    known = [trial for trial in epoch if trial.case_id in answered]
+    if 2 * sum(trial.answered for trial in known) < len(known):
+        return True
+    in_a_row = 0
+    for trial in sorted(known, key=lambda trial: trial.started or 0.0):
+        in_a_row = 0 if trial.answered else in_a_row + 1
+        if in_a_row == DOWN_IN_A_ROW:
+            return True
+    return False

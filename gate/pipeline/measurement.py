@@ -1,0 +1,381 @@
+"""One suite, measured: from a plan to a closed record that says what it is judged by."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate import __version__
+from gate.baselines.fingerprint import of_definition
+from gate.baselines.pairing import Reference, identity
+from gate.baselines.union import runs_in
+from gate.config.resolve import Plan
+from gate.decision import Settings
+from gate.errors import GateError, MeasureError
+from gate.model import SuiteResult, Trial, Verdict
+from gate.model.finding import Finding
+from gate.pipeline.base_agent import base_agent
+from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
+from gate.pipeline.journal import anew, check_untracked, close_again, open_journal, records_folder, take_back, without
+from gate.pipeline.references import References, past_rates, store_kind
+from gate.pipeline.rounds import Memory, SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
+from gate.pipeline.session import (
+    Session,
+    about_address,
+    about_literal_version,
+    about_sources,
+    check_package,
+    check_version,
+    may_change,
+)
+from gate.pipeline.storing import run_stored_epochs
+from gate.pipeline.terms import Terms, terms_of_plan
+from gate.pipeline.trials import TrialRunner
+from gate.pipeline.verdict import judge_record, load_to_judge, with_stored
+from gate.records import Header, Record, RecordWriter
+from gate.records.model import INTERRUPTED
+from gate.reports.formatting import count
+from gate.system.clock import now
+from gate.system.git import MAX_SUBJECT
+
+
+class MeasuredSuite(Struct, frozen=True):
+    """One suite that was run, and what it is judged by."""
+
+    path: Path
+    """The file of its record."""
+    found: References
+    terms: Terms
+    of_shard: SuiteResult | None = None
+    """The result of a shard, which nobody judges by itself; None: of a whole run."""
+
+
+async def measure_suite(session: Session, plan: Plan, found: References) -> MeasuredSuite:
+    """Run trials for as long as the schedule asks for them, unless stored ones decide, and close the record."""
+    started = time.monotonic()
+    _check_runs(session, plan)
+    header = planned_header(session, plan, found.first)
+    if session.options.record_path is None:
+        check_untracked(session.config, session.git, header.suite_id)
+    stored = await stored_trials(session, plan, header, found)
+    if stored is not None:
+        terms = _stored_terms(session, plan, stored)
+        close_again(stored.path, stored.record, terms.plain(), session.environment)
+        return MeasuredSuite(stored.path, stored.found, terms)
+    with ExitStack() as stack:
+        memory = Memory(plan)
+        journal, origin = _open_journal(session, header, memory)
+        journal = stack.enter_context(journal)
+        journal, unsure = _without_unconfirmed_version(session, journal, memory, stack)
+        earlier_trials = len(journal.resumed)
+        in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
+        journal = stack.enter_context(_without_outage(session, journal, header, in_outage, memory))
+        if journal.resumed:  # this very run may be what is stored
+            found = replace(session.baselines(plan, runs_in(journal.header)), doubts=found.doubts)
+        base = await base_agent(session, found.first, stack)
+        run_id = journal.header.run_id
+        draws = _earlier_draws(session, plan, journal.header, found)
+        async with TrialRunner(
+            session.config, plan, session.environment, session.run_budget, base, run_id, session.version
+        ) as runner:
+            run = SuiteRun(session, plan, found.all, journal, runner, base, memory, earlier=draws.verdicts)
+            await run.measure()
+            await _check_end(session, journal)
+            notes = [*_notes(session, plan, journal, earlier_trials, origin), *found.notes, unsure, base.note]
+            measurement = _Measurement(run, found, draws, notes, started)
+            measurement.close()
+            if session.fills_baseline and not session.run_budget.stopped and not journal.header.runs:
+                await _store_further(measurement)
+    measured = MeasuredSuite(journal.path, found, measurement.terms)
+    if _is_whole(session):
+        return measured
+    part = replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=runner.judge_cost_usd)
+    return replace(measured, of_shard=with_stored(part, load_to_judge(journal.path)))
+
+
+class _Measurement:
+    """One suite while it is measured: what its record is closed with, and what it comes to by now."""
+
+    def __init__(
+        self,
+        run: SuiteRun,
+        found: References,
+        draws: EarlierDraws,
+        notes: Sequence[str | Finding],
+        started: float,
+    ) -> None:
+        self.run, self._found, self._draws, self._notes, self._started = run, found, draws, notes, started
+        self._past = _past_rates(run.session, run.plan, found)
+        self.terms = self._terms_now()
+
+    def _terms_now(self, *more: str) -> Terms:
+        run = self.run
+        session = run.session
+        notes = [*self._notes, *run.notes, *run.runner.notes, *self._draws.notes, *more]
+        terms = _terms(session, run.plan, run.settings, [note for note in notes if note], self._found)
+        return terms.with_design(
+            past=self._past,
+            earlier=self._draws.verdicts,
+            base_has_no_rules=run.base.without_rules,
+            taken_up=len(run.journal.resumed) if _is_whole(session) else 0,
+        )
+
+    def close(self, note: str = "") -> None:
+        """Close the record with what it is judged by; more may follow, and closes it again."""
+        runner, self.terms = self.run.runner, self._terms_now(note)
+        self.run.journal.finish(
+            duration=time.monotonic() - self._started,
+            judge_cost_usd=runner.judge_cost_usd,
+            judges=runner.judges,
+            stopped=self.run.session.run_budget.stopped,
+            terms=runner.redactor.redact_json(self.terms.plain()),
+        )
+
+    def close_without_further(self, why: str) -> None:
+        """Take back what was run since the record was closed, and close it again."""
+        journal = self.run.journal
+        self.terms = self._terms_now(f"what was run for later changes is not kept: {why}")
+        journal.close()
+        take_back(journal.path)
+        close_again(journal.path, load_to_judge(journal.path), self.terms.plain(), self.run.session.environment)
+
+    def verdict(self) -> Verdict:
+        """Return the verdict on what there is by now; a shard's only says whether its cases were measured."""
+        run = self.run
+        if not _is_whole(run.session):
+            return run.part().verdict
+        record = Record(run.journal.header, tuple(run.trials))
+        return judge_record(record, self._found.all, self._terms_now()).verdict
+
+
+async def _store_further(measurement: _Measurement) -> None:
+    """Run the epochs that the stored baseline is short of; what is of no known version of the agent is taken back.
+
+    Whatever ends this, the record is closed.
+    """
+    run = measurement.run
+    needed = len(run.trials)
+    try:
+        note = await run_stored_epochs(run, measurement.verdict)
+    except BaseException:
+        if may_change(run.session.config):
+            take_back(run.journal.path)
+        else:
+            measurement.close()
+        raise
+    if len(run.trials) == needed:
+        if note:
+            measurement.close(note)
+        return
+    try:
+        await check_version(run.session)
+    except MeasureError as error:
+        measurement.close_without_further(str(error))
+        return
+    try:
+        check_package(run.session)
+    except GateError:
+        take_back(run.journal.path)
+        raise
+    measurement.close(note)
+
+
+def _is_whole(session: Session) -> bool:
+    return session.options.shard[1] == 1
+
+
+def _open_journal(session: Session, header: Header, memory: Memory) -> tuple[RecordWriter, str]:
+    """Return the record to write to, and whose earlier record it continues, in words."""
+    options, origin = session.options, session.options.origin
+    redefines = options.rules is not None and options.rules.redefines
+    if options.record_path is None and not options.resume and not redefines:
+        origin = continue_earlier(session.config, header) or origin
+    journal = open_journal(
+        session.config,
+        header,
+        now(),
+        path=options.record_path,
+        resume=options.resume,
+        by_commit=options.same_head and not header.agent,
+        remember=memory.keep,
+    )
+    return journal, origin
+
+
+def _without_unconfirmed_version(
+    session: Session, journal: RecordWriter, memory: Memory, stack: ExitStack
+) -> tuple[RecordWriter, str]:
+    """Return the journal without trials that another version of the agent may have answered, and a note of them.
+
+    They are of a session that was cut short before it looked the version up again.
+    """
+    unsure = len(journal.resumed) - journal.closed_trials if may_change(session.config) else 0
+    if not unsure:
+        return journal, ""
+    sure = journal.closed_trials
+    kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED, remember=memory.keep))
+    what = f"{count(unsure, 'trial')} of a run that was cut short do not count"
+    return kept, f"{what}: nobody knows whether the agent's version stayed the same"
+
+
+def _without_outage(
+    session: Session, journal: RecordWriter, header: Header, in_outage: Sequence[Trial], memory: Memory
+) -> RecordWriter:
+    """Return the journal without trials of an outage; ``header`` is that of a run of its own.
+
+    If answers are among them, as the agent failed in a part of everything, it was measured: this is a further draw.
+    """
+    if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
+        return anew(journal, header, records_folder(session.config, header.suite_id), now())
+    return without(journal, in_outage, "an outage", remember=memory.keep)
+
+
+async def _check_end(session: Session, journal: RecordWriter) -> None:
+    """Raise if what was measured, or what measured it, is no longer what it was as the run began.
+
+    Nothing of this session stays in the record then: the next run would continue it.
+    """
+    try:
+        await check_version(session)
+        check_package(session)
+    except GateError:
+        take_back(journal.path)
+        raise
+
+
+def _earlier_draws(session: Session, plan: Plan, header: Header, found: References) -> EarlierDraws:
+    terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules)
+    terms = terms.with_design(anchored=session.where.anchored)
+    return earlier_draws(session.config, header, found.all, terms, session.git)
+
+
+# --- what the record is judged by -----------------------------------------------------------------
+
+
+def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
+    """Return the terms of a record for which nothing is run: everything in it counts, in one look."""
+    found = stored.found
+    literal = about_literal_version(session.config) if stored.same_as else ""
+    notes = [note for note in (session.options.note, session.where.note, stored.note, literal) if note]
+    settings = replace(session.settings, rerun="never")
+    terms = _terms(session, plan, settings, [*notes, *found.notes], found, doubt=stored.doubt)
+    return terms.with_design(
+        past=_past_rates(session, plan, found),
+        whole=True,
+        scheduled=False,
+        same_as=stored.same_as,
+        same_verdict=found.fell_short if stored.same_as else "",
+    )
+
+
+def _terms(
+    session: Session,
+    plan: Plan,
+    settings: Settings,
+    notes: Sequence[str | Finding],
+    found: References,
+    *,
+    doubt: str = "",
+) -> Terms:
+    """Return what the record is judged by, here and wherever it is shown again."""
+    config, options, where = session.config, session.options, session.where
+    doubts = (doubt, *found.doubts) if doubt else found.doubts
+    terms = terms_of_plan(
+        plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, release=where.release
+    )
+    terms = terms.with_design(
+        anchored=where.anchored,
+        release=where.release,
+        store=store_kind(config, session.environment),
+    )
+    if not _is_whole(session):
+        return terms
+    return terms.with_design(
+        scheduled=config.agent_kind != "replay",
+        command=options.command,
+        compared=tuple(map(identity, found.all)),
+    )
+
+
+def _past_rates(session: Session, plan: Plan, found: References) -> tuple[float, ...]:
+    if not _is_whole(session):
+        return ()
+    return past_rates(session.store, found.first, plan.suite.id, session.where, plan.planned, plan.cases, plan.criteria)
+
+
+# --- the header of its record -------------------------------------------------------------------
+
+
+def _check_runs(session: Session, plan: Plan) -> None:
+    """Refuse a budget of runs that cannot cover the epochs that a decision needs at least."""
+    runs, epochs = session.config.file.budget.runs, session.settings.exact_epochs or 1
+    needed = epochs * len(plan.suite.cases)
+    if runs is not None and session.run_budget.launched + needed > runs and session.options.shard[1] == 1:
+        what = f"budget.runs {runs} does not cover {epochs} x {len(plan.suite.cases)} runs of {plan.suite.id!r}"
+        raise MeasureError(
+            what, where=str(session.config.path), hint="nothing was run; raise it, or select fewer cases"
+        )
+
+
+def planned_header(session: Session, plan: Plan, reference: Reference) -> Header:
+    """Return the header of the record that a suite's run writes."""
+    return Header(
+        suite_id=plan.suite.id,
+        plan=assigned_to_shards(plan.planned, reference, session.options.shard[1]),
+        criteria=plan.criteria,
+        run_id=uuid4().hex,
+        gate_version=__version__,
+        commit=session.where.head,
+        base_commit=session.where.base,
+        dirty=session.where.dirty,
+        agent=session.agent,
+        seed=session.config.file.seed,
+        shard=session.options.shard,
+        epochs=_least_epochs(session, plan),
+        selected=bool(plan.deselected),
+        scope=plan.scope,
+        whole=plan.whole,
+        created=now().timestamp(),
+        subject=session.where.subject,
+        branch=session.where.branch,
+        version=session.version[:MAX_SUBJECT],
+        definition=of_definition(session.config.agent_kind, session.config.agent.model_dump(mode="json")),
+    )
+
+
+def _least_epochs(session: Session, plan: Plan) -> int:
+    """Return how often a shard runs each of its cases at least; 0 for a whole run, whose schedule decides."""
+    if session.options.shard[1] == 1:
+        return 0
+    if session.config.agent_kind != "replay":
+        return shard_epochs(session.config)
+    recorded = Counter(trial.case_id for trial in plan.suite.recorded)
+    fewest = min((recorded[case.id] for case in plan.suite.cases), default=0)
+    return min(fewest, session.settings.exact_epochs or fewest)
+
+
+def _notes(session: Session, plan: Plan, journal: RecordWriter, earlier_trials: int, origin: str) -> tuple[str, ...]:
+    """Return notes on how the result came about; ``origin`` says whose record it continues."""
+    about = about_address(session.config, session.agent)
+    notes = [note for note in (session.options.note, session.where.note, about, about_sources(session)) if note]
+    if again := earlier_trials - len(journal.resumed):
+        down = "do not count: the agent, or what it depends on, was down"
+        notes.append(f"{count(again, 'trial')} of an earlier session {down}")
+    if journal.resumed:
+        fresh = "" if session.run_budget.runs else "; nothing new was run"
+        whose = f" of {origin}" if origin else ""
+        notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
+        notes += filter(None, [about_literal_version(session.config)])
+    runs = session.config.file.budget.runs
+    if runs is not None and runs < len(plan.suite.cases):
+        notes.append(f"budget.runs allows {runs} agent runs, and one epoch of the suite takes {len(plan.suite.cases)}")
+    if session.config.file.budget.usd is not None and session.run_budget.unpriced:
+        notes.append("some trials report no cost: each is charged like the most expensive other one")
+    return tuple(notes)

@@ -1,0 +1,144 @@
+"""Epochs that a run on the default branch makes in any case, so that later changes have enough to compare with.
+
+They come before the verdict, and the whole ones count in it. How often a case is run says nothing of its outcomes: each
+is run as often as it is short of the target. A suite that falls short is not worth more trials: it has to be put right
+first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from gate.baselines.base import POOL
+from gate.baselines.fingerprint import with_tools
+from gate.baselines.pairing import pair, reference_to
+from gate.baselines.union import run_ids, without
+from gate.config.resolve import Plan
+from gate.config.settings import goal_of, wanted_trials
+from gate.errors import BaselineError, MeasureError
+from gate.model import FULL, STORED, Side, Trial, Verdict
+from gate.pipeline.references import drift_in, runs_after
+from gate.pipeline.rounds import SuiteRun
+from gate.pipeline.session import Session
+from gate.records import Record
+from gate.reports.formatting import count
+
+FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
+"""Verdicts of suites that are worth more trials."""
+
+
+class BaselineTarget(Struct, frozen=True):
+    """The trials that a baseline is to have."""
+
+    each: int
+    """Of each case, those of other runs of this agent among them."""
+    own: Mapping[str, int]
+    """Of each case, those that this run is to make."""
+
+
+async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> str:
+    """Run the epochs that the stored baseline is short of, and after each what the verdict needs then.
+
+    Returns why they ended early; empty if they did not. ``verdict`` judges what there is by now.
+    """
+    if verdict() not in FIT:
+        return ""
+    try:
+        wanted = wanted_by_baseline(run.session, run.plan, Record(run.journal.header, tuple(run.trials)))
+    except BaselineError as error:
+        return f"nothing further was run for later changes: {error}"
+    budget = run.session.run_budget
+    purpose = f"storing {count(wanted.each, 'trial')} a case for later changes"
+    made, ended = 0, ""
+    cases = _short(run, wanted.own)
+    while cases:
+        lacking = budget.lacks(len(cases) + budget.reserved)
+        if lacking:
+            ended = f"{lacking} has no room for another whole epoch"
+            break
+        before = len(run.trials)
+        try:
+            is_measured = await run.run_stored_epoch(cases, purpose)
+        except MeasureError as error:
+            is_measured, ended = False, str(error)
+        made += len(run.trials) - before
+        if not is_measured:
+            ended = ended or "the agent was down, or could not be measured"
+        ended = budget.stopped or ended
+        if ended:
+            break
+        cases = _short(run, wanted.own) if verdict() in FIT else ()
+    budget.stopped = ""
+    if not ended:
+        return ""
+    left = sum(max(0, missing) for missing in _missing(run, wanted.own).values())
+    runs = count(made + left, "run")
+    return f"{made:,} of {runs} for later changes were made: {ended}; the verdict counts the whole epochs"
+
+
+def _missing(run: SuiteRun, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return how many trials each case of this shard is short of."""
+    have = Counter(t.case_id for t in run.trials if t.side is Side.CANDIDATE and t.measured and t.tag in (FULL, STORED))
+    return {case_id: wanted[case_id] - have[case_id] for case_id in run.own_cases}
+
+
+def _short(run: SuiteRun, wanted: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(case_id for case_id, missing in _missing(run, wanted).items() if missing > 0)
+
+
+def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> BaselineTarget:
+    """Return how many trials of each case this run is to leave, once it has made its first epoch.
+
+    Raises:
+        BaselineError: what is stored cannot be read.
+    """
+    records = [record, *_pooled(session, plan, record)]
+    records = list(runs_after(records, drift_in(records)))  # what was run before the provider moved is not pooled
+    reference = reference_to(records, None, distance=None, source="")
+    later = pair(plan.planned, plan.criteria, reference).trials  # what a change would be compared with
+    later = tuple(trial for trial in later if trial.measured and trial.tag == FULL)
+    own = set(run_ids(record))
+    others = Counter(trial.case_id for trial in later if trial.run not in own)
+    each = _wanted_of_each(session, plan, later, min((others[case.id] for case in record.header.plan), default=0))
+    return BaselineTarget(each, {case.id: each - others[case.id] for case in record.header.plan})
+
+
+def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored: int) -> int:
+    """Return how many trials a case is to have after this run; ``stored``: those that other runs made at least.
+
+    A run leaves so many of its own at most. Where other runs of this agent are stored, it adds them to theirs, until
+    they are enough: for the goal, and for an unchanged agent to pass.
+    """
+    each, goal = wanted_trials(session.config), goal_of(session.config)
+    if goal is None or not stored:
+        return each
+    settings = session.settings
+    from gate.decision.power import rates_of, stored_enough  # weight: only where a goal is set
+
+    rates = rates_of(later, plan.criteria, plan.cases)
+    margin = settings.pass_rate_margin
+    enough = stored_enough(rates, goal, alpha=settings.own_alpha, epochs=settings.looks, margin=margin)
+    return max(each, min(stored + each, enough))
+
+
+def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
+    """Return the stored records of this commit, and earlier ones of the same agent."""
+    where, store = session.where, session.store
+    assert store is not None
+    commits = dict.fromkeys(filter(None, (where.head, *where.ancestors)))
+    found = store.find(plan.suite.id, tuple(commits))
+    if found is None:
+        return ()
+    own = set(run_ids(record))
+    records = []
+    for stored in found.records:
+        left = without(stored, own)
+        if left is not None:
+            records.append(left)
+    agent = with_tools(record.header.agent, record.trials)
+    if found.commit == where.head:
+        return [one for one in records if not agent or one.header.agent == agent]
+    return [one for one in records if agent and one.header.agent == agent][: POOL - 1]
