@@ -32,7 +32,7 @@ PEERS = {
     "inspect-ai": ("inspect-ai", "httpx"),
     "deepeval": ("deepeval", "rouge-score"),
     "evalview": ("evalview",),
-    PROMPTFOO: ("promptfoo@0.120.0",),
+    PROMPTFOO: ("promptfoo@0.120.27",),
 }
 
 ASK_INSPECT = """
@@ -128,6 +128,10 @@ def version(name: str, python: Path) -> str:
 def figures(used: bench.Used) -> str:
     if used.code != 0:
         return f"failed with exit code {used.code}"
+    return took(used)
+
+
+def took(used: bench.Used) -> str:
     return f"{used.wall:.1f} s wall, {used.cpu:.1f} s CPU, {used.mb:.0f} MB"
 
 
@@ -179,9 +183,12 @@ def _run_promptfoo(program: Path, folder: Path, url: str) -> str:
     argv = [str(program), "eval", "-c", "promptfooconfig.json", "-j", "64", "--no-cache", "--no-table"]
     argv += ["--no-progress-bar", "-o", "promptfoo.json"]
     silent = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1", "PROMPTFOO_CONFIG_DIR": str(folder)}
-    used = figures(bench.timed(argv, folder=folder, environment=silent))
-    answered = json.loads((folder / "promptfoo.json").read_text())["results"]["stats"]["successes"]
-    return f"{used} ({answered:,} passed)"
+    used = bench.timed(argv, folder=folder, environment=silent)
+    results = folder / "promptfoo.json"
+    if not results.exists():
+        return figures(used)
+    answered = json.loads(results.read_text())["results"]["stats"]["successes"]
+    return f"{took(used)} ({answered:,} passed, exit code {used.code})"
 
 
 def score_pairs(name: str, python: Path, folder: Path) -> str:

@@ -275,7 +275,12 @@ def write_page(rounds: int) -> str:
     ]
     for title, rows in sections.items():
         lines += [f"## {title}", "", table(rows), ""]
-    lines += ["## Measured once", "", kept()]
+    lines += [
+        "## Measured once",
+        "",
+        "Where a load average is given, other work shared the cores: compare processor time.",
+    ]
+    lines += ["", kept()]
     return "\n".join(lines).rstrip() + "\n"
 
 

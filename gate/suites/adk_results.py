@@ -88,6 +88,8 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
             metrics = [adk.mapping(one, "a result of a metric") for one in _items(body, "overall_eval_metric_results")]
             counts[case.id] += 1
             trial = _trial(body, case, metrics, f"{document.location(*keys)}, run {counts[case.id]}", counts[case.id])
+            for metric in metrics:
+                losses += [loss for loss in _criterion(criteria, metric) if loss not in losses]
         except FormatError as error:
             raise document.error(str(error), *keys) from None
         known = cases.get(case.id)
@@ -96,8 +98,6 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         elif case.turns and known.turns != case.turns:
             raise document.error(f"case {case.id!r} expects something else than in an earlier run", *keys)
         recorded.append(trial)
-        for metric in metrics:
-            losses += [loss for loss in _criterion(criteria, metric) if loss not in losses]
     kept = tuple(case if case.turns else replace(case, turns=(Turn(_UNKNOWN),)) for case in cases.values())
     scorers = dict.fromkeys(one.scorer for trial in recorded for turn in trial.invocations for one in turn.foreign)
     criteria |= {name: {"metric": "recorded_score", "scorer": name, "threshold": 1.0} for name in scorers}

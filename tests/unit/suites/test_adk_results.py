@@ -124,6 +124,7 @@ def test_json_within_json_is_read(tmp_path: Path) -> None:
     [
         ([7], "is an object"),
         ([result("")], "no eval_id"),
+        ([result("one", "a", {"eval_status": 3})], "no metric_name"),
         (
             [result(eval_metric_result_per_invocation=[{"expected_invocation": TURN, "actual_invocation": 7}])],
             "invocation",
