@@ -244,8 +244,9 @@ def _below(console: Console, view: View, *, verbose: bool) -> None:
     if not verbose:
         said = [status_counts(suite), view.cost]
         _line(console, 2, (escape.console(" · ".join(said)), "dim"))
-        more = f"numbers: -v · trials: {view.explain}" if view.explain else "numbers: -v"
-        _line(console, 2, (escape.console(more, 500), "dim"), hang=2)
+        _line(console, 2, ("numbers: -v", "dim"))
+        if view.explain:
+            _whole(console, 2, (f"trials: {escape.console(view.explain, 500)}", "dim"))
         console.print()
         return
     facts = {name: escape.console(said, 500) for name, said in view.facts.items() if said}
@@ -253,8 +254,7 @@ def _below(console: Console, view: View, *, verbose: bool) -> None:
         facts["Trend"] = view.facts["Trend"]  # a picture, whose spaces count
     tools = "; ".join(f"{escape.console(name, 80)} {said}" for name, said in view.tool_times)
     facts |= {"Tools": tools} if tools else {}
-    facts |= {"Details": escape.console(view.explain, 500)} if view.explain else {}
-    _facts(console, facts.items())
+    _facts(console, facts.items(), command=escape.console(view.explain, 500))
 
 
 # --- pieces ---------------------------------------------------------------------------------------
@@ -275,11 +275,13 @@ def _listed(console: Console, title: str, texts: Sequence[str], style: str = "")
     console.print()
 
 
-def _facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
+def _facts(console: Console, facts: Iterable[tuple[str, str]], *, command: str = "") -> None:
     rows = list(facts)
     for label, value in rows:
         _line(console, 2, (f"{label:<10}", "dim"), (value, ""), hang=10)
-    if rows:
+    if command:
+        _whole(console, 2, (f"{'Details':<10}", "dim"), (command, ""))
+    if rows or command:
         console.print()
 
 
@@ -294,6 +296,11 @@ def _line(console: Console, indent: int, *parts: tuple[str, str], hang: int = 0)
     for number, line in enumerate(lines):
         line.rstrip()
         console.print(_text((" " * (indent + (hang if number else 0)), "")) + line, soft_wrap=True)
+
+
+def _whole(console: Console, indent: int, *parts: tuple[str, str]) -> None:
+    """A line with a command, which is to be copied: never wrapped."""
+    console.print(_text((" " * indent, ""), *parts), soft_wrap=True)
 
 
 def _text(*parts: tuple[str, str]) -> Text:
