@@ -35,8 +35,11 @@ for name in ("COLUMNS", "LINES"):
 NOBODY = Path(__file__).with_name("nobody.pem")
 ssl.SSLContext.load_default_certs = lambda *_: None  # type: ignore[method-assign]
 certifi.where = lambda: str(NOBODY)
+# What installs packages is given the machine's authorities back, by the names that begin with ``GATE_TESTS_``.
 for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-    os.environ.pop(name, None)
+    authorities = os.environ.pop(name, None)
+    if authorities is not None:
+        os.environ[f"GATE_TESTS_{name}"] = authorities
 
 # What a CI system says of its job would decide where records are kept, what is compared and who is told.
 for name in [name for name in os.environ if name in CI or name.startswith(OF_A_JOB)]:

@@ -30,8 +30,8 @@ def test_it_installs_itself_and_measures(tmp_path: Path) -> None:
             shutil.copy(source, unpacked / name)
     pip_mounts(tmp_path)
     machine = {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf")}
-    if "SSL_CERT_FILE" in os.environ:
-        machine["SSL_CERT_FILE"] = os.environ["SSL_CERT_FILE"]
+    if "GATE_TESTS_SSL_CERT_FILE" in os.environ:
+        machine["SSL_CERT_FILE"] = os.environ["GATE_TESTS_SSL_CERT_FILE"]
     with FakeGitHub() as fake:
         world = World(tmp_path, fake, Composite(unpacked / "composite", environment=machine))
         stored = world.push("good")
