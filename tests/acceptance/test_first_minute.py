@@ -32,7 +32,7 @@ FOUND: dict[str, tuple[str, dict[str, Any], int]] = {
     "function": ("def answer(question)", {"python": "bot:answer"}, 0),
     "promptfoo": ("promptfoo's configuration in promptfooconfig.yaml", {"python": "bot:chat"}, 0),
     "deepeval": ("goldens.json: 2 cases, used where they are", {"python": "bot:respond"}, 0),
-    "evalview": ("EvalView's cases in tests/test-cases/order.yaml: 1 case,", {"python": "bot:ask"}, 2),
+    "evalview": ("EvalView's cases in tests/test-cases/order.yaml: 1 case,", {"python": "bot:ask"}, 0),
 }
 """Sample → what is said, what stands under ``agent`` (besides the file that asks a framework), the exit code."""
 
