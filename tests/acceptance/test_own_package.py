@@ -47,7 +47,8 @@ def test_a_gate_whose_own_files_change_during_the_run_measures_nothing(
     project.write("gate.yaml", json.dumps(config))
     project.commit()
     command = [sys.executable, "-m", "gate", "run", "--trials", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(package)}
+    # Python itself writes no bytecode, so whatever is found is the agent's.
+    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
     for _ in range(2):  # the second run continues nothing of the first
         ran = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, check=False)
         assert ran.returncode == code, ran.stderr
