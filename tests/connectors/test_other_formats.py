@@ -21,7 +21,7 @@ from tests.acceptance.conftest import Project
 
 pytestmark = pytest.mark.connectors
 AGENTS = Path(__file__).parent / "agents"
-SAMPLES = Path(__file__).parents[1] / "unit" / "suites" / "samples"
+SAMPLES = Path(__file__).parents[1] / "unit" / "importers" / "samples"
 QUIET = {
     "PROMPTFOO_DISABLE_TELEMETRY": "1",
     "PROMPTFOO_DISABLE_UPDATE": "1",
