@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError
 from gate.formats.json_text import parse_json
-from gate.formats.reading import known_value
+from gate.formats.reading import known_value, leave_unread
 from gate.formats.shapes import as_list, as_mapping
 from gate.model import Invocation, Part, ToolCall, Usage, total_usage
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -359,11 +359,12 @@ def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
 
 
 def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed: bool) -> None:
-    """Joins a tool's result to its call; a result without one is dropped, for it says nothing of what was called."""
+    """Join a tool's result to its call. One without a call says nothing of what was called: it is left unread."""
     name = message.get("name")
     identifier = _optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId")
     index = reading.open.take(identifier, name if isinstance(name, str) else None)
     if index is None:
+        leave_unread(message, "content", "output", "result")
         return
     result = _text(_parts(content)) if isinstance(content, list) else content
     call = reading.calls[index]

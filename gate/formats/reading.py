@@ -62,6 +62,12 @@ def known_value(body: Mapping[str, Any], key: str, known: Collection[str | int])
     return held
 
 
+def leave_unread(body: Mapping[str, Any], *keys: str) -> None:
+    """Have keys listed although they were looked at: what they hold could not be used."""
+    if isinstance(body, Fields):
+        body.read.difference_update(keys)
+
+
 def plain_copy(value: Any) -> Any:
     """A copy of a value, of which nothing counts as read."""
     if isinstance(value, Fields):

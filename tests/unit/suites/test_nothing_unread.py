@@ -228,6 +228,11 @@ def test_an_unknown_status_of_a_row_is_listed(tmp_path: Path) -> None:
     assert "messages.status" in told(tmp_path, "rows.json", [{"id": "one", "messages": row}])[1]
 
 
+def test_a_result_of_no_call_is_listed(tmp_path: Path) -> None:
+    row = [*copy.deepcopy(TALK_OF_ROW), {"role": "tool", "tool_call_id": "of nobody", "content": "42"}]
+    assert "messages.content" in told(tmp_path, "rows.json", [{"id": "one", "messages": row}])[1]
+
+
 WRITTEN = {
     "a part of an answer": chat(4, wrote=[said("assistant", text("Done."), {"type": "hologram", "of": "x"})]),
     "a part alone": chat(4, wrote=[said("assistant", {"type": "hologram", "of": "x"})]),
