@@ -58,9 +58,10 @@ async def run_gate(
         session = _with_shared_budget(session, plans, baselines)
         suites: list[MeasuredSuite] = []
         for found in baselines:
-            plan = plans.pop(0)  # with all its cases and recordings it is let go of once it is measured
+            plan = plans.pop(0)
             session.run_budget.reserved = session.settings.most_epochs * sum(len(rest.suite.cases) for rest in plans)
             suites.append(await measure_suite(session, plan, found))
+            del plan  # with all its cases and recordings: judging needs only the record
         results = [suite.of_shard or _judged(suite, suite.terms) for suite in suites]
         results = _stepped_down(suites, results, environment)
         return _report(session, suites, results, outputs)
