@@ -9,6 +9,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+from gate.security import files
+
 _GIT = ".git"
 _BYTECODE = "__pycache__"
 _LOADED = (".pyc", ".so", ".pyd", ".pth")
@@ -71,7 +73,7 @@ class OwnPackage:
         for path in self._compiled():
             if self._bytecode.get(path) != _state(path):
                 with suppress(OSError):
-                    os.unlink(path)  # noqa: PTH108
+                    files.remove(Path(path))
 
 
 def _is_loaded(name: str) -> bool:
