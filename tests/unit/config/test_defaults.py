@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 
 import gate
@@ -61,6 +62,7 @@ def literals(path: Path) -> Iterator[tuple[str, str, Any]]:
                     yield getattr(owner, "name", ""), target.id, part.value
 
 
+@pytest.mark.slow
 def test_no_default_is_written_twice() -> None:
     configured = models()
     own = {base.__name__ for model in configured for base in model.__mro__}
