@@ -30,7 +30,7 @@ class Setting(Struct, frozen=True):
     """The options of all criteria."""
 
     place: FilePlace = FilePlace("criteria")
-    """Where they are written."""
+    """The place in the configuration where they are written."""
     context: Context = field(default_factory=Context)
     folders: Folders = Folders()
     """The folders that custom metrics are imported from, besides what is installed."""
@@ -102,7 +102,7 @@ def _states_nothing(metric: Metric[Any], case: Case) -> bool:
     if not isinstance(metric, PerTurn):
         return False
     found = metric.score(case, TrialOutput(tuple(Invocation(turn.user, (Part("?"),)) for turn in case.turns)))
-    return found.value is None and not found.error
+    return found.does_not_apply
 
 
 def is_idle(scorer: Scorer, cases: Sequence[Case]) -> bool:

@@ -68,7 +68,7 @@ class Config(Struct, frozen=True):
     agent_kind: str
     agent: AgentOptions
     criteria: FilePlace
-    """Where the criteria are written."""
+    """The place where the criteria are written."""
     base_rules: Mapping[str, SuiteRules] = field(default_factory=dict)
     """By suite."""
     overridden: frozenset[str] = frozenset()

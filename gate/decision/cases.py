@@ -243,7 +243,7 @@ def _why_it_was_not_measured(trial: Trial) -> list[str]:
     if trial.error is not None and not trial.failed:
         found.append(f"{trial.error.kind.value}: {trial.error.message}")
     for name, score in trial.scores.items():
-        if score.value is None and score.error:
+        if score.unmeasured:
             found.append(f"{name}: not measured: {score.error}")
     return found
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT
+from gate.decision.outcomes import lacks_a_score
 from gate.model import FULL, PROBE, ErrorKind, Side, Trial, TrialError
 from gate.model.finding import Finding
 from gate.security.limits import cut
@@ -172,29 +173,20 @@ def unscored_ids(comparison: Comparison) -> frozenset[int]:
     too; empty if it is none of the candidate's. A judge that refuses what is worst leaves the rest to look well.
     """
     names = [criterion.name for criterion in comparison.criteria if criterion.blocking]
-    found = [id(trial) for trial in _judged_attempts(comparison) if _lacks_a_score(trial, names)]
+    found = [id(trial) for trial in _judged_attempts(comparison) if trial.answered and lacks_a_score(trial, names)]
     if not found:
         return frozenset()
     for case_id in comparison.with_baseline:
         compared = [name for name in names if (case_id, name) not in comparison.not_comparable]
-        found += [id(trial) for trial in comparison.of_base(case_id) if _lacks_a_score(trial, compared)]
+        for trial in comparison.of_base(case_id):
+            if trial.answered and lacks_a_score(trial, compared):
+                found.append(id(trial))
     return frozenset(found)
 
 
 def _judged_attempts(comparison: Comparison) -> list[Trial]:
     """Return the candidate's trials of judged cases, errors included."""
     return [trial for case in comparison.judged for trial in comparison.candidate.get(case.id, ())]
-
-
-def _lacks_a_score(trial: Trial, names: Sequence[str]) -> bool:
-    """True if a score of an answered trial ended in an error."""
-    if not trial.answered:
-        return False
-    for name in names:
-        score = trial.scores.get(name)
-        if score is not None and score.value is None and score.error:
-            return True
-    return False
 
 
 def counted_as_failed(comparison: Comparison, lost: Collection[int]) -> Comparison:

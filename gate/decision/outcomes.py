@@ -129,6 +129,15 @@ def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, 
     return tuple(found)
 
 
+def lacks_a_score(trial: Trial, names: Iterable[str]) -> bool:
+    """True if one of these criteria could not be computed of a trial."""
+    for name in names:
+        score = trial.scores.get(name)
+        if score is not None and score.unmeasured:
+            return True
+    return False
+
+
 def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
     """True if no blocking criterion applies to an answered trial: nothing that it holds could fail."""
     asked = False
@@ -148,4 +157,4 @@ def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> boo
 
 def _applies(score: Score | None) -> bool:
     """True if a criterion applies: else it has a score that says neither a value nor why there is none."""
-    return score is None or score.value is not None or bool(score.error)
+    return score is None or not score.does_not_apply

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from gate.decision.outcomes import lacks_a_score
 from gate.model import FULL, STORED, Criterion, Side, Trial
 
 DOWN_IN_A_ROW = 8
@@ -26,7 +27,7 @@ def with_stored_epochs(
     answered = _answered_before(trials)
     found = [trial for trial in trials if trial.tag != STORED]
     for epoch in _epochs(trials):
-        measured = {trial.case_id for trial in epoch if _is_measured(trial, blocking)}
+        measured = {trial.case_id for trial in epoch if trial.measured and not lacks_a_score(trial, blocking)}
         if measured.issuperset(judged) and not _was_down(epoch, answered):
             last = max(trial.round for trial in epoch)  # of shards, whose rounds may have other numbers
             found += [replace(trial, tag=FULL, round=last) for trial in epoch]
@@ -62,16 +63,6 @@ def _epochs(trials: Iterable[Trial]) -> list[list[Trial]]:
             epochs.append([])
         epochs[number].append(trial)
     return epochs
-
-
-def _is_measured(trial: Trial, blocking: Iterable[str]) -> bool:
-    if not trial.measured:
-        return False
-    for name in blocking:
-        score = trial.scores.get(name)
-        if score is not None and score.value is None and score.error:
-            return False
-    return True
 
 
 def _was_down(epoch: Iterable[Trial], answered: Collection[str]) -> bool:

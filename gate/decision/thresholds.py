@@ -135,7 +135,7 @@ def _stand_ins(trials: Iterable[Trial], criterion: Criterion, worst: float | Non
     found = []
     for trial in trials:
         score = trial.scores.get(criterion.name, NONE)
-        if trial.failed and score.value is None and not score.error:
+        if trial.failed and score.does_not_apply:
             found.append(worst)
     return found
 
@@ -224,7 +224,7 @@ def _lost(comparison: Comparison, criterion: Criterion) -> int:
         found += len(comparison.lost(trials)) if trials else 1
         for trial in trials:
             score = trial.scores.get(criterion.name, NONE)
-            found += trial.answered and score.value is None and bool(score.error)
+            found += trial.answered and score.unmeasured
     return found
 
 

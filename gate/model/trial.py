@@ -26,6 +26,16 @@ class Score(Struct, frozen=True, gc=False):
     """Further figures that a report may show; JSON values only."""
 
     @property
+    def unmeasured(self) -> bool:
+        """True if the value could not be computed, and the error says why."""
+        return self.value is None and bool(self.error)
+
+    @property
+    def does_not_apply(self) -> bool:
+        """True if the metric has nothing to say of this case."""
+        return self.value is None and not self.error
+
+    @property
     def dimensions(self) -> dict[str, float]:
         """Return the parts of the value, if the details name them: name → 0 to 1."""
         found = self.details.get("dimensions") if self.details else None

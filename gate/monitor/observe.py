@@ -128,7 +128,7 @@ def _says_nothing(scorer: Scorer) -> bool:
     """True if it does not apply to an answer that nothing is expected of."""
     case, trial = _trial(PROBE)
     score = score_recorded([scorer], case, trial).scores.get(scorer.criterion.name)
-    return score is not None and score.value is None and not score.error
+    return score is not None and score.does_not_apply
 
 
 class Observer:

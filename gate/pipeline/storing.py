@@ -34,9 +34,9 @@ class BaselineTarget(Struct, frozen=True):
     """The trials that a baseline is to have."""
 
     each: int
-    """Of each case, those of other runs of this agent among them."""
+    """Trials of each case, those of other runs of this agent among them."""
     own: Mapping[str, int]
-    """Of each case, those that this run is to make."""
+    """Trials of each case that this run is to make."""
 
 
 async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> str:

@@ -135,7 +135,7 @@ _IGNORED = {
     **dict.fromkeys(("finish_reason", "stop_reason", "stop_sequence", "system_fingerprint"), _OF_REPLY),
     **dict.fromkeys(("response_metadata", "additional_kwargs", "provider_specific_fields"), _OF_REPLY),
     **dict.fromkeys(("providerOptions", "providerMetadata", "example", "caller"), _OF_REPLY),
-    **dict.fromkeys(("tool_call_id", "tool_use_id", "call_id", "toolCallId"), "joins a call to its result"),
+    **dict.fromkeys(("tool_call_id", "tool_use_id", "call_id", "toolCallId"), _JOINED),
     **dict.fromkeys(("reasoning_content", "reasoning", "thinking", "thinking_blocks", "signature"), _THOUGHT),
     **dict.fromkeys(("encrypted_content", "summary"), _THOUGHT),
     **dict.fromkeys(("usage.*", "usage_metadata.*"), "in the counts of tokens"),

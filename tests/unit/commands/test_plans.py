@@ -1,4 +1,4 @@
-"""What `gate suite` says of a plan."""
+"""The words of `gate suite` on a plan."""
 
 from __future__ import annotations
 

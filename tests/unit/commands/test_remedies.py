@@ -1,4 +1,4 @@
-"""What `gate init` says to do about a key that is missing."""
+"""The remedies of `gate init` for a key that is missing."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ PACKAGE = Path(gate.__file__).parent
 ORDINARY: tuple[Any, ...] = (0, 1, "")
 """Values that say little: equal ones are no copies."""
 LOOPBACK = "http://127.0.0.1:8000"
-"""Where a server of ADK's listens, and where one of FastAPI's does: two defaults that happen to be alike."""
+"""Address of a server of ADK's, and of one of FastAPI's: two defaults that happen to be alike."""
 LONG = 8
 """Letters from which on a text is told apart from a word that means something else elsewhere."""
 

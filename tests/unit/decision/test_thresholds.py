@@ -36,7 +36,7 @@ def comparison(
 
 
 def meaning(found: Finding) -> str:
-    """What a finding on a mean says."""
+    """The parts of a finding on a mean."""
     assert found.kind == "mean"
     if found.is_excused:
         return "excused"
