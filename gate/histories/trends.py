@@ -19,7 +19,7 @@ from gate.histories.cases import CaseHistory
 from gate.histories.runs import SPENT, RunValues, described, spent_beside, together
 from gate.model import Criterion, Direction, Estimate
 from gate.statistics.changepoint import Jump, Piece, course
-from gate.statistics.intervals import deviation, mean, wilson
+from gate.statistics.intervals import deviation, mean
 from gate.statistics.trend import LEAST_RUNS, Level, Sums, crossing, fitted, levels
 
 ERROR = 0.01
@@ -446,7 +446,7 @@ def _cases(runs: Sequence[PastRun]) -> tuple[CaseHistory, ...]:
             run.values.outcomes.get(case_id, (0, 0)) if run.cases.get(case_id) == content[case_id] else (0, 0)
             for run in runs
         )
-        passed, trials = sum(p for p, _ in counts), sum(n for _, n in counts)
-        if trials:
-            found.append(CaseHistory(case_id, passed, trials, *wilson(passed, trials), counts))
+        history = CaseHistory.of(case_id, counts)
+        if history is not None:
+            found.append(history)
     return tuple(found)

@@ -20,6 +20,7 @@ from gate.decision.power import (
     chance_of_passing,
     cost_per_run,
     drops_of,
+    outcomes_by_case,
     power_of,
     provable,
     rates_of,
@@ -31,7 +32,7 @@ from gate.decision.power import (
     wanted_designs,
 )
 from gate.decision.settings import Goal
-from gate.histories.cases import case_history
+from gate.histories.cases import CaseHistory
 from gate.model import Case, Invocation, Usage
 
 from .records import TRAJECTORY, cases, stored, trial
@@ -230,7 +231,14 @@ def test_history_counts_each_record_and_flags_what_flips() -> None:
     first = stored(suite, 2, trajectory=1.0)
     second = [trial("case-00", n, trajectory=float(n == 1)) for n in (1, 2)] + [trial("case-01", 1, trajectory=0.0)]
     third = [trial("case-01", 1, trajectory=1.0), trial("case-02", 1, trajectory=0.0)]
-    found = {c.id: c for c in case_history([first, second, third], [TRAJECTORY])}
+    groups = [outcomes_by_case(trials, [TRAJECTORY]) for trials in (first, second, third)]
+    found = {}
+    for case_id in ("case-00", "case-01", "case-02"):
+        outcomes = [group.get(case_id, []) for group in groups]
+        history = CaseHistory.of(case_id, tuple([(sum(one), len(one)) for one in outcomes]))
+        assert history is not None
+        found[case_id] = history
+    assert CaseHistory.of("never measured", ((0, 0),)) is None
     assert found["case-00"].by_record == ((2, 2), (1, 2), (0, 0))
     assert found["case-00"].flaky, "two answers of one agent"
     assert found["case-01"].flaky, "failed, and passed again"
