@@ -378,7 +378,7 @@ class HttpAgent(ServerAgent):
             if told.session_id is not None:
                 self._ids[request.session_id] = session_id_at(answer, told.session_id)
             answer = told.read(answer) if told.names_parts else answer
-        return replace(read_answer(answer, user=request.user), duration=response.duration)
+        return replace(read_answer(answer, user=request.user, mapping="http.response"), duration=response.duration)
 
 
 def session_id_at(answer: Any, path: str) -> str | int:

@@ -149,7 +149,7 @@ SUITE = (
 AGENT = (
     Slip("bot.py", BOT, "import nowhere_x\n" + BOT, 3, "ModuleNotFoundError: No module named 'nowhere_x' (bot.py:1)"),
     Slip("bot.py", "(message):", "(message)", 3, "SyntaxError: expected ':' (bot.py, line 1)"),
-    Slip("bot.py", "{'output'", "{'reply'", 3, "return 'reply' as output, or set http.response.output: reply"),
+    Slip("bot.py", "{'output'", "{'reply'", 3, "no output … return 'reply' as output"),
     Slip("bot.py", "return", "said =", 3, "must be text or an object, and this is nothing"),
     Slip("bot.py", "return", "raise KeyError('SOME_API_KEY'); return", 3, "(set SOME_API_KEY, and write"),
     Slip("bot.py", ", 'tool_calls': []", "", 3, "the answers report no tool calls: return `tool_calls` ([] for none)"),

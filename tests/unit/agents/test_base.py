@@ -268,6 +268,7 @@ def test_a_key_that_is_not_set_is_named_with_what_hands_it_on() -> None:
     said = naming_hidden("set OPENAI_API_KEY", frozenset(), frozenset({"PATH"}))
     told = "(set OPENAI_API_KEY, and write agent.env: [OPENAI_API_KEY])"
     assert said == f"set OPENAI_API_KEY {told}"
+    assert naming_hidden("set OPENAI_API_KEY", frozenset(), frozenset(), ("OPENAI_*",)).endswith("(set OPENAI_API_KEY)")
     for known in (None, frozenset({"OPENAI_API_KEY"})):
         assert naming_hidden("set OPENAI_API_KEY", frozenset(), known) == "set OPENAI_API_KEY"
     assert naming_hidden("no MAX_TOKENS given", frozenset(), frozenset()) == "no MAX_TOKENS given"
