@@ -71,9 +71,14 @@ def _names_or_values(value: Any) -> Any:
             if given is not None and is_withheld(str(name)):
                 raise ValueError(f"{name} is the action's own and set for nobody")
         return {str(name): None if given is None else str(given) for name, given in value.items()}
-    if isinstance(value, str):
-        return {value: None}
-    return dict.fromkeys(value) if isinstance(value, list | tuple) else value
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        return names
+    for name in names:
+        if isinstance(name, str) and "=" in name:
+            first = name.partition("=")[0]
+            raise ValueError(f"{first}=… is no name: write {{{first}: …}} to give a value")
+    return dict.fromkeys(names)
 
 
 _ENV_SCHEMA = {"type": "object", "additionalProperties": {"type": ["string", "number", "null"]}}
@@ -513,7 +518,7 @@ def refuse_disguised(text: str) -> None:
     if any(_is_answer(candidate) for candidate in candidates):
         raise AgentFailure(
             ErrorKind.PROTOCOL,
-            "the answer is text with a JSON answer in it: print the JSON alone, and everything else on standard error",
+            "the answer is text and JSON: print the JSON alone, and the rest on standard error",
         )
 
 
@@ -593,7 +598,7 @@ def naming_hidden(
     """
     name = next((name for name in _VARIABLE.findall(message) if name in hidden), None)
     if name:
-        return f"{message} ({name} is set here, but the agent does not see it: agent.env: [{name}])"
+        return f"{message} ({name} is set here; hand it on: agent.env: [{name}])"
     key = next(iter(_KEY.findall(message)), None)
     if known is None or key is None or key in known or is_withheld(key):
         return message

@@ -61,6 +61,8 @@ REFUSALS = (
     (re.compile(r'"jsonrpc"'), "mcp", "an MCP server"),
 )
 """The part that a server says is missing, the kind of agent that would send it, and the name of the server."""
+LACKS = re.compile(r'"loc": ?\[ ?"body", ?"(\w{1,40})"\]')
+"""The part of a JSON body that FastAPI and pydantic say is missing."""
 EXPECTED = {
     "http": "agent.http.url is the whole address of the agent, with its path",
     "openai": "agent.openai.url is what comes before /chat/completions or /responses, such as http://localhost:8000/v1",
@@ -83,6 +85,7 @@ _NOWHERE = re.compile(
 
 UNCONNECTED = (
     (re.compile(r"certificate", re.IGNORECASE), "SSL_CERT_FILE names the file with the certificate of who signed it"),
+    (re.compile(r"no TLS connection"), "does its address begin with http://?"),
     (re.compile(r"^through the proxy"), "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say which is taken"),
     (re.compile(r"^the connection closed|^the server closed"), "the server's own log says why"),
 )
@@ -160,4 +163,7 @@ def refused_by(status: int, body: bytes, kind: str) -> str:
         found = next(((other, name) for pattern, other, name in REFUSALS if pattern.search(said)), None)
         if found is not None and found[0] != kind:
             return f"; this looks like {found[1]}: use {found[0]}:"
+        lacks = LACKS.search(said)
+        if lacks is not None and kind == "http":
+            return f'; send it: agent.http.request: {{{lacks[1]}: "{{{{message}}}}"}}'
     return ""

@@ -389,9 +389,7 @@ WORDS: Table = {
     "applies_to_none": {
         Verdict.NOT_APPLIED: "applies to none of the selected cases",
         Verdict.NOT_COMPARED: "applies to no case any more",
-        Verdict.NOT_MEASURED: (
-            "applies to no case: none states what it compares with, and no answer has what it checks"
-        ),
+        Verdict.NOT_MEASURED: ("it applies to no case: none states what it checks, and no answer has it"),
     },
     "no_value": (
         "{unchecked:no blocking criterion applies to any of these cases: nothing was checked|no trial was measured}"

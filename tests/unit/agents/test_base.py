@@ -259,7 +259,7 @@ def test_what_env_cannot_mean_is_refused(written: Any) -> None:
 def test_an_error_that_speaks_of_a_variable_that_is_hidden_names_the_line_to_add() -> None:
     hidden = hidden_names({"MY_API_KEY": "k", "SEEN_KEY": "s", "INPUT_TOKEN": "t"}, AgentOptions(env="SEEN_KEY").env)
     said = naming_hidden("KeyError: 'MY_API_KEY'", hidden)
-    assert said.endswith("(MY_API_KEY is set here, but the agent does not see it: agent.env: [MY_API_KEY])")
+    assert said.endswith("(MY_API_KEY is set here; hand it on: agent.env: [MY_API_KEY])")
     for other in ("KeyError: 'SEEN_KEY'", "INPUT_TOKEN is missing", "NOT_SET_KEY", "no key"):
         assert naming_hidden(other, hidden) == other
 

@@ -87,7 +87,8 @@ def test_a_function_is_told_what_to_return_and_no_key_of_a_server(answer: Any, t
         (MISSING % b"userId", "http", "this looks like an ADK server: use adk:"),
         (MISSING % b"assistant_id", "a2a", "this looks like a LangGraph server: use langgraph:"),
         (b'{"jsonrpc": "2.0", "error": {}}', "http", "this looks like an MCP server: use mcp:"),
-        (MISSING % b"question", "http", ""),
+        (MISSING % b"question", "http", 'send it: agent.http.request: {question: "{{message}}"}'),
+        (MISSING % b"question", "a2a", ""),
         (b"\xff", "http", ""),
     ],
 )
