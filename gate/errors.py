@@ -248,13 +248,14 @@ def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int,
     kind, given = found["type"], kind_of(found["input"])
     if kind in WANTED:
         return f"expected {WANTED[kind]}, found {given}"
-    if found["msg"].startswith(SHOULD_BE):
-        return f"expected {found['msg'].removeprefix(SHOULD_BE)}, found {shown(found['input'])}"
+    if kind == "model_type":
+        known = some_of(_known_keys(model, path), FEW_LISTED_CHARS)
+        return f"expected a mapping, found {given} (known keys: {known})"
     if kind in ("too_short", "string_too_short") and not found["input"]:
         return "is empty (write at least one)" if kind == "too_short" else "is empty"
-    if kind != "model_type":
-        return found["msg"].removeprefix("Value error, ")
-    return f"expected a mapping, found {given} (known keys: {some_of(_known_keys(model, path), FEW_LISTED_CHARS)})"
+    if found["msg"].startswith(SHOULD_BE):
+        return f"expected {found['msg'].removeprefix(SHOULD_BE)}, found {shown(found['input'])}"
+    return found["msg"].removeprefix("Value error, ")
 
 
 def shown(value: Any) -> str:

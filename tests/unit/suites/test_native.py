@@ -129,7 +129,7 @@ def test_yaml_and_json_say_the_same() -> None:
         ("- id: x\n  input: ''", "f.yaml:2: case 'x': input: is empty"),
         ("- id: 1.10\n  input: hi", "f.yaml:1: case 1: id: expected text, found a number"),
         ("- id: true\n  input: hi", "f.yaml:1: case True: id: expected text, found true or false"),
-        ("- id: x\n  input: hi\n  complexity: hard", "f.yaml:3: case 'x': complexity: expected 'simple', 'medium' or 'complex', found 'hard'"),
+        ("- id: x\n  input: hi\n  complexity: hard", "f.yaml:3: case 'x': complexity: expected 'simple'"),
         ("- id: x\n  input: hi\n  tools: [{name: a, category: b}]", "f.yaml:3: case 'x': tools: a tool has either"),
         ("- id: x\n  input: hi\n  tools: [{category: b, args: {}}]", "f.yaml:3: case 'x': tools: args go with a name"),
         ("- id: x\n  input: hi\n  tools: f", "f.yaml:3: case 'x': tools: expected a list, found text"),
