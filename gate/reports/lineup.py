@@ -173,7 +173,7 @@ def _lines(lineup: Lineup, width: int) -> Iterator[str]:
         yield from _wrapped(entry_line(lineup, place), width, "  ")
     for measure in lineup.measures:
         yield ""
-        yield f"{console(measure.name, 100)} ({wanted(measure)})"
+        yield f"{console(measure.name, 100)} ({wanted(measure)}), then the difference to A"
         yield from _block(lineup, measure, width)
     yield ""
     for line in dominated_lines(lineup):
@@ -204,7 +204,7 @@ def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
         row = [label, mean_of(measure, place), "" if found is None else f"n = {found.n:,}", "", ""]
         if place:
             against = difference_text(measure, place, 0)
-            row[3] = "" if against == NO_FIGURES else f"to A: {against}"
+            row[3] = "" if against == NO_FIGURES else against
             row[4] = standing(measure, place, 0)
         rows.append(row)
     for line in table(rows, width - 2, head=False).splitlines():
