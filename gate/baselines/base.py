@@ -12,25 +12,24 @@ from itertools import islice
 from pathlib import Path
 from time import time
 from types import TracebackType
-from typing import Any, BinaryIO, ClassVar, Self, TypeVar
+from typing import Any, BinaryIO, ClassVar, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict
 
 from gate.baselines.fingerprint import with_tools
-from gate.baselines.ledger import Candidate, Ledger, Line, anchors
+from gate.baselines.ledger import Ledger, Line, anchors
+from gate.baselines.reference import Reference, reference_to
 from gate.baselines.union import is_sound, unite, without
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import BaselineError, BaselineWriteError
-from gate.model import FULL, STORED, Side
+from gate.model import STORED, Side
 from gate.model.defaults import REMOTE
 from gate.records import Record, away, record_lines, strip
 from gate.records.keys import Stored, commit_key, key_of, suite_key
 from gate.security.limits import shorten
 from gate.system.git import COMMIT_ID
-
-KeyT = TypeVar("KeyT")
 
 POOL = 5
 """The most records of one agent that are pooled."""
@@ -75,17 +74,6 @@ class StoreSettings(Struct, frozen=True):
         return f"StoreSettings(root={self.root!r}, options={self.options!r})"  # and no secret
 
 
-class Found(Struct, frozen=True):
-    """The records that a change is compared with."""
-
-    records: tuple[Record, ...]
-    """The nearest first; the others were pooled: earlier records of the same agent."""
-    commit: str | None
-    distance: int | None
-    """First-parent commits between the commit asked for and the record's; None if it was not found by history."""
-    where: str = ""
-
-
 class Entry(Struct, frozen=True):
     """One stored baseline."""
 
@@ -105,14 +93,6 @@ class Entry(Struct, frozen=True):
 def newest_first(entries: Iterable[Entry]) -> list[Entry]:
     """The order in which `Store.entries` lists them."""
     return sorted(entries, key=lambda entry: (-entry.created, entry.where))
-
-
-class Anchor(Struct, frozen=True):
-    """The best proven record of a suite, without the runs that fell short."""
-
-    record: Record
-    candidate: Candidate
-    where: str = ""
 
 
 class Trust(Struct, frozen=True):
@@ -172,21 +152,22 @@ class Store(ABC):
     @abstractmethod
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
-    ) -> Found | None:
+    ) -> Reference | None:
         """The record of the first of these commits that has one, with up to ``pool - 1`` later ones of the same agent.
 
         ``commits`` are in the order of preference: a commit and its first-parent ancestors. None if none has a
         record. Raises `BaselineError` if one is damaged or misplaced: it is never passed over.
         """
 
-    def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Found | None:
+    def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Reference | None:
         """The newest record of the suite at any commit, except the keys to ``exclude``.
 
         Callers announce it, since it may not be an ancestor.
         """
-        entries = (entry for entry in self.entries(suite_id) if entry.key not in exclude)
-        entry = next(entries, None)
-        return None if entry is None else Found((self.read(entry),), entry.commit, None, self.place(entry))
+        for entry in self.entries(suite_id):
+            if entry.key not in exclude:
+                return reference_to([self.read(entry)], source=self.place(entry))
+        return None
 
     @abstractmethod
     def entries(self, suite_id: str | None = None) -> list[Entry]:
@@ -238,7 +219,7 @@ class Store(ABC):
         series: str | None = None,
         runs: Set[str] = frozenset(),
         at: float | None = None,
-    ) -> Anchor | None:
+    ) -> Reference | None:
         """The record of the suite that nothing may fall short of: the last accepted release, else see `anchors`.
 
         ``is_near`` says which commits come into question, ``suits`` which records still cover the suite, ``series``
@@ -249,23 +230,25 @@ class Store(ABC):
         """
         entries = {entry.key: entry for entry in self.entries(suite_id)}
         times = {key: entry.created for key, entry in entries.items()}
-        first: Anchor | None = None
-        best: Anchor | None = None
         ledger = self.ledger(suite_id).at(time() if at is None else at)
+        first: Reference | None = None
+        thickest: Reference | None = None
         near = (one for one in anchors(ledger, times, series=series) if is_near(entries[one.key].commit))
         for candidate in islice(near, ANCHOR_SEARCH):
             entry = entries[candidate.key]
             proven = without(self.read(entry), candidate.without | runs)
             if proven is None:
                 continue
-            found = Anchor(proven, candidate, self.place(entry))
+            source = f"{self.place(entry)} ({candidate.why})"
+            found = replace(reference_to([proven], source=source), name="anchor")
             first = first or found
             if not suits(proven):
                 continue
             if candidate.is_chosen or thickness(proven) >= ENOUGH_TRIALS:
                 return found
-            best = found if best is None or thickness(proven) > thickness(best.record) else best
-        return best or first
+            if thickest is None or thickness(proven) > thickness(thickest.records[0]):
+                thickest = found
+        return thickest or first
 
     def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:  # noqa: ARG002
         """Return the provenance of these records of a suite, and of those that were left out."""
@@ -289,32 +272,8 @@ class Store(ABC):
 
 def thickness(record: Record) -> float:
     """Trials a case of the record's own epochs."""
-    own = sum(trial.side is Side.CANDIDATE and trial.tag in (FULL, STORED) for trial in record.trials)
+    own = sum(trial.is_of_epoch for trial in record.trials)
     return own / max(1, len(record.header.plan))
-
-
-def look_up(
-    commits: Sequence[str],
-    stored: Mapping[str, KeyT],
-    read: Callable[[KeyT], Record],
-    *,
-    exclude: Set[str] = frozenset(),
-    pool: int = POOL,
-) -> tuple[KeyT, Found] | None:
-    """`Store.find` over any mapping from commits to something that can be read."""
-    hits = [(distance, c) for distance, c in enumerate(commits) if c in stored and c not in exclude]
-    if not hits:
-        return None
-    distance, commit = hits[0]
-    records = [read(stored[commit])]
-    agent = records[0].header.agent
-    for _, earlier in hits[1:POOL_SEARCH]:
-        if not agent or len(records) >= pool:
-            break
-        candidate = read(stored[earlier])
-        if candidate.header.agent == agent:
-            records.append(candidate)
-    return stored[commit], Found(tuple(records), commit, distance)
 
 
 def storable(record: Record, scope: Set[str] | None = None) -> Record:

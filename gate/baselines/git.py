@@ -25,13 +25,13 @@ from gate.baselines.base import (
     ANCHOR_SEARCH,
     POOL,
     Entry,
-    Found,
     StoreOptions,
     StoreSettings,
     misplaced,
 )
 from gate.baselines.blobs import BlobStore, Writes
 from gate.baselines.ledger import LAST_SECOND, LEDGER, Ledger, anchors, stays
+from gate.baselines.reference import Reference
 from gate.errors import BaselineError, BaselineWriteError
 from gate.records import Header
 from gate.records.keys import UNCOMMITTED, Stored, commit_key, suite_key
@@ -185,12 +185,12 @@ class GitStore(BlobStore):
 
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
-    ) -> Found | None:
+    ) -> Reference | None:
         stored = {file.key: file for file in reversed(self._of(suite_id))}
         hits = [stored[commit] for commit in commits if commit in stored and commit not in exclude]
         same = [file for file in hits if file.agent == hits[0].agent or file is hits[0]]
         self._prefetch([file.blob for file in same[:pool]])
-        return self._found(suite_id, commits, {file.key: file.path for file in same}, exclude, pool)
+        return self._nearest(suite_id, commits, {file.key: file.path for file in same}, exclude, pool)
 
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         if suite_id is not None:

@@ -201,11 +201,16 @@ class Ledger(Struct, frozen=True):
 
     def verdict(self, key: str) -> str:
         """The newest verdict on a record; empty if it was stored without one."""
-        return next((mark.verdict for mark in reversed(self.marks) if mark.key == key), "")
+        mark = self.newest_mark(key)
+        return "" if mark is None else mark.verdict
+
+    def newest_mark(self, key: str) -> Mark | None:
+        """Return the newest mark of a record; None if it was stored without one."""
+        return next((mark for mark in reversed(self.marks) if mark.key == key), None)
 
     def below(self, key: str) -> Mark | None:
         """The newest mark of a record, if it says that the record fell short and nobody accepted that."""
-        mark = next((mark for mark in reversed(self.marks) if mark.key == key), None)
+        mark = self.newest_mark(key)
         if mark is None or mark.verdict in SOUND or mark.run not in self.failed_runs(key):
             return None
         return mark

@@ -28,8 +28,6 @@ class StageKind(str, Enum):
     """The schedule ended without either."""
     NOTHING = "nothing"
     """There were no trials to compare."""
-    NOT_RERUN = "not_rerun"
-    """A regression was to be confirmed by running both commits now, and nothing could be run: of earlier versions."""
     DRIFTED = "drifted"
     """It does not show against what the baseline's agent does now: drift since the baseline was stored, or luck."""
     MOVED_BEFORE = "moved_before"
@@ -61,7 +59,7 @@ class Stage(Struct, frozen=True):
     @property
     def concurrent(self) -> bool:
         """True if it turned on running both commits now."""
-        return self.confirmed or self.kind in (StageKind.NOT_RERUN, StageKind.DRIFTED)
+        return self.confirmed or self.kind is StageKind.DRIFTED
 
 
 class MetricTest(Struct, frozen=True):
@@ -91,9 +89,8 @@ class LookTest(Struct, frozen=True):
     blocked earlier are not paid for again."""
     relabelings: int
     metrics: Mapping[str, MetricTest]
-    spent: float | None = None
-    """The look's possible addition to the probability of blocking an unchanged agent, of alpha; None in records of
-    older versions: the threshold."""
+    spent: float
+    """The look's possible addition to the probability of blocking an unchanged agent, of alpha."""
 
     @property
     def blocks(self) -> bool:

@@ -25,9 +25,11 @@ from gate.config.settings import settings_of, wanted_trials
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
+from gate.pipeline.git_context import REPORTS, GitContext, git_context
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
-from gate.pipeline.references import REPORTS, GitContext, References, find_baselines, git_context, store_of
+from gate.pipeline.references import References, find_references
+from gate.pipeline.store import store_of
 from gate.security.environment import in_ci
 from gate.security.limits import shorten
 from gate.security.tree import OwnPackage
@@ -111,7 +113,7 @@ class Session(Struct, frozen=True):
 
     def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
         """Return what a suite is compared with; records of the runs ``but``, which may be stored already, are none."""
-        return find_baselines(self.config, self.store, plan.suite.id, self.where, self.git, but, plan=plan.planned)
+        return find_references(self.config, self.store, plan.suite.id, self.where, self.git, but, plan=plan.planned)
 
 
 def kept_epochs(session: Session) -> int:

@@ -89,14 +89,18 @@ def suite_e(log_es: Sequence[float], *, recorded: bool = False) -> float:
     return total
 
 
-def e_bh(log_es: Sequence[float], fdr: float) -> list[int]:
-    """The indices that Benjamini–Hochberg on e-values names: false discovery rate at most ``fdr`` under any dependence.
+FALSE_DISCOVERY = 0.10
+
+
+def e_bh(log_es: Sequence[float]) -> list[int]:
+    """Return the indices that Benjamini–Hochberg on e-values names: a share of at most `FALSE_DISCOVERY` of them is
+    named wrongly, under any dependence.
 
     Source: Wang & Ramdas 2022.
     """
     order = sorted(range(len(log_es)), key=lambda i: -log_es[i])
     named = 0
     for k, i in enumerate(order, start=1):
-        if log_es[i] >= math.log(len(log_es) / (k * fdr)):
+        if log_es[i] >= math.log(len(log_es) / (k * FALSE_DISCOVERY)):
             named = k
     return sorted(order[:named])

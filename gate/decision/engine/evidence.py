@@ -47,7 +47,6 @@ BESIDE = 1.3
 """Looks with the baseline's trials of this job beside the stored ones have so many times the share of alpha. They count
 only where the baseline agrees with its record, which is independent of them and comes about in .65 of unchanged
 agents: so they add no more to the error than the looks do whose place they take."""
-FALSE_DISCOVERY = 0.10
 ZERO_TRIALS = 11
 """Failing trials in a row, of a case that always passed, that keep a suite from PASS even where its baseline is too
 thin for a proof. One that passes half the time does so once in two thousand."""
@@ -112,22 +111,22 @@ class Evidence(Struct, dict=True):
     beside: list[Beside] = field(default_factory=list)
     """After each of those steps, and each later look, from when the baseline's agent was asked every case."""
     fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
-    """The trials of checks by side; of a record of ``rerun: concurrent`` they stand alone."""
+    """The trials of checks, by side."""
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
     ended: bool = False
     """True if no further epoch follows."""
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """Cases that are worse than at the baseline, at a false discovery rate of at most `FALSE_DISCOVERY`."""
+        """Cases that are worse than at the baseline, as `e_bh` names them."""
         cases = list(self.cases.values())
-        return tuple([cases[i].id for i in e_bh([case.log_e for case in cases], FALSE_DISCOVERY)])
+        return tuple([cases[i].id for i in e_bh([case.log_e for case in cases])])
 
     @cached_property
     def gained(self) -> tuple[str, ...]:
         """Cases that are better than at the baseline, named as the broken ones are, with the sides exchanged."""
         cases = list(self.cases.values())
-        return tuple([cases[i].id for i in e_bh([case.log_gain for case in cases], FALSE_DISCOVERY)])
+        return tuple([cases[i].id for i in e_bh([case.log_gain for case in cases])])
 
     @cached_property
     def gain_p(self) -> float:

@@ -7,7 +7,6 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from gate.decision.engine.coupled import ComparedTrials
 from gate.decision.engine.drift import (
     cleared,
     confirmed,
@@ -17,8 +16,7 @@ from gate.decision.engine.drift import (
     suspected,
     went_live,
 )
-from gate.decision.engine.evidence import Evidence, Looks, answers_now, blocking_metrics, gather
-from gate.decision.engine.looks import test_rows
+from gate.decision.engine.evidence import Evidence, Looks, answers_now, gather
 from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_naming, next_pass, next_wave
 from gate.decision.engine.state import Continue, Round, Row, State
 from gate.decision.engine.summary import summary
@@ -152,8 +150,6 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
     all over the suite that name no case are a drop of the whole.
     """
     config = evidence.state.config
-    if config.rerun == "concurrent":
-        return _judged_alone(evidence, proof)
     proof = replace(proof, replayed=not went_live(evidence))
     few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
     if few or proof.replayed:
@@ -193,19 +189,6 @@ def _against_newest(evidence: Evidence, proof: Stage) -> Outcome:
     if moved_before(evidence):
         return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
     return _outcome(evidence, "REGRESSION", proof)
-
-
-def _judged_alone(evidence: Evidence, proof: Stage) -> Outcome:
-    """``concurrent``, of records of earlier versions: fresh trials of both sides by themselves, of the named cases."""
-    now, before = evidence.fresh.get(Side.CANDIDATE, {}), evidence.fresh.get(Side.BASELINE, {})
-    if not now or not before:
-        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOT_RERUN))
-    tested = [0] if evidence.named and proof.of_cases else blocking_metrics(evidence)
-    pairs = [ComparedTrials(now[c], before[c]) for c in now if c in before]
-    test = test_rows(pairs, tested, f"{evidence.state.seed}:fresh", evidence.state.config.alpha)
-    if test.p <= evidence.state.config.alpha:
-        return _outcome(evidence, "REGRESSION", replace(proof, confirmed=True))
-    return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
 
 
 def _outcome(evidence: Evidence, verdict: Literal["PASS", "REGRESSION", "INCONCLUSIVE"], stage: Stage) -> Outcome:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.config.base_policy import Rules, read_base, under_base_policy
 from gate.config.load import load_config, read_config
 from gate.config.resolve import Plan, make_plans

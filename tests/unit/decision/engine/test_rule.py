@@ -286,23 +286,6 @@ def test_a_case_that_never_passes_any_more_keeps_a_suite_from_pass_where_no_proo
     assert (counts.passed, counts.trials, counts.baseline_passed, counts.baseline_trials) == (0, 11, 1, 1)
 
 
-def test_records_of_concurrent_runs_are_judged_as_they_were_run() -> None:
-    """Six fresh trials of the named case on each side, by themselves."""
-    config = Config(rerun="concurrent", runs_left=0)
-    screened = full({c: rows(0 if c == "c0003" else 1) for c in STEADY})
-    proven = (screened, confirm({"c0003": rows(*[0] * 40)}))
-    now = Round("concurrent", Side.CANDIDATE, {"c0003": rows(*[0] * 6)})
-    for base, verdict, stage in (
-        (1, "REGRESSION", Stage(StageKind.CASE_RERUNS, confirmed=True)),
-        (0, "INCONCLUSIVE", Stage(StageKind.DRIFTED)),
-    ):
-        beside = Round("concurrent", Side.BASELINE, {"c0003": rows(*[base] * 6)})
-        answer = outcome(decide(state(STEADY, *proven, beside, now, config=config)))
-        assert (answer.verdict, answer.stage) == (verdict, stage)
-    alone = outcome(decide(state(STEADY, *proven, config=config)))
-    assert (alone.verdict, alone.stage) == ("INCONCLUSIVE", Stage(StageKind.NOT_RERUN))
-
-
 # --- odd input ------------------------------------------------------------------------------------
 
 
@@ -488,7 +471,7 @@ def test_zero_cost_is_a_value_not_an_error() -> None:
 
 
 @settings(max_examples=examples(30))
-@given(seed=st.integers(0, 10**9), rerun=st.sampled_from(["never", "match", "concurrent"]), n=st.integers(1, 12))
+@given(seed=st.integers(0, 10**9), rerun=st.sampled_from(["never", "match"]), n=st.integers(1, 12))
 def test_every_world_comes_to_an_answer_within_its_schedule(seed: int, rerun: str, n: int) -> None:
     rng = Random(seed)
     before = {c: rng.choice((0.0, 0.5, 0.9, 1.0)) for c in ids(n)}
