@@ -205,7 +205,7 @@ def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
     """The tracked files, baselines among them, that differ from the base of a change; names relative to the root."""
     if where.base is None or where.anchored or where.base == where.head:
         return frozenset()
-    below = Path(git.text("rev-parse", "--show-prefix") or ".")
+    below = Path(git.prefix() or ".")
     return frozenset(os.path.relpath(name, below) for name in git.differing(where.base))
 
 
@@ -218,7 +218,7 @@ def about_sources(session: Session) -> str:
     agent = config.agent
     if not agent.is_local or agent.sources or where.base is None or where.anchored:
         return ""
-    below = Path(git.text("rev-parse", "--show-prefix") or ".")
+    below = Path(git.prefix() or ".")
     changed = [os.path.relpath(name, below) for name in git.differing(where.base)]
     tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
     sources = sources_of_entry(agent.entry, config.root, tracked)

@@ -9,13 +9,13 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from gate.statistics.intervals import (
     wilson,
 )
 from gate.statistics.permutation import joint_permutation
 from tests.properties import examples
+from tests.unit.statistics.scipys import stats
 
 
 def exact_p(cases: list[tuple[list[float], list[float]]]) -> tuple[float, float]:
