@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode, MeasureError
 from gate.model import (

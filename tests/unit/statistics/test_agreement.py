@@ -9,7 +9,6 @@ from statistics import mean, stdev
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from gate.model.calibration import GradedLabels, JudgeCalibration
 from gate.statistics.agreement import (
@@ -26,6 +25,7 @@ from gate.statistics.agreement import (
     slope,
     table_draws,
 )
+from tests.unit.statistics.scipys import stats
 
 PERFECT = JudgeCalibration(500, 500, 0, 0)
 TYPICAL = JudgeCalibration(54, 28, 12, 6)

@@ -6,9 +6,9 @@ import math
 from itertools import product
 
 import pytest
-from scipy import stats
 
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
+from tests.unit.statistics.scipys import stats
 
 LARGE = [pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((5, 1), (5, 10), (10, 6), (2, 25))]
 

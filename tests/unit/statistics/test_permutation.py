@@ -10,13 +10,13 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from gate.statistics.intervals import (
     wilson,
 )
 from gate.statistics.permutation import ComparedTrials, JointTest, Row, joint_permutation
 from tests.properties import examples
+from tests.unit.statistics.scipys import stats
 
 Sides = tuple[Sequence[Row], Sequence[Row]]
 
