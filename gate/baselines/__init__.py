@@ -11,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from gate.baselines.base import Entry, Store, StoreOptions, StoreSettings
-from gate.baselines.diff import RecordDiff, diff
 from gate.baselines.reference import Reference
 from gate.registry import Registry
 
@@ -28,12 +27,10 @@ STORES = Registry[type[Store]](
 __all__ = [
     "STORES",
     "Entry",
-    "RecordDiff",
     "Reference",
     "Store",
     "StoreOptions",
     "StoreSettings",
-    "diff",
     "open_store",
     "store_models",
 ]

@@ -91,7 +91,7 @@ class Entry(Struct, frozen=True):
 
 
 def newest_first(entries: Iterable[Entry]) -> list[Entry]:
-    """The order in which `Store.entries` lists them."""
+    """Return entries in the order in which `Store.entries` lists them."""
     return sorted(entries, key=lambda entry: (-entry.created, entry.where))
 
 
@@ -127,13 +127,13 @@ class Store(ABC):
     @classmethod
     @abstractmethod
     def open(cls, settings: StoreSettings) -> Self:
-        """The store that these settings mean; ``settings.options`` are those that `Options` has accepted."""
+        """Return the store that these settings mean; ``settings.options`` are those that `Options` has accepted."""
 
     @abstractmethod
     def save(
         self, record: Record, lines: Iterable[Line] = (), *, scope: Set[str] | None = None, say: Say = _silent
     ) -> str:
-        """Stores the stripped form of a complete record, united with what is stored of its suite and commit.
+        """Store the stripped form of a complete record, united with what is stored of its suite and commit.
 
         ``lines`` go to the suite's ledger with it. ``scope``: the cases that the configuration runs; a record of a
         selection is complete if it has them all, and without a scope never. ``say`` is told what was not added.
@@ -143,24 +143,24 @@ class Store(ABC):
 
     @abstractmethod
     def note(self, suite_id: str, lines: Iterable[Line]) -> None:
-        """Adds lines to the ledger of a suite. Raises `BaselineWriteError`."""
+        """Add lines to the ledger of a suite. Raises `BaselineWriteError`."""
 
     @abstractmethod
     def ledger(self, suite_id: str) -> Ledger:
-        """The findings on the suite's records. Raises `BaselineError` if it is damaged or belongs to another suite."""
+        """Return the findings on a suite's records. Raises `BaselineError` if it is damaged, or another suite's."""
 
     @abstractmethod
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
     ) -> Reference | None:
-        """The record of the first of these commits that has one, with up to ``pool - 1`` later ones of the same agent.
+        """Return the record of the first of these commits that has one, with up to ``pool - 1`` more of the same agent.
 
         ``commits`` are in the order of preference: a commit and its first-parent ancestors. None if none has a
         record. Raises `BaselineError` if one is damaged or misplaced: it is never passed over.
         """
 
     def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Reference | None:
-        """The newest record of the suite at any commit, except the keys to ``exclude``.
+        """Return the newest record of the suite at any commit, except the keys to ``exclude``.
 
         Callers announce it, since it may not be an ancestor.
         """
@@ -178,28 +178,31 @@ class Store(ABC):
         found: dict[str, set[str]] = {}
         for name, key in self._names():
             found.setdefault(key, set()).add(name)
-        return next((frozenset(found[key]) for key in map(key_of, commits) if key in found), frozenset())
+        for commit in commits:
+            if key_of(commit) in found:
+                return frozenset(found[key_of(commit)])
+        return frozenset()
 
     def _names(self) -> Iterable[tuple[str, str]]:
-        """The folder name of its suite and the key of every record; stores that can tell without reading say so."""
+        """Yield the suite's folder name and the key of every record; a store may tell them without reading records."""
         return ((suite_key(entry.suite_id), entry.key) for entry in self.entries())
 
     @abstractmethod
     def read(self, entry: Entry) -> Record:
-        """The record of an entry. Raises `BaselineError` if it is damaged."""
+        """Return the record of an entry. Raises `BaselineError` if it is damaged."""
 
     def read_sound(self, entries: Iterable[Entry]) -> Iterator[Record]:
-        """The records of these entries, without those that somebody has put in the place of others.
+        """Yield the records of these entries, without those that somebody has put in the place of others.
 
         Raises `BaselineError` if one is damaged.
         """
         return map(self.read, entries)
 
     def prefetch(self, entries: Sequence[Entry]) -> None:  # noqa: B027  # most stores read one as fast as many
-        """Says which entries are about to be read, so that they can be fetched in one go."""
+        """Fetch what these entries name in one go, since they are about to be read."""
 
     def contents(self) -> Iterator[Stored]:
-        """Every record of every suite, the newest first as far as the store can tell without reading them.
+        """Yield every record of every suite, the newest first as far as the store can tell without reading them.
 
         Unlike `entries` it does not fail for a single record that is damaged: whoever opens that one is told.
         """
@@ -220,13 +223,14 @@ class Store(ABC):
         runs: Set[str] = frozenset(),
         at: float | None = None,
     ) -> Reference | None:
-        """The record of the suite that nothing may fall short of: the last accepted release, else see `anchors`.
+        """Return the record that nothing may fall short of: the last accepted release, else see `anchors`.
+
+        Of the first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials a case, else the one
+        with the most; if none suits, the first. None if there is no such record.
 
         ``is_near`` says which commits come into question, ``suits`` which records still cover the suite, ``series``
-        which releases, and ``runs`` are what is to be compared, which is not a yardstick for itself. ``at`` is
-        the time (Unix; None: now) at which acceptances have to count. Of the
-        first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials a case, else the one with
-        the most; if none suits, the first. None if there is no such record.
+        which releases. ``runs`` are to be compared, and no yardstick for themselves. ``at`` is the time (Unix; None:
+        now) at which acceptances have to count.
         """
         entries = {entry.key: entry for entry in self.entries(suite_id)}
         times = {key: entry.created for key, entry in entries.items()}
@@ -259,7 +263,7 @@ class Store(ABC):
         return entry.where
 
     def close(self) -> None:  # noqa: B027  # most stores hold nothing
-        """Lets go of what the store holds open."""
+        """Let go of what the store holds open."""
 
     def __enter__(self) -> Self:
         return self
@@ -271,13 +275,13 @@ class Store(ABC):
 
 
 def thickness(record: Record) -> float:
-    """Trials a case of the record's own epochs."""
+    """Return the trials a case of the record's own epochs."""
     own = sum(trial.is_of_epoch for trial in record.trials)
     return own / max(1, len(record.header.plan))
 
 
 def storable(record: Record, scope: Set[str] | None = None) -> Record:
-    """The form in which a record is kept. Raises `BaselineWriteError` if it is not fit to be a baseline.
+    """Return the form in which a record is kept. Raises `BaselineWriteError` if it is not fit to be a baseline.
 
     ``scope``: see `Store.save`.
 
@@ -297,7 +301,11 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     elif header.selected and not (scope and scope <= {case.id for case in header.plan}):
         problem = f"it holds a selection of the suite, {len(header.plan)} cases: run all that the configuration names"
     down = rounds_of_outages(record.trials)
-    own = tuple(t for t in record.trials if t.side is Side.CANDIDATE and not (t.tag == STORED and t.round in down))
+    own = []
+    for trial in record.trials:
+        is_spoiled = trial.tag == STORED and trial.round in down
+        if trial.side is Side.CANDIDATE and not is_spoiled:
+            own.append(trial)
     measured = {trial.case_id for trial in own}
     missing = [case.id for case in header.plan if case.id not in measured]
     if not problem and (missing or not own):
@@ -310,17 +318,19 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     if problem:
         raise BaselineWriteError(f"the record cannot become a baseline: {problem}", where=header.suite_id)
     agent = header.agent if header.stripped else with_tools(header.agent, own)
-    return strip(replace(record, header=replace(header, agent=agent), trials=own))
+    return strip(replace(record, header=replace(header, agent=agent), trials=tuple(own)))
 
 
 def same_as(record: Record) -> str:
-    """The commit whose stored trials the record repeats, since the agent is the same; empty if they are its own."""
+    """Return the commit whose stored trials the record repeats, as the agent is the same; empty if they are its own."""
     return str(record.footer.terms.get("same_as", "")) if record.footer is not None else ""
 
 
 def outage_in(record: Record) -> str:
-    """Return a sentence if most cases of a record were never answered, so that nothing can be measured against it; else
-    empty."""
+    """Return a sentence if most cases of a record were never answered; else empty.
+
+    Nothing can be measured against such a record.
+    """
     plan, own = record.header.plan, [trial for trial in record.trials if trial.side is Side.CANDIDATE]
     answered = {trial.case_id for trial in own if trial.answered}
     silent = [case.id for case in plan if case.id not in answered]
@@ -332,7 +342,7 @@ def outage_in(record: Record) -> str:
 
 
 def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record:
-    """The record, if it is what its name says. Raises `BaselineError`: a moved, copied or renamed file is not."""
+    """Return the record if it is what its name says. Raises `BaselineError`: a moved, copied or renamed file is not."""
     header = record.header
     if header.dirty or header.suite_id != suite_id or commit_key(header) != key:
         raise misplaced(where)
@@ -357,7 +367,7 @@ def united(read: Callable[[], Record], new: Record, say: Say) -> Record:
     except BaselineError as error:
         what = f"the record of this commit that is stored already cannot be read: {error.what}"
         raise BaselineWriteError(what, where=error.where, hint="restore or remove it, then save again") from None
-    made = unite(stored, new)
-    if made.note:
-        say(made.note)
-    return made.record
+    record, note = unite(stored, new)
+    if note:
+        say(note)
+    return record

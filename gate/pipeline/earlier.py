@@ -339,7 +339,8 @@ def _joined(stored: Record, more: Record) -> Record:
     """Return both records as one, or only the stored one if they do not fit together."""
     if difference(replace(more.header, stripped=True), stored.header):
         return stored
-    return unite(stored, strip(more)).record
+    united, _ = unite(stored, strip(more))
+    return united
 
 
 # --- a change of the same agent -------------------------------------------------------------------

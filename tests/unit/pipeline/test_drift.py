@@ -40,7 +40,7 @@ def test_the_runs_before_the_point_are_no_longer_pooled() -> None:
 def test_nightly_runs_of_one_commit_are_runs_of_one_record() -> None:
     whole = record(0, 0.9, commit="c" * 40)
     for day in range(1, 8):
-        whole = unite(whole, record(day, 0.9 if day < 4 else 0.6, commit="c" * 40)).record
+        whole, _ = unite(whole, record(day, 0.9 if day < 4 else 0.6, commit="c" * 40))
     (kept,), fact = since_last_move([whole])
     assert fact is not None
     assert run_ids(kept) == ("r4", "r5", "r6", "r7")
