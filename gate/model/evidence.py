@@ -66,11 +66,18 @@ class MetricTest(Struct, frozen=True):
     """One metric in one look; all p one-sided."""
 
     p_mean: float
+    """The p-value of the mean drop alone."""
     p_concentrated: float
+    """The p-value of a drop of a few cases."""
     p_adjusted: float
-    """Over all blocking metrics and all statistics."""
+    """The smallest of them, adjusted for all blocking metrics and all statistics."""
     p_shift: float | None = None
-    """The p-value of a drop that all cases share, of zeros and ones."""
+    """The p-value of a drop that all cases share; None for a metric that is not of zeros and ones."""
+
+    @property
+    def smallest(self) -> float:
+        """The smallest p of its statistics, none adjusted."""
+        return min(self.p_mean, self.p_concentrated, 1.0 if self.p_shift is None else self.p_shift)
 
     @property
     def by_mean(self) -> bool:
