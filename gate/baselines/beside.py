@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference, reference_to
+from gate.baselines.reference import Reference, reference_to
 from gate.model import BASE, FULL, Side, Trial
 from gate.records import Header, Record
 
@@ -23,7 +23,7 @@ def with_base(header: Header, trials: Iterable[Trial], references: Sequence[Refe
     if not own or useless(header, own):
         return tuple(references)
     of_base = replace(header, commit=header.base_commit, dirty=False, run_id=f"{header.run_id} base")
-    found = reference_to([Record(of_base, own, None)], header.base_commit, distance=0, source=SOURCE)
+    found = reference_to([Record(of_base, own, None)], distance=0, source=SOURCE)
     return (replace(found, beside=True), *references[1:])
 
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @click.command(cls=Once)
 @click.argument("records", nargs=-1, required=True, type=PATH)
-@click.option("-o", "--output", required=True, type=PATH, help="Where to write the whole record.")
+@click.option("-o", "--output", required=True, type=PATH, help="File for the whole record.")
 @click.option(
     "-c",
     "--config",
     "config_path",
     type=PATH,
-    help="Decide too, as a run over all shards would: by this configuration, against its baseline.",
+    help="Also decide, by this configuration and its baseline, as a run over all shards would.",
 )
 @click.option(
     "--rules-from",
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **given: Any) -> None:
     """Join the records of all shards.
 
-    Refuses a missing, duplicate or truncated shard, and one of another run.
+    Refuses a missing, duplicate or truncated shard, and one from another run.
     """
     from gate.stored.judging import decide_merged, merge_records
 

@@ -32,6 +32,16 @@ def cluster_of(case: Case) -> str:
     return case.cluster or _name_in(case, "cluster")
 
 
+def clusters_of(cases: Iterable[Case]) -> dict[str, str]:
+    """Return the cluster of each case that is in one, by its id."""
+    found = {}
+    for case in cases:
+        cluster = cluster_of(case)
+        if cluster:
+            found[case.id] = cluster
+    return found
+
+
 def in_cluster(case: Case, cluster: str) -> Case:
     """The case in this cluster, whatever it states; empty: in none."""
     metadata = case.metadata

@@ -24,9 +24,10 @@ from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.decision.engine.state import Config, Metric, Row, State, margin_of
 from gate.decision.outcomes import RATE_METRIC, measured_values, passed
+from gate.decision.sequential import metric_of
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.thresholds import chance_of_miss
-from gate.model import Case, Criterion, Scale, Side, Trial
+from gate.model import Case, Criterion, Side, Trial
 from gate.model.defaults import ALPHA, POWER_FIND, STORED_TRIALS
 from gate.statistics.evalues import case_log_e, suite_e
 from gate.statistics.intervals import wilson
@@ -427,14 +428,7 @@ def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[C
     names = [c.name for c in measured]
     sides = ([[_values(t, names) for t, outcome in g if outcome is side] for g in groups] for side in (True, False))
     passing, failing = (tuple(map(tuple, side)) for side in sides)
-    return Scores(tuple(_metric(c, trials) for c in measured), passing, failing)
-
-
-def _metric(criterion: Criterion, trials: Sequence[Trial]) -> Metric:
-    zero_one = criterion.scale.is_zero_to_one and set(measured_values(trials, criterion)) <= {0.0, 1.0}
-    scale = Scale.BINARY if zero_one else criterion.scale
-    margin = scale.default_margin if criterion.margin is None else criterion.margin
-    return Metric(criterion.name, scale.kind, criterion.direction, margin)
+    return Scores(tuple([metric_of(criterion, trials) for criterion in measured]), passing, failing)
 
 
 def _values(trial: Trial, names: Sequence[str]) -> Row:

@@ -16,7 +16,7 @@ from gate.agents.base import AgentOptions, expand
 from gate.agents.http import server_of
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import with_tools
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import ConfigError, GateError
@@ -85,7 +85,7 @@ def wants_base_beside(session: Session, reference: Reference) -> bool:
 def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
     config, git = session.config, session.git
     beside = wants_base_beside(session, reference)
-    commit = session.where.base if beside else reference.info.commit
+    commit = session.where.base if beside else reference.commit
     is_stored = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
 
     @cache
@@ -160,7 +160,7 @@ async def _served(session: Session, reference: Reference) -> BaseAgent:
 
 def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:
     """Return why it would be the change's agent, or asked as that one is; empty if it is the base's own."""
-    config, commit = session.config, reference.info.commit
+    config, commit = session.config, reference.commit
     server = server_of(config.agent, config.agent_kind)
     if server is not None and expand(server.url, session.environment, where=config.agent_kind) == url:
         return "agent.base is the agent's own address"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gate import __version__
 from gate.baselines.fingerprint import of_definition
-from gate.baselines.pairing import Reference, identity
+from gate.baselines.reference import Reference, identity
 from gate.baselines.union import runs_in
 from gate.config.resolve import Plan
 from gate.decision import Settings
@@ -24,7 +24,8 @@ from gate.model.finding import Finding
 from gate.pipeline.base_agent import base_agent
 from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
 from gate.pipeline.journal import anew, check_untracked, close_again, open_journal, records_folder, take_back, without
-from gate.pipeline.references import References, past_rates, store_kind
+from gate.pipeline.past import past_rates
+from gate.pipeline.references import References
 from gate.pipeline.rounds import Memory, SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
 from gate.pipeline.session import (
     Session,
@@ -35,6 +36,7 @@ from gate.pipeline.session import (
     check_version,
     may_change,
 )
+from gate.pipeline.store import store_kind
 from gate.pipeline.storing import run_stored_epochs
 from gate.pipeline.terms import Terms, terms_of_plan
 from gate.pipeline.trials import TrialRunner

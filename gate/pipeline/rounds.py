@@ -13,7 +13,8 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from gate.baselines.beside import EPOCHS, useless, with_base
-from gate.baselines.pairing import Pairing, Reference, pair, reported_before
+from gate.baselines.pairing import pair, reported_before
+from gate.baselines.reference import Reference
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection, TrialsSection
@@ -53,9 +54,7 @@ def _rerun_of_base(
         ConfigError: it has to be run, and cannot be.
     """
     where = session.where
-    is_itself = (
-        where.head is not None and not where.dirty and any(one.info.commit == where.head for one in references[:1])
-    )
+    is_itself = where.head is not None and not where.dirty and any(one.commit == where.head for one in references[:1])
     if is_itself or base.mixed_with_change:  # as every night: to run both sides would excuse the drift to be found
         return "never"
     if base.beside or (ran_beside and references and references[0].beside):
@@ -122,8 +121,8 @@ class SuiteRun:
         self.settings = replace(self.settings, rerun=rerun)
         check_executor(session.config, plan)
         self._pair()
-        if runner.world is not None and self.pairings and not session.where.anchored:
-            runner.world.couple(self.pairings[0].trials)  # a baseline is always measured anew
+        if runner.world is not None and self.comparisons and not session.where.anchored:
+            runner.world.couple(self.comparisons[0].stored)  # a baseline is always measured anew
         self.trials: list[Trial] = []
         """Redacted, and without the messages, which are in the record."""
         self._earlier = [trial for trial in journal.resumed if trial.tag != BASE]
@@ -131,17 +130,21 @@ class SuiteRun:
 
     def _pair(self) -> None:
         """Pair the plan with what it is compared with, as far as that is known by now."""
-        plan, header = self.plan, self.journal.header
+        plan, header, where = self.plan, self.journal.header, self.session.where
         references = with_base(header, self._of_base, self._references)
-        self.pairings = [
-            pair(
-                plan.planned,
-                plan.criteria,
-                one,
-                deselected=left_out_by(plan.selection, plan.deselected, plan.planned, one),
+        self.comparisons: list[Comparison] = []
+        for reference in references:
+            left_out = left_out_by(plan.selection, plan.deselected, plan.planned, reference)
+            paired = pair(plan.planned, plan.criteria, reference, deselected=left_out)
+            known = replace(
+                paired,
+                cases=plan.suite.cases,
+                seed=header.seed,
+                suite_id=plan.suite.id,
+                selected=bool(plan.deselected),
+                excuses=paired.excuses and not (where.anchored or where.release),
             )
-            for one in references
-        ]
+            self.comparisons.append(known)
         self.reported = any(reported_before(header, one) for one in references)
 
     async def measure(self) -> None:
@@ -152,7 +155,7 @@ class SuiteRun:
             await self._replay_trials([case.id for case in self.plan.suite.cases])
         else:
             if self.base.beside:
-                step = self._next(self.pairings[0], further=False)
+                step = self._next(0)
                 if isinstance(step, More):
                     await self._round(step)
                 await self._run_base()
@@ -160,12 +163,14 @@ class SuiteRun:
 
     async def _follow_schedule(self) -> None:
         """Ask for trials until the verdict is known against each reference, or a regression is proven."""
-        for number, paired in enumerate(self.pairings):
-            while isinstance(step := self._next(paired, further=number > 0), More):
+        for number in range(len(self.comparisons)):
+            step = self._next(number)
+            while isinstance(step, More):
                 before = len(self.trials)
                 await self._round(step)
                 if len(self.trials) == before and not self.session.run_budget.stopped:
                     raise MeasureError(f"a round ({step.why}) produced no trial", hint="please report this bug")
+                step = self._next(number)
             if step is not None and step.verdict is Verdict.REGRESSED:
                 return
 
@@ -228,7 +233,7 @@ class SuiteRun:
 
     def _confirmation(self) -> More | None:
         """Return the round that `gate merge` will need of this shard's crashing cases: only here can they be run."""
-        own, before = set(self.own_cases), self.pairings[0].trials if self.pairings else ()
+        own, before = set(self.own_cases), self.comparisons[0].stored if self.comparisons else ()
         cases = [case for case in self.plan.suite.cases if case.id in own]
         return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
 
@@ -306,28 +311,25 @@ class SuiteRun:
                         self.trials.append(self.memory.fit(trial))
                     session.progress.trial(trial)
 
-    def _next(self, paired: Pairing, *, further: bool) -> More | SuiteResult | None:
-        """Return the next round that a reference asks for, or a verdict if another reference follows.
+    def _next(self, number: int) -> More | SuiteResult | None:
+        """Return the next round that a reference, by its number, asks for, or a verdict if another reference follows.
 
-        The last needs no verdict here: the closed record is judged. A ``further`` one asks for no trials of the base.
+        The last needs no verdict here: the closed record is judged. A further one asks for no trials of the base.
         """
-        own = [trial for trial in self.trials if trial.side is Side.CANDIDATE] if further else self.trials
-        known = Comparison(
-            self.plan.suite.cases,
-            self.plan.criteria,
-            own,
-            paired.trials,
-            replace(self.settings, rerun="never") if further else self.settings,
-            seed=self.journal.header.seed,
-            suite_id=self.plan.suite.id,
-            not_comparable=paired.not_comparable,
-            stored_runs=paired.runs,
+        trials, settings = self.trials, self.settings
+        if number > 0:
+            trials = [trial for trial in trials if trial.side is Side.CANDIDATE]
+            settings = replace(settings, rerun="never")
+        known = replace(
+            self.comparisons[number],
+            trials=trials,
+            settings=settings,
             stopped=self.session.run_budget.stopped,
             reported=self.reported,
-            selected=bool(self.plan.deselected),
-            excuses=paired.excuses and not (self.session.where.anchored or self.session.where.release),
         )
-        return wanted(known) if paired is self.pairings[-1] else next_step(known, verdict_only=True)
+        if number == len(self.comparisons) - 1:
+            return wanted(known)
+        return next_step(known, verdict_only=True)
 
     async def _round(self, step: More) -> None:
         """Take the trials of an earlier session, and run those that are missing."""
@@ -505,9 +507,11 @@ def ran_in_outage(
     cases = [case for case in plan.suite.cases if case.id in own]
     found = []
     for reference in references:
-        paired = pair(plan.planned, plan.criteria, reference)
-        before = paired.trials if total == 1 else ()  # few cases are no sample of the suite: all have to fail
-        known = Comparison(cases, plan.criteria, trials, before, session.settings, not_comparable=paired.not_comparable)
+        known = replace(
+            pair(plan.planned, plan.criteria, reference), cases=cases, trials=trials, settings=session.settings
+        )
+        if total > 1:  # few cases are no sample of the suite: all have to fail
+            known = replace(known, stored=())
         found.append(trials_in_outage(known))
     return min(found, key=len)  # what counts against one of them counts
 

@@ -14,13 +14,14 @@ from msgspec import Struct
 
 from gate.baselines.base import POOL
 from gate.baselines.fingerprint import with_tools
-from gate.baselines.pairing import pair, reference_to
+from gate.baselines.pairing import pair
+from gate.baselines.reference import reference_to
 from gate.baselines.union import run_ids, without
 from gate.config.resolve import Plan
 from gate.config.settings import goal_of, wanted_trials
 from gate.errors import BaselineError, MeasureError
-from gate.model import FULL, STORED, Side, Trial, Verdict
-from gate.pipeline.references import drift_in, runs_after
+from gate.model import FULL, Trial, Verdict
+from gate.pipeline.drift import since_last_move
 from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import Session
 from gate.records import Record
@@ -81,7 +82,7 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
 
 def _missing(run: SuiteRun, wanted: Mapping[str, int]) -> dict[str, int]:
     """Return how many trials each case of this shard is short of."""
-    have = Counter(t.case_id for t in run.trials if t.side is Side.CANDIDATE and t.measured and t.tag in (FULL, STORED))
+    have = Counter(trial.case_id for trial in run.trials if trial.is_of_epoch and trial.measured)
     return {case_id: wanted[case_id] - have[case_id] for case_id in run.own_cases}
 
 
@@ -95,10 +96,9 @@ def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> Baseline
     Raises:
         BaselineError: what is stored cannot be read.
     """
-    records = [record, *_pooled(session, plan, record)]
-    records = list(runs_after(records, drift_in(records)))  # what was run before the provider moved is not pooled
-    reference = reference_to(records, None, distance=None, source="")
-    later = pair(plan.planned, plan.criteria, reference).trials  # what a change would be compared with
+    records: Sequence[Record] = [record, *_pooled(session, plan, record)]
+    records, _ = since_last_move(records)  # what was run before the provider moved is not pooled
+    later = pair(plan.planned, plan.criteria, reference_to(records)).stored  # what a change would be compared with
     later = tuple(trial for trial in later if trial.measured and trial.tag == FULL)
     own = set(run_ids(record))
     others = Counter(trial.case_id for trial in later if trial.run not in own)

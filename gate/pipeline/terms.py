@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.config.base_policy import MOVED, Rules
 from gate.config.load import Config
 from gate.config.resolve import Plan

@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from gate import __version__
 from gate.agents import AGENTS
 from gate.baselines.beside import with_base
-from gate.baselines.pairing import Reference, pair, reported_before
+from gate.baselines.pairing import pair, reported_before
+from gate.baselines.reference import Reference
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
-from gate.decision import Comparison, Settings, exit_code, verdict_on
+from gate.decision import Settings, exit_code, verdict_on
 from gate.decision.cases import MAX_WORDING_CHARS, reads_text
 from gate.decision.consistency import compares_trials
 from gate.decision.outcomes import PASS_RATE, passed
@@ -152,7 +153,7 @@ def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[S
     if not terms.design.same_as:
         return references, terms
     first = references[0] if references else NO_REFERENCE
-    if first.records and first.info.commit == terms.design.same_as:
+    if first.records and first.commit == terms.design.same_as:
         return [replace(first, records=first.records[:1])], terms
     return references, terms.with_design(same_as="", same_verdict="")
 
@@ -269,17 +270,13 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         judges=record.footer.judges if record.footer is not None else {},
     )
     fell_below = terms.design.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
-    known = Comparison(
-        cases_of(header, demands.thresholds),
-        demands.criteria,
-        trials_of(record),
-        paired.trials,
-        demands.settings,
+    known = replace(
+        paired,
+        cases=cases_of(header, demands.thresholds),
+        trials=trials_of(record),
+        settings=demands.settings,
         seed=header.seed,
         suite_id=header.suite_id,
-        not_comparable=paired.not_comparable,
-        stored_runs=paired.runs,
-        unmatched=paired.unmatched,
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,
@@ -288,7 +285,6 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         excuses=paired.excuses and not (terms.design.anchored or terms.design.release or fell_below),
         same_as=terms.design.same_as,
         same_verdict=terms.design.same_verdict,
-        base_ran_now=reference.beside,
     )
     return replace(verdict_on(known, scheduled=terms.design.scheduled), baseline=reference.info)
 
@@ -345,7 +341,7 @@ def in_one_look(record: Record) -> Record:
 
     Reruns were picked by their outcomes and are left out; what decides how often a case was run is the target alone.
     """
-    own = [trial for trial in trials_of(record) if trial.side is Side.CANDIDATE and trial.tag in (FULL, STORED)]
+    own = [trial for trial in trials_of(record) if trial.is_of_epoch]
     trials = tuple([replace(trial, tag=FULL, round=1) for trial in own])
     return replace(record, header=replace(record.header, runs=()), trials=trials)
 
@@ -355,9 +351,7 @@ def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
     own = Counter(trial.case_id for trial in record.trials if trial.tag == STORED)
     if not own:
         return suite
-    kept = Counter(
-        t.case_id for t in record.trials if t.tag in (FULL, STORED) and t.measured and t.side is Side.CANDIDATE
-    )
+    kept = Counter(trial.case_id for trial in record.trials if trial.is_of_epoch and trial.measured)
     runs = sum(own.values())
     stored = StoredForLater(min(kept[case_id] for case_id in own), max(own.values()), runs)
     return replace(suite, **_spent(record), agent_runs=len(record.trials), stored=stored)
@@ -434,5 +428,5 @@ def shown_trials(source: Path | Record, header: Header, reference: Reference, te
     def read() -> Iterable[Trial]:
         return source.trials if isinstance(source, Record) else iter_trials(source, error=MeasureError)
 
-    paired = pair(header.plan, terms.criteria, reference)
-    return SuiteTrials(cases_of(header, terms.thresholds), terms.criteria, read, paired.trials)
+    before = pair(header.plan, terms.criteria, reference).stored
+    return SuiteTrials(cases_of(header, terms.thresholds), terms.criteria, read, before)

@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec import Struct
 
-from gate.statistics.intervals import t_tail
+from gate.statistics.intervals import squares, t_tail
 from gate.statistics.trend import FittedLine, Level, fitted
 
 LEAST_RUNS = 2
@@ -171,7 +171,7 @@ def course(found: Sequence[Level], *, level: float) -> Partition:
 
 
 def _parted(values: Sequence[float], start: int, end: int, floor: float, level: float) -> Partition:
-    whole = Piece(start, end, None, _square(values[start:end]))
+    whole = Piece(start, end, None, squares(values[start:end]))
     step = _largest_step(values, start, end, floor)
     if step is None or step.p > level:
         return Partition((whole,), ())
@@ -210,7 +210,7 @@ def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -
     points = range(start + LEAST_RUNS, end - LEAST_RUNS + 1)
     if not points:
         return None
-    total, square = math.fsum(values[start:end]), _square(values[start:end])
+    total, square = math.fsum(values[start:end]), squares(values[start:end])
     left, explained = math.fsum(values[start : points.start]), []
     for point in points:
         before, after = left / (point - start), (total - left) / (end - point)
@@ -225,9 +225,3 @@ def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -
     p = min(1.0, len(points) * 2 * t_tail(math.sqrt(best / variance), n - 2))
     change = math.fsum(values[at:end]) / (end - at) - math.fsum(values[start:at]) / (at - start)
     return Jump(at, near[0], near[-1], change, p)
-
-
-def _square(values: Sequence[float]) -> float:
-    """The sum of squares around the mean."""
-    middle = math.fsum(values) / len(values) if values else 0.0
-    return math.fsum((value - middle) ** 2 for value in values)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gate.baselines.pairing import Reference, reported_before
+from gate.baselines.pairing import reported_before
+from gate.baselines.reference import Reference
 from gate.config.load import load_config
 from gate.config.settings import settings_of
 from gate.decision.consistency import compared

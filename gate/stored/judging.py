@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from gate.baselines import STORES
 from gate.baselines.base import outage_in
-from gate.baselines.pairing import Match, Reference, identity, match_cases, reference_to
+from gate.baselines.pairing import Match, match_cases
+from gate.baselines.reference import Reference, identity, reference_to
 from gate.baselines.union import run_ids, runs_in
 from gate.config.base_policy import Rules, path_at
 from gate.config.load import Config, load_config, read_config
@@ -25,19 +26,12 @@ from gate.errors import BaselineError, ConfigError, GateError, MeasureError, Unt
 from gate.model import BASE, CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.earlier import earlier_draws, with_stored_trials
+from gate.pipeline.git_context import SEARCHED, GitContext, git_context
 from gate.pipeline.journal import close_again, no_record, other_runs_beside
-from gate.pipeline.references import (
-    LUCKY,
-    SEARCHED,
-    GitContext,
-    References,
-    find_baselines,
-    git_context,
-    store_kind,
-    store_of,
-    without_runs,
-)
+from gate.pipeline.references import References, find_references
 from gate.pipeline.session import about_address
+from gate.pipeline.standing import LUCKY
+from gate.pipeline.store import store_kind, store_of
 from gate.pipeline.terms import (
     Terms,
     after_proofs,
@@ -90,14 +84,13 @@ def _header_of(path: Path | Record) -> Header:
     return read_header(path, error=MeasureError)
 
 
-def read_baseline(source: Path | Record, *, distance: int | None = None) -> Reference:
+def read_baseline(source: Path | Record) -> Reference:
     """Return a record to compare with. Raises `BaselineError`."""
     if isinstance(source, Record):
-        return reference_to([source], source.header.commit, distance=distance, source="a record")
+        return reference_to([source], source="a record")
     if not source.is_file():
         raise BaselineError("no such baseline record", where=str(source))
-    record = read_record(source, error=BaselineError)
-    return reference_to([record], record.header.commit, distance=distance, source=str(source))
+    return reference_to([read_record(source, error=BaselineError)], source=str(source))
 
 
 def compare_records(
@@ -122,7 +115,7 @@ def compare_records(
         terms = with_run_of(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
     _check_other_run(record, reference, baseline)
-    reference = without_runs(reference, runs_in(record.header))
+    reference = reference.without_runs(runs_in(record.header))
     if isinstance(baseline, Path) and reference.records:
         terms = _with_note_of_picked_run(terms, baseline, reference, record)
     if config is not None and reference.records:
@@ -160,7 +153,7 @@ def _check_other_run(record: Record, reference: Reference, baseline: Path | Reco
 def _distance(git: Git, header: Header, reference: Reference) -> int | None:
     """Return the number of first-parent commits from the record's base commit back to the reference's."""
     ancestors = _ancestors(git, header)
-    commit = reference.info.commit
+    commit = reference.commit
     return ancestors.index(commit) if commit in ancestors else None
 
 
@@ -226,7 +219,7 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
         if store is not None:
             stack.enter_context(store)
         own = frozenset[str]() if terms.design.same_as else runs_in(header)
-        return find_baselines(config, store, header.suite_id, where, git, own, plan=header.plan)
+        return find_references(config, store, header.suite_id, where, git, own, plan=header.plan)
 
 
 def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:
@@ -344,7 +337,7 @@ def _baselines(
     """Return what each suite is compared with; ``runs`` are those that are judged."""
     store, git = store_of(config, environment), Git(config.root, environment=environment)
     with store if store is not None else nullcontext():
-        return [find_baselines(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
+        return [find_references(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
@@ -411,7 +404,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
         doubts = (*([missing] if missing else []), *found.doubts)
         terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         if record.header.stripped:
-            same, verdict = found.first.info.commit or "", found.fell_short
+            same, verdict = found.first.commit or "", found.fell_short
             terms = terms.with_design(whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 

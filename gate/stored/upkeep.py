@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from gate.baselines import Entry, Store
 from gate.baselines.base import same_as
 from gate.baselines.ledger import Acceptance, Ledger, Line, Mark, Signed, acceptance, latest_day
-from gate.baselines.pairing import Reference, as_baseline
+from gate.baselines.pairing import as_baseline
 from gate.baselines.proofs import Proofs, joined, parcels, proofs_of
 from gate.baselines.proofs import write as write_proofs
 from gate.baselines.proven import ProvenStore
+from gate.baselines.reference import Reference
 from gate.baselines.union import run_ids
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
@@ -25,17 +26,10 @@ from gate.config.settings import settings_of
 from gate.decision.outcomes import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
+from gate.pipeline.git_context import changed_files, git_context
 from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
-from gate.pipeline.references import (
-    References,
-    changed_files,
-    find_anchor,
-    find_baselines,
-    git_context,
-    is_lost,
-    store_kind,
-    store_of,
-)
+from gate.pipeline.references import References, find_anchor, find_references
+from gate.pipeline.store import is_lost, store_kind, store_of
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
 from gate.records import Header, Record
@@ -448,7 +442,7 @@ def show_baseline(config: Config, environment: Mapping[str, str], width: int | N
     with ExitStack() as stack:
         store = stack.enter_context(_store(config, environment))
         for plan in make_plans(config, with_key_of_judge(config, environment)):
-            found = find_baselines(config, store, plan.suite.id, replace(where, anchored=True), git, plan=plan.planned)
+            found = find_references(config, store, plan.suite.id, replace(where, anchored=True), git, plan=plan.planned)
             ledger = store.ledger(plan.suite.id)
             parts += [_show(plan, reference, ledger, width) for reference in found.all]
     return "\n\n".join(parts)

@@ -20,6 +20,7 @@ from gate.statistics.intervals import (
     detectable_rate_drop,
     excluded_change,
     paired_change,
+    squares,
     stratified_fisher_less,
     t_quantile,
 )
@@ -168,7 +169,7 @@ def _excluded(pairs: Sequence[Pair], differences: Sequence[float], extra: float)
 def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:
     """Return Student's interval from the spread over the trials: a single case has no spread over cases."""
     df = len(now) + len(before) - 2
-    pooled = (_squares(now) + _squares(before)) / df
+    pooled = (squares(now) + squares(before)) / df
     half = t_quantile(0.95, df) * math.sqrt(pooled * (1 / len(now) + 1 / len(before)))
     change = fmean(now) - fmean(before)
     return change - half, change + half
@@ -179,16 +180,10 @@ def _within_sd(pairs: Sequence[Pair], differences: Sequence[float], inverse: flo
     repeated = [side for pair in pairs for side in pair if len(side) > 1]
     freedom = sum(len(side) - 1 for side in repeated)
     if freedom:
-        return math.sqrt(sum(map(_squares, repeated)) / freedom)
+        return math.sqrt(sum(map(squares, repeated)) / freedom)
     if len(differences) > 1:
         return math.sqrt(variance(differences) / inverse)
     return None
-
-
-def _squares(values: Sequence[float]) -> float:
-    """Return the sum of squares around the mean; `statistics.variance` is exact, and thirty times as slow."""
-    centre = math.fsum(values) / len(values)
-    return math.fsum((value - centre) ** 2 for value in values)
 
 
 # --- collapse -------------------------------------------------------------------------------------

@@ -10,23 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from msgspec import Struct
-
 from gate.decision.engine.state import Partner, Row
 from gate.statistics.paired import Coupled
-
-Links = Sequence[tuple[int, int]]
-
-
-class ComparedTrials(Struct, frozen=True):
-    """Trials of a case that are compared."""
-
-    now: Sequence[Row]
-    before: Sequence[Row]
-    links: Links = ()
-    """Positions of coupled trials in ``now`` and ``before``."""
-    held: Sequence[Row] = ()
-    """Further trials that keep their label, and only say how steady the case is."""
+from gate.statistics.permutation import ComparedTrials
 
 
 def linked(links: Sequence[Partner | None]) -> list[tuple[int, int]]:

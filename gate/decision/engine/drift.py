@@ -9,7 +9,6 @@ from random import Random
 from msgspec import Struct
 
 from gate.decision.engine.case import CaseEvidence
-from gate.decision.engine.coupled import ComparedTrials
 from gate.decision.engine.evidence import (
     Beside,
     Evidence,
@@ -21,6 +20,7 @@ from gate.decision.engine.evidence import (
 from gate.decision.engine.looks import test_rows
 from gate.decision.engine.state import CONCURRENT, Config, Request, Row
 from gate.model import Side
+from gate.statistics.permutation import ComparedTrials
 
 
 class Check(Struct, frozen=True):
@@ -180,7 +180,7 @@ def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
 def suspected(evidence: Evidence) -> bool:
     """True if the newest look comes near to a proof."""
     look = evidence.last_look
-    return look is not None and look.test.p <= SUSPECTED * look.threshold
+    return look is not None and look.p <= SUSPECTED * look.threshold
 
 
 def cleared(evidence: Evidence) -> bool:

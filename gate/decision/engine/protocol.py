@@ -118,8 +118,7 @@ def _config(data: Mapping[str, Any]) -> Config:
         raise ConfigError(f'config.trials must be "auto", {{"max": N}} or N, not {trials!r}')
     if min(most, exact or 1 if exact is None else exact) < 1:
         raise ConfigError("config.trials must be at least 1")
-    rerun = _choice(data.get("rerun", "never"), ("never", "match", "concurrent"), "config.rerun")
-    rerun = "match" if rerun == "concurrent" else rerun  # its earlier name
+    rerun = _choice(data.get("rerun", "never"), ("never", "match"), "config.rerun")
     kept = data.get("kept_epochs", 0)
     if not (_whole(kept) and kept >= 0):
         raise ConfigError(f"config.kept_epochs must be a whole number from 0, not {kept!r}")

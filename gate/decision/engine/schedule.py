@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gate.decision.engine.case import CaseEvidence
-from gate.decision.engine.evidence import FALSE_DISCOVERY, ZERO_TRIALS, Evidence
+from gate.decision.engine.evidence import ZERO_TRIALS, Evidence
 from gate.decision.engine.repeats import REPEATS
 from gate.decision.engine.state import CONFIRM, FULL, Config, Request
 from gate.model import Side
@@ -101,7 +101,7 @@ def _provable(
     """
     best = {case.id: _best_log_e(case, left, config) for case in cases}
     log_es = [best.get(case.id, case.log_e) for case in evidence.cases.values()]
-    names = len(e_bh(log_es, FALSE_DISCOVERY)) > len(evidence.named)
+    names = len(e_bh(log_es)) > len(evidence.named)
     return names or (proof and suite_e(log_es, recorded=evidence.state.recorded) >= evidence.e_threshold)
 
 

@@ -8,7 +8,7 @@ from gate.decision.engine.bounds import Bound
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.evidence import Evidence
 from gate.decision.engine.schedule import unprovable
-from gate.model.evidence import CaseCounts, EvidenceSummary, LookTest, MetricChange, MetricTest
+from gate.model.evidence import CaseCounts, EvidenceSummary, MetricChange
 from gate.model.trial import Side
 
 SHOWN_E = 2.0
@@ -23,25 +23,11 @@ MOST_GAINS = 5
 
 def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
     """``proven``: of a regression, of which it is asked besides whether it gained elsewhere what it lost."""
-    looks = (
-        LookTest(
-            look.epochs,
-            look.test.p,
-            look.threshold,
-            look.test.relabelings,
-            {
-                name: MetricTest(t.p_mean, t.p_concentrated, t.p_adjusted, t.p_shift)
-                for name, t in zip(look.names, look.test.metrics, strict=True)
-            },
-            look.spent,
-        )
-        for look in evidence.looks
-    )
     return EvidenceSummary(
         epochs=evidence.epochs,
         paired=len(evidence.cases),
         runs={side.value: evidence.runs[side] for side in Side},
-        looks=tuple(looks),
+        looks=tuple(evidence.looks),
         e_value=_finite(evidence.suite_e),
         highest_e_value=_finite(evidence.highest_suite_e),
         e_threshold=evidence.e_threshold,

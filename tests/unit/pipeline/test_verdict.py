@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference, reference_to
+from gate.baselines.reference import Reference, reference_to
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode, MeasureError
 from gate.model import (
@@ -133,7 +133,7 @@ def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
 
 def test_a_case_that_lost_its_tag_is_still_owed_by_a_selection_of_the_tag() -> None:
     stored = [PlannedCase(name, name, tags=frozenset({"smoke"} if name != "c" else ())) for name in "abc"]
-    base = reference_to([record(plan=tuple(stored))], "c0ffee", distance=0, source="a record")
+    base = reference_to([record(plan=tuple(stored))])
     now = (PlannedCase("a", "a", tags=frozenset({"smoke"})),)
     smoke = Selection(tags=["smoke"])
     assert left_out_by(smoke, {"b", "c"}, now, base) == {"c"}
