@@ -134,7 +134,7 @@ class SuiteRun:
         references = with_base(header, self._of_base, self._references)
         self.comparisons: list[Comparison] = []
         for reference in references:
-            left_out = plan.deselected | left_out_by(plan.selection, plan.planned, reference)
+            left_out = left_out_by(plan.selection, plan.deselected, plan.planned, reference)
             paired = pair(plan.planned, plan.criteria, reference, deselected=left_out)
             known = replace(
                 paired,
@@ -155,6 +155,9 @@ class SuiteRun:
             await self._replay_trials([case.id for case in self.plan.suite.cases])
         else:
             if self.base.beside:
+                step = self._next(0)
+                if isinstance(step, More):
+                    await self._round(step)
                 await self._run_base()
             await self._follow_schedule()
 
@@ -176,9 +179,6 @@ class SuiteRun:
 
         After the change's first round, which shows that there is something to compare, and what a run takes.
         """
-        step = self._next(0)
-        if isinstance(step, More):
-            await self._round(step)
         budget, config = self.session.run_budget, self.session.config
         jobs = self._jobs_of_base()
         if jobs and not budget.stopped and any(trial.answered for trial in self.trials):
@@ -208,15 +208,15 @@ class SuiteRun:
         """Return the missing jobs of the base commit's agent, epoch by epoch."""
         done, found = Counter(trial.case_id for trial in self._of_base), []
         for epoch in range(EPOCHS):
-            for case in self.plan.suite.cases:
-                if case.id not in self.settings.quarantine and done[case.id] <= epoch:
-                    number = self._numbers.next(case.id, Side.BASELINE)
-                    found.append(Job(case, number, 1, BASE, Side.BASELINE))
+            for case_id in self.own_cases:
+                if case_id not in self.settings.quarantine and done[case_id] <= epoch:
+                    number = self._numbers.next(case_id, Side.BASELINE)
+                    found.append(Job(self.plan.cases[case_id], number, 1, BASE, Side.BASELINE))
         return found
 
     @property
     def own_cases(self) -> tuple[str, ...]:
-        """The cases of this shard."""
+        """The cases of this shard; all, if the suite is not divided."""
         header = self.journal.header
         return tuple(case.id for case in header.plan if case.shard == header.shard[0])
 
@@ -228,6 +228,8 @@ class SuiteRun:
         else:
             request = Request(Side.CANDIDATE, FULL, self.own_cases, shard_epochs(self.session.config))
             await self._round(More((request,), 1, f"shard {index} of {total}"))
+            if self.base.beside:
+                await self._run_base()
             step = self._confirmation()
             if step is not None:
                 await self._round(step)
@@ -245,8 +247,9 @@ class SuiteRun:
         found = shard_result(
             header.shard, self.own_cases, needed, suite_id=self.plan.suite.id, seed=header.seed, config=config
         )
-        spent = structs.asdict(spent_on(self.trials))
-        return replace(found, **spent, commit=header.commit, dirty=header.dirty)
+        spent = structs.asdict(spent_on([*self.trials, *self._of_base]))
+        runs = found.agent_runs + len(self._of_base)
+        return replace(found, **spent, agent_runs=runs, commit=header.commit, dirty=header.dirty)
 
     async def run_stored_epoch(self, cases: tuple[str, ...], why: str) -> bool:
         """Run these cases once more, for later changes, and what the verdict needs then.

@@ -296,7 +296,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
     if terms.deselected is not None or not header.selected:
         selection = Selection.model_validate(terms.selection) if terms.selection else None
-        return (terms.deselected or frozenset()) | left_out_by(selection, header.plan, reference)
+        return left_out_by(selection, terms.deselected or frozenset(), header.plan, reference)
     stored = {case.id for record in reference.records for case in record.header.plan}
     return stored - {case.id for case in header.plan}
 
@@ -391,22 +391,36 @@ def result_of(
     )
 
 
-def left_out_by(selection: Selection | None, plan: Sequence[PlannedCase], reference: Reference) -> frozenset[str]:
-    """Return the reference's cases that the selection leaves out: they need not be compared.
+def left_out_by(
+    selection: Selection | None, deselected: Set[str], plan: Sequence[PlannedCase], reference: Reference
+) -> frozenset[str]:
+    """Return the cases that need not be compared, since the selection leaves them out.
 
-    By what the reference knows of a case; of its metadata it knows nothing, and a condition on it leaves none out.
+    By what the reference knows of a case: one that has lost its tag since is still owed. Of its metadata the reference
+    knows nothing, and a condition on it leaves out what is ``deselected`` now.
     """
     if selection is None:
-        return frozenset()
+        return frozenset(deselected)
     known = selection.model_copy(update={"metadata": {}})
-    seen = {case.id: case for record in reference.records for case in record.header.plan}
-    for case in plan:
-        seen.pop(case.id, None)
-    left_out = set()
-    for case in seen.values():
+    planned = {case.id for case in plan}
+    left_out = set(deselected)
+    for case in _newest_plan(reference):
+        if case.id in planned:
+            continue
         if not known.takes(Case(case.id, (), tags=case.tags, complexity=case.complexity)):
             left_out.add(case.id)
+        elif not selection.metadata:
+            left_out.discard(case.id)
     return frozenset(left_out)
+
+
+def _newest_plan(reference: Reference) -> Iterable[PlannedCase]:
+    """Return each case of a reference as its nearest record has it."""
+    found: dict[str, PlannedCase] = {}
+    for record in reference.records:
+        for case in record.header.plan:
+            found.setdefault(case.id, case)
+    return found.values()
 
 
 # --- the trials behind a verdict ------------------------------------------------------------------
