@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain, combinations, product
+from itertools import accumulate, chain, combinations, product
 from operator import add
 from random import Random
 
@@ -289,8 +289,9 @@ def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> Join
             shift = (_WIDTH * m + lane) * _LANE
             values = [(total >> shift) & _MASK for total in totals]
             own = (observed >> shift) & _MASK
-            # The last of equal values counts them all.
-            at_least = dict(zip(sorted([*values, own], reverse=True), range(1, size + 1), strict=True))
+            counts = Counter([*values, own])  # many are equal
+            falling = sorted(counts, reverse=True)
+            at_least = dict(zip(falling, accumulate(map(counts.__getitem__, falling)), strict=True))
             ranks[m].append(at_least[own])
             smallest = list(map(min, smallest, map(at_least.__getitem__, values)))
     smallest.sort()

@@ -209,6 +209,8 @@ def test_without_a_baseline_a_suite_in_which_no_trial_passes_is_below_its_thresh
     assert (
         judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0), stored(SUITE, trajectory=0.0)).verdict is Verdict.PASS
     )
+    beside = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0), stored(SUITE, trajectory=0.0), base_ran_now=True)
+    assert beside.verdict is Verdict.BELOW_THRESHOLD, "the base's agent, run now, is no stored baseline"
     assert judge(SUITE, [replace(TRAJECTORY, blocking=False)], once(SUITE, trajectory=0.0)).cause == Finding.of(
         "nothing_decides"
     )
