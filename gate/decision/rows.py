@@ -219,6 +219,6 @@ def spent(evidence: EvidenceSummary) -> float:
     from gate.decision.engine.evidence import CASES_SHARE  # weight: only with a baseline
 
     alpha = 1 / (evidence.e_threshold * CASES_SHARE)
-    looks = sum(look.threshold if look.spent is None else look.spent for look in evidence.looks)
+    looks = sum(look.spent for look in evidence.looks)
     repeats = sum(test.threshold for test in evidence.repeats)
     return min(1.0, CASES_SHARE + (looks + repeats) / alpha)

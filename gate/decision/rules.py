@@ -126,8 +126,12 @@ def below(table: Table) -> tuple[str, ...]:
 
 
 def _nothing_passes(comparison: Comparison) -> Finding | None:
-    """Without a baseline a suite in which no trial passes is below its threshold, whatever that is."""
-    if comparison.baseline or not any(criterion.blocking for criterion in comparison.criteria):
+    """Without a stored baseline a suite in which no trial passes is below its threshold, whatever that is.
+
+    That the base commit's agent, run beside, passes none either is no excuse.
+    """
+    has_stored = comparison.baseline and not comparison.base_ran_now
+    if has_stored or not any(criterion.blocking for criterion in comparison.criteria):
         return None
     trials = comparison.judged_trials
     was_run = {trial.case_id for trial in trials}

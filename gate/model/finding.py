@@ -402,10 +402,13 @@ GAPS: Mapping[KindName, FindingKind] = {
     "stated": kind("What a run's terms state in words of their own.", text=str),
     "not_compared": OF_CRITERION["not_compared"],
     "checks_fell_away": OF_CRITERION["checks_fell_away"],
-    # ``of``: cases that passed at the base
-    "too_many_cases_gone": kind("Too many cases that passed at the base are gone.", NOT_COMPARED, cases=NAMES, of=int),
+    # ``of``: cases that passed at the base; ``selected``: of those that the run selects
+    "too_many_cases_gone": kind(
+        "Too many cases that passed at the base are gone.", NOT_COMPARED, cases=NAMES, of=int, selected=FLAG
+    ),
     "edited_cases_miss": kind("Cases were edited, passed at the base, and miss now.", NOT_COMPARED, cases=NAMES),
-    "nothing_paired": kind("None of the base's cases is compared.", NOT_COMPARED, cases=int),
+    # ``edited``: of these cases
+    "nothing_paired": kind("None of the base's cases is compared.", NOT_COMPARED, cases=int, edited=NUMBER),
 }
 """Parts of the base that were not compared."""
 

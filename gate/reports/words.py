@@ -558,9 +558,12 @@ WORDS: Table = {
     "cases_not_measured": _cases_not_measured,
     "case_lost": _case_lost,
     # what the base holds and was not compared
-    "too_many_cases_gone": "{cases:n} of the {of:case} that passed there {cases:was|were} removed ({cases:list})",
+    "too_many_cases_gone": (
+        "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
+        "{selected: or left the selection|} ({cases:list})"
+    ),
     "edited_cases_miss": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
-    "nothing_paired": "none of the base's {cases:case} is in the suite",
+    "nothing_paired": "none of the base's {cases:case} is compared{edited:+ (# edited)}",
     # what a verdict rests on
     "shard": {
         Verdict.INCONCLUSIVE: (
@@ -585,7 +588,7 @@ WORDS: Table = {
     ),
     "criterion_fails": _criterion_fails,
     "criterion_not_measured": _criterion_not_measured,
-    "nothing_passes": ("no trial passes (0 of {trials:,})", "there is no baseline to compare with yet"),
+    "nothing_passes": ("no trial passes (0 of {trials:,})", "no baseline is stored yet"),
     "not_shown_fixed": (
         "not shown to be fixed",
         "this change was measured as regressed {measurements:before|# measurements ago} and has not passed since",

@@ -75,11 +75,11 @@ class FieldPaths(_Model):
     expected_response: Path | None = None
     """The expected answer."""
     tags: Path | None = None
-    """A text or a list of texts."""
+    """A string or a list of strings."""
     complexity: Path | None = None
     """``simple``, ``medium`` or ``complex``."""
     metadata: dict[str, Path] = {}
-    """Name → path; belongs to the case, so its rows must agree."""
+    """Name → path; part of the case, so its rows must agree."""
     content: list[Path] = []
     """Other fields that define a case: if one changes, the case is no longer compared."""
     error: Path | None = None
@@ -91,7 +91,7 @@ class FieldPaths(_Model):
     duration: Path | None = None
     """Seconds."""
     trials: list[int | str] | None = None
-    """Only these trials, by the number that the rows give. Default: all."""
+    """Only these trials, by their numbers in the rows. Default: all."""
 
 
 class _Row(Struct, frozen=True):

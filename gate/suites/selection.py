@@ -48,7 +48,7 @@ class Selection(BaseModel):
     ids: Words = []
     """Any of these ids, or patterns with ``*``, ``?`` and ``[…]``."""
     metadata: dict[str, Values] = {}
-    """Key → value or values; ``owner.team`` leads into a mapping."""
+    """Key → value or values; ``owner.team`` is a key in a mapping."""
 
     def takes(self, case: Case) -> bool:
         """True if a case is run."""

@@ -16,7 +16,7 @@ from gate.baselines.ledger import Mark
 from gate.config.load import load_config
 from gate.errors import BaselineWriteError, UntrustedError
 from gate.model import Result, Verdict
-from gate.pipeline.references import store_of
+from gate.pipeline.store import store_of
 from gate.records import read_record
 from gate.records.keys import key_of, suite_key
 from gate.reports.files import Outputs

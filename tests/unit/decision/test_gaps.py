@@ -59,6 +59,20 @@ def test_half_of_the_suite_removed_is_not_compared_until_somebody_accepts_it() -
     assert (result.is_acceptable, result.if_accepted) == (True, Verdict.PASS)
 
 
+def test_a_new_criterion_hides_neither_removed_nor_edited_cases() -> None:
+    suite, new = cases(10), replace(TRAJECTORY, name="new")
+    before = stored(suite, trajectory=1.0)
+    now = [trial(case.id, trajectory=1.0, new=1.0) for case in suite[:5]]
+    apart = {(case.id, "new"): Incomparable.NEW for case in suite}
+    half = Comparison(tuple(suite[:5]), (TRAJECTORY, new), tuple(now), tuple(before), Settings(), apart)
+    found = too_many_gone(half)
+    assert found is not None and (len(found["cases"]), found["of"]) == (5, 10)
+    edited = {**apart, **{("case-00", name): Incomparable.EDITED for name in ("trajectory", "new")}}
+    fell = [replace(now[0], scores={**now[0].scores, **trial("", trajectory=0.0).scores}), *now[1:]]
+    missing = edited_and_missing(replace(half, trials=tuple(fell), not_comparable=edited))
+    assert missing == Finding.of("edited_cases_miss", cases=("case-00",))
+
+
 def test_a_suite_of_which_no_case_is_the_bases_compares_nothing() -> None:
     suite = cases(4)
     before = stored([replace(case, id=f"old-{case.id}") for case in suite], trajectory=0.0)
@@ -67,6 +81,14 @@ def test_a_suite_of_which_no_case_is_the_bases_compares_nothing() -> None:
         Verdict.NOT_COMPARED,
         Finding.of("incomplete", gaps=(Finding.of("nothing_paired", cases=4),)),
     )
+
+
+def test_a_suite_of_which_every_case_was_edited_compares_nothing() -> None:
+    suite = cases(4)
+    apart = {(case.id, "trajectory"): Incomparable.EDITED for case in suite}
+    now, before = once(suite, trajectory=1.0), stored(suite, trajectory=1.0)
+    result = judge(suite, [TRAJECTORY], now, before, not_comparable=apart)
+    assert result.cause == Finding.of("incomplete", gaps=(Finding.of("nothing_paired", cases=4, edited=4),))
 
 
 def test_hard_rules_alone_are_no_statistics_and_leave_nothing_uncompared() -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.api import run
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.config.load import load_config
 from gate.decision import Settings
 from gate.model import BaselineInfo, Criterion, Result, Scale, Score, SuiteResult, Trial, Verdict

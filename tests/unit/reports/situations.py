@@ -431,7 +431,7 @@ COSTS = [*(("reported", 0), ("list price", 0), ("partly list price", 0), ("repor
 def decided(verdict: str, stage: Stage, *, low: float = -0.29, e_value: float = 1.0, p: float = 0.14) -> SuiteResult:
     """A suite of ten cases whose pass rate fell by ten points."""
     rate = MetricChange(10, 30, -0.1, low, 0.09, 0.2, low >= -0.2, 0.31, blocks_regression=True, excluded=low)
-    look = LookTest(1, p, 0.005, 500, {"pass rate": MetricTest(p, p, p)})
+    look = LookTest(1, p, 0.005, 500, {"pass rate": MetricTest(p, p, p)}, 0.005)
     evidence = EvidenceSummary(1, 10, {}, (look,), e_value, e_value, 500.0, ("a",), {}, {"pass rate": rate})
     row = replace(INCONCLUSIVE.criteria[0], criterion=replace(INCONCLUSIVE.criteria[0].criterion, name="pass rate"))
     outcome = Outcome(verdict, ("a",), stage, evidence)  # type: ignore[arg-type]
@@ -597,7 +597,7 @@ def _proofs() -> Iterator[tuple[str, SuiteResult]]:
     yield "a proof by repeats", with_evidence(repeats, repeats=(again,))
     yield "repeats that prove nothing", with_evidence(repeats, repeats=(replace(again, p=0.2),))
     tests = {"pass rate": MetricTest(0.003, 0.9, 0.003), "other": MetricTest(0.001, 0.9, 0.001)}
-    look = LookTest(1, 0.001, 0.005, 500, tests)
+    look = LookTest(1, 0.001, 0.005, 500, tests, 0.005)
     both = with_evidence(replace(reruns, cause=broke), looks=(look,))
     assert both.outcome is not None
     by_look = replace(both.outcome, stage=Stage(StageKind.SUITE_LOOK, 1))

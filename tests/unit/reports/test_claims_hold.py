@@ -13,7 +13,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.decision import Settings
 from gate.model import BaselineInfo, Case, Criterion, Result, Scale, Score, Side, SuiteResult, Trial, Verdict
 from gate.pipeline.terms import RunDesign, Terms
