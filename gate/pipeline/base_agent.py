@@ -294,12 +294,14 @@ def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
 
 
 def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
-    found = {k: v for k, v in agent.items() if k not in _OF_A_RUN} if isinstance(agent, Mapping) else {}
+    if not isinstance(agent, Mapping):
+        return {}
+    found = {key: value for key, value in agent.items() if key not in _OF_A_RUN}
     for key, value in found.items():
         if but and isinstance(value, str):
-            found[key] = ""  # an address alone
+            found[key] = ""  # only an address
         elif but and isinstance(value, Mapping):
-            found[key] = {k: v for k, v in value.items() if k not in but} or ""
+            found[key] = {name: held for name, held in value.items() if name not in but} or ""
     return found
 
 

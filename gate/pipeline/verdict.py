@@ -65,10 +65,13 @@ MAX_SHOWN_CHARS = 20_000_000
 
 
 class Keeper:
-    """A digest of each trial that is on disk, so that any record fits. Failing trials are kept whole, to be shown."""
+    """A digest of each trial that is on disk, so that a run or a record of any length fits in memory.
 
-    def __init__(self, cases: Mapping[str, Case], criteria: Sequence[Criterion]) -> None:
-        self._room = MAX_SHOWN_CHARS
+    Failing trials are kept whole, to be shown, while there is ``room`` for their answers.
+    """
+
+    def __init__(self, cases: Mapping[str, Case], criteria: Sequence[Criterion], room: int = MAX_SHOWN_CHARS) -> None:
+        self._room = room
         self._cases = cases
         self._criteria = [replace(criterion, blocking=True) for criterion in criteria]
         self._compares = compares_trials(self._criteria)
@@ -76,6 +79,7 @@ class Keeper:
         self._text = MAX_WORDING_CHARS if any(map(reads_text, criteria)) else 0
 
     def keep(self, trial: Trial) -> Trial:
+        """Return what stays of a trial."""
         case = self._cases.get(trial.case_id)
         failed = case is None or passed(trial, case, self._criteria) is False
         if failed and self._room > 0:
