@@ -136,7 +136,7 @@ PRINTING = {
     "report -v": ("report", "-v", "new.jsonl"),
     "compare": ("compare", "new.jsonl", "old.jsonl"),
     "compare several": ("compare", "new.jsonl", "old.jsonl", "a_name_of_some_length_for_a_model=old.jsonl"),
-    "power": ("power", "old.jsonl", "--simulations", "2"),
+    "power": ("power", "old.jsonl", "--simulations", "10"),
     "monitor": ("monitor", "--once", "--sample-rate", "1", "--state", "monitor.db", "traces.jsonl"),
 }
 
