@@ -102,6 +102,7 @@ def _of_shards(step: Step, overrides: Mapping[str, Any], rules: Rules) -> Result
         anchored=step.is_anchored,
         release=step.release,
         note=note,
+        selected_here=True,
     )
 
 

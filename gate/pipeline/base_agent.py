@@ -78,7 +78,7 @@ def wants_base_beside(session: Session, reference: Reference) -> bool:
     """True if the base commit's agent is wanted in place of a stored baseline, whether or not it can be run."""
     where, config = session.where, session.config
     is_change = where.base is not None and where.base != where.head
-    is_wanted = config.agent.is_local and config.file.baseline.rerun != "never" and session.options.shard[1] == 1
+    is_wanted = config.agent.is_local and config.file.baseline.rerun != "never"
     return is_change and is_wanted and reference.beside and not reference.info.of_itself
 
 
@@ -104,7 +104,7 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
             what = f"{shorten(found, 200)!r} was changed in the base commit's work tree while the agent was run"
             raise ConfigError(what, hint="neither the agent nor what it starts may write to files that git tracks")
 
-    if not (config.agent.is_local and (is_stored or beside) and commit and git.resolve(commit)):
+    if not (config.agent.is_local and (is_stored or beside) and commit and git.is_repository() and git.resolve(commit)):
         return BaseAgent(False, config.agent, root)
     why = differs = ""
     if git.has_only_pointers():
@@ -294,12 +294,14 @@ def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
 
 
 def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
-    found = {k: v for k, v in agent.items() if k not in _OF_A_RUN} if isinstance(agent, Mapping) else {}
+    if not isinstance(agent, Mapping):
+        return {}
+    found = {key: value for key, value in agent.items() if key not in _OF_A_RUN}
     for key, value in found.items():
         if but and isinstance(value, str):
-            found[key] = ""  # an address alone
+            found[key] = ""  # only an address
         elif but and isinstance(value, Mapping):
-            found[key] = {k: v for k, v in value.items() if k not in but} or ""
+            found[key] = {name: held for name, held in value.items() if name not in but} or ""
     return found
 
 
