@@ -173,7 +173,7 @@ def _lines(lineup: Lineup, width: int) -> Iterator[str]:
         yield from _wrapped(entry_line(lineup, place), width, "  ")
     for measure in lineup.measures:
         yield ""
-        yield f"{console(measure.name, 100)} ({wanted(measure)}), then the difference to A"
+        yield from _wrapped(f"{console(measure.name, 100)} ({wanted(measure)}), then the difference to A", width)
         yield from _block(lineup, measure, width)
     yield ""
     for line in dominated_lines(lineup):
