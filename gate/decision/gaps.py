@@ -33,7 +33,7 @@ def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list
     expected = comparison.baseline.keys() - comparison.settings.quarantine.keys()
     if expected and not any(case.id in expected and comparison.comparable(case.id) for case in comparison.judged):
         edited = len(expected.intersection(edited_cases(comparison)))
-        found.append(Finding.of("nothing_paired", cases=len(expected), edited=edited))
+        found.append(Finding.of("cases_not_compared", how="none", of=len(expected), edited=edited))
     for finding in (too_many_gone(comparison), edited_and_missing(comparison)):
         if finding is not None:
             found.append(finding)
@@ -78,7 +78,7 @@ def too_many_gone(comparison: Comparison) -> Finding | None:
             gone.append(case_id)
     if are_few(len(gone), passed):
         return None
-    return Finding.of("too_many_cases_gone", cases=tuple(gone), of=passed, selected=comparison.selected)
+    return Finding.of("cases_not_compared", how="gone", cases=tuple(gone), of=passed, selected=comparison.selected)
 
 
 def _mostly_passed(comparison: Comparison, case_id: str, criteria: Sequence[Criterion]) -> bool:
@@ -124,7 +124,7 @@ def edited_and_missing(comparison: Comparison) -> Finding | None:
     for case_id in sides:
         if case_id not in fell and _fell_by_half(comparison, case_id):
             fell.append(case_id)
-    return Finding.of("edited_cases_miss", cases=tuple(fell)) if fell else None
+    return Finding.of("cases_not_compared", how="edited", cases=tuple(fell)) if fell else None
 
 
 def _edited_sides(comparison: Comparison) -> dict[str, _Sides]:

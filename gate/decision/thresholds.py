@@ -440,7 +440,9 @@ def best_case(means: Sequence[float], values: Sequence[float], criterion: Criter
         return _student(means if len(means) > 1 else values, error, better=better)
     student = _student(means, error / 2, better=better)
     chernoff = _chernoff(values, ends, error if student is None else error / 2, better=better)
-    return chernoff if student is None else (min if better else max)(student, chernoff)
+    if student is None:
+        return chernoff
+    return min(student, chernoff) if better else max(student, chernoff)
 
 
 def _student(sample: Sequence[float], error: float, *, better: bool) -> float | None:

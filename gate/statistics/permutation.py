@@ -125,7 +125,7 @@ def joint_permutation(
 
 def _enough(level: float, binary: Sequence[bool], cases: int, fineness: int) -> int:
     """Relabelings that resolve the level, each statistic having its share of it, as far as time allows."""
-    statistics = sum(3 if zeros_and_ones else 2 for zeros_and_ones in binary)
+    statistics = 2 * len(binary) + sum(binary)  # a metric of zeros and ones has a third
     wanted = math.ceil(fineness * statistics / level)
     return min(wanted, MOST_RELABELINGS, MOST_DRAWS // cases)
 
@@ -183,7 +183,8 @@ def _labellings(case: ComparedTrials, priors: Sequence[Prior | None], rng: Rando
     ways = _ways(rows, k, case.links, rng) if case.now and case.before else ()
     packed = [0] * len(ways)
     for m, column in enumerate(zip(*case.rows, strict=True)):
-        if lanes := _lanes(column, (k, len(rows)), ways, priors[m]):
+        lanes = _lanes(column, (k, len(rows)), ways, priors[m])
+        if lanes:
             packed = [total + (lane << _WIDTH * m * _LANE) for total, lane in zip(packed, lanes, strict=True)]
     return packed if len(set(packed)) > 1 else None
 
@@ -195,17 +196,32 @@ def _ways(rows: Sequence[Row], k: int, links: Links, rng: Random) -> Sequence[Se
     sides (a judge that is down today), and must not look like a difference between the agents. If there are too many
     ways, a random set that includes the observed one stands for all: given the set, that is as likely as any other.
     """
+    pair_of = {}
+    for pair, (here, there) in enumerate(links, 1):
+        pair_of[here] = pair_of[k + there] = pair
     alike: dict[tuple[tuple[bool, ...], int], list[int]] = {}
-    partners = {position: pair for pair, link in enumerate(links, 1) for position in (link[0], k + link[1])}
     for i, row in enumerate(rows):
-        alike.setdefault((tuple(value is None for value in row), partners.get(i, 0)), []).append(i)
-    groups = [(members, sum(i < k for i in members)) for members in alike.values()]
-    if math.prod(math.comb(len(members), j) for members, j in groups) > _EXACT:
-        drawn = ([i for members, j in groups for i in rng.sample(members, j)] for _ in range(_EXACT - 1))
-        return [range(k), *drawn]
+        alike.setdefault((tuple([value is None for value in row]), pair_of.get(i, 0)), []).append(i)
+    groups: list[tuple[list[int], int]] = []
+    ways = 1
+    for members in alike.values():
+        chosen = sum([i < k for i in members])
+        groups.append((members, chosen))
+        ways *= math.comb(len(members), chosen)
+    if ways > _EXACT:
+        return [range(k), *[_drawn(groups, rng) for _ in range(_EXACT - 1)]]
     if len(groups) == 1:
         return _subsets(len(rows), k)
-    return [tuple(chain(*parts)) for parts in product(*(combinations(members, j) for members, j in groups))]
+    parts = [combinations(members, chosen) for members, chosen in groups]
+    return [tuple(chain.from_iterable(way)) for way in product(*parts)]
+
+
+def _drawn(groups: Sequence[tuple[list[int], int]], rng: Random) -> list[int]:
+    """Return so many members of each group at random."""
+    found = []
+    for members, chosen in groups:
+        found += rng.sample(members, chosen)
+    return found
 
 
 @cache
@@ -224,7 +240,8 @@ def _lanes(column: Row, sizes: tuple[int, int], ways: Sequence[Sequence[int]], p
     """
     k, free = sizes
     known = {value for value in column if value is not None}
-    here, there = (sum(value is not None for value in side) for side in (column[:k], column[k:]))
+    here = k - column[:k].count(None)
+    there = len(column) - k - column[k:].count(None)
     if not here or not there or len(known) == 1:
         return []
     values = tuple(0 if value is None else round(value * _UNIT) for value in column)
@@ -282,8 +299,9 @@ def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> Join
     def adjusted(rank: int) -> float:
         return (1 + bisect_left(smallest, rank + 1)) / size
 
-    tests = tuple(
-        MetricTest(own[0] / size, own[1] / size, adjusted(min(own)), own[2] / size if own[2:] else None)
-        for own in ranks
-    )
-    return JointTest(adjusted(min(map(min, ranks))), tests, len(totals))
+    tests = []
+    for of_metric in ranks:
+        p_shift = of_metric[2] / size if len(of_metric) > 2 else None
+        adjusted_p = adjusted(min(of_metric))
+        tests.append(MetricTest(of_metric[0] / size, of_metric[1] / size, adjusted_p, p_shift))
+    return JointTest(adjusted(min(map(min, ranks))), tuple(tests), len(totals))

@@ -95,7 +95,9 @@ def _next_step(evidence: Evidence) -> Check | None:
         return None  # only a further epoch of the change could prove a drop
     if evidence.checks[-1].rounds == 1 and evidence.beside and agrees(evidence.beside[-1], leaning=True):
         return AGAIN
-    return None if any(found.paired for found in evidence.checks) else BOTH
+    if any(found.paired for found in evidence.checks):
+        return None
+    return BOTH
 
 
 def _asked_all(evidence: Evidence) -> bool:
@@ -195,8 +197,13 @@ def agrees(known: Beside, *, leaning: bool = False) -> bool:
 
     ``leaning``: or may, and a second trial of each case would tell.
     """
-    moved, asked_once = known.moved, known.rounds == 1
-    least = LEANS if leaning and asked_once else AGREES if asked_once else AGREES_TWICE
+    moved = known.moved
+    if known.rounds > 1:
+        least = AGREES_TWICE
+    elif leaning:
+        least = LEANS
+    else:
+        least = AGREES
     parts = (moved.p_concentrated, 1.0 if moved.p_shift is None else moved.p_shift)
     return moved.p_mean > least and min(parts) > AGREES_IN_PARTS
 

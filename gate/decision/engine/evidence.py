@@ -125,14 +125,14 @@ class Evidence(Struct, dict=True):
     @cached_property
     def named(self) -> tuple[str, ...]:
         """Cases that are worse than at the baseline, as `e_bh` names them."""
-        cases = list(self.cases.values())
-        return tuple([cases[i].id for i in e_bh([case.log_e for case in cases])])
+        ids, log_es = list(self.cases), [case.log_e for case in self.cases.values()]
+        return tuple([ids[place] for place in e_bh(log_es)])
 
     @cached_property
     def gained(self) -> tuple[str, ...]:
         """Cases that are better than at the baseline, named as the broken ones are, with the sides exchanged."""
-        cases = list(self.cases.values())
-        return tuple([cases[i].id for i in e_bh([case.log_gain for case in cases])])
+        ids, log_es = list(self.cases), [case.log_gain for case in self.cases.values()]
+        return tuple([ids[place] for place in e_bh(log_es)])
 
     @cached_property
     def gain_p(self) -> float:

@@ -23,6 +23,13 @@ MOST_GAINS = 5
 
 def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
     """``proven``: of a regression, of which it is asked besides whether it gained elsewhere what it lost."""
+    cases = {}
+    for case in evidence.cases.values():
+        if case.e_value >= SHOWN_E or case.passed < case.trials:
+            cases[case.id] = _counts(case, _finite(case.e_value))
+    perhaps_gained = {}
+    for case in _most_gained(evidence) if proven else ():
+        perhaps_gained[case.id] = _gain(case)
     return EvidenceSummary(
         epochs=evidence.epochs,
         paired=len(evidence.cases),
@@ -32,39 +39,33 @@ def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
         highest_e_value=_finite(evidence.highest_suite_e),
         e_threshold=evidence.e_threshold,
         named=evidence.named,
-        cases={
-            case.id: CaseCounts(
-                _finite(case.e_value), case.passed, case.trials, case.baseline_passed, case.baseline_trials
-            )
-            for case in evidence.cases.values()
-            if case.e_value >= SHOWN_E or case.passed < case.trials
-        },
-        metrics={b.metric.name: _change(b) for b in evidence.bounds},
+        cases=cases,
+        metrics={bound.metric.name: _change(bound) for bound in evidence.bounds},
         unproven=evidence.unproven,
         unprovable=unprovable(evidence),
         gained={case_id: _gain(evidence.cases[case_id]) for case_id in evidence.gained},
         repeats=tuple(evidence.repeats.tests),
-        perhaps_gained={case.id: _gain(case) for case in _most_gained(evidence)} if proven else {},
+        perhaps_gained=perhaps_gained,
     )
 
 
 def _most_gained(evidence: Evidence) -> list[CaseEvidence]:
     """Return the likeliest gains if none can be named, and the mirrored test of the whole proves that there are
     some."""
-    success = next((b for b in evidence.bounds if b.metric is evidence.state.metrics[0]), None)
-    if (
-        evidence.gained
-        or success is None
-        or success.change < -ROUNDING
-        or evidence.gain_p > evidence.state.config.alpha
-    ):
+    changes = [bound.change for bound in evidence.bounds if bound.metric is evidence.state.metrics[0]]
+    if evidence.gained or not changes or changes[0] < -ROUNDING:
+        return []
+    if evidence.gain_p > evidence.state.config.alpha:
         return []
     known = [case for case in evidence.cases.values() if case.log_gain > 0]
     return sorted(known, key=lambda case: (-case.log_gain, case.id))[:MOST_GAINS]
 
 
 def _gain(case: CaseEvidence) -> CaseCounts:
-    e_value = math.exp(min(case.log_gain, 700.0))
+    return _counts(case, math.exp(min(case.log_gain, 700.0)))
+
+
+def _counts(case: CaseEvidence, e_value: float | None) -> CaseCounts:
     return CaseCounts(e_value, case.passed, case.trials, case.baseline_passed, case.baseline_trials)
 
 

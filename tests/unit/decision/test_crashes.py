@@ -278,7 +278,7 @@ def test_beside_a_limit_that_fails_anyway_unconfirmed_failures_are_no_regression
     result = judge(SUITE, [TRAJECTORY, LIMITED], [*slow(6), *more], TIMED)
     assert (result.verdict, result.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_fails", criterion="latency"),
+        Finding.of("criterion_decides", criterion="latency"),
     )
 
 
@@ -301,7 +301,7 @@ def test_where_a_threshold_is_missed_without_the_failures_nothing_is_said_of_the
         result = judge(SUITE, [replace(held, ratchet=False)], trials, before)
         assert result.verdict is Verdict.BELOW_THRESHOLD
         assert result.cases[0].status is (CaseStatus.NEW if before else CaseStatus.FAILED)
-        assert result.cause == Finding.of("criterion_fails", criterion="trajectory")
+        assert result.cause == Finding.of("criterion_decides", criterion="trajectory")
 
 
 def test_a_threshold_that_unconfirmed_failures_miss_is_accepted_by_nobody_unseen() -> None:

@@ -65,7 +65,8 @@ def test_a_rename_is_no_escape() -> None:
     renamed = tuple(replace(case, id=f"new {case.id}") if n < 5 else case for n, case in enumerate(PLAN))
     found = judged(record(plan=renamed), record())
     assert found.verdict is Verdict.PASS
-    assert found.changes[0].kind == "renamed_cases" and found.changes[0]["cases"][0] == ("c0", "new c0")
+    assert found.changes[0]["how"] == "renamed"
+    assert (found.changes[0]["before"][0], found.changes[0]["cases"][0]) == ("c0", "new c0")
     broken = record(plan=renamed)
     trials = tuple(replace(t, scores={"ok": Score(0.0)}) if "new" in t.case_id else t for t in broken.trials)
     assert judged(replace(broken, trials=trials), record()).verdict is Verdict.REGRESSED
@@ -127,7 +128,7 @@ def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
     found = judged(record(plan=(replace(plan[0], fingerprint="after"),)), record(plan=plan))
     assert (found.verdict, found.cause) == (
         Verdict.NOT_COMPARED,
-        Finding.of("incomplete", gaps=(Finding.of("nothing_paired", cases=1, edited=1),)),
+        Finding.of("incomplete", gaps=(Finding.of("cases_not_compared", how="none", of=1, edited=1),)),
     )
 
 
