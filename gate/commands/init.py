@@ -146,6 +146,8 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], fi
         names = [*names, CASES]  # an earlier `gate init` wrote them
     added = " ".join(sorted({name.split("/")[0] for name in names}))
     click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
+    if proposal.secrets:
+        click.echo(f"  give CI the key        {', '.join(proposal.secrets)}, as a secret of the repository")
     if proposal.first_push:
         click.echo("  push                   git push")
     else:

@@ -93,7 +93,11 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
             run = SuiteRun(session, plan, found.all, journal, runner, base, keep, earlier=draws.verdicts)
             await run.measure()
             await _check_end(session, journal)
-            notes = [*_notes(session, plan, journal, earlier_trials, origin), *found.notes, unsure, base.note]
+
+            def notes() -> Sequence[str | Finding]:
+                told = _notes(session, plan, journal, earlier_trials, origin)
+                return [*told, *found.notes, unsure, base.note]
+
             measurement = _Measurement(run, found, draws, notes, started)
             measurement.close()
             if session.fills_baseline and not session.run_budget.stopped and not journal.header.runs:
@@ -113,7 +117,7 @@ class _Measurement:
         run: SuiteRun,
         found: References,
         draws: EarlierDraws,
-        notes: Sequence[str | Finding],
+        notes: Callable[[], Sequence[str | Finding]],
         started: float,
     ) -> None:
         self.run, self._found, self._draws, self._notes, self._started = run, found, draws, notes, started
@@ -123,7 +127,7 @@ class _Measurement:
     def _terms_now(self, *more: str) -> Terms:
         run = self.run
         session = run.session
-        notes = [*self._notes, *run.notes, *run.runner.notes, *self._draws.notes, *more]
+        notes = [*self._notes(), *run.notes, *run.runner.notes, *self._draws.notes, *more]
         terms = _terms(session, run.plan, run.settings, [note for note in notes if note], self._found)
         return terms.with_design(
             past=self._past,
@@ -375,7 +379,7 @@ def _notes(session: Session, plan: Plan, journal: RecordWriter, earlier_trials: 
         down = "do not count: the agent, or what it depends on, was down"
         notes.append(f"{count(again, 'trial')} of an earlier session {down}")
     if journal.resumed:
-        fresh = "" if session.run_budget.runs or session.fills_baseline else "; nothing new was run"
+        fresh = "" if session.run_budget.runs else "; nothing new was run"
         whose = f" of {origin}" if origin else ""
         notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
         notes += filter(None, [about_literal_version(session.config)])

@@ -257,8 +257,6 @@ class View:
                 case, _ = self.evidence
                 facts = self.suite.crashes
                 return case is not None and facts is not None and facts.message in case.reasons
-            case "measured_before":
-                return bool(explanation.measured_again(self.suite))
             case _:
                 return False
 

@@ -154,7 +154,7 @@ def thin(suite: SuiteResult) -> str:
 def _more_stored(found: Finding) -> str:
     """Return what makes a baseline thicker."""
     if found["grows"] and found["least"] >= STORED_TRIALS:
-        return "nightly runs store more"
+        return "nightly runs would store more"
     if found["grows"]:
         return "runs on the default branch store more"
     return f"`baseline.trials: {found['wanted']}` makes runs on the default branch store more"

@@ -431,6 +431,7 @@ def test_the_workflow_is_that_of_the_host(project: Project, mark: str, file: str
     expected["jobs"]["gate"]["secrets"]["env"] += "\n"  # a line each
     assert workflow == expected
     assert "The first push to main stores the baseline" in ran.out
+    assert "give CI the key        OPENAI_API_KEY, as a secret of the repository" in ran.out
 
 
 def test_a_repository_on_gitlab_gets_both_jobs_and_keeps_its_baselines_in_git(project: Project) -> None:

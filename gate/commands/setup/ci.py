@@ -52,7 +52,7 @@ gate:
     reports:
       junit: gate-results/junit.xml
 
-baseline:
+baseline: # pushes the branch gate-baselines: allow that to job tokens, in the project's CI/CD settings
   extends: gate
   rules:
     - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH

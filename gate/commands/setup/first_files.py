@@ -81,6 +81,8 @@ class FirstFiles(Struct, frozen=True):
     """The way to ask the server and to read its answer, on one line."""
     own_cases: bool = False
     """True if the cases are the gate's own, which state nothing yet."""
+    secrets: tuple[str, ...] = ()
+    """The keys that the workflow reads from the host's secrets."""
     unknown_host: bool = False
     """True if a workflow was wanted, and no remote says which host it is for."""
 
@@ -123,6 +125,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
         start,
         mapping=_mapping(agent) if start else "",
         own_cases=own,
+        secrets=tuple([f"{key}_API_KEY" for key in keys]) if made.path else (),
         unknown_host=unknown_host,
     )
 
