@@ -131,7 +131,7 @@ def prepare(
         for name in ("venv", "uv", "pip"):
             files.check(cache / name)
     except OSError as error:
-        raise ConfigError(f"the setup cannot be kept: {error.strerror}", where=str(cache)) from None
+        raise ConfigError(f"the setup cannot be stored: {error.strerror}", where=str(cache)) from None
     downloads = {"UV_CACHE_DIR": str(cache / "uv"), "PIP_CACHE_DIR": str(cache / "pip"), "UV_LINK_MODE": "copy"}
     before = {**handed_on(environment, ("*",)), **downloads}
     _run(["uv", "venv", "--quiet", "--seed", "--allow-existing", str(venv)], root, before, say, "setup")

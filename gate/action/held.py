@@ -55,7 +55,7 @@ class HeldFiles:
                 if file.about is not None:
                     _make(file, file.about)
                 if not os.path.samestat(os.fstat(file.folder), file.path.parent.stat()):
-                    raise OSError(0, "something else is in the place of its folder")
+                    raise OSError(0, "something else replaced its folder")
             except OSError as error:
                 problems.append(f"{file.path}, which the runner reads, cannot be made anew: {error.strerror}")
         return problems

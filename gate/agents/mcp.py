@@ -102,9 +102,9 @@ class McpServer(Server):
     @model_validator(mode="after")
     def _has_one_way(self) -> Self:
         if bool(self.url) == bool(self.command):
-            raise ValueError("name either the url of the server or the command that is one")
+            raise ValueError("set either the server's url or a command that starts it")
         if self.command and (self.headers or self.socket):
-            raise ValueError("headers and socket are for a server behind a url; a process gets variables by agent.env")
+            raise ValueError("headers and socket need a url; pass variables to a process with agent.env")
         return self
 
 

@@ -163,7 +163,7 @@ class _Worker:
                 reply = _reply(line)
                 future = self._pending.pop(reply["id"], None)
                 if future is None:
-                    raise ValueError("a reply to nothing that was asked")
+                    raise ValueError("a reply without a request")
                 if not future.done():
                     future.set_result(reply)
         except (ValueError, RecursionError):
@@ -244,7 +244,7 @@ def _reply(line: bytes) -> dict[str, Any]:
     if type(reply.get("id")) is not str:
         raise ValueError("no id")
     if type(reply.get("log", "")) is not str:
-        raise ValueError("a log that is no text")
+        raise ValueError("a log that is not text")
     if "error" in reply:
         error = reply["error"]
         fits = isinstance(error, dict) and isinstance(error.get("message"), str)

@@ -347,7 +347,7 @@ def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record
     if header.dirty or header.suite_id != suite_id or commit_key(header) != key:
         raise misplaced(where)
     if not is_sound(record):
-        what = "the stored baseline is damaged: its runs are not those of its trials"
+        what = "the stored baseline is damaged: its runs do not match its trials"
         raise BaselineError(what, where=where, hint=away(where, AGAIN))
     return record
 

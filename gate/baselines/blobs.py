@@ -139,7 +139,7 @@ class BlobStore(Store):
                 fresh = {key: write for key, write in writes.items() if write[0] != write[1]}
                 if not (fresh or gone) or self._asked(partial(self.put_all, fresh, gone), BaselineWriteError):
                     return next(iter(writes), "")
-        raise BaselineWriteError(f"{TRIES} other writers came before", where=suite_id, hint="save the record again")
+        raise BaselineWriteError(f"{TRIES} other writers were faster", where=suite_id, hint="save the record again")
 
     def _with_record(self, kept: Record, lines: Sequence[Line], say: Say) -> tuple[Writes, list[str]]:
         """Return the writes that unite a record with what is kept of its commit, and add lines to its ledger."""

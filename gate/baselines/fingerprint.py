@@ -219,7 +219,7 @@ def of_agent(
             what = f"agent.sources: {pattern!r} matches no file"
             raise ConfigError(what, where=str(git.root), hint="globs are relative to this folder, such as src/**")
     if not names:
-        raise ConfigError("the agent has no files here", where=str(git.root), hint="its code belongs beside the suite")
+        raise ConfigError("the agent has no files here", where=str(git.root), hint="its code belongs next to the suite")
     digest = hashlib.sha256()
     for name in names:
         # The commit of a submodule says what is in it, also where its own files are not looked at.

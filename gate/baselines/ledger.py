@@ -317,7 +317,7 @@ def read(data: bytes, suite: str, where: str) -> Ledger:
 def _parsed(raw: bytes, suite: str, where: str) -> Line:
     hint = "restore the file from the branch's history"
     if len(raw) > MAX_LINE:
-        raise BaselineError("the ledger of the baselines is damaged: a line is too long", where=where, hint=hint)
+        raise BaselineError("the baseline ledger is damaged: a line is too long", where=where, hint=hint)
     try:
         line: Line = _DECODER.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -326,7 +326,7 @@ def _parsed(raw: bytes, suite: str, where: str) -> Line:
     if line.v > VERSION:
         raise BaselineError(f"written in format {line.v}; this version reads up to {VERSION}", where=where)
     if not 0 <= line.at <= LAST_SECOND:
-        raise BaselineError("the ledger of the baselines is damaged: its time is none", where=where, hint=hint)
+        raise BaselineError("the baseline ledger is damaged: a time is invalid", where=where, hint=hint)
     if line.suite != suite:
         raise BaselineError(
             f"the ledger belongs to suite {shorten(line.suite, 60)!r}, not {suite!r}", where=where, hint=hint

@@ -176,6 +176,6 @@ def read(data: bytes, where: str) -> Proofs:
             raise UntrustedError(f"proofs of format {found.v}; this version reads up to {VERSION}", where=where)
         ledgers = {suite: read_ledger(text.encode(), suite, where).lines for suite, text in found.ledgers.items()}
     except (msgspec.MsgspecError, BaselineError, ValueError, RecursionError):
-        raise UntrustedError("no proofs of the gate, or damaged ones", where=where) from None
+        raise UntrustedError("not the gate's proofs, or damaged", where=where) from None
     digests = {(suite, key): frozenset(known) for suite, held in found.digests.items() for key, known in held.items()}
     return Proofs(digests, ledgers)

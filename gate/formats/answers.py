@@ -47,7 +47,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
             return adk.events_to_invocation(answer, user=user)
         return messages.to_invocation(_latest(answer), user=user)
     if not isinstance(answer, messages.OBJECT):
-        raise FormatError(f"an answer must be text or an object, and this is {kind_of(answer)}")
+        raise FormatError(f"an answer must be text or an object, but this is {kind_of(answer)}")
     _refuse_misspelt(answer)
     if "messages" in answer:
         return _from_messages(answer, user)
@@ -81,7 +81,7 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
         raise FormatError("tool_calls must be a list")
     output = answer.get("output")
     if isinstance(output, list) and answer.get("object") == "response":
-        raise FormatError("the output is a list of items, which hold the calls, too")
+        raise FormatError("the output is a list of items that already contain the calls")
     if output is None and not calls:
         raise FormatError("no output and no tool call")
     if output is not None and not isinstance(output, str):

@@ -197,7 +197,7 @@ def whole(raw: Any, name: str) -> int | None:
     """A count from 0 to `MAX_COUNT`. Raises `FormatError`."""
     value = number(raw, name)
     if value is not None and value > MAX_COUNT:
-        raise FormatError(f"{name} {shorten(str(raw), 40)} is beyond any count")
+        raise FormatError(f"{name} {shorten(str(raw), 40)} is too large")
     return None if value is None else int(value)
 
 
@@ -205,7 +205,7 @@ def usage_of(usages: Sequence[Usage]) -> Usage | None:
     """Return the usage of several model calls together.
 
     Several models have no price together, so each part is priced by itself if all can be. Raises `FormatError` if
-    the sum is beyond any count.
+    the sum is too large.
     """
     total = total_usage(tuple(usages))
     if total is None:

@@ -449,7 +449,7 @@ class GitHub:
         content = self._rest.download(self._path(f"actions/artifacts/{newest['id']}/zip"), MAX_ARCHIVE_BYTES)
         digest = newest.get("digest")  # None on servers that do not compute it
         if digest and digest != f"sha256:{hashlib.sha256(content).hexdigest()}":
-            raise UntrustedError("its content is not what its digest says", where=where)
+            raise UntrustedError("its content does not match its digest", where=where)
         return content
 
     def _path(self, rest: str) -> str:

@@ -61,7 +61,7 @@ def _text(value: Any, names: Sequence[str], what: str) -> str:
     if isinstance(value, Mapping) and value:
         name = _usual(plain_copy(value), names)
         return str(value[name]) if name is not None else json.dumps(value, ensure_ascii=False, sort_keys=True)
-    raise ShapeError(f"{what}: expected a text or a mapping with one, found {shorten(repr(value), 60)}")
+    raise ShapeError(f"{what}: expected a string or a mapping with one, found {shorten(repr(value), 60)}")
 
 
 def _usual(held: Mapping[str, Any], names: Sequence[str]) -> str | None:
@@ -156,7 +156,7 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
 
 def _rubrics(texts: Any, what: str) -> list[Rubric]:
     if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
-        raise ShapeError(f"{what}: expected a list of texts")
+        raise ShapeError(f"{what}: expected a list of strings")
     return [Rubric(text, text, "FINAL_RESPONSE_QUALITY") for text in texts]
 
 
@@ -209,7 +209,7 @@ def _example(row: Row) -> _RowFinds:
     response = _expected(row.get(stated), stated)
     split = [row["split"]] if isinstance(row.get("split"), str) else row.get("split") or []
     if not isinstance(split, list) or not all(isinstance(one, str) for one in split):
-        raise ShapeError("split: expected a text or a list of texts")
+        raise ShapeError("split: expected a string or a list of strings")
     metadata = _mapping(row.get("metadata"), "metadata")
     return _RowFinds(_with_expectation(turns, response), _name(row.get("id")), metadata, tags=split, losses=losses)
 
@@ -358,7 +358,7 @@ def _carry(document: Document) -> tuple[Contents, list[Loss]]:
     for number, row in enumerate(document.data):
         reader = _kind(row)
         if reader is None:
-            raise document.error("a row of another kind than the first", number)
+            raise document.error("a row of a different kind from the first", number)
         try:
             found = reader(row)
         except (ShapeError, FormatError) as error:

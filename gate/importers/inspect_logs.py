@@ -95,11 +95,11 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         known = cases.setdefault(case.id, case)
         if (known.turns, known.options) != (case.turns, case.options):
             raise document.error(
-                f"sample {case.id!r} has another input or target than in an earlier epoch", "samples", number
+                f"sample {case.id!r} has a different input or target from an earlier epoch", "samples", number
             )
         trial = _trial(document, sample, case, number)
         if (trial.case_id, trial.number) in seen:
-            raise document.error(f"epoch {trial.number} of sample {case.id!r} is there twice", "samples", number)
+            raise document.error(f"epoch {trial.number} of sample {case.id!r} occurs twice", "samples", number)
         seen.add((trial.case_id, trial.number))
         recorded.append(trial)
         if known is case:
@@ -153,7 +153,7 @@ def _case(document: Document, sample: Sample, number: int) -> Case:
     targets = sample.get("target") or []
     targets = [targets] if isinstance(targets, str) else targets
     if not isinstance(targets, list) or not all(isinstance(text, str) for text in targets):
-        raise document.error("target: expected a text or a list of texts", "samples", number)
+        raise document.error("target: expected a string or a list of strings", "samples", number)
     metadata = sample.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise document.error("metadata: expected a mapping", "samples", number)

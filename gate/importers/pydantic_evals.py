@@ -59,7 +59,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     shared = list(_evaluators(document, data, "evaluators"))
     for number, row in enumerate(data["cases"]):
         if not isinstance(row, Mapping):
-            raise document.error("a case is a mapping", "cases", number)
+            raise document.error("a case must be a mapping", "cases", number)
         checks = _Checks([], [], [], criteria, row.get("expected_output"))
         for name, given in (*shared, *_evaluators(document, row, "evaluators", "cases", number)):
             _apply(checks, name, given)

@@ -58,7 +58,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases that a file states, and what is lost of it. Raises `ConfigError` if it is no Python."""
     constants = _constants(document.data, document.folder or Path())
     if constants is None:
-        raise document.error("it is no Python that can be read")
+        raise document.error("it is not valid Python")
     losses = list[Loss]()
     try:
         rows = _goldens(constants, losses)

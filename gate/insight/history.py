@@ -72,7 +72,7 @@ def history_of(
             reading.take(stored)
         return reading.result(", ".join(map(str, sources[:3])) + (" …" if len(sources) > 3 else ""))
     if config is None:
-        raise ConfigError("no record, folder or archive is named", hint="name one, or give --config")
+        raise ConfigError("no record, folder or archive given", hint="name one, or give --config")
     from gate.pipeline.store import store_of  # weight: only where no source is named
 
     folder = config.output / "records"
@@ -267,5 +267,5 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: s
             )
         )
     if next(trials, None) is not None:
-        raise MeasureError("its runs are not those of its trials", where=where)
+        raise MeasureError("its runs do not match its trials", where=where)
     return found

@@ -232,7 +232,7 @@ class Judge:
         if choice.message.refusal or choice.finish_reason == "content_filter":
             raise CallError("the model refused")
         if not (text := (choice.message.content or "").strip()):
-            raise CallError("the model said nothing")
+            raise CallError("the model returned nothing")
         return text
 
     def _run_sampling(self) -> dict[str, Any]:
@@ -451,7 +451,7 @@ def _parse(shape: type[B], body: bytes) -> B:
         return shape.model_validate_json(body)
     except ValidationError:
         said = shorten(body.decode("utf-8", "replace"), 80)
-        raise TransientError(f"not an answer of the protocol: {said!r}", billed=True) from None
+        raise TransientError(f"not a valid answer: {said!r}", billed=True) from None
 
 
 def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:

@@ -35,7 +35,7 @@ class TextOptions(Options):
     @classmethod
     def _not_empty(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         if any(not value for value in values):
-            raise ValueError("an empty text is contained in everything")
+            raise ValueError("an empty string is contained in everything")
         return values
 
 
@@ -52,7 +52,7 @@ class RegexOptions(Options):
     def _valid(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:
             if compile_pattern(pattern).search("") is not None:
-                raise ValueError(f"{pattern!r} matches the empty text, and so everything")
+                raise ValueError(f"{pattern!r} matches the empty string, and so everything")
         return patterns
 
 

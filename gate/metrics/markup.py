@@ -67,7 +67,7 @@ def targets(text: str) -> Iterator[tuple[str, str]]:
 
 def _targets(text: str, work: _WorkLimit, depth: int) -> Iterator[tuple[str, str]]:
     if depth == 0:
-        raise MarkupError("its documents are nested too deeply to be read")
+        raise MarkupError("its documents are nested too deeply")
     for tag, after in _tags(text, work):
         for name, value in tag.attributes:
             for reading in dict.fromkeys((value, unescape(value))):

@@ -135,7 +135,7 @@ def _turns(found: Observation) -> Sequence[Invocation]:
         raise ConfigError(f"the conversation of trace {found.trace!r} is not here: it {why}", hint=hint)
     turns = unpack_invocations(found.kept)
     if not turns or not all(turn.user.strip() for turn in turns):
-        raise ConfigError(f"trace {found.trace!r} does not hold what was asked", hint="capture the content of messages")
+        raise ConfigError(f"trace {found.trace!r} does not contain the user's message", hint="capture message content")
     return turns
 
 

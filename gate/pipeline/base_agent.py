@@ -102,7 +102,7 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
         found = tree().difference()
         if found:
             what = f"{shorten(found, 200)!r} was changed in the base commit's work tree while the agent was run"
-            raise ConfigError(what, hint="neither the agent nor what it starts may write to files that git tracks")
+            raise ConfigError(what, hint="neither the agent nor its processes may write to files that git tracks")
 
     if not (config.agent.is_local and (is_stored or beside) and commit and git.resolve(commit)):
         return BaseAgent(False, config.agent, root)

@@ -337,7 +337,7 @@ class _Wave:
         raise MeasureError(
             f"the agent failed in each of its first {self._size} trials: {self._last.kind.value}: {self._last.message}",
             where="agent",
-            hint="nothing further was run",
+            hint="the run stopped",
         )
 
 
@@ -388,7 +388,7 @@ class _Patience:
     def check(self) -> None:
         """Raise MeasureError before a further trial if it would be put off like all of those before it."""
         if self.is_over and self._lost >= LEAST_WAVE:
-            raise MeasureError(self._said, where="agent", hint="nothing further was run; run again once it answers")
+            raise MeasureError(self._said, where="agent", hint="the run stopped; run again once it answers")
 
 
 # --- who talks to the agent -----------------------------------------------------------------------

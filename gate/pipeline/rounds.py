@@ -65,7 +65,7 @@ def _rerun_of_base(
         raise ConfigError(
             f"baseline.rerun: {stated} needs the base commit's agent, and it cannot be run here",
             where=str(session.config.path),
-            hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
+            hint="it needs a python: or command: agent, and a stored baseline whose commit is in this clone",
         )
     return stated
 

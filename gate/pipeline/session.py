@@ -267,7 +267,7 @@ async def check_version(session: Session) -> None:
     now_ = await version_of(config.agent_kind, config.agent, root=config.root, environment=session.environment)
     if now_ != session.version:
         what = f"the agent's version changed during the run, from {session.version!r} to {now_!r}"
-        raise MeasureError(what, where="agent.version", hint="measure again once it stays; nothing of this is stored")
+        raise MeasureError(what, where="agent.version", hint="measure again once it is stable; nothing was stored")
 
 
 def check_package(session: Session) -> None:
@@ -278,7 +278,7 @@ def check_package(session: Session) -> None:
     changed = session.package.difference()
     if changed:
         what = f"{shorten(changed, 200)!r} of the gate's own package was changed during the run"
-        raise ConfigError(what, hint="install the gate anew, and let the agent run as another user: agent.user")
+        raise ConfigError(what, hint="reinstall the gate, and run the agent as another user: agent.user")
 
 
 def fingerprint_of_version(config: Config, version: str) -> str:

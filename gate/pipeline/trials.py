@@ -388,4 +388,4 @@ def check_executor(config: Config, plan: Plan) -> None:
     if not named or judged is None:
         return
     what = f"executor.{named} scores without a judge, and {judged} asks one"
-    raise ConfigError(what, where=str(config.path), hint="leave `executor` out: judges' answers overlap in any case")
+    raise ConfigError(what, where=str(config.path), hint="remove `executor`: judge calls overlap anyway")

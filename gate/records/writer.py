@@ -191,7 +191,7 @@ class RecordWriter:
         return MeasureError(
             f"the record cannot be written: {problem.strerror}",
             where=str(self.path),
-            hint="everything before this trial is kept: make room and continue with --resume",
+            hint="everything before this trial is kept: free disk space and continue with --resume",
         )
 
 

@@ -175,9 +175,9 @@ def _check_leaf(path: Path, folder: int, is_guarded: bool, *, alone: bool = Fals
     if stat.S_ISLNK(found.st_mode):
         raise LinkError(path)
     if alone and not stat.S_ISREG(found.st_mode):
-        raise LinkError(path, "no regular file")
+        raise LinkError(path, "not a regular file")
     if alone and found.st_nlink > 1:
-        raise LinkError(path, "a second name of another file, which is not written to")
+        raise LinkError(path, "a hard link to another file, which the gate does not write to")
 
 
 def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:

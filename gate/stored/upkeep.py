@@ -123,7 +123,7 @@ def check_can_store(config: Config, environment: Mapping[str, str]) -> None:
     """Raise BaselineWriteError if a record measured now could not be stored: before anything is spent on it."""
     if store_kind(config, environment) == NO_STORE:
         raise BaselineWriteError(
-            "baselines are switched off", where=config.place_of("baseline", "store"), hint="leave `store: none` out"
+            "baselines are switched off", where=config.place_of("baseline", "store"), hint="remove `store: none`"
         )
     changed = changed_files(config, Git(config.root, environment=environment))
     if changed:
@@ -307,7 +307,7 @@ def accept_baseline(
             that it may count until.
     """
     if not why.strip():
-        raise ConfigError("no reason given", where="--why", hint="say which change is wanted")
+        raise ConfigError("no reason given", where="--why", hint="say which change is intended")
     last = _last_day(config, until)
     git = Git(config.root, environment=environment)
     commit = _commit(git, revision)

@@ -229,7 +229,7 @@ def _read(path: Path, base: Path, reader: _Reader) -> Contents:
     if form is not None:
         if form.recognises(document.data):
             return reader.contents_of(form, document)
-        raise ConfigError("not in the format that is named", where=document.where, hint=f"expected {form.shape}")
+        raise ConfigError("not in the given format", where=document.where, hint=f"expected {form.shape}")
     if document.data == []:
         return native.read(document)
     for name in FORMATS:
@@ -238,7 +238,7 @@ def _read(path: Path, base: Path, reader: _Reader) -> Contents:
             return reader.contents_of(candidate, document)
     if _is_schema(document.data):
         return Contents(())
-    raise ConfigError("no suite in any format that is read", where=document.where, hint=_nearest(document.data, fields))
+    raise ConfigError("not a suite in any known format", where=document.where, hint=_nearest(document.data, fields))
 
 
 _CONVERSATIONS = {"messages", "messages_json", "conversation", "conversations", "dialog", "traj", "trajectory", "chat"}

@@ -168,7 +168,7 @@ def _conversation(
     conversation = _get(document, body, "conversation", keys)
     scenario = _get(document, body, "conversation_scenario", keys)
     if (conversation is None) == (scenario is None):
-        raise document.error(f"case {identifier!r}: exactly one of conversation and conversation_scenario", *keys)
+        raise document.error(f"case {identifier!r}: give exactly one of conversation and conversation_scenario", *keys)
     if scenario is not None:
         return _scenario(document, scenario, identifier, (*keys, "conversation_scenario"))
     if not isinstance(conversation, list) or not conversation:
@@ -203,7 +203,7 @@ def _persona(raw: Any) -> Persona:
         one = adk.mapping(item, "a behavior")
         texts = [adk.items(adk.get(one, name), name) for name in ("behavior_instructions", "violation_rubrics")]
         if not all(isinstance(text, str) for listed in texts for text in listed):
-            raise FormatError("behavior_instructions and violation_rubrics are lists of texts")
+            raise FormatError("behavior_instructions and violation_rubrics must be lists of strings")
         names = [adk.get(one, name) for name in ("name", "description")]
         behaviors.append(Behavior(_words(names[0]), _words(names[1]), tuple(texts[0]), tuple(texts[1])))
     return Persona(_words(adk.get(body, "id")), _words(adk.get(body, "description")), tuple(behaviors))
@@ -211,7 +211,7 @@ def _persona(raw: Any) -> Persona:
 
 def _words(value: Any) -> str:
     if not isinstance(value, str):
-        raise FormatError("a persona and its behaviors have a text for each of id, name and description")
+        raise FormatError("a persona and its behaviors need an id, a name and a description")
     return value
 
 
@@ -236,7 +236,7 @@ def _turn(document: Document, raw: Any, keys: tuple[Key, ...]) -> Turn:
     if not invocation.user:
         kinds = ", ".join(dict.fromkeys(key for part in attached for key in part))
         beside = f", only {kinds}" if kinds else ""
-        raise document.error(f"user_content has no text{beside}", *keys, hint="say in words what is asked")
+        raise document.error(f"user_content has no text{beside}", *keys, hint="describe the request in words")
     rubrics = _rubrics(document, adk.get(raw, "rubrics"), (*keys, "rubrics"))
     calls = tuple(ToolCall(call.name, call.args) for call in invocation.tool_calls)
     return Turn(invocation.user, calls, invocation.response if stated else None, rubrics, attached)
@@ -253,7 +253,7 @@ def _tags(document: Document, raw: Any, keys: tuple[Key, ...]) -> frozenset[str]
     if raw is None:
         return frozenset()
     if not isinstance(raw, list) or not all(isinstance(tag, str) and tag for tag in raw):
-        raise document.error("tags must be a list of texts", *keys, "tags")
+        raise document.error("tags must be a list of strings", *keys, "tags")
     return frozenset(raw)
 
 

@@ -96,7 +96,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         if known is None or not known.turns:
             cases[case.id] = case
         elif case.turns and known.turns != case.turns:
-            raise document.error(f"case {case.id!r} expects something else than in an earlier run", *keys)
+            raise document.error(f"case {case.id!r} has other expectations than in an earlier run", *keys)
         recorded.append(trial)
     kept = tuple(case if case.turns else replace(case, turns=(Turn(_UNKNOWN),)) for case in cases.values())
     scorers = dict.fromkeys(one.scorer for trial in recorded for turn in trial.invocations for one in turn.foreign)
@@ -110,14 +110,14 @@ def _results(document: Document) -> Iterator[tuple[tuple[Key, ...], Body]]:
         try:
             data = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise document.error(f"not JSON within JSON: {error}") from None
+            raise document.error(f"invalid JSON inside JSON: {error}") from None
     key = next((key for key in _KEYS if key in data), _KEYS[0])
     listed = data.get(key)
     if not isinstance(listed, list):
         raise document.error(f"{key}: expected a list", key)
     for index, body in enumerate(listed):
         if not isinstance(body, Mapping):
-            raise document.error("a result is an object", key, index)
+            raise document.error("a result must be an object", key, index)
         yield (key, index), body
 
 

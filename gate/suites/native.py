@@ -144,7 +144,7 @@ class CaseModel(_Model):
         for shortcut in _stated_shortcuts(self):
             criterion, option = SHORTCUTS[shortcut]
             if getattr(self, shortcut) is not None and option in self.options.get(criterion, {}):
-                raise ValueError(f"{shortcut} and options.{criterion}.{option} say the same")
+                raise ValueError(f"{shortcut} and options.{criterion}.{option} mean the same: keep one")
         return self
 
 

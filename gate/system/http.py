@@ -519,7 +519,7 @@ class Client:
                 raise ConfigError("a SOCKS proxy needs a package that is not installed", hint=hint) from error
             except ValueError as error:
                 shown = _without_user(proxy)
-                raise ConfigError(f"the proxy of the environment is no address: {shown!r}", hint=str(error)) from error
+                raise ConfigError(f"the environment's proxy is not an address: {shown!r}", hint=str(error)) from error
             self._proxied[proxy] = made
         return self._proxied[proxy]
 
@@ -539,7 +539,7 @@ class Client:
                     await response.aclose()
             except httpx.DecodingError as error:
                 raise HttpError(
-                    ErrorKind.PROTOCOL, f"an answer that cannot be unpacked: {error}", transient=False
+                    ErrorKind.PROTOCOL, f"an answer that cannot be decompressed: {error}", transient=False
                 ) from error
             except httpx.TransportError as error:
                 text = f"through the proxy: {error or type(error).__name__}"
@@ -584,13 +584,11 @@ def _decoded(response: Response, limit: int) -> Response:
     if encoding in ("", "identity"):
         return response
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise HttpError(
-            ErrorKind.PROTOCOL, f"an answer in an encoding that was not asked for: {encoding[:40]}", transient=False
-        )
+        raise HttpError(ErrorKind.PROTOCOL, f"an answer in an unrequested encoding: {encoding[:40]}", transient=False)
     try:
         body = _inflated(response.body, limit)
     except zlib.error as error:
-        raise HttpError(ErrorKind.PROTOCOL, f"an answer that is no {encoding}: {error}", transient=False) from error
+        raise HttpError(ErrorKind.PROTOCOL, f"an answer in invalid {encoding}: {error}", transient=False) from error
     headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
     return response._replace(headers=headers, body=body, whole=True)
 
@@ -609,7 +607,7 @@ def _inflated(data: bytes, limit: int) -> bytes:
         if left < 0:
             raise HttpError(ErrorKind.PROTOCOL, f"an answer of more than {limit:,} bytes", transient=False)
         if not unpack.eof:
-            raise zlib.error("it ends in the middle")
+            raise zlib.error("it is incomplete")
         out.append(piece)
         data = unpack.unused_data.lstrip(b"\0")
     raise zlib.error(f"it has more than {MOST_MEMBERS} parts")
@@ -624,7 +622,7 @@ def check_url(url: str, *, where: str = "") -> SplitResult:
         usable = False
     if not usable or not url.isascii() or any(c <= " " for c in url) or "@" in parts.netloc:
         raise ConfigError(
-            f"not an address that can be asked: {_without_user(url)!r}",
+            f"not a usable address: {_without_user(url)!r}",
             where=where,
             hint="http://host:port/path, credentials in headers",
         )

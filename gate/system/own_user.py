@@ -59,7 +59,7 @@ class OwnUser:
                 user = cls(number, own)
                 user._furnish(Path(home) if home else None)
                 return user
-        raise MeasureError("no number is left for a user of the agent's own", where="agent.user")
+        raise MeasureError("no user id is free for the agent", where="agent.user")
 
     def _furnish(self, home: Path | None) -> None:
         for name in (".cache", _TEMPORARY):

@@ -282,7 +282,7 @@ def _unpack(data: bytes, model: bytes, size: int) -> bytes:
     unpacker = zlib.decompressobj(zdict=model[-_WINDOW:]) if model else zlib.decompressobj()
     found = unpacker.decompress(data, size + 1)
     if len(found) != size or not unpacker.eof:
-        raise ValueError("another size than it says")
+        raise ValueError("its size is wrong")
     return found
 
 

@@ -291,7 +291,7 @@ def test_production_is_compared_with_what_ci_stored(shop: Project) -> None:
 @pytest.mark.parametrize(
     ("monitor", "arguments", "said"),
     [
-        ("{}", (), "no traces are named"),
+        ("{}", (), "no traces given"),
         ("{traces: nowhere/x/}", (), "no such file or folder"),
         ("{traces: traces/, sample_rate: 0}", (), "sample_rate"),
         ("{traces: traces/, critical: 0.9}", (), "critical (0.9) is above warning (0.85)"),
@@ -299,7 +299,7 @@ def test_production_is_compared_with_what_ci_stored(shop: Project) -> None:
         ("{traces: traces/, alerts: {slack: NOT_SET}}", (), "the variable NOT_SET is not set"),
         ("{traces: traces/, alerts: {slack: 'https://hooks.test/x'}}", (), "slack"),
         ("{traces: traces/, prometheus: ../x.prom}", (), "not a file below"),
-        ("{traces: traces/}", ("--status",), "either --once or --status"),
+        ("{traces: traces/}", ("--status",), "give either --once or --status"),
         ("{traces: traces/}", ("--against", "none.jsonl"), "none.jsonl"),
     ],
 )

@@ -251,7 +251,7 @@ def check_replaceable(folder: Path, *, force: bool) -> None:
     path = folder / FILE_NAME
     if path.exists() and not force and not is_untouched(path):
         raise ConfigError(
-            "you have changed this file", where=str(path), hint="edit it further, or replace it by --force"
+            "you have changed this file", where=str(path), hint="edit it further, or replace it with --force"
         )
 
 

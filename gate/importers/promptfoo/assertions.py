@@ -117,7 +117,7 @@ class Checks(Struct):
     def _value(self, value: Any) -> Any:
         if isinstance(value, str) and value.startswith(SCHEME):
             if self.folder is None:
-                raise NotReadError(f"{value} is not followed here")
+                raise NotReadError(f"{value} is not supported here")
             value = self.folder.value(value)
         return filled(value, self.variables)
 

@@ -132,7 +132,7 @@ def _spoken(text: str, *, recorded: bool) -> tuple[str, list[tuple[str, bool]]]:
     if len(users) != 1 or len(users) + len(system) != len(messages) or not isinstance(users[0].get("content"), str):
         if recorded:
             return text, []
-        raise TemplateError("its prompt is a chat of more than instructions and one text of a user")
+        raise TemplateError("its prompt is a chat with more than instructions and one user message")
     return users[0]["content"], [("the prompt's instructions", False)] if system else []
 
 

@@ -99,7 +99,7 @@ _PATH_HINT = "write module:attribute, importable from the project's root"
 def _has_adk_signature(path: str, function: Callable[..., Any]) -> bool:
     if inspect.iscoroutinefunction(function):
         hint = "`run_in: agent` runs coroutine functions"
-        raise ConfigError(f"metric {path!r} is a coroutine function, and the gate calls plain ones", hint=hint)
+        raise ConfigError(f"metric {path!r} is a coroutine function, but the gate calls only plain ones", hint=hint)
     try:
         return custom_metric.takes_adk(function)
     except TypeError as error:

@@ -57,7 +57,7 @@ def test_header_and_samples_are_the_log(tmp_path: Path, packed: bool) -> None:
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        ({"_journal/start.json": b"{}"}, "begun and never finished"),
+        ({"_journal/start.json": b"{}"}, "the log is unfinished"),
         ({"other.json": b"{}"}, "has no header.json"),
         ({"header.json": b"[]"}, "expected a mapping"),
         ({"header.json": b"{"}, "not JSON"),

@@ -115,7 +115,7 @@ def test_checks_in_the_expectation_are_checks() -> None:
         ("name: x\ninput: {query: a}\nweights: {quality: 1}", "f.yaml:3: unknown key 'quality'"),
         (
             "name: x\ninput: {query: a}\nweights: {}\nthresholds: {weights: {}}",
-            "f.yaml:1: weights and thresholds.weights say the same",
+            "f.yaml:1: weights and thresholds.weights mean the same: keep one",
         ),
         ("name: x\ninput: {query: a}\nthresholds: {min_score: 101}", "f.yaml:3: thresholds.min_score: Input should be"),
         (

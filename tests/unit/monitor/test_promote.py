@@ -107,8 +107,8 @@ def test_masked_values_are_counted() -> None:
     [
         (Observation("t", 0.0, True, 1.0), "it passed"),
         (Observation("t", 0.0, False, 1.0), "too large to be kept"),
-        (seen(""), "does not hold what was asked"),
-        (seen(), "does not hold what was asked"),
+        (seen(""), "does not contain the user's message"),
+        (seen(), "does not contain the user's message"),
     ],
 )
 def test_what_is_not_here_is_not_made_up(found: Observation, said: str) -> None:

@@ -94,7 +94,7 @@ def test_what_is_copied_is_no_link_either(place: Place) -> None:
 
 def test_a_pipe_in_the_place_of_a_record_does_not_hold_the_gate(place: Place) -> None:
     os.mkfifo(place.top / "r.jsonl")
-    with pytest.raises(files.LinkError, match="no regular file"):
+    with pytest.raises(files.LinkError, match="not a regular file"):
         files.open_to_append(place.top / "r.jsonl")
 
 
@@ -168,7 +168,7 @@ def test_setup_is_not_kept_behind_a_link(place: Place, name: str) -> None:
     cache = place.top / ".gate" / "setup"
     (cache / name).parent.mkdir(parents=True)
     (cache / name).symlink_to(place.outside)
-    with pytest.raises(ConfigError, match=r"the setup cannot be kept: .* is a link"):
+    with pytest.raises(ConfigError, match=r"the setup cannot be stored: .* is a link"):
         prepare("true", root=place.top, cache=cache, environment={"PATH": "/nonexistent"}, say=print)
     assert place.is_safe()
 

@@ -97,7 +97,7 @@ def changed(**change: Any) -> dict[str, Any]:
             "f.json:6: unknown key 'final_respons' in an invocation",
         ),
         (changed(sesion_input={}), "f.json:63: case 'one': unknown key 'sesion_input' (did you mean 'session_input'?)"),
-        (changed(tags="smoke"), "f.json:59: tags must be a list of texts"),
+        (changed(tags="smoke"), "f.json:59: tags must be a list of strings"),
         (changed(complexity="hard"), "f.json:62: complexity must be one of simple, medium, complex"),
         (changed(rubrics=[{}]), "f.json:51: rubric_content must be an object"),
         ([{"query": "hi"}, {"qery": "ho"}], "f.json:5: unknown key 'qery' in a turn, did you mean 'query'?"),
@@ -167,7 +167,7 @@ def test_the_limit_of_turns_beside_an_eval_set_is_read(tmp_path: Path, limit: An
     [
         ({"conversationPlan": ""}, "must have a starting_prompt and a conversation_plan"),
         ({"userPersona": "SOMEBODY"}, "unknown user_persona 'SOMEBODY'; known: EXPERT"),
-        ({"userPersona": {"id": "p"}}, "have a text for each"),
+        ({"userPersona": {"id": "p"}}, "need an id, a name"),
         ({"other": 1}, "unknown key 'other'"),
     ],
 )

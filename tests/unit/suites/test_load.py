@@ -94,7 +94,7 @@ def test_hidden_and_foreign_files_are_not_read(tmp_path: Path) -> None:
         (
             "other.json",
             {"a": 1},
-            r"other\.json: no suite in any format that is read .*`gate help cases`.* `format: NAME`",
+            r"other\.json: not a suite in any known format .*`gate help cases`.* `format: NAME`",
         ),
         ("near.json", {"eval_case": []}, r"near\.json: no suite .*nearest is an ADK eval set"),
         ("rows.json", [{"task": 1, "conversation": []}], r"rows\.json: no suite .*`messages: conversation`"),
