@@ -225,8 +225,8 @@ class Store(ABC):
     ) -> Reference | None:
         """Return the record that nothing may fall short of: the last accepted release, else see `anchors`.
 
-        Of the first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials a case, else the one
-        with the most; if none suits, the first. None if there is no such record.
+        Of the first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials per case, else the
+        one with the most; if none suits, the first. None if there is no such record.
 
         ``is_near`` says which commits come into question, ``suits`` which records still cover the suite, ``series``
         which releases. ``runs`` are to be compared, and no yardstick for themselves. ``at`` is the time (Unix; None:
@@ -275,7 +275,7 @@ class Store(ABC):
 
 
 def thickness(record: Record) -> float:
-    """Return the trials a case of the record's own epochs."""
+    """Return the trials per case of the record's own epochs."""
     own = sum(trial.is_of_epoch for trial in record.trials)
     return own / max(1, len(record.header.plan))
 

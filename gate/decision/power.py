@@ -253,7 +253,7 @@ class Power(Struct, frozen=True):
     """The share of unchanged agents that are blocked."""
     inconclusive: Share
     runs_per_case: float
-    """Agent runs a case of an unchanged agent, both sides."""
+    """Agent runs per case of an unchanged agent, both sides."""
     cost_per_run: float | None = None
 
 
@@ -307,7 +307,8 @@ def power_of(
 def wanted_designs(
     rates: Rates, design: Design, drop: float, *, runs: int = 40, seed: int = 0, tick: Tick = lambda: None
 ) -> tuple[Wanted, ...]:
-    """Return the cases that find a drop four times in five, by stored trials a case: halving the ladder of designs."""
+    """Return the cases that find a drop four times in five, by stored trials per case: halving the ladder of
+    designs."""
     answers = []
     for stored in STORED:
         rng = Random(f"{seed}:{stored}")  # noqa: S311 - reproducible, not secret
@@ -478,7 +479,7 @@ last. Fitted to simulations: docs/evidence/decision.md."""
 
 
 def stored_wanted(rates: Rates, goal: Goal, *, alpha: float, epochs: int) -> int:
-    """Return how many stored trials a case find the goal's drop as often as it asks, between 5 and 25."""
+    """Return how many stored trials per case find the goal's drop as often as it asks, between 5 and 25."""
     for stored in range(STORED_TRIALS, MOST_STORED):
         if chance_of_finding(rates, goal.drop, stored, alpha=alpha, epochs=epochs) >= goal.find:
             return stored
@@ -486,7 +487,7 @@ def stored_wanted(rates: Rates, goal: Goal, *, alpha: float, epochs: int) -> int
 
 
 def stored_enough(rates: Rates, goal: Goal, *, alpha: float, epochs: int, margin: float | None = None) -> int:
-    """Return the stored trials a case that reach the goal and let an unchanged agent pass, between 5 and 25."""
+    """Return the stored trials per case that reach the goal and let an unchanged agent pass, between 5 and 25."""
     for stored in range(stored_wanted(rates, goal, alpha=alpha, epochs=epochs), MOST_STORED):
         if chance_of_passing(rates, stored, epochs=epochs, margin=margin) >= PASSES:
             return stored

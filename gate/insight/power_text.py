@@ -139,7 +139,7 @@ def _text(answer: SuitePower, asked: Asked) -> str:
     runs = f"{count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
     own = "" if power.known else "; no trials are known, so the cases are a typical suite's"
     units = f" in {count(power.units, 'unit')} (cluster:)" if 0 < power.units < design.cases else ""
-    size = f"{count(design.cases, 'case')}{units}, {count(design.stored, 'stored trial')} a case"
+    size = f"{count(design.cases, 'case')}{units}, {count(design.stored, 'stored trial')} per case"
     beside = f", {count(power.criteria, 'criterion', 'criteria')} beside success" if power.criteria else ""
     alone = ", against these alone" if asked.of_record else ""
     base = ", the base can be run" if design.config.rerun == "match" else alone
@@ -216,7 +216,7 @@ def _smallest(power: Power) -> str:
 def _cost(power: Power) -> str:
     runs = power.runs_per_case * power.design.cases
     price = "" if power.cost_per_run is None else f", about {dollars(runs * power.cost_per_run)}"
-    return f"an unchanged agent takes {power.runs_per_case:.2f} runs a case{price}"
+    return f"an unchanged agent takes {power.runs_per_case:.2f} runs per case{price}"
 
 
 def _wanted(found: Wanted) -> str:

@@ -47,7 +47,7 @@ class Proof(Struct, frozen=True):
     suite: str
     cases: int
     stored: float
-    """Stored trials a case, on average."""
+    """Stored trials per case, on average."""
     changes: int
     blocked: Share
     regressed: Share

@@ -68,7 +68,7 @@ def git_context(
     if not git.is_repository():
         if config.file.baseline.against:
             raise ConfigError(
-                f"{config.file.baseline.against!r} is a commit, but this is not a git repository",
+                f"{config.file.baseline.against!r} names a commit, but this is not a git repository",
                 where=config.place_of("baseline", "against"),
                 hint="remove it to compare with the stored baseline",
             )

@@ -168,8 +168,9 @@ def stored_line(suite: SuiteResult) -> str:
     """Return the runs for later changes; empty if there were none."""
     if suite.stored is None:
         return ""
-    trials, epochs, runs = suite.stored.trials, suite.stored.epochs, suite.stored.runs
-    return f"{count(trials, 'trial')} a case for later changes: {count(epochs, 'further epoch')}, {count(runs, 'run')}"
+    stored = suite.stored
+    epochs, runs = count(stored.epochs, "further epoch"), count(stored.runs, "run")
+    return f"{count(stored.trials, 'trial')} per case for later changes: {epochs}, {runs}"
 
 
 def log_lines(log: str, most: int) -> list[str]:

@@ -455,7 +455,7 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -
     head = f"{console(plan.suite.id)}: {reference.name}: commit {(info.commit or '–')[:12]}"
     if info.distance:
         head += f", {count(info.distance, 'commit')} back"
-    head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
+    head += f", {info.trials_per_case:.1f} trials per case from {count(info.records, 'record')}, {console(info.source)}"
     if info.provenance:
         head += f", {info.provenance}"
     suite = judge_record(as_baseline(reference.records[0]), [NO_REFERENCE], Terms(plan.criteria))

@@ -622,7 +622,7 @@ def check_url(url: str, *, where: str = "") -> SplitResult:
         usable = False
     if not usable or not url.isascii() or any(c <= " " for c in url) or "@" in parts.netloc:
         raise ConfigError(
-            f"not a usable address: {_without_user(url)!r}",
+            f"not an address: {_without_user(url)!r}",
             where=where,
             hint="http://host:port/path, credentials in headers",
         )

@@ -117,7 +117,7 @@ CONFIGURATIONS = {
     ),
     "a pattern that always matches": (
         CONFIG.replace("response_match_score: 0.5", 'regex: {patterns: [""]}'),
-        "gate.yaml:4: regex: patterns: '' matches the empty text",
+        "gate.yaml:4: regex: patterns: '' matches the empty string",
     ),
     "nothing that blocks": (
         CONFIG.replace("0.5", "{threshold: 0.5, blocking: false}"),
@@ -411,7 +411,7 @@ def test_an_address_that_is_none_is_named_with_its_key(project: Project) -> None
     project.write("gate.yaml", CONFIG.replace("python: agent:answer", "http: nonsense"))
     ran = project.gate("run")
     assert ran.code == 2
-    assert one_line(ran).startswith("gate: agent.http.url: not a usable address: 'nonsense' (http://host:")
+    assert one_line(ran).startswith("gate: agent.http.url: not an address: 'nonsense' (http://host:")
 
 
 def test_the_rules_of_a_commit_need_a_repository(project: Project) -> None:

@@ -336,7 +336,7 @@ def test_a_thinner_run_of_the_same_commit_adds_to_the_richer(world: World) -> No
     world.job(main, "--trials", "5")
     world.job(main, "--trials", "1")
     shown = world.gate(world.clone(main), "baseline", "show").out
-    assert "6.0 trials a case" in shown
+    assert "6.0 trials per case" in shown
     assert shown.count("pass") >= 2
 
 

@@ -368,7 +368,7 @@ def test_budget_in_dollars_is_checked_before_spending(stub: JudgeStub) -> None:
 def test_unknown_price_and_a_budget_in_dollars_refuses(stub: JudgeStub) -> None:
     stub.script(chat(YES))
     [answers], _ = ask(stub, question(), price=None, budget=Budget(usd=5))
-    assert "price is not known" in (answers.failure or "")
+    assert "price is unknown" in (answers.failure or "")
     assert stub.requests == []
 
 

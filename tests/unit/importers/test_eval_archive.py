@@ -107,7 +107,7 @@ def test_too_many_members_and_doubled_ones_are_refused(tmp_path: Path, monkeypat
     with zipfile.ZipFile(path, "w") as made, pytest.warns(UserWarning, match="Duplicate"):
         made.writestr("header.json", "{}")
         made.writestr("header.json", "{}")
-    with pytest.raises(ConfigError, match="there twice"):
+    with pytest.raises(ConfigError, match="occurs twice"):
         read(path)
     monkeypatch.setattr(eval_archive, "MAX_MEMBERS", 1)
     with pytest.raises(ConfigError, match="more than 1 members"):

@@ -144,7 +144,7 @@ def test_a_chat_as_input(tmp_path: Path) -> None:
         (log(sample(), status="cancelled"), "status is 'cancelled'"),
         (log(sample(), invalidated=True), "invalidated"),
         (log(), "no samples"),
-        (log(sample(), sample()), "epoch 1 of sample 'where' is there twice"),
+        (log(sample(), sample()), "epoch 1 of sample 'where' occurs twice"),
         (log(sample(), sample(epoch=2, input="Why?")), "a different input"),
         (log(sample(epoch=0)), "epoch"),
         (log(sample(id=None)), "no id"),

@@ -89,7 +89,7 @@ def changed(**change: Any) -> dict[str, Any]:
         ({"eval_cases": ["x"]}, "f.json:3: a case must be an object"),
         (changed(eval_id=None), "f.json:3: a case must have an eval_id"),
         (changed(evalId="x"), "f.json:3: both eval_id and evalId are given"),
-        (changed(conversation=None), "f.json:3: case 'one': exactly one of conversation"),
+        (changed(conversation=None), "f.json:3: case 'one': give exactly one of conversation"),
         (changed(conversation=[]), "f.json:3: case 'one': conversation must be a list of at least one turn"),
         (changed(conversation=[{}]), "f.json:6: user_content has no text"),
         (
