@@ -98,7 +98,7 @@ def test_hidden_and_foreign_files_are_not_read(tmp_path: Path) -> None:
         ),
         ("near.json", {"eval_case": []}, r"near\.json: not a suite .*nearest is an ADK eval set"),
         ("rows.json", [{"task": 1, "conversation": []}], r"rows\.json: not a suite .*`messages: conversation`"),
-        ("schema.json", {"type": "object", "properties": {}}, r"schema\.json: not a suite in any format"),
+        ("schema.json", {"type": "object", "properties": {}}, r"schema\.json: not a suite in any known format"),
         ("text.yaml", "just text", r"text\.yaml: not a suite in any known format"),
         ("empty.yaml", "", r"empty\.yaml: is empty"),
         ("torn.test.json", '[{"query": "hi"}', r"torn\.test\.json:1: not JSON"),
