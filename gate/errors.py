@@ -150,7 +150,7 @@ def some_of(names: list[str]) -> str:
 
 
 def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known word that is most like this one, where one is by at least ``cutoff`` (0–1)."""
+    """Return the most similar known word, if its similarity is at least ``cutoff`` (0–1)."""
     from difflib import get_close_matches  # weight: only on the way to an error
 
     return next(iter(get_close_matches(word, sorted(known), n=1, cutoff=cutoff)), None)
@@ -236,7 +236,7 @@ def kind_of(value: Any) -> str:
 
 
 def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
-    """Return the problem of a value in words; pydantic would name our class where a section is wanted."""
+    """Return the problem of a value in words; pydantic would name our class instead of the section."""
     if found["type"] in WANTED:
         return f"expected {WANTED[found['type']]}, found {kind_of(found['input'])}"
     if found["type"] != "model_type":
@@ -247,7 +247,7 @@ def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int,
 def validated(
     model: type[ModelT], data: Mapping[str, Any], where: str, *, noun: str = "key", also: tuple[str, ...] = ()
 ) -> ModelT:
-    """The data as ``model`` reads it. A hint names the keys of ``also``, too, which another model reads.
+    """Validate the data with ``model``. A hint also suggests the keys of ``also``, which another model reads.
 
     Raises:
         ConfigError: one line on the first problem, with the nearest known key.

@@ -1,4 +1,4 @@
-"""Holds the runner's files while code that is not trusted runs: those that steer later steps, and the event.
+"""Protects the runner's files while untrusted code runs: those that control later steps, and the event.
 
 The runner names them by paths, and reads them after the step. What runs in between may put a link, a pipe or a folder
 in the place of each, or words of its own into it. So their folders and the event are held open and read before anything

@@ -102,6 +102,7 @@ def _of_shards(step: Step, overrides: Mapping[str, Any], rules: Rules) -> Result
         anchored=step.is_anchored,
         release=step.release,
         note=note,
+        selected_here=True,
     )
 
 
@@ -134,7 +135,7 @@ def _rules(step: Step, overrides: Mapping[str, Any], base: BasePolicy | None) ->
 
 
 def _has_environment(config: Config) -> bool:
-    """True if the agent's configured interpreter is here; a virtual environment of a laptop is not in a checkout."""
+    """True if the agent's configured interpreter exists; a local virtual environment is not part of a checkout."""
     executable = getattr(config.agent, "executable", None)
     return executable is not None and (config.root / Path(executable).expanduser()).exists()
 

@@ -27,7 +27,7 @@ from gate.system.http import Response, check_url
 CARD = "/.well-known/agent-card.json"
 BINDINGS = ("JSONRPC", "HTTP+JSON")
 FIRST_LOOK = 0.1
-"""Seconds after which a task that goes on is asked for again; each later look waits twice as long."""
+"""Seconds before an unfinished task is polled again; each later wait is twice as long."""
 LONGEST_LOOK = 2.0
 HERE = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 - names that a card may bear
 """Hosts by which a card means the machine that it was taken from."""
@@ -98,7 +98,7 @@ class A2AContext(Struct):
     task_id: str = ""
     """The task that waits for the next message; empty if none does."""
     artifacts: frozenset[str] = frozenset()
-    """The artifacts of that task that were there before."""
+    """The task's earlier artifacts."""
 
 
 class A2AAgent(ServerAgent):

@@ -261,15 +261,15 @@ class Request(Struct, frozen=True):
     """From 0."""
     user: str
     messages: tuple[Mapping[str, Any], ...]
-    """OpenAI messages: what was said so far by both sides, ending with this turn's user message."""
+    """OpenAI messages: the conversation so far, ending with this turn's user message."""
     state: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     app: Mapping[str, str] = field(default_factory=dict)
     attached: tuple[Mapping[str, Any], ...] = ()
-    """The parts that the user sends beside the text, as google-genai has them."""
+    """The parts that the user sends with the text, in google-genai's form."""
     clock: Clock = field(default_factory=Clock)
     traceparent: str = ""
-    """The trace that the turn is asked within, as W3C Trace Context writes it; empty if none is received."""
+    """The turn's trace as a W3C Trace Context; empty if traces are not received."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables for a process that is started for this turn alone."""
     log: Log = field(default_factory=Log)

@@ -380,7 +380,7 @@ class _OverStdio(McpAgent):
 
 
 def arguments_for(schema: Any) -> dict[str, Any]:
-    """The arguments of a tool that nobody described, by its schema. Raises AgentFailure where that is not clear."""
+    """Return a tool's default arguments from its schema. Raises AgentFailure if they are ambiguous."""
     schema = schema if isinstance(schema, Mapping) else {}
     known = schema.get("properties")
     names = [str(name) for name in known] if isinstance(known, Mapping) else []

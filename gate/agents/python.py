@@ -183,7 +183,7 @@ class _Worker:
         self._pending.clear()
 
     async def ask(self, request: Mapping[str, Any], log: Log) -> dict[str, Any]:
-        """The worker's reply; what the function wrote is added to the log.
+        """The worker's reply; the function's output is added to the log.
 
         Raises ConnectionResetError where the process ends before it replies.
         """
@@ -239,7 +239,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def _reply(line: bytes) -> dict[str, Any]:
-    """A reply as worker.py writes it. The user's code has the line open too: ValueError for anything else."""
+    """Parse a reply from worker.py. User code can write to this line too, so anything else raises ValueError."""
     reply = _object(line)
     if type(reply.get("id")) is not str:
         raise ValueError("no id")

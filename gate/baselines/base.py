@@ -34,7 +34,7 @@ from gate.system.git import COMMIT_ID
 POOL = 5
 """The most records of one agent that are pooled."""
 POOL_SEARCH = 20
-"""Stored ancestors that are read to find them."""
+"""Number of stored ancestors to read to find them."""
 ANCHOR_SEARCH = 10
 """Records that are read to find an anchor that covers the suite with enough trials."""
 ENOUGH_TRIALS = 5.0
@@ -336,8 +336,8 @@ def outage_in(record: Record) -> str:
     silent = [case.id for case in plan if case.id not in answered]
     if 2 * len(silent) <= len(plan):
         return ""
-    error = next((trial.error.message for trial in own if trial.error is not None), "")
-    said = f" ({shorten(error, 120)})" if error else ""
+    errors = [trial.error.message for trial in own if trial.error is not None]
+    said = f" ({shorten(errors[0], 120)})" if errors and errors[0] else ""
     return f"it holds an outage: {len(silent)} of {len(plan)} cases were never answered{said}"
 
 

@@ -1,4 +1,4 @@
-"""Baselines in an object store: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage.
+"""Baselines in an object store: S3 and compatible stores, Google Cloud Storage, Azure Blob Storage.
 
 obstore speaks to them. A write is made only on top of what was read, by the store's own conditions, so that no writer
 loses what another stored.

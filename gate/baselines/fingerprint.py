@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from gate.errors import ConfigError
-from gate.model import Case, Part, Rubric, Scenario, ToolCall, Trial, Turn
+from gate.model import Case, Part, Rubric, ToolCall, Trial, Turn
 from gate.system.git import Git
 from gate.system.own_files import is_own_file, is_record
 
@@ -45,7 +45,7 @@ def _digest(canonical: Any) -> str:
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _CANONICAL = frozenset({str, int, bool, type(None)})
-"""Types whose values are their own canonical form, and nearly all that a case holds."""
+"""Types whose values are their own canonical form; nearly all values of a case have one."""
 
 
 def _canonical(value: Any) -> Any:
@@ -82,20 +82,19 @@ def of_case(case: Case) -> str:
     if content is None:
         own = [_canonical(part) for part in (case.state, case.metadata, case.app)]
         content = [[_turn(turn) for turn in case.turns], *own]
-        content += [] if case.scenario is None else [_scenario(case.scenario)]
+        if case.scenario is not None:
+            content.append(_canonical(to_builtins(case.scenario)))
     else:
         content = _canonical(content)
     return _digest(["case", content, _canonical(case.options), _rubrics(case.rubrics)])
 
 
-def _scenario(scenario: Scenario) -> Any:
-    return _canonical(to_builtins(scenario))
-
-
 def _turn(turn: Turn) -> list[Any]:
     tools = None if turn.tools is None else [_tool(tool) for tool in turn.tools]
-    attached = [_canonical(part) for part in turn.attached]
-    return [turn.user, tools, _parts(turn.response), _rubrics(turn.rubrics), *([attached] if attached else [])]
+    found = [turn.user, tools, _parts(turn.response), _rubrics(turn.rubrics)]
+    if turn.attached:
+        found.append([_canonical(part) for part in turn.attached])
+    return found
 
 
 def _tool(tool: ToolCall) -> list[Any]:

@@ -41,7 +41,7 @@ IN_A_FOLDER = "write `baseline: {store: file}`"
 TRIES = 4
 """Attempts of git over a connection that breaks."""
 AT_ONCE = 50
-"""Records that are brought and held at one time where all of them are read."""
+"""Number of records to fetch and hold at once when reading all of them."""
 _LONGEST_WAIT = 4.0
 _DAY = 86_400.0
 _NAME = re.compile(

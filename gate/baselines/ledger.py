@@ -42,7 +42,7 @@ class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True
     suite: str
     """Name of the suite's folder."""
     key: str
-    """The record that it is part of: its commit, as its file is named."""
+    """The record that it belongs to: its commit, as in the file name."""
     run: str
     verdict: str
     """Against everything that the run was compared with."""
@@ -171,7 +171,7 @@ class Ledger(Struct, frozen=True):
         return Ledger(tuple(lines), tuple(line for line in self.acceptances if line in ended and line.key not in live))
 
     def add(self, new: Iterable[Line]) -> Ledger:
-        """With further lines. What repeats the last word on its run, or is there already, adds nothing."""
+        """Return the ledger with more lines; skips lines that it has, or that repeat the last verdict on a run."""
         last = {(mark.key, mark.run, mark.release): replace(mark, at=0.0) for mark in self.marks}
         fresh = []
         for line in dict.fromkeys(map(_bounded, new)):

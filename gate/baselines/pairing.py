@@ -92,7 +92,7 @@ def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def _under_former_names(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
-    """The baseline's criteria; one that a criterion's previous version still measures has that version's name.
+    """Return the baseline's criteria; one that a criterion's previous version still measures has that version's name.
 
     The current name then counts as a new criterion, with no baseline scores missing: the previous version is compared.
     """
@@ -148,7 +148,7 @@ class Match(Struct, frozen=True):
     """The pairs of cases in a stored plan and another."""
 
     ids: Mapping[str, str]
-    """Stored id → the id that its trials go by now: of the same case, or one that no case has."""
+    """Stored id → the present id for its trials: that of the same case, or one that no case has."""
     same: frozenset[str]
     """The stored ids whose case is still there with the same content."""
     edited: frozenset[str]
@@ -156,7 +156,7 @@ class Match(Struct, frozen=True):
 
 
 def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> Match:
-    """Pairs cases by content: those of one id first, the others in the order of their files."""
+    """Pair cases by content: those of one id first, the others in the order of their files."""
     now = {case.id: case.fingerprint for case in plan}
     ids = {case.id: case.id for case in stored if now.get(case.id) == case.fingerprint}
     free: dict[str, deque[str]] = {}
@@ -180,7 +180,7 @@ def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> M
 
 
 def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
-    """The record's own trials, without those of the baseline that it was compared with, under the present ids."""
+    """Yield the record's own trials, without those of the baseline that it was compared with, under the present ids."""
     for part in parts_of(as_baseline(record)):
         for trial in part.trials:
             now = ids.get(trial.case_id)
@@ -189,7 +189,10 @@ def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
 
 
 def as_baseline(record: Record) -> Record:
-    """The record with the epochs that were run for later changes as epochs like any other."""
+    """Return the record with the epochs that were run for later changes as epochs like any other."""
     if not any(trial.tag == STORED for trial in record.trials):
         return record
-    return replace(record, trials=tuple([replace(t, tag=FULL) if t.tag == STORED else t for t in record.trials]))
+    trials = []
+    for trial in record.trials:
+        trials.append(replace(trial, tag=FULL) if trial.tag == STORED else trial)
+    return replace(record, trials=tuple(trials))

@@ -30,7 +30,7 @@ PARTLY = "runs that nothing proves are left out"
 NOT_THEIRS = "passed over, since nothing shows that it is theirs"
 PERHAPS_THEIRS = "it counts, though nothing shows that it is theirs"
 SEARCHED = 5
-"""Newest records that are looked up one by one, beside those that are known to be proven."""
+"""Number of newest records to look up one by one, besides the known proven ones."""
 
 
 class RewrittenError(BaselineError):
@@ -55,7 +55,7 @@ class Prover(Protocol):
         """Return the proofs by the jobs on a commit."""
 
     def close(self) -> None:
-        """Lets go of what it holds open."""
+        """Let go of what it holds open."""
 
 
 def _named(key: str) -> str:
@@ -136,13 +136,16 @@ class ProvenStore(Store):
 
     def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:
         suite = suite_key(suite_id)
-        unproven = {commit_key(r.header): UNPROVEN for r in records if self._check(r).record is None}
+        unproven = dict.fromkeys(commit_key(record.header) for record in records if self._check(record).record is None)
         reason = next(iter((*self._prover.problems, *self._prover.reasons)), "")
-        passed = [told for key, told in self._told.get(suite, {}).items() if key not in unproven]
+        passed_over = []
+        for key, (what, why) in self._told.get(suite, {}).items():
+            if key not in unproven:
+                full = f"{why} ({reason})" if reason and why == UNPROVEN else why
+                passed_over.append((what, full))
         troubles = [f"{_named(key)}: {why}" for key, why in self._troubles.get(suite, {}).items()]
         troubles += [f"baselines could not be proven: {problem}" for problem in self._prover.problems]
-        over = [(what, f"{why} ({reason})" if reason and why == UNPROVEN else why) for what, why in passed]
-        return Trust(tuple(unproven), tuple(over), tuple(troubles), reason, required=self._required, asked=True)
+        return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required, asked=True)
 
     def standing(self, entry: Entry) -> str:
         """Return the provenance of an entry in a word or two."""
@@ -180,7 +183,7 @@ class ProvenStore(Store):
         return record.header.commit or key
 
     def _miss(self, suite_id: str, nearer: Sequence[str], known: Set[str]) -> None:
-        """Notes the commits of which a record was proven, and none is stored."""
+        """Note the commits of which a record was proven, and none is stored."""
         suite = suite_key(suite_id)
         for commit in nearer:
             if commit not in known and (suite, commit) in self.proofs(suite_id).digests:
@@ -233,7 +236,7 @@ class ProvenStore(Store):
         runs: Set[str] = frozenset(),
         at: float | None = None,
     ) -> Reference | None:
-        """The best proven record among those that nobody has rewritten."""
+        """Return the best proven record among those that nobody has rewritten."""
         at = time() if at is None else at
         found = None
         while True:
@@ -251,7 +254,7 @@ class ProvenStore(Store):
         series: str | None,
         at: float,
     ) -> None:
-        """Notes a release, or a record that was accepted or improved, that came before the anchor and is not stored.
+        """Note a release, or a record that was accepted or improved, that came before the anchor and is not stored.
 
         Such records are never driven out by newer ones: somebody removed it.
         """

@@ -27,7 +27,7 @@ class _Section(BaseModel):
 
 
 class AlertAddress(_Section):
-    """The target of alerts in one form; a text is the variable of the address."""
+    """The target of alerts in one form; a string names the variable with the address."""
 
     url: Variable
     """Environment variable with the address, which is a secret."""

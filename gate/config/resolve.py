@@ -408,7 +408,7 @@ def _blocks(scorer: Scorer) -> bool:
 
 
 def _only_at_base(config: Config, suite: Suite, rules: SuiteRules) -> frozenset[str]:
-    """The criteria of the base commit that the change leaves out.
+    """The base commit's criteria that the change removed.
 
     One of them that no case is left for goes as the cases went: it is measured no longer, so not compared.
     """

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
+from gate.decision.outcomes import are_successes
 from gate.model import Criterion, Direction, Estimate
 from gate.model.calibration import GradedLabels, JudgeCalibration
 from gate.model.results import CalibratedJudge
@@ -43,7 +44,7 @@ class ByRates(Struct, frozen=True):
         return slope(self.known)
 
     def value(self, measured: float, fell: float) -> float:
-        """A mean as people would find it, of which the share ``fell`` is of trials that the agent failed.
+        """A mean as people would score it, in which the share ``fell`` comes from failed trials.
 
         These are no verdicts of the judge: they count as 0, and nothing of them is corrected.
         """
@@ -97,7 +98,7 @@ def correction_for(criterion: Criterion, values: Collection[float]) -> Correctio
     known = criterion.calibration
     if known is None or criterion.hard or criterion.direction is Direction.LOWER:
         return None
-    if criterion.scale.is_zero_to_one and set(values) <= {0.0, 1.0}:
+    if are_successes(values, criterion.scale):
         return ByRates(known) if is_usable(known) else None
     graded = known.graded
     return ByDifference(graded, criterion.scale.range) if graded is not None and corrects(graded) else None

@@ -89,7 +89,8 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
     now, before = _rate_of_both(comparison, criterion) if is_rate else _means_of_both(comparison, criterion)
     if verdict is Verdict.PASS and now is None:
         verdict = Verdict.NOT_MEASURED
-        findings = [Finding.of("no_value", unchecked=is_rate and bool(comparison.judged_trials))]
+        is_unchecked = is_rate and comparison.judged_trials
+        findings = [Finding.of("no_value", why="unchecked" if is_unchecked else "no_trial")]
     change = outcome.evidence.metrics.get(criterion.name) if outcome is not None else None
     values = [value for group in comparison.values(criterion).values() for value in group]
     return CriterionResult(
@@ -152,7 +153,7 @@ def _rate_of_both(comparison: Comparison, criterion: Criterion) -> BothSides:
 
 
 def _outcomes_of_all(comparison: Comparison) -> Pairs:
-    """Return 1 for each trial of epochs that passes and 0 for each other, by judged case that has any.
+    """Return 1 for each passing trial of an epoch and 0 for each other, by judged case with trials.
 
     The candidate's pass by all criteria, since the estimate is that of the suite; the baseline's by those that can be
     compared.

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
-from gate.decision.consistency import cluster_of
-from gate.decision.correction import PLAIN
+from gate.decision.consistency import clusters_of
+from gate.decision.correction import PLAIN, Correction
 from gate.decision.engine.state import FULL, Config, Continue, Metric, Partner, Request, Round, Row, State
-from gate.decision.outcomes import measured_values, passed, value_of
+from gate.decision.outcomes import are_successes, measured_values, passed, value_of
 from gate.model import PROBE, REPEAT, Criterion, Outcome, Scale, Side, Trial
 from gate.model.defaults import STORED_TRIALS
 
@@ -72,17 +72,21 @@ def state_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> State:
         left,
         settings.kept_epochs,
     )
+    metrics = []
+    for criterion in comparison.metrics:
+        trials = (*comparison.trials, *comparison.stored)
+        metrics.append(metric_of(criterion, trials, comparison.correction_of(criterion)))
     stored = _stored_draws(comparison)
     baseline = {}
     for case_id, trials in stored.items():
         baseline[case_id] = [_row(comparison, trial) for trial in trials]
     return State(
-        tuple([_metric(comparison, criterion) for criterion in comparison.metrics]),
+        tuple(metrics),
         baseline,
         _rounds(comparison, stored),
         config,
         comparison.seed,
-        _clusters(comparison),
+        clusters_of([comparison.by_id[case_id] for case_id in comparison.paired]),
         comparison.repeats.frozen,
         _places_of_newest(stored, comparison.stored_runs),
         comparison.is_recorded,
@@ -118,25 +122,13 @@ def _places_of_newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]
     return {}
 
 
-def _clusters(comparison: Comparison) -> dict[str, str]:
-    found = {}
-    for case_id in comparison.paired:
-        cluster = cluster_of(comparison.by_id[case_id])
-        if cluster:
-            found[case_id] = cluster
-    return found
-
-
-def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
-    """Return a criterion as the engine knows it. Scores that are all 0 or 1 are judged as successes, even if the scale
-    allows other values."""
-    values = set(measured_values((*comparison.trials, *comparison.stored), criterion))
+def metric_of(criterion: Criterion, trials: Sequence[Trial], correction: Correction | None = None) -> Metric:
+    """Return a criterion as the engine knows it, by its values in these trials."""
     scale = criterion.scale
-    if scale.is_zero_to_one and values <= {0.0, 1.0}:
+    if are_successes(measured_values(trials, criterion), scale):
         scale = Scale.BINARY
     margin = scale.default_margin if criterion.margin is None else criterion.margin
     blocks = criterion.blocking and criterion.blocks_regression
-    correction = comparison.correction_of(criterion)
     slope, slope_error = PLAIN if correction is None else correction.slope
     return Metric(criterion.name, scale.kind, criterion.direction, margin, blocks, slope, slope_error)
 

@@ -147,7 +147,7 @@ def _without_empty(texts: Iterable[str]) -> list[str]:
 
 
 def state_of(raw: Any) -> str:
-    """A state as 0.3 writes it: ``TASK_STATE_INPUT_REQUIRED`` is ``input-required``."""
+    """A state in the form of version 0.3: ``TASK_STATE_INPUT_REQUIRED`` is ``input-required``."""
     if not isinstance(raw, str):
         raise FormatError("the task has no state")
     return raw.removeprefix("TASK_STATE_").lower().replace("_", "-")

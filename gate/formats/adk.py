@@ -168,7 +168,7 @@ def _camel_path(path: str) -> str:
 
 
 def camel_keys(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part with its keys in camel case, as google-adk's servers in any language take it."""
+    """A part with camelCase keys, which google-adk's servers accept in any language."""
     return {camel(key): camel_keys(held) if isinstance(held, Mapping) else held for key, held in part.items()}
 
 

@@ -19,7 +19,7 @@ CONTENT = ("messages", "output", "tool_calls")
 """The keys of which an answer object has at least one."""
 KEYS = (*CONTENT, "usage", "cost_usd")
 _STATED = frozenset({"usage", "cost_usd", "model", "system_fingerprint"})
-"""The keys that say something of what an answer took."""
+"""The keys for an answer's usage."""
 
 
 def to_invocation(answer: Any, *, user: str) -> Invocation:

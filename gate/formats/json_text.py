@@ -94,7 +94,7 @@ def _check_nesting(value: Any) -> None:
 
 
 def _name_refused(text: str, where: str, first_line: int) -> NoReturn:
-    """Reads a refused text again, slowly, to say which line is to blame."""
+    """Read a refused text again, slowly, to find the line at fault."""
     try:
         json_marks(text, strict=True)
     except RefusedTextError as error:

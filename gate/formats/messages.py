@@ -359,7 +359,7 @@ def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
 
 
 def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed: bool) -> None:
-    """Join a tool's result to its call. One without a call says nothing of what was called: it is left unread."""
+    """Join a tool's result to its call. A result without a call is ignored, because its tool is unknown."""
     name = message.get("name")
     identifier = _optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId")
     index = reading.open.take(identifier, name if isinstance(name, str) else None)

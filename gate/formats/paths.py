@@ -37,7 +37,7 @@ class PathError(LookupError):
     def __init__(self, path: str, step: Step, value: Any) -> None:
         super().__init__(f"nothing at {path!r}")
         self.step = f"{step.key}={step.value}" if isinstance(step, WhereEqual) else str(step)
-        """The step that leads nowhere, as text."""
+        """The step of a path that finds nothing, as text."""
         self.hint = _hint(step, value)
         """The keys that are there instead: the nearest, or all of them. Empty: nothing that has keys."""
 

@@ -1,4 +1,4 @@
-"""Finds whether the same agent scores otherwise than it did, over its stored runs. Pure."""
+"""Points at which the same agent began to score otherwise, over its stored runs. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _sums(
     found = {}
     for case_id, group in groups.items():
         if metric.name == PASS_RATE:
-            outcomes = (passed(trial, cases[case_id], criteria) for trial in group)
+            outcomes = [passed(trial, cases[case_id], criteria) for trial in group]
             values = [float(outcome) for outcome in outcomes if outcome is not None]
         else:
             values = measured_values(group, metric)

@@ -48,7 +48,7 @@ class OutputModel(_Model):
 
 
 class TurnExpectation(_Model):
-    """The expectations of a single turn: output checks hold for the whole conversation, so they stand at the case."""
+    """The expectations of a single turn; output checks apply to the whole conversation, so they belong to the case."""
 
     tools: list[Text] | None = None
     tool_categories: list[Text] | None = None
@@ -275,7 +275,7 @@ SCORE = "overall_score"
 CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "pii"}
 """The criterion that each check stands for."""
 SOURCE_THRESHOLDS = {SCORE: 70.0, CHECKS["hallucination"]: 1.0}
-"""EvalView's demands on a test that states no threshold: its default ``min_score``, and no contradiction."""
+"""EvalView's requirements for a test without a threshold: its default ``min_score``, and no contradiction."""
 _MODELS: dict[str, type[BaseModel]] = {
     "": EvalViewFile,
     "input": InputModel,

@@ -344,7 +344,7 @@ def recognises(data: Any) -> bool:
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases of a file, and what is lost of them. Raises `ConfigError` for a row that is of no kind."""
+    """The cases of a file, and their losses. Raises `ConfigError` for a row that is of no kind."""
     if isinstance(document.data, str):
         rows, lines = parse_csv(document.data, document.where)
         document = replace(document, data=rows, row_lines=lines)

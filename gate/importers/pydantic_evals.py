@@ -143,7 +143,7 @@ def _duration(checks: _Checks, given: Mapping[str, Any]) -> bool:
 
 
 def _judged(checks: _Checks, given: Mapping[str, Any]) -> bool:
-    """A rubric; how it is asked, by which model and what it is scored as is the gate's own."""
+    """A rubric; the gate sets its question, its model and its score."""
     rubric = given.get("rubric")
     if given.keys() - {"rubric", "model", "include_input", "include_expected_output"} or not isinstance(rubric, str):
         return False
@@ -153,7 +153,7 @@ def _judged(checks: _Checks, given: Mapping[str, Any]) -> bool:
 
 
 def _equals(checks: _Checks, given: Mapping[str, Any]) -> bool:
-    """The expected output to the letter, as a pattern of the whole answer."""
+    """The exact expected output, as a pattern for the whole answer."""
     if given.keys() - {"evaluation_name"} or not isinstance(checks.expected, str):
         return False
     checks.patterns.append(rf"\A{re.escape(checks.expected)}\Z")

@@ -175,7 +175,7 @@ class _Dataset(Struct):
 
 
 def _datasets(constants: Constants, losses: list[Loss]) -> list[_Dataset]:
-    """Return the datasets that are made in the file, and one of the cases that stand alone."""
+    """Return the datasets defined in the file, and one for its separate cases."""
     found, taken = list[_Dataset](), set[int]()
     for made in constants.calls(_qualified(EVALS, DATASET)):
         listed = made.fields.get("cases")

@@ -39,7 +39,7 @@ class Contender(Struct, frozen=True):
 
 
 class SharedCases(Struct, frozen=True):
-    """The cases that all contenders have."""
+    """The cases common to all contenders."""
 
     cases: tuple[Case, ...]
     """The cases as the first entry has them."""

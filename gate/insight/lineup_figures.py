@@ -17,7 +17,7 @@ from gate.statistics.intervals import mean
 from gate.statistics.simultaneous import paired_difference
 
 LEVEL = 0.95
-"""With what probability all intervals of differences hold."""
+"""Probability that all intervals of differences hold jointly."""
 
 Values = Mapping[str, Sequence[float]]
 """Case → what its trials measured; cases without a value are left out."""

@@ -156,7 +156,7 @@ def _text(answer: SuitePower, asked: Asked) -> str:
 
 
 def _sentence(power: Power) -> str:
-    """Return what the suite finds, in the words of a team."""
+    """Return in plain words what the suite can find."""
     if power.broken is None:
         breaks = "No case of this suite passes often enough to break"
     elif power.broken.share >= CATCHES:

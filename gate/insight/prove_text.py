@@ -29,7 +29,7 @@ from gate.system.clock import now
 
 
 def proof_of_record(path: Path, changes: int, progress: Progress) -> Proof:
-    """Return what became of unchanged changes under a record's own terms.
+    """Return the verdicts on simulated unchanged agents under a record's own terms.
 
     Raises:
         MeasureError: the record has no trial whose outcome is known.

@@ -29,7 +29,7 @@ _REMOTE = re.compile(
 
 
 def write_site(found: Histories, folder: Path, *, link: str = "", commits: str = "") -> list[Path]:
-    """Write the pages, badges and data into a folder, which may hold other files. Returns what was written.
+    """Write the pages, badges and data into a folder, which may hold other files. Return the files written.
 
     Args:
         found: what they show.

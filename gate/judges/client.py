@@ -101,7 +101,7 @@ class Spending(Struct, frozen=True):
 
 
 class CallError(Exception):
-    """A call that could not be made good. Never leaves this module: it becomes the `error` of an answer."""
+    """A call that failed for good. Never leaves this module: it becomes the `error` of an answer."""
 
     def __init__(self, message: str, *, billed: bool = False) -> None:
         super().__init__(message)
@@ -211,7 +211,7 @@ class Judge:
         return Moderation(result.flagged, tuple(sorted(name for name, hit in result.categories.items() if hit)))
 
     async def complete(self, messages: list[dict[str, str]]) -> str:
-        """Return the first model's next message, in plain text; never remembered: every conversation is one of its own.
+        """Return the first model's next message as plain text; never cached, because every conversation is different.
 
         Raises:
             CallError: it could not be asked, or it said nothing.
@@ -275,7 +275,7 @@ class Judge:
             self.answered.add(one_line(redact(found.model), MOST_OF_NAME))
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
-        """The parameters to send: the criterion's, else the run's; what nobody set is left to the server."""
+        """The parameters to send: the criterion's, else the run's; unset ones are left to the server."""
         own = question.overrides.judge_model_config
         chosen = {
             name: value

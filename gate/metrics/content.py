@@ -1,4 +1,4 @@
-"""Texts that an answer must or must not hold, decided without a judge: words, patterns, JSON of a given shape."""
+"""Required and forbidden content of an answer, decided without a judge: words, patterns, JSON of a given shape."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), TEXTS_SCHEMA]
 
 
 class TextOptions(Options):
-    """The texts to look for; given for all cases, or by one case for itself."""
+    """The texts to look for; for all cases, or in a case's options."""
 
     values: Texts = ()
     """A string or a list."""
@@ -57,7 +57,7 @@ class RegexOptions(Options):
 
 
 class SchemaOptions(Options):
-    """The schema of the answer; given for all cases, or by one case for itself."""
+    """The schema of the answer; for all cases, or in a case's options."""
 
     schema_: Mapping[str, Any] | None = Field(default=None, alias="schema")
     """A JSON Schema."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 MAX_WORK = 2_000_000
 """Characters that are looked at in one text: tags inside of tags are read more than once."""
 _EACH = 20
-"""The cost of an attribute beside its characters."""
+"""The cost of an attribute in addition to its characters."""
 MAX_DEPTH = 4
 """Documents inside of attributes."""
 _START = re.compile(r"<([A-Za-z][^\t\n\f\r />]*+)")

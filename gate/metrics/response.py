@@ -1,4 +1,4 @@
-"""Compares what the agent answered with what the author expected, by words."""
+"""Compares the agent's answer with the expected one, word by word."""
 
 from __future__ import annotations
 

@@ -288,7 +288,7 @@ def _own_verdict(record: Record, name: str) -> str:
 
 
 async def watch(setup: Setup, state: MonitorState, environment: Mapping[str, str], say: Say | None) -> Watch:
-    """Reads once, or with ``say`` until a signal comes."""
+    """Read once, or with ``say`` until a signal arrives."""
     async with AsyncExitStack() as stack:
         judge = None
         if any(scorer.needs_judge for scorer in setup.scoring.scorers):

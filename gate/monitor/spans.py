@@ -13,7 +13,7 @@ from gate.suites.traces import unseen_in
 from gate.traces import Captured, Piece, Span, TraceReader, conversation_of, failure_of
 
 PARTS = {"input": "user", "output": "response", "calls": "calls"}
-"""The need of a score → the part of a turn that shows it."""
+"""The need of a score → the part of a turn that provides it."""
 MOST_SERVICES = 1_000
 """Services that are remembered as an agent's."""
 

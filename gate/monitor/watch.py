@@ -36,7 +36,7 @@ PUBLISH_SECONDS = 5.0
 LOOK_SECONDS = 600.0
 """Time for which lines that are read in one go count as read at once; or half of `monitor.silence`."""
 LEAST_LOST = 3
-"""Traces that could not be read, or be told to be complete, from which a look may count as lost."""
+"""Number of unreadable or possibly incomplete traces from which a check may count as lost."""
 ATTEMPTS = 3
 """Attempts at telling a target, in one `once`."""
 _END = re.compile(rb'"(?:endTimeUnixNano|end_time_unix_nano)"\s*:\s*"?(\d{16,20})')
@@ -62,7 +62,7 @@ class WatchOptions(Struct, frozen=True):
 
 
 class Watch:
-    """One monitor at work on its state."""
+    """One running monitor with its state."""
 
     def __init__(
         self, options: WatchOptions, state: MonitorState, observer: Observer, alerts: Alerts, traces: TraceFormat | None
@@ -115,7 +115,7 @@ class Watch:
 
     @property
     def lost(self) -> str:
-        """The reason why new traces could not be measured: too much of them could not be read. Empty if they could."""
+        """The reason why new traces could not be measured, if too many were unreadable; else empty."""
         if self._are_few(self._lost):
             return ""
         held = f" of {self._lost:,} traces" if self._lost > self._bad else ""

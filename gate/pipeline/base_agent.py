@@ -47,7 +47,7 @@ class BaseAgent(Struct, frozen=True):
     mixed_with_change: bool = False
     """True if it cannot, as it would be the change's agent or run in the change's surroundings."""
     beside: bool = False
-    """True if it is to be run in place of a stored baseline, since there is none."""
+    """True if it runs because no baseline is stored."""
     without_rules: bool = False
     """True if the base commit has no configuration."""
     check: Callable[[], None] = _nothing_to_check
@@ -78,7 +78,7 @@ def wants_base_beside(session: Session, reference: Reference) -> bool:
     """True if the base commit's agent is wanted in place of a stored baseline, whether or not it can be run."""
     where, config = session.where, session.config
     is_change = where.base is not None and where.base != where.head
-    is_wanted = config.agent.is_local and config.file.baseline.rerun != "never" and session.options.shard[1] == 1
+    is_wanted = config.agent.is_local and config.file.baseline.rerun != "never"
     return is_change and is_wanted and reference.beside and not reference.info.of_itself
 
 
@@ -104,7 +104,7 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
             what = f"{shorten(found, 200)!r} was changed in the base commit's work tree while the agent was run"
             raise ConfigError(what, hint="neither the agent nor its processes may write to files that git tracks")
 
-    if not (config.agent.is_local and (is_stored or beside) and commit and git.resolve(commit)):
+    if not (config.agent.is_local and (is_stored or beside) and commit and git.is_repository() and git.resolve(commit)):
         return BaseAgent(False, config.agent, root)
     why = differs = ""
     if git.has_only_pointers():
@@ -159,7 +159,7 @@ async def _served(session: Session, reference: Reference) -> BaseAgent:
 
 
 def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:
-    """Return why it would be the change's agent, or asked as that one is; empty if it is the base's own."""
+    """Return the reason why the change could affect the base's agent or its start; empty if it cannot."""
     config, commit = session.config, reference.commit
     server = server_of(config.agent, config.agent_kind)
     if server is not None and expand(server.url, session.environment, where=config.agent_kind) == url:
@@ -294,12 +294,14 @@ def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
 
 
 def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
-    found = {k: v for k, v in agent.items() if k not in _OF_A_RUN} if isinstance(agent, Mapping) else {}
+    if not isinstance(agent, Mapping):
+        return {}
+    found = {key: value for key, value in agent.items() if key not in _OF_A_RUN}
     for key, value in found.items():
         if but and isinstance(value, str):
-            found[key] = ""  # an address alone
+            found[key] = ""  # only an address
         elif but and isinstance(value, Mapping):
-            found[key] = {k: v for k, v in value.items() if k not in but} or ""
+            found[key] = {name: held for name, held in value.items() if name not in but} or ""
     return found
 
 

@@ -158,6 +158,8 @@ def _of_this_base(config: Config, header: Header, unread: list[str]) -> Iterator
             unread.append(path.name)
             continue
         same_suite = other.suite_id == header.suite_id and other.shard == header.shard
+        if other.selected and other.scope != header.scope:
+            continue  # a pass of a part is none of the whole, or of another part
         if same_suite and not other.stripped and not other.dirty and other.base_commit == header.base_commit:
             yield path, other
 

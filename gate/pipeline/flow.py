@@ -110,7 +110,7 @@ def _with_shared_budget(session: Session, plans: Sequence[Plan], baselines: Sequ
 def _stepped_down(
     suites: Sequence[MeasuredSuite], results: Sequence[SuiteResult], environment: Mapping[str, str]
 ) -> list[SuiteResult]:
-    """Return the results, each judged by what the proven suites leave of the error budget, as its record then says."""
+    """Return the results, each judged with the error budget that the proven suites leave over, as its record states."""
 
     def again(number: int, proven: int) -> SuiteResult:
         suite = suites[number]

@@ -99,7 +99,7 @@ class Session(Struct, frozen=True):
     settings: Settings
     run_budget: RunBudget
     version: str = ""
-    """The agent's version, as `agent.version` tells it; empty if it has none."""
+    """The agent's version from `agent.version`; empty if it has none."""
     package: OwnPackage | None = None
     """The gate's own files as they were before the agent was started; None if the gate does not start it."""
 
@@ -173,32 +173,35 @@ def _agent_fingerprint(
     agent = config.agent
     if not agent.is_local:
         return fingerprint_of_version(config, version)
-    seen = {name: environment.get(name) for name, value in agent.env.items() if value is None and not _is_secret(name)}
+    seen = {}
+    for name, value in agent.env.items():
+        if value is None and SECRET_NAME.search(name) is None:
+            seen[name] = environment.get(name)
     settings = [
         agent.model_dump(mode="json", exclude={"version", "base", "user", "reads_suite"}),
         config.file.setup,
         seen,
     ]
-    settings += [version] if version else []
-    settings += ["reads_suite"] if agent.reads_suite else []
+    if version:
+        settings.append(version)
+    if agent.reads_suite:
+        settings.append("reads_suite")
     root = git.root.resolve()
-    files = (path.resolve() for path in case_files([Path(name) for name in config.file.suite], config.root))
-    cases = frozenset(path.relative_to(root).as_posix() for path in files if path.is_relative_to(root))
+    cases = {config.path.name}
+    for path in case_files([Path(name) for name in config.file.suite], config.root):
+        if path.resolve().is_relative_to(root):
+            cases.add(path.resolve().relative_to(root).as_posix())
     return of_agent(
         git,
         sources=agent.sources,
         entry=(*agent.entry, *agent.folders),
         folders=agent.folders,
         exclude=(config.file.output, REPORTS, *left),
-        cases=cases | {config.path.name},
+        cases=cases,
         stored=config.file.baseline.folder,
         changed=_changed_baselines(git, where),
         settings=settings,
     )
-
-
-def _is_secret(name: str) -> bool:
-    return SECRET_NAME.search(name) is not None
 
 
 def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What the ledger says of the record that a run is compared with: who accepted it, and how it fell short."""
+"""The word of the ledger on the record that a run is compared with: who accepted it, and how it fell short."""
 
 from __future__ import annotations
 

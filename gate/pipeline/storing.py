@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
-
 from gate.baselines.base import POOL
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import pair
@@ -31,15 +29,6 @@ FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
 """Verdicts of suites that are worth more trials."""
 
 
-class BaselineTarget(Struct, frozen=True):
-    """The trials that a baseline is to have."""
-
-    each: int
-    """Trials of each case, those of other runs of this agent among them."""
-    own: Mapping[str, int]
-    """Trials of each case that this run is to make."""
-
-
 async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> str:
     """Run the epochs that the stored baseline is short of, and after each what the verdict needs then.
 
@@ -48,13 +37,13 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
     if verdict() not in FIT:
         return ""
     try:
-        wanted = wanted_by_baseline(run.session, run.plan, Record(run.journal.header, tuple(run.trials)))
+        each, own = wanted_by_baseline(run.session, run.plan, Record(run.journal.header, tuple(run.trials)))
     except BaselineError as error:
         return f"nothing further was run for later changes: {error}"
     budget = run.session.run_budget
-    purpose = f"storing {count(wanted.each, 'trial')} per case for later changes"
+    purpose = f"storing {count(each, 'trial')} per case for later changes"
     made, ended = 0, ""
-    cases = _short(run, wanted.own)
+    cases = _short(run, own)
     while cases:
         lacking = budget.lacks(len(cases) + budget.reserved)
         if lacking:
@@ -71,11 +60,11 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
         ended = budget.stopped or ended
         if ended:
             break
-        cases = _short(run, wanted.own) if verdict() in FIT else ()
+        cases = _short(run, own) if verdict() in FIT else ()
     budget.stopped = ""
     if not ended:
         return ""
-    left = sum(max(0, missing) for missing in _missing(run, wanted.own).values())
+    left = sum(max(0, missing) for missing in _missing(run, own).values())
     runs = count(made + left, "run")
     return f"{made:,} of {runs} for later changes were made: {ended}; the verdict counts the whole epochs"
 
@@ -90,8 +79,10 @@ def _short(run: SuiteRun, wanted: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(case_id for case_id, missing in _missing(run, wanted).items() if missing > 0)
 
 
-def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> BaselineTarget:
-    """Return how many trials of each case this run is to leave, once it has made its first epoch.
+def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> tuple[int, Mapping[str, int]]:
+    """Return how many trials of each case the baseline is to have, and of which case this run is to make how many.
+
+    The trials of other runs of this agent count. To be asked once this run has made its first epoch.
 
     Raises:
         BaselineError: what is stored cannot be read.
@@ -103,7 +94,7 @@ def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> Baseline
     own = set(run_ids(record))
     others = Counter(trial.case_id for trial in later if trial.run not in own)
     each = _wanted_of_each(session, plan, later, min((others[case.id] for case in record.header.plan), default=0))
-    return BaselineTarget(each, {case.id: each - others[case.id] for case in record.header.plan})
+    return each, {case.id: each - others[case.id] for case in record.header.plan}
 
 
 def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored: int) -> int:

@@ -65,10 +65,13 @@ MAX_SHOWN_CHARS = 20_000_000
 
 
 class Keeper:
-    """A digest of each trial that is on disk, so that any record fits. Failing trials are kept whole, to be shown."""
+    """A digest of each trial that is on disk, so that a run or a record of any length fits in memory.
 
-    def __init__(self, cases: Mapping[str, Case], criteria: Sequence[Criterion]) -> None:
-        self._room = MAX_SHOWN_CHARS
+    Failing trials are kept whole, to be shown, while there is ``room`` for their answers.
+    """
+
+    def __init__(self, cases: Mapping[str, Case], criteria: Sequence[Criterion], room: int = MAX_SHOWN_CHARS) -> None:
+        self._room = room
         self._cases = cases
         self._criteria = [replace(criterion, blocking=True) for criterion in criteria]
         self._compares = compares_trials(self._criteria)
@@ -76,6 +79,7 @@ class Keeper:
         self._text = MAX_WORDING_CHARS if any(map(reads_text, criteria)) else 0
 
     def keep(self, trial: Trial) -> Trial:
+        """Return what stays of a trial."""
         case = self._cases.get(trial.case_id)
         failed = case is None or passed(trial, case, self._criteria) is False
         if failed and self._room > 0:
@@ -292,7 +296,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
     if terms.deselected is not None or not header.selected:
         selection = Selection.model_validate(terms.selection) if terms.selection else None
-        return (terms.deselected or frozenset()) | left_out_by(selection, header.plan, reference)
+        return left_out_by(selection, terms.deselected or frozenset(), header.plan, reference)
     stored = {case.id for record in reference.records for case in record.header.plan}
     return stored - {case.id for case in header.plan}
 
@@ -387,22 +391,36 @@ def result_of(
     )
 
 
-def left_out_by(selection: Selection | None, plan: Sequence[PlannedCase], reference: Reference) -> frozenset[str]:
-    """Return the reference's cases that the selection leaves out: they need not be compared.
+def left_out_by(
+    selection: Selection | None, deselected: Set[str], plan: Sequence[PlannedCase], reference: Reference
+) -> frozenset[str]:
+    """Return the cases that need not be compared, since the selection leaves them out.
 
-    By what the reference knows of a case; of its metadata it knows nothing, and a condition on it leaves none out.
+    By what the reference knows of a case: one that has lost its tag since is still owed. Of its metadata the reference
+    knows nothing, and a condition on it leaves out what is ``deselected`` now.
     """
     if selection is None:
-        return frozenset()
+        return frozenset(deselected)
     known = selection.model_copy(update={"metadata": {}})
-    seen = {case.id: case for record in reference.records for case in record.header.plan}
-    for case in plan:
-        seen.pop(case.id, None)
-    left_out = set()
-    for case in seen.values():
+    planned = {case.id for case in plan}
+    left_out = set(deselected)
+    for case in _newest_plan(reference):
+        if case.id in planned:
+            continue
         if not known.takes(Case(case.id, (), tags=case.tags, complexity=case.complexity)):
             left_out.add(case.id)
+        elif not selection.metadata:
+            left_out.discard(case.id)
     return frozenset(left_out)
+
+
+def _newest_plan(reference: Reference) -> Iterable[PlannedCase]:
+    """Return each case of a reference as its nearest record has it."""
+    found: dict[str, PlannedCase] = {}
+    for record in reference.records:
+        for case in record.header.plan:
+            found.setdefault(case.id, case)
+    return found.values()
 
 
 # --- the trials behind a verdict ------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Reads records: streaming with flat memory, or whole; refuses what is truncated, edited, doubled or no record.
+"""Reads records, streaming in constant memory or whole; refuses truncated, edited and duplicated ones.
 
 Knows what lines mean together; single lines are left to `lines`. Input may be untrusted: anything wrong is the
 caller's `GateError`, naming the line.

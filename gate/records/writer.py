@@ -26,7 +26,7 @@ from gate.security import files
 
 _BEGIN = b'{"gate_record":'
 SUM_EVERY = 100
-"""Trials between two sums in a record that is written whole, so that a reader never holds many unproven ones."""
+"""Number of trials between checksums in a record written at once, so that a reader never holds many unverified ones."""
 
 
 class _TruncatedError(MeasureError):
@@ -64,7 +64,7 @@ class RecordWriter:
         self._footer: Footer | None = None
         self._before = Footer(0, 0, 0)
         self.resumed: tuple[Trial, ...] = ()
-        """The trials that the record already held, in the form that ``remember`` gives them."""
+        """The trials already in the record, in the form returned by ``remember``."""
         self._file = _locked(path)
         try:
             self._take_up() if resume else self._start()
@@ -260,7 +260,7 @@ def _is_record(file: FileIO) -> bool:
 
 
 def _check_same(stored: Header, wanted: Header, path: str) -> None:
-    """Raises `MeasureError` that says what differs where trials of the two cannot stand in one record."""
+    """Raise `MeasureError` with the difference if the trials of the two cannot share one record."""
     different = difference(stored, wanted)
     if different:
         hint = "name another file, or delete this one: an existing file is continued"

@@ -180,7 +180,7 @@ def _own_threshold_missed(one: Finding, criterion: Criterion) -> list[str]:
 
 
 def fails(row: CriterionResult) -> str:
-    """Return how a criterion fails by itself: ``is 0.73, below its threshold of 0.80 (5 cases)``."""
+    """Return how a criterion fails on its own: ``is 0.73, below its threshold of 0.80 (5 cases)``."""
     missed = row.finding("mean", Verdict.BELOW_THRESHOLD)
     if missed is None:
         return f"fails: {reason(row)}"
@@ -381,21 +381,22 @@ TOO = "the baseline was above it too"
 QUANTILE = "{q:quantile} {value:figure}, limit {limit:figure}"
 FAILS = "the agent fails where it answered at the baseline"
 
+NO_VALUE = {
+    "applies_to_none": "applies to no case: no case has the expectation it needs, and no answer has anything to check",
+    "unchecked": "no blocking criterion applies to any of these cases: nothing was checked",
+    "no_trial": "no trial was measured",
+}
+
 WORDS: Table = {
     "nothing_held": (
         "{same:nothing to compare: the trials are the baseline's own|"
         "not judged: no threshold and no baseline value to compare with}"
     ),
-    "applies_to_none": {
+    "no_value": {
         Verdict.NOT_APPLIED: "applies to none of the selected cases",
         Verdict.NOT_COMPARED: "applies to no case any more",
-        Verdict.NOT_MEASURED: (
-            "applies to no case: no case has the expectation it needs, and no answer has anything to check"
-        ),
+        Verdict.NOT_MEASURED: lambda one, _: NO_VALUE[one["why"]],
     },
-    "no_value": (
-        "{unchecked:no blocking criterion applies to any of these cases: nothing was checked|no trial was measured}"
-    ),
     "hard_rule": {
         Verdict.PASS: "never failed",
         Verdict.BELOW_THRESHOLD: "{case_id}{more:+ and # more}: {reason:+#|failed}",

@@ -66,7 +66,7 @@ def copy(source: Path, path: Path) -> None:
 
 
 def open_to_append(path: Path) -> FileIO:
-    """A file to read and to append to, made with its folders if it is missing. Has no other name."""
+    """Open a file for reading and appending, creating it and its folders if missing. Refuses hard links."""
     make_folder(path.parent)
     with _opened_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, close=False) as descriptor:
         return FileIO(descriptor, "a+")
@@ -115,7 +115,7 @@ def _opened_folder(path: Path, *, make: bool) -> Iterator[tuple[int, bool]]:
 
 
 def _make_step(name: str, folder: int) -> bool:
-    """Return True if the folder was made; False if it was there."""
+    """Return True if the folder was created; False if it existed."""
     try:
         os.mkdir(name, dir_fd=folder)
     except FileExistsError:

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
-from gate.statistics.intervals import log_beta
+from gate.statistics.intervals import log_beta, log_likelihood
 
 # --- e-values -------------------------------------------------------------------------------------
 
 BROKEN_FRACTIONS = ((0.4, 1, 0.0), (0.2, 2, 0.0), (0.2, 0, 0.05), (0.2, 0, 0.15))
 """The mixture over the share of broken cases: (weight, cases of N, share); the share is cases / N + share."""
 ONE_ALONE = 0.6
-"""Weight of "exactly one case broke, any of them" where cases may have met the same world."""
+"""Weight of "exactly one case broke, any of them" if cases may share the same environment."""
 MORE_THAN_ONE = ((0.1, 2, 0.0), (0.15, 0, 0.05), (0.15, 0, 0.15))
 """The rest of that mixture."""
 
@@ -36,8 +36,13 @@ def case_log_e(passed_before: int, before: int, passed_now: int, now: int) -> fl
     """
     likely = log_marginal_of(passed_before, before, passed_now, now)
     if passed_now * before >= passed_before * now:
-        return likely - _log_likelihood(passed_before, before) - _log_likelihood(passed_now, now)
-    return likely - _log_likelihood(passed_before + passed_now, before + now)
+        return (
+            likely
+            - log_likelihood(passed_before, before - passed_before)
+            - log_likelihood(passed_now, now - passed_now)
+        )
+    passed = passed_before + passed_now
+    return likely - log_likelihood(passed, before + now - passed)
 
 
 def log_marginal_of(passed_before: int, before: int, passed_now: int, now: int) -> float:
@@ -59,12 +64,6 @@ def log_break_ratio(passed_before: int, before: int, passed_now: int, now: int) 
 def _log_marginal(successes: int, n: int, a: float, b: float) -> float:
     """log-probability of one sequence of outcomes whose rate has a Beta(a, b) law."""
     return log_beta(a + successes, b + n - successes) - log_beta(a, b)
-
-
-def _log_likelihood(successes: int, n: int) -> float:
-    """The largest log-likelihood of any rate."""
-    failures = n - successes
-    return sum(k * math.log(k / n) for k in (successes, failures) if k)
 
 
 def suite_e(log_es: Sequence[float], *, recorded: bool = False) -> float:

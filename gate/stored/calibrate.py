@@ -18,7 +18,8 @@ from gate.pipeline.budget import judge_of
 
 
 async def calibrate_judge(config: Config, labels: Path, metric: str, environment: Mapping[str, str]) -> str:
-    """Scores labelled answers with a judged criterion and keeps its agreement with people beside the configuration."""
+    """Scores labelled answers with a judged criterion and stores its agreement with people next to the
+    configuration."""
     scorer = next(
         (
             scorer

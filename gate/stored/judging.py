@@ -23,7 +23,7 @@ from gate.config.tighten import settings_under_base
 from gate.decision import Settings
 from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
-from gate.model import CONFIRM, FULL, Result, Side, SuiteResult, Trial
+from gate.model import BASE, CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.earlier import earlier_draws, with_stored_trials
 from gate.pipeline.git_context import SEARCHED, GitContext, git_context
@@ -270,18 +270,20 @@ def decide_merged(
     environment: Mapping[str, str],
     outputs: Outputs,
     command: str,
-    rules: Rules | None = None,
+    rules: Rules,
     *,
     anchored: bool | None = None,
     release: str = "",
     note: str = "",
+    selected_here: bool = False,
 ) -> Result:
     """Return the verdict that one run over all shards would have come to.
 
     Criteria and baseline are looked up as that run would.
 
-    ``rules`` are those that the configuration comes from, if a base commit's rules apply; ``note`` is what a reader
-    should know of how the record came about.
+    ``rules`` are those that the configuration comes from; ``note`` is what a reader should know of how the record came
+    about. ``selected_here``: the configuration has the selection of cases, and what the shards say of theirs is not
+    believed.
 
     Raises:
         ConfigError: the record belongs to another suite, or to another commit than the one checked out.
@@ -299,7 +301,7 @@ def decide_merged(
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
-    terms = with_run_of(record, own, scope=rules is None)
+    terms = with_run_of(record, own, scope=not selected_here)
     job = job_settings(config, terms.settings, plans, baselines, rules)
     terms = with_settings_of_run(terms, job).with_design(
         anchored=where.anchored,
@@ -312,6 +314,11 @@ def decide_merged(
     terms = replace(terms, notes=(*terms.notes, *draws.notes)).with_design(earlier=draws.verdicts)
     close_again(record_path, record, terms.plain(), environment)
     return _result(record_path, record, found, terms, outputs, command)
+
+
+def rules_of_run(path: Path) -> str:
+    """Return the commit by whose rules the run of a record held it; empty if by its own."""
+    return own_terms(load_to_judge(path)).rules
 
 
 def _check_commit(header: Header, where: GitContext, path: Path) -> None:
@@ -370,7 +377,8 @@ def with_key_of_judge(
 def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
     """Return the verdict on records of an untrusted run, under this configuration and against its stored baselines.
 
-    Only the candidate's scores are taken from a record; the demands on them are this configuration's.
+    Only scores are taken from a record: the candidate's, and those of the base commit's agent beside it, which count
+    where nothing is stored. The demands on them are this configuration's.
 
     Raises:
         ConfigError: a record belongs to a suite that the configuration does not have.
@@ -385,7 +393,10 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        trusted.append(_under_own_plan(with_stored_trials(record, found), plan, config.file.seed))
+        own = _under_own_plan(with_stored_trials(record, found), plan, config.file.seed)
+        if found.first.beside:
+            own = _with_base_beside(own, record.trials, where.base)
+        trusted.append(own)
 
     def judge(number: int, proven: int) -> SuiteResult:
         record, plan, found = trusted[number], plans[number], baselines[number]
@@ -423,6 +434,20 @@ def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
         trials = _in_rounds(trials, cases)
     footer = None if record.footer is None else replace(record.footer, terms={})
     return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
+
+
+def _with_base_beside(own: Record, trials: Sequence[Trial], base_commit: str | None) -> Record:
+    """Return the record with its trials of the base commit's agent, as nothing is stored that they would stand beside.
+
+    Whoever wrote them wrote those of the candidate, too: to believe the one and not the other would save nothing.
+    """
+    of_base = []
+    for trial in trials:
+        if trial.side is Side.BASELINE:
+            place = {"round": 1} if trial.tag == BASE else {"tag": CONFIRM, "round": trial.number}
+            of_base.append(replace(trial, again=False, **place))
+    header = replace(own.header, base_commit=base_commit)
+    return replace(own, header=header, trials=(*own.trials, *of_base))
 
 
 def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[Trial, ...]:
@@ -524,7 +549,7 @@ def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
 
 
 def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:
-    """Return the run's own terms with the present criteria; its schedule looked at other scores."""
+    """Return the run's terms with the present criteria; its schedule used other scores."""
     own = own_terms(record)
     notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
     terms = replace(own, criteria=plan.criteria, thresholds=None, notes=notes, base=None)

@@ -54,7 +54,7 @@ CONFIG_FILES = ("gate.yaml", "gate.yml")
 OPENED_BY = {".eval": "inspect"}
 """Ending of files that are no text → the format that opens them."""
 REFERRING = {".py": "python-tests"}
-"""Ending of files that may name files with cases → the format that finds those."""
+"""Suffix of files that may refer to files with cases → the format that finds them."""
 SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml", *OPENED_BY)
 """The files of a folder that are read, longest suffix first."""
 

@@ -104,7 +104,7 @@ def _each(document: Document, raw: Any, read_one: Any, *keys: Key) -> Contents:
 
 @nothing_unread(IGNORED, checks=False)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases of a file, and what is lost of them."""
+    """The cases of a file, and their losses."""
     found, data, losses = _cases(document), document.data, list[Loss]()
     if isinstance(data, Mapping):
         for case, body in zip(found.cases, _get(document, data, "eval_cases"), strict=True):

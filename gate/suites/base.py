@@ -83,7 +83,7 @@ class Loss(Struct, frozen=True):
     """The id of its case; empty for a part of the whole file."""
     what: str
     check: bool = True
-    """True if it would have checked something: then a suite without it promises less than its file does."""
+    """True if it would have checked something: without it, the suite promises less than its file."""
     keys: tuple[Key, ...] = ()
     """The place of it, if that is known."""
 
@@ -119,7 +119,7 @@ def without_check(loss: Loss) -> Loss:
 
 
 def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) -> Contents:
-    """The contents, with notes of what is left out. Raises `ConfigError` if a check would be."""
+    """Return the contents, with notes on omissions. Raises `ConfigError` if a check would be lost."""
     lost = next((loss for loss in losses if loss.check), None)
     if lost is not None:
         hint = "`gate import --allow-loss` writes the suite without it"
@@ -188,7 +188,7 @@ class Format(Struct, frozen=True):
     """A way to write suites."""
 
     shape: str
-    """The look of a file of this format, for messages."""
+    """The shape of a file in this format, for messages."""
     recognises: Callable[[Any], bool]
     """Return True if a parsed file is of this format; cheap, and true for broken files of it too."""
     read: Callable[[Document], Contents]

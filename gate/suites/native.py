@@ -149,7 +149,7 @@ class CaseModel(_Model):
 
 
 class DefaultsModel(_Model):
-    """The properties that all cases of a file share; a case adds to them, or overrides them."""
+    """The properties shared by all cases of a file; a case adds to them or overrides them."""
 
     tags: Texts = Field(default_factory=_no_items)
     complexity: Complexity = Complexity.MEDIUM

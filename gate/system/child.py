@@ -52,7 +52,7 @@ _BEGIN = (
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
 _OURS = str(Path(__file__).parents[2])
-"""The folder of the package, which is looked for there first: a user's folder may have its name."""
+"""The package's folder, searched first, because a user's folder may have the same name."""
 _STEERING = ("PYTHONPATH",)
 """Variables that would put other modules before the gate's; set again once the child knows where ours are."""
 
@@ -219,7 +219,7 @@ class Dialogue(Generic[T]):
         cwd: Path | str | None = None,
         stderr: int | None = subprocess.DEVNULL,
     ) -> None:
-        """Starts it. Raises LostError if it cannot be started."""
+        """Start it. Raises LostError if it cannot be started."""
         pipe = subprocess.PIPE
         try:
             process = launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=stderr)
@@ -262,7 +262,7 @@ class Dialogue(Generic[T]):
         return "closed the pipe between it and the gate"
 
     def end(self, patience: float = 0.0) -> None:
-        """Lets the child leave for ``patience`` seconds, then kills it and its group."""
+        """Wait ``patience`` seconds for the child to exit, then kill it and its group."""
         self._end(patience)
 
 

@@ -557,7 +557,8 @@ def checked_revision(revision: str) -> str:
 
 
 def checked_remote(remote: str) -> str:
-    """The remote's name, URL or path, if it cannot be mistaken for an option or a helper program. Raises `GitError`."""
+    """Return the remote's name, URL or path, if it cannot be mistaken for an option or a helper program. Raises
+    `GitError`."""
     if not remote or remote.startswith("-") or "::" in remote or re.search(r"[\x00-\x1f\x7f]", remote):
         raise GitError(f"not a remote: {shorten(redact(remote), 100)!r}")
     return remote

@@ -60,7 +60,7 @@ class Response(NamedTuple):
 
 
 class HttpError(Exception):
-    """No response could be read: unreachable (no connection), crash (dropped) or protocol (what came is no answer)."""
+    """No response could be read: unreachable (no connection), crash (dropped) or protocol (not a valid answer)."""
 
     def __init__(self, kind: ErrorKind, message: str, *, transient: bool) -> None:
         super().__init__(message)
@@ -579,7 +579,7 @@ def trust(environment: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _decoded(response: Response, limit: int) -> Response:
-    """The response with its body unpacked: gzip and deflate, which some servers send unasked."""
+    """Return the response with its body decompressed: some servers send gzip and deflate unrequested."""
     encoding = response.headers["content-encoding"].strip().lower()
     if encoding in ("", "identity"):
         return response

@@ -7,7 +7,7 @@ trace would show it.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -39,7 +39,7 @@ class Captured(Struct, frozen=True):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The names of what was not recorded."""
+        """The names of the missing parts."""
         return tuple(name for name in self.__struct_fields__ if not getattr(self, name))
 
 
@@ -66,7 +66,6 @@ class Conversation(Struct, frozen=True):
     session: str
     """Its id; the trace's where no span names a session."""
     turns: tuple[TracedTurn, ...] = ()
-    trace_ids: tuple[str, ...] = ()
     tags: frozenset[str] = frozenset()
     left_out: int = 0
     """Spans beyond the bound of a trace."""
@@ -93,7 +92,7 @@ def conversation_of(pieces: Iterable[Piece], session: str = "") -> Conversation:
 
 
 def failure_of(pieces: Iterable[Piece]) -> str:
-    """Return the error of a trace's outermost span, the first of several; empty if it went well."""
+    """Return the error of a trace's outermost span, the first of several; empty on success."""
     for trace in _traces(pieces):
         spans = trace.spans()
         known = {span.span_id for span in spans}
@@ -128,7 +127,6 @@ def _conversation(session: str, traces: Sequence[Trace]) -> Conversation:
     return Conversation(
         session,
         tuple([_turn(draft) for draft in _joined([draft for _, draft in drafts])]),
-        tuple(trace.trace_id for trace in traces),
         frozenset([tag for trace in traces for span in trace.spans() for tag in _tags(span)]),
         sum(trace.left_out for trace in traces),
     )
@@ -391,13 +389,3 @@ def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Call
             call.result = by_id[one.id]
         elif waiting and waiting[0][0] > place and waiting[0][1] in ("", one.name):
             call.result = waiting.popleft()[2]
-
-
-def shown(conversations: Iterable[Conversation]) -> Mapping[str, int]:
-    """Return the number of turns that lack each part, by its name."""
-    missing: dict[str, int] = defaultdict(int)
-    for conversation in conversations:
-        for turn in conversation.turns:
-            for name in turn.captured.missing:
-                missing[name] += 1
-    return missing

@@ -30,7 +30,7 @@ class Kind(Enum):
     MODEL = "model"
     TOOL = "tool"
     OTHER = "other"
-    """Anything else; what lies in it counts as if the span were not there."""
+    """Anything else; its children count as if the span did not exist."""
 
 
 AGENTIC = (Kind.AGENT, Kind.WORKFLOW)

@@ -26,7 +26,7 @@ from gate.records import read_record
 from tests.acceptance.conftest import Project, _environment
 from tests.patience import CEILING, eventually
 
-CASES, EPOCHS, MOMENTS, QUICK = 6, 2, 72, 3
+CASES, EPOCHS, MOMENTS, QUICK = 6, 2, 72, 1
 AGENT = """
 import time
 

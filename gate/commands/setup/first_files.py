@@ -58,7 +58,7 @@ STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
 LEAST_ALIKE = 60
 """Characters by which a reason is known to be in the headline, which may cut it off."""
 MOST_KEYS = 10
-"""Providers whose variables the agent is shown."""
+"""Providers whose variables the agent may see."""
 SECOND_NAMES = {"GOOGLE": "GEMINI"}
 """Prefixes of variables that the client of the same provider reads as well."""
 MOST_ANSWER = 200
@@ -231,7 +231,7 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
 
 
 def stamped(text: str) -> str:
-    """Return the text of a file with the last line by which a later `gate init` sees that nobody changed it."""
+    """Return the text of a file with a last line that lets a later `gate init` detect edits."""
     return f"{text}# written by gate init, {_digest(text)}\n"
 
 

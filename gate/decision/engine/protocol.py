@@ -17,7 +17,7 @@ VERSION = 1
 
 
 def decide_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Answers each line by itself; a line that cannot be read is answered with ``{"error": …}``, never skipped."""
+    """Answer each line separately; an unreadable line is answered with ``{"error": …}``, never skipped."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield json.dumps(_answer(line, number), ensure_ascii=False, allow_nan=False)
@@ -44,7 +44,7 @@ def to_json(step: Step) -> dict[str, Any]:
 
 
 def read_state(data: Any) -> State:
-    """The state of one line; ConfigError names the key that is wrong."""
+    """Parse the state on one line. Raises ConfigError with the wrong key."""
     data = _mapping(data, "the line")
     if data.get("protocol") != VERSION:
         raise ConfigError(f"protocol must be {VERSION}, not {data.get('protocol')!r}")
@@ -137,9 +137,10 @@ def _links(data: Any, where: str, trials: Mapping[str, Sequence[Row]]) -> dict[s
     """Return null, or ``{"stored": position, "whole": bool}``, for each trial of a case."""
     found = {}
     for case, given in _mapping(data, where).items():
-        links = [_link(one, f"{where}[{case!r}][{i}]") for i, one in enumerate(_list(given, f"{where}[{case!r}]"))]
+        here = f"{where}[{case!r}]"
+        links = [_link(one, f"{here}[{i}]") for i, one in enumerate(_list(given, here))]
         if len(links) != len(trials.get(case, ())):
-            raise ConfigError(f"{where}[{case!r}] must hold one entry for each trial of the case, not {len(links)}")
+            raise ConfigError(f"{here} must hold one entry for each trial of the case, not {len(links)}")
         found[case] = links
     return found
 
@@ -155,11 +156,11 @@ def _link(data: Any, where: str) -> Partner | None:
 
 
 def _trials(data: Any, where: str, width: int) -> dict[str, list[Row]]:
-    cases = _mapping(data, where)
-    return {
-        case: [_row(row, f"{where}[{case!r}][{i}]", width) for i, row in enumerate(_list(rows, f"{where}[{case!r}]"))]
-        for case, rows in cases.items()
-    }
+    found = {}
+    for case, given in _mapping(data, where).items():
+        here = f"{where}[{case!r}]"
+        found[case] = [_row(row, f"{here}[{i}]", width) for i, row in enumerate(_list(given, here))]
+    return found
 
 
 def _row(data: Any, where: str, width: int) -> Row:

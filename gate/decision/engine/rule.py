@@ -16,7 +16,7 @@ from gate.decision.engine.drift import (
     suspected,
     went_live,
 )
-from gate.decision.engine.evidence import Evidence, Looks, answers_now, gather
+from gate.decision.engine.evidence import Evidence, KnownTests, answers_now, gather
 from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_naming, next_pass, next_wave
 from gate.decision.engine.state import Continue, Round, Row, State
 from gate.decision.engine.summary import summary
@@ -40,7 +40,7 @@ FINAL_P = 0.02
 schedule the smaller one holds, or the test alone would leave one unchanged agent in twenty inconclusive."""
 
 
-def decide(state: State, known: Looks | None = None) -> Step:
+def decide(state: State, known: KnownTests | None = None) -> Step:
     """The next step of the rule.
 
     1. Screen: one epoch over all cases.
@@ -48,7 +48,7 @@ def decide(state: State, known: Looks | None = None) -> Step:
     3. Confirm: reruns of the suspicious cases feed their e-values, which block a break of the few.
     4. Certify: PASS where every blocking metric's loss is bounded by its margin; else another epoch.
 
-    Looks and e-values share ``alpha`` (they add up to it), so an unchanged agent is blocked with at most that
+    KnownTests and e-values share ``alpha`` (they add up to it), so an unchanged agent is blocked with at most that
     probability, given independent trials and no drift since the baseline was stored.
     """
     evidence, config = gather(state, known), state.config
@@ -84,7 +84,7 @@ def decide(state: State, known: Looks | None = None) -> Step:
 
 def follow(state: State, run: Run) -> tuple[Outcome, int]:
     """The rule's answer once ``run`` has brought all that it asks for, and the agent runs that it took."""
-    known: Looks = {}
+    known: KnownTests = {}
     runs = 0
     while isinstance(step := decide(state, known), Continue):
         rounds = [Round(r.tag, r.side, run(r.side, r.cases, r.n)) for r in step.requests]
@@ -112,10 +112,10 @@ def _certified(evidence: Evidence, *, final: bool) -> bool:
     if cleared(evidence):
         return True
     if final:
-        return look.test.p > FINAL_P
+        return look.p > FINAL_P
     first = look.epochs == 1
     joint, single = (CLEAR_P, CLEAR_STATISTIC_P) if first else (LATER_CLEAR_P, LATER_CLEAR_STATISTIC_P)
-    return look.test.p > joint and min(m.smallest for m in look.test.metrics) > single
+    return look.p > joint and min(test.smallest for test in look.metrics.values()) > single
 
 
 def _bounded(evidence: Evidence) -> bool:

@@ -16,7 +16,7 @@ WAVES = (*REPEATS, 3, 3, 4, 4)
 """Reruns of a suspicious case, wave by wave, while it stays suspicious. Short where a steady case is about to be proven
 broken: what is run beyond the proof is wasted."""
 LONG_WAVES = (12, 16, 20, 28)
-"""Further waves for a case whose e-value is at least LONG_E: a break that a thin baseline makes slow to prove."""
+"""More waves for a case whose e-value is at least LONG_E, because a thin baseline makes the break slow to prove."""
 ALL_WAVES = WAVES + LONG_WAVES
 LONG_E = 100.0
 BEHIND = 0.2
@@ -85,7 +85,9 @@ def unprovable(evidence: Evidence) -> tuple[str, ...]:
     if evidence.proof or config.rerun != "never":
         return ()
     cases = [case for case in _suspects(evidence) if case.id not in evidence.named]
-    return tuple(c.id for c in cases) if not _provable(evidence, cases, config, ALL_WAVES) else ()
+    if _provable(evidence, cases, config, ALL_WAVES):
+        return ()
+    return tuple([case.id for case in cases])
 
 
 def _suspects(evidence: Evidence) -> list[CaseEvidence]:
@@ -158,11 +160,14 @@ def _epoch(evidence: Evidence, config: Config, most: int) -> tuple[Request, ...]
     last = most if exact is None else exact
     if evidence.epochs >= last:
         return ()
-    left_out = () if exact is not None else tuple(c for c in evidence.wanted if _is_exhausted(evidence, c))
-    wanted = tuple(c for c in evidence.wanted if c not in left_out)
+    wanted: list[str] = []
+    left_out: list[str] = []
+    for case_id in evidence.wanted:
+        is_left_out = exact is None and _is_exhausted(evidence, case_id)
+        (left_out if is_left_out else wanted).append(case_id)
     if evidence.wanted and not wanted:
         return ()
-    request = Request(Side.CANDIDATE, FULL, wanted, n, left_out)
+    request = Request(Side.CANDIDATE, FULL, tuple(wanted), n, tuple(left_out))
     for requests in ((*_beside(evidence, config), request), (request,)):
         if config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left:
             return requests

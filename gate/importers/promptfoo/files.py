@@ -24,7 +24,7 @@ MAX_BYTES = 100_000_000
 
 
 class NotReadError(Exception):
-    """A reference that is never followed, with the reason; its user says what is lost by it."""
+    """A reference that is never followed, with the reason; the caller reports the loss."""
 
 
 class Folder:
@@ -111,5 +111,5 @@ class Folder:
 
 
 def _repository(folder: Path) -> Path:
-    """The repository that a folder lies in; the folder itself if it lies in none."""
+    """The repository of a folder; the folder itself if there is none."""
     return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)

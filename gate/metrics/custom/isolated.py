@@ -149,7 +149,7 @@ def _rebuilt(path: str, use: MetricUse, raw: Mapping[str, Any], context: Context
 
 
 def _invalid(told: Any) -> ValidationError:
-    """Return the problem that the child's validation found, as validation here would have found it."""
+    """Return the child's validation problem in the form of a local validation error."""
     kind, place, message = (told[key] for key in ("type", "loc", "msg"))
     custom = PydanticCustomError("value_error", "{said}", {"said": shorten(str(message), 300)})
     found = "extra_forbidden" if kind == "extra_forbidden" else custom

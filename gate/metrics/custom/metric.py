@@ -81,7 +81,7 @@ def _attribute(path: str, module_name: str, attribute: str, folder: str) -> Any:
 
 
 def _not_imported(path: str, module_name: str, error: ImportError, folder: str) -> ConfigError:
-    """Return the reason why a custom metric cannot be imported: a module is not there, or is not the one meant."""
+    """Return the reason why a custom metric cannot be imported: a missing or a wrong module."""
     own = namesake(error.name or "", [Path(folder)] if folder else [])
     if own is not None:
         what = f"metric {path!r} cannot be imported: {described(error)}; Agent Gate's package `gate` hides {own}"

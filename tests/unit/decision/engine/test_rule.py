@@ -562,7 +562,7 @@ def test_the_second_look_counts_the_first_and_not_twice() -> None:
     assert first.spent + second.spent == pytest.approx(sum(ALONE_SHARES[:2]) * 0.02)
     assert first.threshold == first.spent
     assert second.threshold > second.spent, "what the first look would have rejected is not paid for again"
-    assert second.test.p < first.test.p
+    assert second.p < first.p
 
 
 def test_epochs_of_the_baseline_enter_the_look_after_them() -> None:
@@ -572,6 +572,6 @@ def test_epochs_of_the_baseline_enter_the_look_after_them() -> None:
     again = Round("full", Side.BASELINE, {c: rows(1) for c in STEADY})
     alone = gather(state(thin, full(failing), full(failing))).looks[-1]
     both = gather(state(thin, full(failing), again, full(failing))).looks[-1]
-    assert both.test.p < alone.test.p
+    assert both.p < alone.p
     passing = Round("full", Side.BASELINE, failing)
-    assert gather(state(thin, full(failing), passing, full(failing))).looks[-1].test.p > both.test.p
+    assert gather(state(thin, full(failing), passing, full(failing))).looks[-1].p > both.p
