@@ -53,7 +53,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
         return _from_messages(answer, user)
     if "output" in answer or "tool_calls" in answer:
         return _from_output(answer, user)
-    raise FormatError('an answer must have "messages" or "output"')
+    raise FormatError('no "output" or "messages"')
 
 
 def _enveloped(text: str) -> Any:
