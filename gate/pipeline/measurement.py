@@ -376,7 +376,7 @@ def _notes(session: Session, plan: Plan, journal: RecordWriter, earlier_trials: 
         down = "do not count: the agent, or what it depends on, was down"
         notes.append(f"{count(again, 'trial')} of an earlier session {down}")
     if journal.resumed:
-        fresh = "" if session.run_budget.runs else "; nothing new was run"
+        fresh = "" if session.run_budget.runs or session.fills_baseline else "; nothing new was run"
         whose = f" of {origin}" if origin else ""
         notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
         notes += filter(None, [about_literal_version(session.config)])
