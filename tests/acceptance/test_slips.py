@@ -109,7 +109,7 @@ CONFIGURATION = (
     Slip("gate.yaml", "0.8", "", 2, "gate.yaml:5: … expected a number, found nothing (write a number"),
     Slip("gate.yaml", "evals/", "[]", 2, "gate.yaml:1: suite: name at least one file or folder"),
     Slip("gate.yaml", "suite:", "<<<<<<< HEAD\nsuite:", 2, "gate.yaml:1: an unresolved merge conflict (keep one side"),
-    Slip("gate.yaml", "answer", "answer\n  http: http://x", 2, "gate.yaml:2: agent: more than one kind of agent (name"),
+    Slip("gate.yaml", "answer", "answer\n  http: http://x", 2, "gate.yaml:2: agent: more than one agent kind (name"),
     Slip("gate.yaml", "answer", "answer\n  executable: python9", 2, "agent.executable: no interpreter at python9"),
     Slip("gate.yaml", "answer", "answer\n  env: A_KEY=abc", 2, "agent.env: A_KEY=… is no name: write {A_KEY: …"),
     Slip("gate.yaml", "answer", "answer\n  env: {A: '${NOPE_KEY}'}", 2, "agent.env.A: … (export NOPE_KEY)"),
