@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 FOLDER, OWNER, MODE = "folder", "owner", "mode"
-"""What a line tells: a folder and who owns what is new in it; a file and its owner; a path, its group and its mode."""
+"""The kinds of lines: a folder and the owner of what is new in it; a file and its owner; a path, its group and mode."""
 
 
 def give_back(user: int, home: str, lines: Iterable[bytes]) -> None:
