@@ -145,7 +145,7 @@ def _as_write_error() -> Iterator[None]:
     try:
         yield
     except BaselineError as error:
-        what = f"not saved: what is stored already cannot be read: {error.what}"
+        what = f"not saved: {error.what}"
         raise BaselineWriteError(what, where=error.where, hint=error.hint) from None
 
 
