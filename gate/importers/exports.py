@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from gate.formats import adk
 from gate.formats.documents import parse_csv
-from gate.formats.messages import FormatError
+from gate.formats.messages import FormatError, unwrapped
 from gate.formats.reading import Ignored, plain_copy, replaced, says_something
+from gate.formats.shapes import as_list, as_mapping
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, nothing_unread, without_losses
@@ -94,7 +95,7 @@ def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False)
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
         raise ShapeError(f"{what}: expected a list of messages, as {_MESSAGES}")
     before, said = list[str](), list[str]()
-    for one in messages:
+    for one in map(unwrapped, messages):
         role, text = one.get("role", one.get("type")), one.get("content")
         if role in _USER or (role in _INSTRUCTIONS and instructed):
             if not isinstance(text, str) or not text:
@@ -335,6 +336,7 @@ IGNORED = Ignored(
         **{f"{key}.{one}": _RECORDED for key in ("tools_called", "toolsCalled") for one in _OF_CALLS},
         **{f"{key}.{one}": _PEOPLE for key in ("expected_tools", "expectedTools") for one in _OF_CALLS},
         **dict.fromkeys(("sample.model", "sample.usage", "sample.finish_reason", "sample.error"), _RECORDED),
+        "$.meta": "of a page of a service's answer",
         "$.tags": "of DeepEval's own reports",
         "$.custom_column_key_values": "columns that DeepEval's own reports show",
         "$.customColumnKeyValues": "columns that DeepEval's own reports show",
@@ -353,20 +355,40 @@ def _checks(path: str) -> bool:
 def recognises(data: Any) -> bool:
     if isinstance(data, str):  # a table: its first line names the columns
         return _kind(dict.fromkeys(data.removeprefix("\ufeff").partition("\n")[0].strip().split(","))) is not None
+    if isinstance(data, Mapping):
+        return bool(_wrapper(data))
     return isinstance(data, list) and bool(data) and _kind(data[0]) is not None
+
+
+def _wrapper(data: Any) -> str:
+    """Return the key under which an answer of a service, or a file with more than its rows, has them; else nothing."""
+    held = as_mapping(data)
+    return next((key for key in _WRAPPERS if recognises(as_list(held.get(key)))), "")
+
+
+_WRAPPERS = ("data", "items", "examples", "goldens", "scenarios", "rows")
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases of a file, and what is lost of them. Raises `ConfigError` for a row that is of no kind."""
-    return _carry(_rows(document))
+    rows, lost = _rows(document)
+    found, losses = _carry(rows)
+    return found, [*lost, *losses]
 
 
-def _rows(document: Document) -> Document:
-    """The document, as rows also if it is a table."""
-    if not isinstance(document.data, str):
-        return document
-    rows, lines = parse_csv(document.data, document.where)
-    return replace(document, data=rows, row_lines=lines)
+def _rows(document: Document) -> tuple[Document, list[Loss]]:
+    """The document as rows, also if it is a table, or has more than its rows; and what is lost of the rest."""
+    if isinstance(document.data, str):
+        rows, lines = parse_csv(document.data, document.where)
+        return replace(document, data=rows, row_lines=lines), []
+    key = _wrapper(document.data)
+    if not key:
+        return document, []
+    rows = document.data[key]
+    lines = [document.location(key, number).line or 1 for number in range(len(rows))]
+    others = [one for one, held in document.data.items() if one != key and says_something(held)]
+    lost = [Loss("", str(one), keys=(0,)) for one in others if (str(one),) not in IGNORED]
+    return replace(document, data=rows, lines=None, row_lines=lines), lost
 
 
 @nothing_unread(IGNORED, checks=_checks)
@@ -409,8 +431,9 @@ def _case(document: Document, found: _RowFinds, number: int) -> Case:
 
 def read(document: Document) -> Contents:
     """The cases of a file. Raises `ConfigError` for what cannot be read, or would be checked elsewhere and not here."""
-    rows = _rows(document)
-    return without_losses(rows, *_carry(rows))
+    rows, lost = _rows(document)
+    found, losses = _carry(rows)
+    return without_losses(rows, found, [*lost, *losses])
 
 
 FORMAT = Format(

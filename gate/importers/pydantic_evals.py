@@ -148,6 +148,7 @@ def _judged(checks: _Checks, given: Mapping[str, Any]) -> bool:
     asserts = given.get("assertion") is not False  # else it only gives points, which decide nothing there either
     if given.keys() - _HOW_JUDGED or not isinstance(rubric, str) or not asserts:
         return False
+    carried(given)  # how it is judged there
     checks.rubrics.append(Rubric(rubric, rubric, "FINAL_RESPONSE_QUALITY"))
     checks.criteria[RUBRICS] = {"threshold": 1.0}  # an LLMJudge asserts
     return True

@@ -254,3 +254,26 @@ def test_a_file_without_any_case_that_is_left_says_what_was_left_out(tmp_path: P
     archived = {"id": "1", "input": {"q": "Hi"}, "datasetName": "d", "status": "ARCHIVED"}
     with pytest.raises(MeasureError, match=r"no cases \(left out: .*rchived"):
         load([write(tmp_path / "i.json", [archived])], root=tmp_path, losses=losses)
+
+
+def test_rows_in_a_services_answer_are_its_cases_and_what_lies_beside_them_is_named(tmp_path: Path) -> None:
+    page = write(tmp_path / "page.json", {"data": [LANGFUSE], "meta": {"page": 1}})
+    more = write(tmp_path / "more.json", {"scenarios": [AGENTCORE], "thresholds": {"a": 1}})
+    losses: list[Loss] = []
+    paged, others = load([page], root=tmp_path, losses=losses)[0], load([more], root=tmp_path, losses=losses)[0]
+    assert [case.turns[0].user for case in (*paged.cases, *others.cases)] == ["Hi", "Refund A1"]
+    assert [(loss.what, loss.check) for loss in losses] == [
+        ("input.messages: what the system says", False),
+        ("thresholds", True),
+    ]
+    with pytest.raises(ConfigError, match=r"^more\.json:1: thresholds: it is not read here, and may be a check"):
+        load([more], root=tmp_path)
+
+
+def test_messages_as_langchain_serializes_them(tmp_path: Path) -> None:
+    spoken = [
+        {"lc": 1, "type": "constructor", "id": ["schema", "HumanMessage"], "kwargs": {"content": "Hi"}},
+        {"type": "human", "data": {"content": "A1?", "type": "human"}},
+    ]
+    case = case_of(tmp_path, {"id": "1", "inputs": {"messages": spoken}, "outputs": {"answer": "Yes"}})
+    assert [turn.user for turn in case.turns] == ["Hi", "A1?"]
