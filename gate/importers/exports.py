@@ -385,9 +385,11 @@ def _rows(document: Document) -> tuple[Document, list[Loss]]:
     if not key:
         return document, []
     rows = document.data[key]
-    lines = [document.location(key, number).line or 1 for number in range(len(rows))]
-    others = [one for one, held in document.data.items() if one != key and says_something(held)]
-    lost = [Loss("", str(one), keys=(0,)) for one in others if (str(one),) not in IGNORED]
+    said = (one for one, held in document.data.items() if one != key and says_something(held))
+    others = [str(one) for one in said if (str(one),) not in IGNORED]
+    places = [*((key, number) for number in range(len(rows))), *((one,) for one in others)]
+    lines = [document.location(*place).line or 1 for place in places]
+    lost = [Loss("", one, keys=(number,)) for number, one in enumerate(others, len(rows))]
     return replace(document, data=rows, lines=None, row_lines=lines), lost
 
 

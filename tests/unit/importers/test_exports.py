@@ -266,7 +266,7 @@ def test_rows_in_a_services_answer_are_its_cases_and_what_lies_beside_them_is_na
         ("input.messages: what the system says", False),
         ("thresholds", True),
     ]
-    with pytest.raises(ConfigError, match=r"^more\.json:1: thresholds: it is not read here, and may be a check"):
+    with pytest.raises(ConfigError, match=r"^more\.json:21: thresholds: it is not read here, and may be a check"):
         load([more], root=tmp_path)
 
 
