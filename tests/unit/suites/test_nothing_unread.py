@@ -238,6 +238,8 @@ WRITTEN = {
     "a part alone": chat(4, wrote=[said("assistant", {"type": "hologram", "of": "x"})]),
     "a part of a question": chat(4, read=[said("user", text("Hi"), {"type": "hologram", "of": "x"})]),
     "a role": chat(4, wrote=[said("narrator", text("Then."))]),
+    "a message": {**SPANS[3], "events": [{"name": "gen_ai.narrator.message"}]},
+    "a verdict": {**SPANS[3], "events": [{"name": "gen_ai.evaluation.result"}]},
     "a status": {**SPANS[3], "status": {"code": "STATUS_CODE_ODD"}},
     "a part of OpenInference": span(
         4,
@@ -256,7 +258,7 @@ WRITTEN = {
 def test_one_more_thing_in_a_span_is_never_passed_over(tmp_path: Path, what: str) -> None:
     plain = told(tmp_path, "t.json", request(*SPANS))[1]
     shown = told(tmp_path, "t.json", request(*SPANS[:3], WRITTEN[what]))[1]
-    assert [one for one in shown if re.search("hologram|narrator|status.code", one)]
+    assert [one for one in shown if re.search("hologram|narrator|evaluation|status.code", one)]
     assert shown != plain
 
 
