@@ -64,6 +64,7 @@ _PATH = re.compile(r"""(?P<first>(?:\w+://)?/?[^\s/'"`(,;]+)(?P<middle>/[^\s'"`)
 def short_line(text: str) -> str:
     """The text, short enough for a line: first paths lose their middle, the longest before others, then digests their
     end, then the text does."""
+    text = text[:MOST_LOOKED_AT]
     while len(text) > MOST_CHARS:
         longest = max(_PATH.finditer(text), key=lambda path: len(path["middle"]), default=None)
         if longest is None or len(longest["middle"]) <= len(_LEFT_OUT):
@@ -73,6 +74,8 @@ def short_line(text: str) -> str:
     return text
 
 
+MOST_LOOKED_AT = 5_000
+"""Characters of an error that are looked at: what somebody else wrote may be in it."""
 _LEFT_OUT = "/…"
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{12,}\b")
 

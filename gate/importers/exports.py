@@ -13,8 +13,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.errors import ConfigError
 from gate.formats import adk
 from gate.formats.documents import parse_csv
+from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError, unwrapped
 from gate.formats.reading import Ignored, plain_copy, replaced, says_something
 from gate.formats.shapes import as_list, as_mapping
@@ -169,8 +171,8 @@ def _given(row: Row, name: str) -> Any:
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     try:
-        return replaced(row, key, json.loads(value), IGNORED)
-    except (ValueError, RecursionError):
+        return replaced(row, key, parse_json(value, key), IGNORED)
+    except (ValueError, ConfigError):
         return value
 
 

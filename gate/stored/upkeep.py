@@ -312,7 +312,7 @@ def accept_baseline(
         ConfigError: there is no such commit, nobody is known who accepts, no reason is given, or the day is not one
             that it may count until.
     """
-    if not why.strip():
+    if not any(one.isprintable() and not one.isspace() for one in why):
         raise ConfigError("no reason given", where="--why", hint="say which change is wanted")
     last = _last_day(config, until)
     git = Git(config.root, environment=environment)

@@ -19,26 +19,35 @@ FOLDER, OWNER, MODE = "folder", "owner", "mode"
 """The kinds of lines: a folder and the owner of what is new in it; a file and its owner; a path, its group and mode."""
 
 
-def give_back(user: int, home: str, lines: Iterable[bytes]) -> None:
-    """End all processes of the user, give its files to whom they belonged before, and remove its home."""
+def give_back(user: int, home: str, lines: Iterable[bytes]) -> bool:
+    """End all processes of the user, give its files to whom they belonged before, and remove its home.
+
+    Returns False if there are files that cannot be reached, such as in folders that lie too deep.
+    """
     told: dict[str, dict[str, tuple[int, int]]] = {FOLDER: {}, OWNER: {}, MODE: {}}
     for line in lines:
         if line.endswith(b"\n"):  # the change that a torn line would have told was not made
             kind, path, first, second = json.loads(line)
             told[kind].setdefault(path, (first, second))
     _end_processes(user)
-    for folder, owner in told[FOLDER].items():
-        _give_back_folder(folder, user, owner, told[OWNER])
     for path, (group, mode) in told[MODE].items():
         with suppress(FileNotFoundError):
             os.chown(path, -1, group, follow_symlinks=False)
             if not stat.S_ISLNK(os.lstat(path).st_mode):
                 os.chmod(path, mode)  # noqa: PTH101 - pathlib takes longer to import than all this
-    shutil.rmtree(home, ignore_errors=True)
+    is_whole = True
+    for folder, owner in told[FOLDER].items():
+        try:
+            _give_back_folder(folder, user, owner, told[OWNER])
+        except (OSError, RecursionError):
+            is_whole = False
+    with suppress(RecursionError):
+        shutil.rmtree(home, ignore_errors=True)
+    return is_whole
 
 
 def _give_back_folder(folder: str, user: int, owner: tuple[int, int], owners: dict[str, tuple[int, int]]) -> None:
-    for inside, folders, names, descriptor in os.fwalk(folder):
+    for inside, folders, names, descriptor in os.fwalk(folder):  # the folders above come before those below
         for name in [*folders, *names]:
             with suppress(FileNotFoundError):
                 if os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_uid == user:
@@ -64,4 +73,4 @@ def _end_processes(user: int) -> None:
 
 
 if __name__ == "__main__":
-    give_back(int(sys.argv[1]), sys.argv[2], sys.stdin.buffer)
+    sys.exit(not give_back(int(sys.argv[1]), sys.argv[2], sys.stdin.buffer))
