@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 import gate
 from gate.errors import ConfigError, first_problem, nearest, short_line
+from tests.patience import steps
 
 
 class Inner(BaseModel):
@@ -83,6 +84,10 @@ def test_a_long_error_loses_the_middle_of_its_paths_and_keeps_file_line_and_key(
     assert error.whole.count(LONG) == 3
     assert short_line("https://host:1/" + "a/" * 100 + "b.json: 404") == "https://host:1/…/b.json: 404"
     assert short_line(f"agent/one.py and {LONG}two.py") == f"agent/one.py and {LONG}two.py"[:17] + "/builds/…/two.py"
+
+
+def test_an_error_that_somebody_else_wrote_costs_no_time_without_bound() -> None:
+    assert steps(lambda: short_line("/a/b/c " * 100_000)) < 50_000
 
 
 @pytest.mark.parametrize(

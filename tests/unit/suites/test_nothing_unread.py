@@ -238,7 +238,7 @@ def test_results_that_are_a_text_in_json_are_read_by_the_same_object(tmp_path: P
 
 def test_a_key_of_a_prompt_that_is_a_chat_is_listed(tmp_path: Path) -> None:
     chat = [{"role": "user", "content": "Hi", "mood": "sad"}]
-    shown = told(tmp_path, "c.json", {**CONFIGURATION, "prompts": [json.dumps(chat)]})[1]
+    shown = told(tmp_path, "c.json", {**CONFIGURATION, "defaultTest": {}, "prompts": [json.dumps(chat)]})[1]
     assert [one for one in shown if "the prompt's mood" in one]
 
 
