@@ -93,13 +93,13 @@ class VersionSource(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     text: str | None = None
-    """The version itself; ``${NAME}`` is taken from the environment."""
+    """The version; ``${NAME}`` comes from the environment."""
     command: Annotated[tuple[str, ...], BeforeValidator(_split), WORDS_SCHEMA] | None = None
-    """A program and its arguments, run in the configuration's folder without a shell; it prints the version."""
+    """A program and its arguments, run without a shell in the configuration's folder; it prints the version."""
     header: str | None = None
     """A header of the server's answers, such as ``X-Version``."""
     url: str | None = None
-    """With ``header``: the address to ask, by GET. Default: the agent's own."""
+    """With ``header``: the address to GET. Default: the agent's own."""
 
     @model_validator(mode="before")
     @classmethod
@@ -132,7 +132,7 @@ class BaseAddress(ByAddress):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: str
-    """Its address; ``${NAME}`` is taken from the environment. If empty, the base is not run."""
+    """Its address; ``${NAME}`` comes from the environment. If empty, the base is not run."""
     headers: Mapping[str, str] | None = None
     """Sent with every request to it. Default: the agent's own."""
 
@@ -162,9 +162,9 @@ class AgentOptions(BaseModel):
     concurrency: int = Field(default=16, ge=1, le=4096)
     """Largest number of trials at once."""
     retries: int = Field(default=2, ge=0, le=20)
-    """Further attempts after an infrastructure error; a failure of the agent is never repeated."""
+    """More attempts after an infrastructure error; an agent failure is never retried."""
     transient: Annotated[Words, FEWER] = ()
-    """Texts that mark an error as the provider's, not the agent's; ``*`` stands for anything."""
+    """Error messages that mark a failure as the provider's, not the agent's; ``*`` stands for anything."""
     env: Env = Field(default_factory=dict)
     """Environment variables that a child process may see: names, patterns such as ``OPENAI_*``, or names with
     values."""
@@ -172,23 +172,24 @@ class AgentOptions(BaseModel):
     """Globs of the agent's files. Default: all that are not the gate's own."""
 
     version: VersionSource | None = None
-    """The agent's version: a text, or its source. Records of one version are pooled and continued; an agent that
-    the gate does not start needs one for that."""
+    """The agent's version: a string, or its source. The gate pools and continues records of one version; an agent
+    that the gate does not start needs a version for that."""
     base: Annotated[BaseAddress | None, Tightens("never")] = None
-    """Address of the base commit's agent, behind HTTP; it then runs beside the change's."""
+    """Address of the base commit's agent, over HTTP; the gate runs it alongside the change's."""
 
     traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off)] = None
     """True to receive the agent's traces during the run, or ``{port: 4318}`` for an agent that the gate does not
     start."""
 
     reports_calls: Annotated[bool, OFF] = False
-    """True if every answer reports its tool calls, although the answers do not show it."""
+    """True if every answer reports its tool calls, even if the answers do not show it."""
 
     user: Annotated[Literal["own", "same"] | None, steps("same", "own")] = None
-    """The user of the agent's processes: their ``own`` (the gate must be root) or the ``same``. Default: their own
-    in CI, if the gate is root and another user can reach the agent."""
+    """The user of the agent's processes: a separate one (``own``; the gate must be root) or the gate's
+    (``same``). Default: `own` in
+    CI, if the gate is root and another user can reach the agent."""
     reads_suite: Annotated[bool, OFF] = False
-    """True if an agent that runs as a user of its own may read the files of the suite."""
+    """True if an agent that runs as a separate user may read the suite's files."""
 
     @field_validator("transient")
     @classmethod

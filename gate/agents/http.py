@@ -65,7 +65,7 @@ class Server(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: str
-    """The address; ``${NAME}`` is taken from the environment, here and in headers."""
+    """The address; ``${NAME}`` comes from the environment, here and in headers."""
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Sent with every request."""
     socket: str | None = None
@@ -273,7 +273,7 @@ class SessionRequest(ByAddress):
     method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
     """HTTP method."""
     request: Any = None
-    """JSON with fields as in the turns. Default: no body."""
+    """JSON with the same fields as in the turns. Default: no body."""
 
     @field_validator("request", "url")
     @classmethod
@@ -296,7 +296,7 @@ class HttpRequest(ByAddress, Server):
     request: Any = None
     """JSON in which ``{{message}}``, ``{{messages}}``, ``{{session_id}}``, … are replaced. Default: all of them."""
     response: ResponsePaths | None = None
-    """Paths to the parts of the answer. Default: the answer has one of the usual forms."""
+    """Paths to the parts of the answer. Default: one of the usual forms."""
     setup: SetupRequest | None = None
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
@@ -312,7 +312,7 @@ class HttpOptions(AgentOptions):
     """``http: {url: …}``."""
 
     http: HttpRequest
-    """The address, or the address with the form of request and answer."""
+    """The address, or the address with a mapping of request and answer."""
 
     @property
     def tells_tools(self) -> bool:

@@ -64,7 +64,7 @@ class PythonOptions(AgentOptions):
     executable: str | None = None
     """The interpreter, or the folder of a virtual environment. Default: the interpreter that runs the gate."""
     path: Words = ()
-    """Further folders to import from, relative to the configuration; its own folder always is one."""
+    """More folders to import from, relative to the configuration; its own folder is always included."""
     workers: int = Field(default=1, ge=1, le=64)
     """Number of processes; as many as ``concurrency`` give each request its own."""
 

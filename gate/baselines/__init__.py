@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gate.baselines.base import Entry, Found, Store, StoreOptions, StoreSettings
-from gate.baselines.diff import RecordDiff, diff
+from gate.baselines.base import Entry, Store, StoreOptions, StoreSettings
+from gate.baselines.reference import Reference
 from gate.registry import Registry
 
 _BUILT_IN = {
@@ -27,12 +27,10 @@ STORES = Registry[type[Store]](
 __all__ = [
     "STORES",
     "Entry",
-    "Found",
-    "RecordDiff",
+    "Reference",
     "Store",
     "StoreOptions",
     "StoreSettings",
-    "diff",
     "open_store",
     "store_models",
 ]

@@ -24,22 +24,22 @@ MOST_SHOWN = 10
 @click.option(
     "--url",
     metavar="ADDRESS",
-    help="The agent is served here. Its description (OpenAPI, an agent's card) is asked for, by GET; without one, the "
-    "gate's own JSON is proposed.",
+    help="Address of the agent's server. Fetches its description (OpenAPI or agent card); without one, proposes the "
+    "gate's own JSON.",
 )
-@click.option("--agent", "number", type=click.IntRange(min=1), help="Take this one of the agents that are listed.")
+@click.option("--agent", "number", type=click.IntRange(min=1), help="Use this one of the listed agents.")
 @click.option("--no-workflow", is_flag=True, help="Write no workflow for GitHub or GitLab.")
-@click.option("--no-run", is_flag=True, help="Run no case.")
-@click.option("--force", is_flag=True, help="Replace files that you have changed.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before writing. Only asks on a terminal, and not in CI.")
+@click.option("--no-run", is_flag=True, help="Run no cases.")
+@click.option("--force", is_flag=True, help="Replace files that you have edited.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before writing. It asks only on a terminal, never in CI.")
 def init(
     folder: Path, url: str | None, number: int | None, no_workflow: bool, no_run: bool, force: bool, yes: bool
 ) -> NoReturn:
     """Write a first gate.yaml for this repository.
 
-    Runs one or two cases at the end. Nothing in the repository is imported or run while looking. Run it again when the
-    cases or the agent have changed: files that you have edited are kept. Ends with the exit code of the first run; with
-    2 if you have edited gate.yaml, and with 0 under --no-run.
+    Looks for agents without importing or running anything in the repository, then runs one or two cases. Run it
+    again when the cases or the agent have changed: it keeps files that you have edited. Ends with the exit code
+    of the first run; with 2 if you have edited gate.yaml, and with 0 under --no-run.
     """
     from gate.commands.setup.first_files import check_replaceable, propose, run_first, with_answers, write
     from gate.commands.setup.survey import survey

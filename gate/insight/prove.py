@@ -1,6 +1,6 @@
 """An A/A test out of stored trials: how often the rule itself would have blocked a change that changes nothing.
 
-No agent is run. For each simulated change both sides are drawn anew: every case's true rate from what its trials leave
+Runs no agent. For each simulated change both sides are drawn anew: every case's true rate from what its trials leave
 possible, and its trials whole, with all their scores, from those that came out so. The rule then asks for what it asks
 for in a run and gets draws of the same kind; thresholds, looks and reruns all count.
 """

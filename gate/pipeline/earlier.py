@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from gate.baselines.base import outage_in
 from gate.baselines.fingerprint import with_tools
-from gate.baselines.pairing import Reference, reference_to
+from gate.baselines.reference import Reference
 from gate.baselines.union import run_ids, unite
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.settings import wanted_trials
 from gate.errors import GateError, MeasureError, UntrustedError
-from gate.model import FULL, STORED, Side, Trial, Verdict
+from gate.model import STORED, Side, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.base_agent import measures_alike
 from gate.pipeline.budget import RunBudget
@@ -158,6 +158,8 @@ def _of_this_base(config: Config, header: Header, unread: list[str]) -> Iterator
             unread.append(path.name)
             continue
         same_suite = other.suite_id == header.suite_id and other.shard == header.shard
+        if other.selected and other.scope != header.scope:
+            continue  # a pass of a part is none of the whole, or of another part
         if same_suite and not other.stripped and not other.dirty and other.base_commit == header.base_commit:
             yield path, other
 
@@ -221,7 +223,7 @@ async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTri
         record = _joined(record, read_record(path))
     runs = count(len(run_ids(record)), "run")
     note = f"decided on what was measured of this commit before, {count(len(record.trials), 'trial')} of {runs}"
-    have = Counter(trial.case_id for trial in record.trials if _is_of_epoch(trial) and trial.measured)
+    have = Counter(trial.case_id for trial in record.trials if trial.is_of_epoch and trial.measured)
     wanted = session.settings.exact_epochs or wanted_trials(session.config) or session.settings.max_epochs
     epochs = _epochs_short_of(plan, record, have, wanted)
     if not epochs:
@@ -339,11 +341,8 @@ def _joined(stored: Record, more: Record) -> Record:
     """Return both records as one, or only the stored one if they do not fit together."""
     if difference(replace(more.header, stripped=True), stored.header):
         return stored
-    return unite(stored, strip(more)).record
-
-
-def _is_of_epoch(trial: Trial) -> bool:
-    return trial.side is Side.CANDIDATE and trial.tag in (FULL, STORED)
+    united, _ = unite(stored, strip(more))
+    return united
 
 
 # --- a change of the same agent -------------------------------------------------------------------
@@ -355,12 +354,12 @@ def _of_same_agent(session: Session, plan: Plan, header: Header, found: Referenc
     It is written among the suite's records in the form of a stored one: no run continues it, and it does not count as a
     measurement of the change.
     """
-    record, commit = nearest_record(found), found.first.info.commit
+    record, commit = nearest_record(found), found.first.commit
     if record is None or commit is None or commit == session.where.head:
         return None
     if not _may_skip(session, plan) or not _is_same(record, header):
         return None
-    covered = {trial.case_id for trial in record.trials if _is_of_epoch(trial)}
+    covered = {trial.case_id for trial in record.trials if trial.is_of_epoch}
     if any(case.id not in covered for case in plan.suite.cases):
         return None
     if not measures_alike(session.config, session.git, commit):
@@ -373,10 +372,7 @@ def _of_same_agent(session: Session, plan: Plan, header: Header, found: Referenc
     here = Record(own, record.trials, counted(record.trials))
     path = session.options.record_path or records_folder(session.config, own.suite_id) / f"{own.commit}-same.jsonl"
     write_record(path, here)
-    first = found.first
-    nearest = reference_to([record], commit, distance=first.info.distance, source=first.info.source)
-    info = replace(nearest.info, provenance=first.info.provenance)
-    nearest = replace(nearest, info=info, of_change=first.of_change)
+    nearest = found.first.with_records([record])
     note = f"nothing was run: the agent is the same as at {commit[:7]}, and its stored trials count"
     return StoredTrials(here, path, replace(found, all=(nearest,)), note, same_as=commit)
 

@@ -30,7 +30,7 @@ OTHER_TERMS = "the shards ran under different criteria or settings: judge them b
 
 
 def redacted(trial: Trial, redactor: Redactor) -> Trial:
-    """The trial with every secret that the redactor knows masked, wherever text from outside stands."""
+    """Return the trial with every secret that the redactor knows masked, wherever text from outside stands."""
     text, value = redactor.redact, redactor.redact_json
 
     def parts(found: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -67,7 +67,7 @@ def _redacted_replay(replay: Replay, text: Callable[[str], str]) -> Replay:
 
 
 def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:
-    """The trial redacted and with the digest of its answer, and its line in the record."""
+    """Return the trial redacted and with the digest of its answer, and its line in the record."""
     trial = with_answer_digest(trial)
     line = trial_line(trial)
     if len(line) <= COMFORTABLE_BYTES and redactor.passes(_without_usage(line), _json_values(trial)):
@@ -77,7 +77,7 @@ def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:
 
 
 def with_answer_digest(trial: Trial) -> Trial:
-    """The trial with a digest of what the agent answered; without one where it failed, or nothing was said."""
+    """Return the trial with a digest of what the agent answered; without one where it failed, or nothing was said."""
     if trial.error is not None or not trial.invocations:
         return trial
     digest = blake2b(digest_size=ANSWER_BYTES, key=b"answer")
@@ -132,7 +132,7 @@ def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = 
 
 
 def from_digest(trial: Trial, digest: Digest) -> Trial:
-    """The trial with what a digest kept of it in place of what it holds."""
+    """Return the trial with what a digest kept of it in place of what it holds."""
     turns, scores, answer, log = digest
     return Trial(
         trial.case_id,
@@ -205,7 +205,7 @@ def _shared_scores(scores: tuple[ScoreDigest, ...]) -> Mapping[str, Score]:
 
 
 def strip(record: Record, redactor: Redactor | None = None) -> Record:
-    """The form of a stored baseline: what was measured, without what was said.
+    """Return the form of a stored baseline: what was measured, without what was said.
 
     Messages, responses, tool results, reasons and details go; scores with their dimensions, usage, durations, and the
     names and redacted arguments of tools stay. Stripping twice changes nothing more.
@@ -256,7 +256,7 @@ def _shortened(value: Any) -> Any:
 
 
 def assign_shards(plan: Sequence[PlannedCase], shards: int) -> tuple[PlannedCase, ...]:
-    """The plan with every case assigned to one of ``shards``, so that their expected durations are about equal.
+    """Return the plan with every case assigned to one of ``shards``, so that their expected durations are about equal.
 
     Longest first, to the shard with the least so far; a case without a hint counts as the mean of the others. Depends
     on the plan alone, so that every machine comes to the same assignment.
@@ -265,19 +265,20 @@ def assign_shards(plan: Sequence[PlannedCase], shards: int) -> tuple[PlannedCase
         raise ValueError("at least one shard")
     hints = [case.hint for case in plan if case.hint is not None]
     usual = math.fsum(hints) / len(hints) if hints else 1.0
+    expected = {case.id: usual if case.hint is None else case.hint for case in plan}
     loads = [(0.0, 0, shard) for shard in range(1, shards + 1)]
     chosen: dict[str, int] = {}
-    for case in sorted(plan, key=lambda case: (-(usual if case.hint is None else case.hint), case.id)):
+    for case_id in sorted(expected, key=lambda case_id: (-expected[case_id], case_id)):
         seconds, cases, shard = heapq.heappop(loads)
-        heapq.heappush(loads, (seconds + (usual if case.hint is None else case.hint), cases + 1, shard))
-        chosen[case.id] = shard
+        heapq.heappush(loads, (seconds + expected[case_id], cases + 1, shard))
+        chosen[case_id] = shard
     return tuple(replace(case, shard=chosen[case.id]) for case in plan)
 
 
 def merge(records: Sequence[Record]) -> Record:
-    """The record that one run over all shards would have left.
+    """Return the record that one run over all shards would have left.
 
-    Raises `MeasureError` where a shard is missing, doubled, not closed, of another plan, commit or version, or holds
+    Raises `MeasureError` if a shard is missing, doubled, not closed, of another plan, commit or version, or holds
     trials of cases that are not its own.
     """
     if not records:
@@ -361,8 +362,12 @@ def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     first = next(filter(None, terms), {})
     if len(terms) < 2 or not first:
         return first
-    told = [note for one in terms if isinstance(held := one.get("notes"), list | tuple) for note in held]
-    notes = {json.dumps(note, sort_keys=True): note for note in told}  # a text, or a fact with its fields
+    notes = {}
+    for one in terms:
+        told = one.get("notes")
+        if isinstance(told, list | tuple):
+            for note in told:  # a text, or a fact with its fields
+                notes[json.dumps(note, sort_keys=True)] = note
     joined = {**first, "notes": list(notes.values()), "command": ""}
     if any(_rules(one) != _rules(first) for one in terms):
         joined["doubts"] = [*first.get("doubts", ()), OTHER_TERMS]

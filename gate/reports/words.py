@@ -515,6 +515,13 @@ def _cases_unchecked(found: Finding, _: object) -> str:
     return f"{told} state nothing that is checked: they are unchecked, not passed ({named})"
 
 
+def _cases_changed(found: Finding, _: object) -> str:
+    cases = found["cases"]
+    if found["how"] == "renamed":
+        cases = tuple([f"{before} → {now}" for before, now in zip(found["before"], cases, strict=True)])
+    return fill(CASES_CHANGED[found["how"]], {"cases": cases})
+
+
 def _not_accepted(found: Finding, suite: SuiteResult) -> str:
     """Return that an acceptance counts for nothing, and why."""
     if found["criteria"]:
@@ -529,10 +536,19 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 
 # --- the words of each kind -----------------------------------------------------------------------
 
+CASES_NOT_COMPARED = {
+    "gone": (
+        "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
+        "{selected: or left the selection|} ({cases:list})"
+    ),
+    "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
+    "none": "none of the base's {of:case} is compared{edited:+ (# edited)}",
+}
 CASES_CHANGED = {
     "new": "new, held to thresholds only: {cases:list}",
     "edited": "edited, held to thresholds only: {cases:list}",
     "removed": "removed since the baseline: {cases:list}",
+    "renamed": "renamed, and compared by their content: {cases:list}",
 }
 
 WORDS: Table = {
@@ -549,9 +565,7 @@ WORDS: Table = {
     "cases_not_measured": _cases_not_measured,
     "case_lost": _case_lost,
     # what the base holds and was not compared
-    "too_many_cases_gone": "{cases:n} of the {of:case} that passed there {cases:was|were} removed ({cases:list})",
-    "edited_cases_miss": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
-    "nothing_paired": "none of the base's {cases:case} is in the suite",
+    "cases_not_compared": lambda found, _: fill(CASES_NOT_COMPARED[found["how"]], found.data),
     # what a verdict rests on
     "shard": {
         Verdict.INCONCLUSIVE: (
@@ -574,9 +588,11 @@ WORDS: Table = {
         "{copies:a cache would look like this, and so would an agent that broke|"
         "the provider changed, or that agent is not the one that was stored}",
     ),
-    "criterion_fails": _criterion_fails,
-    "criterion_not_measured": _criterion_not_measured,
-    "nothing_passes": ("no trial passes (0 of {trials:,})", "there is no baseline to compare with yet"),
+    "criterion_decides": {
+        Verdict.BELOW_THRESHOLD: _criterion_fails,
+        Verdict.ERROR: _criterion_not_measured,
+    },
+    "nothing_passes": ("no trial passes (0 of {trials:,})", "no baseline is stored yet"),
     "not_shown_fixed": (
         "not shown to be fixed",
         "this change was measured as regressed {measurements:before|# measurements ago} and has not passed since",
@@ -592,8 +608,7 @@ WORDS: Table = {
     ),
     "other_agent": "{text}",
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
-    "cases_changed": lambda found, _: fill(CASES_CHANGED[found["how"]], found.data),
-    "renamed_cases": "renamed, and compared by their content: {cases:list}",
+    "cases_changed": _cases_changed,
     "new_criteria": "new criterion, held to its threshold only: {criteria:list}",
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # what weakens a verdict
