@@ -2,7 +2,7 @@
 
     python benchmarks/calibration.py [--draws 10000] [--runs 60] [--write docs/dev/evidence/judges.md]
 
-The first table draws verdicts and labels of a judge with known rates and asks the intervals and bounds of
+The first table draws verdicts and labels of a judge with known rates and asks the intervals of
 `gate.statistics.agreement` for the truth. The second follows the whole decision, `next_step`, on suites that such a
 judge scores. Same seed, same tables.
 """
@@ -24,11 +24,9 @@ import page
 from gate.decision import Comparison, Settings, next_step
 from gate.model import Case, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
 from gate.model.calibration import JudgeCalibration
-from gate.statistics.agreement import corrected_interval, corrected_share, corrected_upper_bound, is_usable
-from gate.statistics.intervals import share_upper_bound, wilson
+from gate.statistics.agreement import corrected_interval, is_usable
+from gate.statistics.intervals import wilson
 
-ERROR = 0.005
-"""The error that all thresholds of a suite together may have."""
 STORED = 5
 CASES = 100
 RATES = (1.0, 0.95, 0.9, 0.67)
@@ -59,7 +57,7 @@ HARSH = Judge("harsh", 0.7, 0.95)
 GOOD = Judge("good", 0.95, 0.95)
 
 
-# --- intervals and bounds -------------------------------------------------------------------------
+# --- intervals ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -85,33 +83,25 @@ WORLDS = (
 def drawn(world: World, draws: int) -> Counter[str]:
     """Return the share of runs in which each of the figures was true."""
     rng, found = Random(f"{world}"), Counter[str]()
-    bounds: dict[tuple[int, JudgeCalibration], float] = {}
     for _ in range(draws):
         known, n = world.judge.labelled(world.labels, rng), world.answers
         passes = sum(world.judge.verdict(rng.random() < world.share, rng) for _ in range(n))
         low, high = wilson(passes, n)
         found["plain covers"] += low <= world.share <= high
-        found["plain misses"] += share_upper_bound(passes, n, ERROR) < world.share
         if not is_usable(known):
             continue
         found["usable"] += 1
         low, high = corrected_interval(passes / n, n, known)
         found["covers"] += low <= world.share <= high
-        if corrected_share(passes / n, known) >= world.share:
-            continue  # the bound is no lower than the estimate
-        key = (passes, known)
-        if key not in bounds:
-            bounds[key] = corrected_upper_bound(passes, n, known, ERROR)
-        found["misses"] += bounds[key] < world.share
     return found
 
 
 def interval_rows(draws: int) -> Iterable[str]:
     yield (
         "| judge (sensitivity, specificity) | true share | answers | labels | usable "
-        "| 95 % interval holds the truth: corrected | plain | threshold just met called missed: corrected | plain |"
+        "| 95 % interval holds the truth: corrected | plain |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|"
     for world in WORLDS:
         found, judge = drawn(world, draws), world.judge
         usable = found["usable"]
@@ -123,8 +113,6 @@ def interval_rows(draws: int) -> Iterable[str]:
             f"{usable / draws:.3f}",
             _share(found["covers"], usable),
             f"{found['plain covers'] / draws:.3f}",
-            _share(found["misses"], usable, 4),
-            f"{found['plain misses'] / draws:.4f}",
         ]
         yield f"| {' | '.join(cells)} |"
 

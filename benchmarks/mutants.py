@@ -322,6 +322,7 @@ def choose(found: Mapping[str, Mapping[str, str]], number: int, seed: int) -> li
 SWITCH = """
 def mutant():
     import os, sys
+    sys.__dict__.setdefault("__switched__", []).append(own)
     if hasattr(sys, "__mutant__"):
         return sys.__mutant__
     start, read, write, close = os.open, os.read, os.write, os.close
@@ -357,7 +358,10 @@ def mutant():
     sys.__reached__ = reached
     return sys.__mutant__
 """
-"""The beginning of each changed module. Some run where there is no more than the standard library of Python 3.8."""
+"""The beginning of each changed module. Some run where there is no more than the standard library of Python 3.8.
+
+`sys.__switched__` holds the names of each: a module that is loaded by its path is not among `sys.modules`.
+"""
 
 
 def rewritten(text: str, mutants: Iterable[Mutant], switches: Path) -> str:
@@ -368,7 +372,7 @@ def rewritten(text: str, mutants: Iterable[Mutant], switches: Path) -> str:
         parts.append(((mutant.start, 1, -mutant.end), opening.encode()))
         parts.append(((mutant.end, 0, 0), b"))"))
     code = SWITCH.replace("FOLDER", repr(f"{switches}/")).replace("RECORD", str(RECORD))
-    prelude = f"__mutant__ = (lambda names: (exec({code!r}, names), names['mutant']())[1])({{}})"
+    prelude = f"__mutant__ = (lambda names: (exec({code!r}, names), names['mutant']())[1])({{'own': globals()}})"
     at = _after_the_head(text)
     parts.append(((at, 1, 0), f"; {prelude}".encode() if at else f"{prelude}; ".encode()))
     data, pieces, done = text.encode(), [], 0

@@ -127,9 +127,8 @@ class Session:
         self._recording = active == RECORD
         switch: Any = sys.__reached__ if self._recording else active.__eq__  # type: ignore[attr-defined]
         sys.__mutant__ = switch  # type: ignore[attr-defined]
-        for module in list(sys.modules.values()):
-            if "__mutant__" in getattr(module, "__dict__", {}) and module is not sys:
-                module.__mutant__ = switch  # type: ignore[attr-defined]
+        for names in sys.__switched__:  # type: ignore[attr-defined]
+            names["__mutant__"] = switch
 
     def _make_room(self, config: pytest.Config) -> None:
         """Make a folder for temporary files, which is removed once the fork has ended."""

@@ -25,7 +25,7 @@ from simulate import Agent, Answer, Cell, World, play, simulate
 from gate.decision.engine.state import Config
 from gate.model import Side
 from gate.statistics.intervals import binomial_at_least, t_quantile
-from gate.statistics.permutation import joint_permutation
+from gate.statistics.permutation import ComparedTrials, joint_permutation
 
 Outcomes = Sequence[Sequence[float]]
 Rule = Callable[[Outcomes, Outcomes], bool]
@@ -81,8 +81,8 @@ def paired_t(before: Outcomes, now: Outcomes) -> bool:
 
 
 def permutation(before: Outcomes, now: Outcomes) -> bool:
-    pairs = [([[v] for v in c], [[v] for v in b]) for b, c in zip(before, now, strict=True)]
-    return joint_permutation(pairs, 1, seed="peer").p <= 0.02
+    cases = [ComparedTrials([[v] for v in c], [[v] for v in b]) for b, c in zip(before, now, strict=True)]
+    return joint_permutation(cases, 1, seed="peer").p <= 0.02
 
 
 PEERS: Mapping[str, tuple[Rule, int]] = {

@@ -95,7 +95,7 @@ def judge(
     root: str | Path = ".",
     environment: Mapping[str, str] | None = None,
 ) -> Result:
-    """Return the verdict on a closed record, as ``gate compare`` gives it. No agent is run.
+    """Return the verdict on a closed record, as ``gate compare`` gives it. Runs no agent.
 
     Args:
         record: what was measured: a file, or what `load_record` returned.

@@ -26,8 +26,8 @@ from gate.hosts.events import Mode
 from gate.model import Result, Verdict
 from gate.model.defaults import REMOTE
 from gate.pipeline.flow import run_gate
+from gate.pipeline.git_context import changed_files
 from gate.pipeline.progress import ProgressLines
-from gate.pipeline.references import changed_files
 from gate.pipeline.session import RunOptions
 from gate.records import merge, read_record, write_record
 from gate.reports.console import render as render_console
@@ -102,6 +102,7 @@ def _of_shards(step: Step, overrides: Mapping[str, Any], rules: Rules) -> Result
         anchored=step.is_anchored,
         release=step.release,
         note=note,
+        selected_here=True,
     )
 
 

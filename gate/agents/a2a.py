@@ -46,15 +46,15 @@ class A2AServer(ByAddress, Server):
     """The section ``a2a:``; a text alone is the address."""
 
     stream: bool | None = None
-    """True if answers are streamed. Default: if the agent's card offers it."""
+    """True to stream answers. Default: if the agent's card supports it."""
     endpoint: str | None = None
     """Path on this server for messages. Default: the address in the agent's card, if it is on this server."""
     context: Literal["server", "gate"] = "server"
-    """The side that names a conversation: the ``server`` in its first answer, or the ``gate``."""
+    """The side that sets the conversation's id: the ``server`` in its first answer, or the ``gate``."""
     metadata: Mapping[str, Any] = Field(default_factory=dict)
-    """The ``metadata`` of every message's request; ``{{state.x}}`` and the other fields are replaced."""
+    """The ``metadata`` of every request; ``{{state.x}}`` and the other fields are replaced."""
     tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
-    """Path of the calls in a task, such as ``metadata.calls``. Default: the parts that google-adk sends."""
+    """Path of the calls in a task, such as ``metadata.calls``. Default: the parts sent by google-adk."""
     usage: CheckedPath | None = None
     """Path of the token counts, such as ``metadata.usage``."""
 

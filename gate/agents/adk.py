@@ -35,7 +35,7 @@ class AdkOptions(AgentOptions):
     """``adk: {app: …}``."""
 
     adk: AdkServer
-    """The server, and the app to ask."""
+    """The server and the app."""
 
 
 class AdkAgent(ServerAgent):

@@ -16,8 +16,8 @@ class AguiServer(ByAddress, Server):
     """The section ``agui:``; a text alone is the address."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
-    """Tools of the front end, each with ``name``, ``description`` and ``parameters``. The agent may call them;
-    nobody executes them."""
+    """The front end's tools, each with ``name``, ``description`` and ``parameters``. The agent may call them;
+    nothing executes them."""
     context: tuple[Mapping[str, Any], ...] = ()
     """Context of every run, each with ``description`` and ``value``."""
 

@@ -36,9 +36,9 @@ class CallPaths(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     path: CheckedPath
-    """The list of calls, or a single call; ``steps[type=tool]`` selects those with that ``type``."""
+    """The list of calls, or a single call; ``steps[type=tool]`` selects those of that ``type``."""
     name: CheckedPath | None = None
-    """The tool's name, within a call. Default, as for the others: the usual names."""
+    """The tool's name, within a call. Default for all of these: the usual names."""
     args: CheckedPath | None = None
     """The arguments, within a call."""
     result: CheckedPath | None = None
@@ -96,7 +96,7 @@ class EventPaths(BaseModel):
     """The error."""
     done: str | Annotated[Mapping[CheckedPath, str | bool | int], Field(min_length=1)] | None = None
     """The last event of a complete stream: its data as text, or values at paths, such as ``{type: end}``. Default:
-    none is expected, and the body has to say where it ends, by a length or by chunks."""
+    none; the body then needs a length or chunked encoding."""
 
     def read(self, stream: Stream) -> dict[str, Any]:
         """The answer that the events add up to. Raises AgentFailure."""
@@ -148,13 +148,13 @@ class StatePaths(BaseModel):
     messages: CheckedPath | None = None
     """Path of OpenAI messages, instead of ``output``."""
     tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
-    """The calls: the path of their list, or also the paths of their parts."""
+    """The calls: the path of their list, or the paths of their parts too."""
     usage: CheckedPath | None = None
     """Path of the token counts."""
     cost_usd: CheckedPath | None = None
     """Path of the cost in US dollars."""
     model: CheckedPath | None = None
-    """Path of the model that answered, as the provider names it."""
+    """Path of the name of the model that answered."""
     system_fingerprint: CheckedPath | None = None
     """Path of the provider's ``system_fingerprint``."""
 
@@ -167,7 +167,7 @@ class StatePaths(BaseModel):
 
     @property
     def names_parts(self) -> bool:
-        """True if it says where the text is; else the answer has one of the usual forms."""
+        """True if it says where the text is; else one of the usual forms."""
         return self.output is not None or self.messages is not None
 
     def read(self, body: Any) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class ResponsePaths(ResultPaths):
     """Paths to the parts in an answer that may come piece by piece."""
 
     events: EventPaths | None = None
-    """Paths in each event of a streamed answer. Default: the dialects that are known."""
+    """Paths in each event of a streamed answer. Default: the known dialects."""
 
 
 def part_at(body: Any, path: str, name: str) -> Any:
@@ -203,7 +203,7 @@ def part_at(body: Any, path: str, name: str) -> Any:
         if absent and plain != path:
             return None
         hint = f"; write {path}? if it may be left out" if absent else ""
-        near = f"; {error.hint}" if error.hint else says_elsewhere(body)
+        near = f"; {error.hint}" if error.hint else says_elsewhere(body, "response")
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error} ({name}){hint}{near}") from error
 
 

@@ -47,9 +47,9 @@ class CommandOptions(AgentOptions):
     """``command: program and arguments``."""
 
     command: Annotated[tuple[str, ...], WORDS_SCHEMA]
-    """The program and its arguments, as a list or as one string split like a shell's; no shell runs it."""
+    """The program and its arguments, as a list or as a string split as a shell would; no shell runs it."""
     persistent: bool = False
-    """True if a process answers many requests, one JSON line each, and echoes their ``id``."""
+    """True if one process answers many requests, one JSON line each, and echoes their ``id``."""
 
     @property
     def entry(self) -> tuple[str, ...]:

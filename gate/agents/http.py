@@ -34,7 +34,7 @@ from gate.agents.base import (
     refuse_error,
     refuse_stream,
 )
-from gate.agents.hints import refused_by, unconnected
+from gate.agents.hints import LACKS, refused_by, unconnected
 from gate.errors import MeasureError
 from gate.formats import streams
 from gate.formats.paths import find
@@ -65,7 +65,7 @@ class Server(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: str
-    """The address; ``${NAME}`` is taken from the environment, here and in headers."""
+    """The address; ``${NAME}`` comes from the environment, here and in headers."""
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Sent with every request."""
     socket: str | None = None
@@ -211,6 +211,8 @@ def _failure(response: Response, kind: str) -> AgentFailure:
     status = response.status
     said = response.body[:300].decode("utf-8", "replace").strip()
     message = f"HTTP {status}{f': {said}' if said else ''}"
+    if lacks := LACKS.search(said):
+        message = f"HTTP {status}: the request has no {lacks[1]!r}"
     if 300 <= status < 400:
         message = f"HTTP {status}: redirects are not followed (to {_target(response)})"
     message += refused_by(status, response.body, kind)
@@ -273,7 +275,7 @@ class SessionRequest(ByAddress):
     method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
     """HTTP method."""
     request: Any = None
-    """JSON with fields as in the turns. Default: no body."""
+    """JSON with the same fields as in the turns. Default: no body."""
 
     @field_validator("request", "url")
     @classmethod
@@ -296,7 +298,7 @@ class HttpRequest(ByAddress, Server):
     request: Any = None
     """JSON in which ``{{message}}``, ``{{messages}}``, ``{{session_id}}``, … are replaced. Default: all of them."""
     response: ResponsePaths | None = None
-    """Paths to the parts of the answer. Default: the answer has one of the usual forms."""
+    """Paths to the parts of the answer. Default: one of the usual forms."""
     setup: SetupRequest | None = None
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
@@ -312,7 +314,7 @@ class HttpOptions(AgentOptions):
     """``http: {url: …}``."""
 
     http: HttpRequest
-    """The address, or the address with the form of request and answer."""
+    """The address, or the address with a mapping of request and answer."""
 
     @property
     def tells_tools(self) -> bool:
@@ -378,7 +380,7 @@ class HttpAgent(ServerAgent):
             if told.session_id is not None:
                 self._ids[request.session_id] = session_id_at(answer, told.session_id)
             answer = told.read(answer) if told.names_parts else answer
-        return replace(read_answer(answer, user=request.user), duration=response.duration)
+        return replace(read_answer(answer, user=request.user, mapping="http.response"), duration=response.duration)
 
 
 def session_id_at(answer: Any, path: str) -> str | int:

@@ -38,13 +38,13 @@ class LangGraphServer(Server):
     context: Mapping[str, Any] = Field(default_factory=dict)
     """The static context of every run, with the same fields."""
     input: Mapping[str, Any] | None = None
-    """The input of every run, with the same fields. Default: the turn as a message, and with the first one the
-    case's state."""
+    """The input of every run, with the same fields. Default: the turn as a message, with the case's state in the
+    first turn."""
     response: StatePaths | None = None
-    """Paths to the parts of the state that a run ends with. Default: its ``messages``."""
+    """Paths to the parts of a run's final state. Default: its ``messages``."""
     resume: tuple[Any, ...] = ()
-    """Answers to the interrupts of each turn, in order; ``resume`` in a case's metadata goes first and covers the
-    whole conversation."""
+    """Answers to the interrupts of each turn, in order; ``resume`` in a case's metadata takes precedence and
+    covers the whole conversation."""
     interrupts: Literal["fail", "ask"] = "fail"
     """An interrupt without an answer: a failure (``fail``), or the answer of the turn (``ask``), which the next
     turn answers."""
@@ -59,7 +59,7 @@ class LangGraphOptions(AgentOptions):
     """``langgraph: {assistant: …}``."""
 
     langgraph: LangGraphServer
-    """The server, and the graph to ask."""
+    """The server and the graph."""
 
     @property
     def tells_tools(self) -> bool:

@@ -76,18 +76,18 @@ class McpServer(Server):
     """The section ``mcp:``."""
 
     url: str = ""
-    """Address of a server that speaks streamable HTTP; or name a ``command``."""
+    """Address of a server over streamable HTTP; or set ``command``."""
     command: Annotated[tuple[str, ...], WORDS_SCHEMA] = ()
-    """Program and arguments of a server that speaks over its standard streams; no shell runs it."""
+    """Program and arguments of a server on standard input and output; no shell runs it."""
     reuse: bool = False
-    """True if a process serves further trials; otherwise each trial has its own."""
+    """True to share one process among trials; otherwise, each trial has its own."""
     tool: str
-    """The tool that is the agent."""
+    """The tool that calls the agent."""
     arguments: Mapping[str, Any] | None = None
-    """The tool's arguments, in which ``{{message}}``, ``{{session_id}}``, … are replaced. Default: those named as a
-    field get it, and a required one of any other name gets the message."""
+    """The tool's arguments, in which ``{{message}}``, ``{{session_id}}``, … are replaced. Default: each argument
+    named like a field gets it; a required argument with another name gets the message."""
     response: ResultPaths | None = None
-    """Paths to the parts of the tool's result. Default: it has one of the usual forms."""
+    """Paths to the parts of the tool's result. Default: one of the usual forms."""
 
     @field_validator("command", mode="before")
     @classmethod
@@ -112,7 +112,7 @@ class McpOptions(AgentOptions):
     """``mcp: {url: …, tool: …}``, or ``mcp: {command: …, tool: …}``."""
 
     mcp: McpServer
-    """The server, and the tool to call."""
+    """The server and the tool."""
 
     @property
     def is_local(self) -> bool:
@@ -253,7 +253,7 @@ class McpAgent(Agent):
             if told.session_id is not None:
                 session.given = session_id_at(answer, told.session_id)
             answer = told.read(answer) if told.names_parts else answer
-        return replace(read_answer(answer, user=request.user), duration=duration)
+        return replace(read_answer(answer, user=request.user, mapping="mcp.response"), duration=duration)
 
 
 class _OverHttp(McpAgent, ServerAgent):

@@ -31,14 +31,14 @@ class OpenAIServer(Server):
     api: Literal["chat", "responses"] = "chat"
     """Chat Completions or Responses; the latter shows the calls that the server made."""
     system: str | None = None
-    """Instructions that come before every conversation."""
+    """Instructions sent before every conversation."""
     body: Mapping[str, Any] = Field(default_factory=dict)
-    """Further keys of each request, such as ``temperature``."""
+    """More keys for each request, such as ``temperature``."""
     tools: tuple[Mapping[str, Any], ...] = ()
-    """Tools that the model may call, as the protocol writes them."""
+    """Tools that the model may call, in the protocol's form."""
     tool_results: Mapping[str, Any] = Field(default_factory=dict)
-    """Tool → recorded result; ``tool_results`` in a case's metadata goes first. Nothing is executed: a call without
-    a recorded result ends the turn."""
+    """Tool → recorded result; ``tool_results`` in a case's metadata takes precedence. Nothing is executed: a call
+    without a recorded result ends the turn."""
 
     @field_validator("body")
     @classmethod
@@ -53,7 +53,7 @@ class OpenAIOptions(AgentOptions):
     """``openai: {model: …}``."""
 
     openai: OpenAIServer
-    """The server, and the model to ask."""
+    """The server and the model."""
 
 
 class OpenAIAgent(ServerAgent):
@@ -145,7 +145,9 @@ def _said(answer: Any, *, chat: bool) -> list[Any]:
     try:
         found = [find(answer, "choices[0].message")] if chat else find(answer, "output")
     except LookupError as error:
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error}{looks_like(answer)}") from error
+        raise AgentFailure(
+            ErrorKind.PROTOCOL, f"the answer has {error}{looks_like(answer, 'http.response')}"
+        ) from error
     if not isinstance(found, list):
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer's output is no list")
     return found

@@ -15,7 +15,7 @@ class ReplayOptions(AgentOptions):
     """``replay: true``, or ``replay: traces.jsonl``."""
 
     replay: Literal[True] | Words
-    """``true``: the trials that came with the suite; or files of traces."""
+    """``true``: the suite's recorded trials; or files of traces."""
 
     @property
     def recordings(self) -> tuple[str, ...]:

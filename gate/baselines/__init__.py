@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gate.baselines.base import Entry, Found, Store, StoreOptions, StoreSettings
-from gate.baselines.diff import RecordDiff, diff
+from gate.baselines.base import Entry, Store, StoreOptions, StoreSettings
+from gate.baselines.reference import Reference
 from gate.registry import Registry
 
 _BUILT_IN = {
@@ -27,19 +27,17 @@ STORES = Registry[type[Store]](
 __all__ = [
     "STORES",
     "Entry",
-    "Found",
-    "RecordDiff",
+    "Reference",
     "Store",
     "StoreOptions",
     "StoreSettings",
-    "diff",
     "open_store",
     "store_models",
 ]
 
 
 def open_store(kind: str, settings: StoreSettings) -> Store:
-    """A store of a registered kind; of the options, it gets those that are its own.
+    """Return a store of a registered kind; of the options, it gets those that are its own.
 
     Raises:
         ConfigError: nobody offers such a store.
@@ -50,7 +48,7 @@ def open_store(kind: str, settings: StoreSettings) -> Store:
 
 
 def store_models(kind: str, given: Mapping[str, Any]) -> list[type[StoreOptions]]:
-    """The options that may stand beside ``baseline.store``: the store's own, and those of the built-in ones.
+    """Return the options that may stand beside ``baseline.store``: the store's own, and those of the built-in ones.
 
     So ``--store`` may name another store than the file does. Other stores are loaded only where ``given`` has a key
     that is not the store's own.
@@ -58,7 +56,10 @@ def store_models(kind: str, given: Mapping[str, Any]) -> list[type[StoreOptions]
     Raises:
         ConfigError: nobody offers such a store.
     """
-    own = [STORES.load(kind, where="baseline.store").Options] if kind != "none" else []
-    if not given or (own and all(key in model.model_fields for key in given for model in own)):
-        return own
-    return [*own, *(STORES.load(name).Options for name in STORES if name != kind)]
+    models = []
+    if kind != "none":
+        models.append(STORES.load(kind, where="baseline.store").Options)
+    known = {key for model in models for key in model.model_fields}
+    if known.issuperset(given):
+        return models
+    return [*models, *(STORES.load(name).Options for name in STORES if name != kind)]

@@ -1,36 +1,34 @@
-"""The interface of a store of baselines, the look-up along the history, and the rule of what may be stored.
+"""The interface of a store of baselines, the search for the anchor, and the rule of what may be stored.
 
-Knows the lookup along the history and what may be stored; where the bytes are kept is left to one file per store.
+Where the bytes are kept is left to one file per store.
 """
 
 from __future__ import annotations
 
-import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from pathlib import Path
 from time import time
 from types import TracebackType
-from typing import Any, BinaryIO, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict
 
 from gate.baselines.fingerprint import with_tools
-from gate.baselines.ledger import Candidate, Ledger, Line, anchors
+from gate.baselines.ledger import Ledger, Line, anchors
+from gate.baselines.reference import Reference, reference_to
 from gate.baselines.union import is_sound, unite, without
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import BaselineError, BaselineWriteError
-from gate.model import FULL, STORED, Side
+from gate.model import STORED, Side
 from gate.model.defaults import REMOTE
-from gate.records import Record, away, record_lines, strip
-from gate.records.keys import Stored, commit_key, key_of, suite_key
+from gate.records import Record, away, strip
+from gate.records.keys import Stored, commit_key, key_of
 from gate.security.limits import shorten
 from gate.system.git import COMMIT_ID
-
-KeyT = TypeVar("KeyT")
 
 POOL = 5
 """The most records of one agent that are pooled."""
@@ -66,24 +64,9 @@ class StoreSettings(Struct, frozen=True):
     """Signs in to remotes on ``server``; on other servers, or if empty, git signs in as it is configured to."""
     server: str = "https://github.com"
     """The only server that is ever given the token: the remote may come from an untrusted configuration."""
-    max_records: int = 200
-    """The git store keeps at most this many of a suite, the newest."""
-    max_age_days: float = 365
-    """The git store drops what is older, but never a suite's newest."""
 
     def __repr__(self) -> str:
         return f"StoreSettings(root={self.root!r}, options={self.options!r})"  # and no secret
-
-
-class Found(Struct, frozen=True):
-    """The records that a change is compared with."""
-
-    records: tuple[Record, ...]
-    """The nearest first; the others were pooled: earlier records of the same agent."""
-    commit: str | None
-    distance: int | None
-    """First-parent commits between the commit asked for and the record's; None if it was not found by history."""
-    where: str = ""
 
 
 class Entry(Struct, frozen=True):
@@ -103,16 +86,8 @@ class Entry(Struct, frozen=True):
 
 
 def newest_first(entries: Iterable[Entry]) -> list[Entry]:
-    """The order in which `Store.entries` lists them."""
+    """Return entries in the order in which `Store.entries` lists them."""
     return sorted(entries, key=lambda entry: (-entry.created, entry.where))
-
-
-class Anchor(Struct, frozen=True):
-    """The best proven record of a suite, without the runs that fell short."""
-
-    record: Record
-    candidate: Candidate
-    where: str = ""
 
 
 class Trust(Struct, frozen=True):
@@ -147,13 +122,13 @@ class Store(ABC):
     @classmethod
     @abstractmethod
     def open(cls, settings: StoreSettings) -> Self:
-        """The store that these settings mean; ``settings.options`` are those that `Options` has accepted."""
+        """Return the store that these settings mean; ``settings.options`` are those that `Options` has accepted."""
 
     @abstractmethod
     def save(
         self, record: Record, lines: Iterable[Line] = (), *, scope: Set[str] | None = None, say: Say = _silent
     ) -> str:
-        """Stores the stripped form of a complete record, united with what is stored of its suite and commit.
+        """Store the stripped form of a complete record, united with what is stored of its suite and commit.
 
         ``lines`` go to the suite's ledger with it. ``scope``: the cases that the configuration runs; a record of a
         selection is complete if it has them all, and without a scope never. ``say`` is told what was not added.
@@ -163,30 +138,31 @@ class Store(ABC):
 
     @abstractmethod
     def note(self, suite_id: str, lines: Iterable[Line]) -> None:
-        """Adds lines to the ledger of a suite. Raises `BaselineWriteError`."""
+        """Add lines to the ledger of a suite. Raises `BaselineWriteError`."""
 
     @abstractmethod
     def ledger(self, suite_id: str) -> Ledger:
-        """The findings on the suite's records. Raises `BaselineError` if it is damaged or belongs to another suite."""
+        """Return the findings on a suite's records. Raises `BaselineError` if it is damaged, or another suite's."""
 
     @abstractmethod
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
-    ) -> Found | None:
-        """The record of the first of these commits that has one, with up to ``pool - 1`` later ones of the same agent.
+    ) -> Reference | None:
+        """Return the record of the first of these commits that has one, with up to ``pool - 1`` more of the same agent.
 
         ``commits`` are in the order of preference: a commit and its first-parent ancestors. None if none has a
         record. Raises `BaselineError` if one is damaged or misplaced: it is never passed over.
         """
 
-    def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Found | None:
-        """The newest record of the suite at any commit, except the keys to ``exclude``.
+    def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Reference | None:
+        """Return the newest record of the suite at any commit, except the keys to ``exclude``.
 
         Callers announce it, since it may not be an ancestor.
         """
-        entries = (entry for entry in self.entries(suite_id) if entry.key not in exclude)
-        entry = next(entries, None)
-        return None if entry is None else Found((self.read(entry),), entry.commit, None, self.place(entry))
+        for entry in self.entries(suite_id):
+            if entry.key not in exclude:
+                return reference_to([self.read(entry)], source=self.place(entry))
+        return None
 
     @abstractmethod
     def entries(self, suite_id: str | None = None) -> list[Entry]:
@@ -195,39 +171,37 @@ class Store(ABC):
     def suites_at(self, commits: Sequence[str]) -> frozenset[str]:
         """Return the folder names of the suites that the nearest of these commits has records of."""
         found: dict[str, set[str]] = {}
-        for name, key in self._names():
-            found.setdefault(key, set()).add(name)
-        return next((frozenset(found[key]) for key in map(key_of, commits) if key in found), frozenset())
+        for suite, key in self.names():
+            found.setdefault(key, set()).add(suite)
+        for commit in commits:
+            if key_of(commit) in found:
+                return frozenset(found[key_of(commit)])
+        return frozenset()
 
-    def _names(self) -> Iterable[tuple[str, str]]:
-        """The folder name of its suite and the key of every record; stores that can tell without reading say so."""
-        return ((suite_key(entry.suite_id), entry.key) for entry in self.entries())
+    @abstractmethod
+    def names(self) -> Iterable[tuple[str, str]]:
+        """Yield the suite's folder name and the key of every record, without reading records."""
 
     @abstractmethod
     def read(self, entry: Entry) -> Record:
-        """The record of an entry. Raises `BaselineError` if it is damaged."""
+        """Return the record of an entry. Raises `BaselineError` if it is damaged."""
 
     def read_sound(self, entries: Iterable[Entry]) -> Iterator[Record]:
-        """The records of these entries, without those that somebody has put in the place of others.
+        """Yield the records of these entries, without those that somebody has put in the place of others.
 
         Raises `BaselineError` if one is damaged.
         """
         return map(self.read, entries)
 
     def prefetch(self, entries: Sequence[Entry]) -> None:  # noqa: B027  # most stores read one as fast as many
-        """Says which entries are about to be read, so that they can be fetched in one go."""
+        """Fetch what these entries name in one go, since they are about to be read."""
 
+    @abstractmethod
     def contents(self) -> Iterator[Stored]:
-        """Every record of every suite, the newest first as far as the store can tell without reading them.
+        """Yield every record of every suite, the newest first as far as the store can tell without reading them.
 
         Unlike `entries` it does not fail for a single record that is damaged: whoever opens that one is told.
         """
-        for entry in self.entries():
-
-            def opened(entry: Entry = entry) -> BinaryIO:
-                return io.BytesIO(b"".join(record_lines(self.read(entry))))
-
-            yield Stored(self.place(entry), opened)
 
     def anchor(
         self,
@@ -238,45 +212,48 @@ class Store(ABC):
         series: str | None = None,
         runs: Set[str] = frozenset(),
         at: float | None = None,
-    ) -> Anchor | None:
-        """The record of the suite that nothing may fall short of: the last accepted release, else see `anchors`.
+    ) -> Reference | None:
+        """Return the record that nothing may fall short of: the last accepted release, else see `anchors`.
+
+        Of the first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials a case, else the one
+        with the most; if none suits, the first. None if there is no such record.
 
         ``is_near`` says which commits come into question, ``suits`` which records still cover the suite, ``series``
-        which releases, and ``runs`` are what is to be compared, which is not a yardstick for itself. ``at`` is
-        the time (Unix; None: now) at which acceptances have to count. Of the
-        first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials a case, else the one with
-        the most; if none suits, the first. None if there is no such record.
+        which releases. ``runs`` are to be compared, and no yardstick for themselves. ``at`` is the time (Unix; None:
+        now) at which acceptances have to count.
         """
         entries = {entry.key: entry for entry in self.entries(suite_id)}
         times = {key: entry.created for key, entry in entries.items()}
-        first: Anchor | None = None
-        best: Anchor | None = None
         ledger = self.ledger(suite_id).at(time() if at is None else at)
+        first: Reference | None = None
+        thickest: Reference | None = None
         near = (one for one in anchors(ledger, times, series=series) if is_near(entries[one.key].commit))
         for candidate in islice(near, ANCHOR_SEARCH):
             entry = entries[candidate.key]
             proven = without(self.read(entry), candidate.without | runs)
             if proven is None:
                 continue
-            found = Anchor(proven, candidate, self.place(entry))
+            source = f"{self.place(entry)} ({candidate.why})"
+            found = replace(reference_to([proven], source=source), name="anchor")
             first = first or found
             if not suits(proven):
                 continue
             if candidate.is_chosen or thickness(proven) >= ENOUGH_TRIALS:
                 return found
-            best = found if best is None or thickness(proven) > thickness(best.record) else best
-        return best or first
+            if thickest is None or thickness(proven) > thickness(thickest.records[0]):
+                thickest = found
+        return thickest or first
 
     def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:  # noqa: ARG002
         """Return the provenance of these records of a suite, and of those that were left out."""
         return Trust()
 
+    @abstractmethod
     def place(self, entry: Entry) -> str:
         """Return an entry's place, for people."""
-        return entry.where
 
     def close(self) -> None:  # noqa: B027  # most stores hold nothing
-        """Lets go of what the store holds open."""
+        """Let go of what the store holds open."""
 
     def __enter__(self) -> Self:
         return self
@@ -288,37 +265,13 @@ class Store(ABC):
 
 
 def thickness(record: Record) -> float:
-    """Trials a case of the record's own epochs."""
-    own = sum(trial.side is Side.CANDIDATE and trial.tag in (FULL, STORED) for trial in record.trials)
+    """Return the trials a case of the record's own epochs."""
+    own = sum(trial.is_of_epoch for trial in record.trials)
     return own / max(1, len(record.header.plan))
 
 
-def look_up(
-    commits: Sequence[str],
-    stored: Mapping[str, KeyT],
-    read: Callable[[KeyT], Record],
-    *,
-    exclude: Set[str] = frozenset(),
-    pool: int = POOL,
-) -> tuple[KeyT, Found] | None:
-    """`Store.find` over any mapping from commits to something that can be read."""
-    hits = [(distance, c) for distance, c in enumerate(commits) if c in stored and c not in exclude]
-    if not hits:
-        return None
-    distance, commit = hits[0]
-    records = [read(stored[commit])]
-    agent = records[0].header.agent
-    for _, earlier in hits[1:POOL_SEARCH]:
-        if not agent or len(records) >= pool:
-            break
-        candidate = read(stored[earlier])
-        if candidate.header.agent == agent:
-            records.append(candidate)
-    return stored[commit], Found(tuple(records), commit, distance)
-
-
 def storable(record: Record, scope: Set[str] | None = None) -> Record:
-    """The form in which a record is kept. Raises `BaselineWriteError` if it is not fit to be a baseline.
+    """Return the form in which a record is kept. Raises `BaselineWriteError` if it is not fit to be a baseline.
 
     ``scope``: see `Store.save`.
 
@@ -338,7 +291,11 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     elif header.selected and not (scope and scope <= {case.id for case in header.plan}):
         problem = f"it holds a selection of the suite, {len(header.plan)} cases: run all that the configuration names"
     down = rounds_of_outages(record.trials)
-    own = tuple(t for t in record.trials if t.side is Side.CANDIDATE and not (t.tag == STORED and t.round in down))
+    own = []
+    for trial in record.trials:
+        is_spoiled = trial.tag == STORED and trial.round in down
+        if trial.side is Side.CANDIDATE and not is_spoiled:
+            own.append(trial)
     measured = {trial.case_id for trial in own}
     missing = [case.id for case in header.plan if case.id not in measured]
     if not problem and (missing or not own):
@@ -351,29 +308,31 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     if problem:
         raise BaselineWriteError(f"the record cannot become a baseline: {problem}", where=header.suite_id)
     agent = header.agent if header.stripped else with_tools(header.agent, own)
-    return strip(replace(record, header=replace(header, agent=agent), trials=own))
+    return strip(replace(record, header=replace(header, agent=agent), trials=tuple(own)))
 
 
 def same_as(record: Record) -> str:
-    """The commit whose stored trials the record repeats, since the agent is the same; empty if they are its own."""
+    """Return the commit whose stored trials the record repeats, as the agent is the same; empty if they are its own."""
     return str(record.footer.terms.get("same_as", "")) if record.footer is not None else ""
 
 
 def outage_in(record: Record) -> str:
-    """Return a sentence if most cases of a record were never answered, so that nothing can be measured against it; else
-    empty."""
+    """Return a sentence if most cases of a record were never answered; else empty.
+
+    Nothing can be measured against such a record.
+    """
     plan, own = record.header.plan, [trial for trial in record.trials if trial.side is Side.CANDIDATE]
     answered = {trial.case_id for trial in own if trial.answered}
     silent = [case.id for case in plan if case.id not in answered]
     if 2 * len(silent) <= len(plan):
         return ""
-    error = next((trial.error.message for trial in own if trial.error is not None), "")
-    said = f" ({shorten(error, 120)})" if error else ""
+    errors = [trial.error.message for trial in own if trial.error is not None]
+    said = f" ({shorten(errors[0], 120)})" if errors and errors[0] else ""
     return f"it holds an outage: {len(silent)} of {len(plan)} cases were never answered{said}"
 
 
 def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record:
-    """The record, if it is what its name says. Raises `BaselineError`: a moved, copied or renamed file is not."""
+    """Return the record if it is what its name says. Raises `BaselineError`: a moved, copied or renamed file is not."""
     header = record.header
     if header.dirty or header.suite_id != suite_id or commit_key(header) != key:
         raise misplaced(where)
@@ -398,7 +357,7 @@ def united(read: Callable[[], Record], new: Record, say: Say) -> Record:
     except BaselineError as error:
         what = f"the record of this commit that is stored already cannot be read: {error.what}"
         raise BaselineWriteError(what, where=error.where, hint="restore or remove it, then save again") from None
-    made = unite(stored, new)
-    if made.note:
-        say(made.note)
-    return made.record
+    record, note = unite(stored, new)
+    if note:
+        say(note)
+    return record

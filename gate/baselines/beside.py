@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference, reference_to
+from gate.baselines.reference import Reference, reference_to
 from gate.model import BASE, FULL, Side, Trial
 from gate.records import Header, Record
 
@@ -23,7 +23,7 @@ def with_base(header: Header, trials: Iterable[Trial], references: Sequence[Refe
     if not own or useless(header, own):
         return tuple(references)
     of_base = replace(header, commit=header.base_commit, dirty=False, run_id=f"{header.run_id} base")
-    found = reference_to([Record(of_base, own, None)], header.base_commit, distance=0, source=SOURCE)
+    found = reference_to([Record(of_base, own, None)], distance=0, source=SOURCE)
     return (replace(found, beside=True), *references[1:])
 
 
@@ -31,12 +31,12 @@ def useless(header: Header, trials: Sequence[Trial]) -> str:
     """Return why these trials of the base's agent are no yardstick, as they could not become a baseline; else empty."""
     answered = [trial for trial in trials if trial.answered]
     if not answered:
-        error = next((f": {trial.error.message}" for trial in trials if trial.error is not None), "")
-        return f"it answered in none of {len(trials)} trials{error}"
+        errors = [f": {trial.error.message}" for trial in trials if trial.error is not None]
+        return f"it answered in none of {len(trials)} trials{''.join(errors[:1])}"
     for criterion in header.criteria:
         scores = [trial.scores[criterion.name] for trial in answered if criterion.name in trial.scores]
-        known = any(score.value is not None for score in scores)
-        lost = next((score.error for score in scores if score.error is not None), None)
-        if criterion.blocking and not known and lost is not None:
-            return f"{criterion.name} could not be measured there: {lost}"
+        is_known = any(score.value is not None for score in scores)
+        errors = [score.error for score in scores if score.error is not None]
+        if criterion.blocking and not is_known and errors:
+            return f"{criterion.name} could not be measured there: {errors[0]}"
     return ""

@@ -12,18 +12,15 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import BinaryIO, TypeVar
 
-from msgspec.structs import replace
-
 from gate.baselines.base import (
     AGAIN,
     POOL,
+    POOL_SEARCH,
     SUFFIX,
     Entry,
-    Found,
     Say,
     Store,
     check_belongs,
-    look_up,
     misplaced,
     newest_first,
     storable,
@@ -32,6 +29,7 @@ from gate.baselines.base import (
 from gate.baselines.ledger import LEDGER, Ledger, Line
 from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
+from gate.baselines.reference import Reference, reference_to
 from gate.errors import BaselineError, BaselineWriteError, GateError
 from gate.records import Header, Record, RecordReader, lines_of, parse_record, record_lines
 from gate.records.keys import Stored, commit_key, suite_key
@@ -177,15 +175,27 @@ class BlobStore(Store):
 
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
-    ) -> Found | None:
+    ) -> Reference | None:
         stored = {self.commit_in(key): key for key in self._records(suite_key(suite_id))}
-        return self._found(suite_id, commits, stored, exclude, pool)
+        return self._nearest(suite_id, commits, stored, exclude, pool)
 
-    def _found(
+    def _nearest(
         self, suite_id: str, commits: Sequence[str], stored: Mapping[str, str], exclude: Set[str], pool: int
-    ) -> Found | None:
-        hit = look_up(commits, stored, lambda key: self._read(key, suite_id), exclude=exclude, pool=pool)
-        return None if hit is None else replace(hit[1], where=self.shown(hit[0]))
+    ) -> Reference | None:
+        """Return what `find` does; ``stored``: commit → key of the records that come into question."""
+        hits = [distance for distance, commit in enumerate(commits) if commit in stored and commit not in exclude]
+        if not hits:
+            return None
+        key = stored[commits[hits[0]]]
+        records = [self._read(key, suite_id)]
+        agent = records[0].header.agent
+        for distance in hits[1:POOL_SEARCH]:
+            if not agent or len(records) >= pool:
+                break
+            earlier = self._read(stored[commits[distance]], suite_id)
+            if earlier.header.agent == agent:
+                records.append(earlier)
+        return reference_to(records, distance=hits[0], source=self.shown(key))
 
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         found = []
@@ -201,7 +211,7 @@ class BlobStore(Store):
             reader = RecordReader(lines_of(file), where=self.shown(key), complete=False, remedy=self.remedy(key))
             return reader.header
 
-    def _names(self) -> Iterable[tuple[str, str]]:
+    def names(self) -> Iterable[tuple[str, str]]:
         for key in self._records(""):
             yield key.partition("/")[0], self.commit_in(key)
 

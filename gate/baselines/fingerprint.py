@@ -1,4 +1,4 @@
-"""Knows what makes two measurements comparable: fingerprints of cases, criteria and agents.
+"""What makes two measurements comparable: fingerprints of cases, criteria and agents.
 
 Equal fingerprints must mean that the same was measured in the same way; unequal ones may differ in nothing that counts.
 A false "same" compares apples with pears, a false "different" merely costs trials, so anything in doubt is included.
@@ -17,10 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
 from gate.errors import ConfigError
-from gate.model import Case, Part, Rubric, Scenario, ToolCall, Trial, Turn
+from gate.model import Case, Part, Rubric, ToolCall, Trial, Turn
 from gate.system.git import Git
 from gate.system.own_files import is_own_file, is_record
 
@@ -31,7 +31,7 @@ _NOT_WALKED = frozenset({".git", ".hg", ".svn", "node_modules", ".gate", "__pyca
 
 
 def of_json(value: Any) -> str:
-    """The fingerprint of a JSON value: key order, ``1`` against ``1.0``, and tuples against lists make no difference.
+    """Return the fingerprint of a JSON value, whatever its key order, ``1`` or ``1.0``, tuples or lists.
 
     Raises ValueError for NaN and infinities, TypeError for what is not a JSON value.
     """
@@ -74,7 +74,7 @@ def _key(key: Any) -> str:
 
 
 def of_case(case: Case) -> str:
-    """The fingerprint of a case's content: what the agent is given, what is expected, and how this case is scored.
+    """Return the fingerprint of a case's content: what the agent is given, what is expected, and how it is scored.
 
     Not of its id, thresholds, tags, complexity or place. ``content``, where set, stands for turns, state and metadata.
     """
@@ -82,20 +82,19 @@ def of_case(case: Case) -> str:
     if content is None:
         own = [_canonical(part) for part in (case.state, case.metadata, case.app)]
         content = [[_turn(turn) for turn in case.turns], *own]
-        content += [] if case.scenario is None else [_scenario(case.scenario)]
+        if case.scenario is not None:
+            content.append(_canonical(to_builtins(case.scenario)))
     else:
         content = _canonical(content)
     return _digest(["case", content, _canonical(case.options), _rubrics(case.rubrics)])
 
 
-def _scenario(scenario: Scenario) -> Any:
-    return _canonical(to_builtins(scenario))
-
-
 def _turn(turn: Turn) -> list[Any]:
     tools = None if turn.tools is None else [_tool(tool) for tool in turn.tools]
-    attached = [_canonical(part) for part in turn.attached]
-    return [turn.user, tools, _parts(turn.response), _rubrics(turn.rubrics), *([attached] if attached else [])]
+    found = [turn.user, tools, _parts(turn.response), _rubrics(turn.rubrics)]
+    if turn.attached:
+        found.append([_canonical(part) for part in turn.attached])
+    return found
 
 
 def _tool(tool: ToolCall) -> list[Any]:
@@ -111,7 +110,7 @@ def _rubrics(rubrics: tuple[Rubric, ...]) -> list[list[Any]]:
 
 
 def of_criterion(metric: str, version: int, options: Mapping[str, Any], judge: Any = None) -> str:
-    """The fingerprint of how a criterion measures: metric, its version, its options, and the judge's model and prompt.
+    """Return the fingerprint of how a criterion measures: metric, version, options, and the judge's model and prompt.
 
     Not of thresholds, limits and margins: they decide, they do not measure.
     """
@@ -124,12 +123,12 @@ answers are read."""
 
 
 def of_definition(kind: str, options: Mapping[str, Any]) -> str:
-    """The fingerprint of an agent's definition: its kind, how it is asked, and where its answers are read."""
+    """Return the fingerprint of an agent's definition: its kind, how it is asked, and where its answers are read."""
     return of_json(["definition", kind, {key: value for key, value in options.items() if key not in _PACE}])
 
 
 def of_version(kind: str, options: Mapping[str, Any], version: str) -> str:
-    """The fingerprint of an agent whose version is known and whose source is not: how it is asked, and the version.
+    """Return the fingerprint of an agent whose version is known, but no source: how it is asked, and the version.
 
     Not of its address and headers, which differ from job to job.
     """
@@ -139,7 +138,7 @@ def of_version(kind: str, options: Mapping[str, Any], version: str) -> str:
 
 
 def with_tools(agent: str, trials: Iterable[Trial]) -> str:
-    """An agent's fingerprint joined by what the MCP servers that it asked in these trials offer.
+    """Return an agent's fingerprint joined by what the MCP servers that it asked in these trials offer.
 
     What a server outside of the agent's source says of its tools is part of what the model is told. Empty stays empty.
     """
@@ -162,7 +161,7 @@ def of_agent(
     changed: Set[str] = frozenset(),
     settings: Any = None,
 ) -> str:
-    """The fingerprint of the agent's source: names, modes and contents of the files below ``git.root``.
+    """Return the fingerprint of the agent's source: names, modes and contents of the files below ``git.root``.
 
     What git tracks counts, without exception: nothing else says that two commits hold the same agent.
 
@@ -198,14 +197,21 @@ def of_agent(
     for name in listed:
         is_named = _is_named(name, sources, entry)
         if stored and not _is_root(stored) and _glob(stored).match(name):
-            names += [name] if is_named and name in changed else []
+            if is_named and name in changed:
+                names.append(name)
             continue
-        written = _written_by(name, git.root, exclude, environments if is_named else ())
-        if written and name in tracked and (is_named or not written.is_record):
-            raise _refused(name, written, git.root)
-        if is_named and name not in tracked and is_own_file(git.root / name):
+        writer = _writer_at(name, exclude, environments if is_named else ())
+        if writer and name in tracked:
+            raise _refused(name, writer, git.root)
+        if writer or not is_named:
             continue
-        if is_named and not written and (name in tracked or name in entry or name not in cases):
+        if is_record(git.root / name):
+            if name in tracked:
+                raise _refused(name, "", git.root)
+            continue
+        if name not in tracked and is_own_file(git.root / name):
+            continue
+        if name in tracked or name in entry or name not in cases:
             names.append(name)
     for pattern in sources:  # a file that was moved away from its glob would no longer be seen
         if not any(map(_glob(pattern).match, listed)):
@@ -217,7 +223,8 @@ def of_agent(
     for name in names:
         # The commit of a submodule says what is in it, also where its own files are not looked at.
         pinned = tracked.get(name, "")
-        for field in (os.fsencode(name), *((b"repository", pinned.encode()) if pinned else _content(git.root / name))):
+        content = (b"repository", pinned.encode()) if pinned else _content(git.root / name)
+        for field in (os.fsencode(name), *content):
             digest.update(len(field).to_bytes(8, "big") + field)
     return of_json(["agent", digest.hexdigest(), settings])
 
@@ -227,35 +234,26 @@ def files_named(names: Iterable[str], sources: Sequence[str], entry: Sequence[st
     return [name for name in names if _is_named(name, sources, entry)]
 
 
-class _Writer(Struct, frozen=True):
-    """A program that writes a file while an agent is run, so that it is not the agent's source."""
-
-    name: str = ""
-    is_record: bool = False
-    """True if its content says so, and not its place."""
-
-    def __bool__(self) -> bool:
-        return bool(self.name)
-
-
-def _written_by(name: str, root: Path, exclude: Sequence[str], environments: tuple[str, ...]) -> _Writer:
+def _writer_at(name: str, exclude: Sequence[str], environments: tuple[str, ...]) -> str:
+    """Return who writes at this place while an agent is run, so that it is no source of the agent's; empty: nobody."""
     steps = name.split("/")
     if "__pycache__" in steps or name.startswith(environments):
-        return _Writer("Python")
+        return "Python"
     if ".gate" in steps or any(_glob(pattern).match(name) for pattern in exclude if not _is_root(pattern)):
-        return _Writer("the gate")
-    return _Writer("the gate", is_record=True) if is_record(root / name) else _Writer()
+        return "the gate"
+    return ""
 
 
-def _refused(name: str, writer: _Writer, root: Path) -> ConfigError:
-    """Python may run such a file and the agent may read it; a fingerprint with it would differ after each run."""
-    if writer.is_record:
-        what, hint = (
-            "is a record or a report of a run",
-            "store it as a baseline, or name the agent's files by agent.sources",
-        )
+def _refused(name: str, writer: str, root: Path) -> ConfigError:
+    """Return the error for a tracked file that a ``writer`` writes at its place, or that is a record wherever it is.
+
+    Python may run such a file and the agent may read it; a fingerprint with it would differ after each run.
+    """
+    if writer:
+        what, hint = f"is where {writer} writes", "git rm --cached with its path, and ignore its folder"
     else:
-        what, hint = f"is where {writer.name} writes", "git rm --cached with its path, and ignore its folder"
+        what = "is a record or a report of a run"
+        hint = "store it as a baseline, or name the agent's files by agent.sources"
     return ConfigError(f"git tracks {name}, which {what}", where=str(root), hint=hint)
 
 
@@ -285,8 +283,13 @@ def _files(git: Git, folders: Sequence[str]) -> tuple[dict[str, str], Set[str]]:
 
 def _led_to(root: Path, names: Iterable[str]) -> list[str]:
     """Return the files of the same work tree, but outside the root, that links among these files lead to."""
-    targets = (os.path.relpath((root / name).resolve(), root.resolve()) for name in names if (root / name).is_symlink())
-    return sorted({target for target in targets if target.startswith("..")})
+    found = set()
+    for name in names:
+        if (root / name).is_symlink():
+            target = os.path.relpath((root / name).resolve(), root.resolve())
+            if target.startswith(".."):
+                found.add(target)
+    return sorted(found)
 
 
 def _walk(root: Path, below: str) -> Iterator[str]:

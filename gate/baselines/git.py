@@ -25,13 +25,13 @@ from gate.baselines.base import (
     ANCHOR_SEARCH,
     POOL,
     Entry,
-    Found,
     StoreOptions,
     StoreSettings,
     misplaced,
 )
 from gate.baselines.blobs import BlobStore, Writes
 from gate.baselines.ledger import LAST_SECOND, LEDGER, Ledger, anchors, stays
+from gate.baselines.reference import Reference
 from gate.errors import BaselineError, BaselineWriteError
 from gate.records import Header
 from gate.records.keys import UNCOMMITTED, Stored, commit_key, suite_key
@@ -72,7 +72,6 @@ class _File(Struct, frozen=True):
     key: str
     """The commit."""
     agent: str
-    blob: str = ""
 
     @property
     def time(self) -> float:
@@ -107,6 +106,10 @@ class GitStore(BlobStore):
     """
 
     Options = GitOptions
+    max_records = 200
+    """At most this many of a suite are kept, the newest."""
+    max_age_days = 365.0
+    """Records that are older are dropped, but never a suite's newest."""
 
     def __init__(self, repository: Git, settings: StoreSettings) -> None:
         self._repository = repository
@@ -185,19 +188,19 @@ class GitStore(BlobStore):
 
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
-    ) -> Found | None:
+    ) -> Reference | None:
         stored = {file.key: file for file in reversed(self._of(suite_id))}
         hits = [stored[commit] for commit in commits if commit in stored and commit not in exclude]
-        same = [file for file in hits if file.agent == hits[0].agent or file is hits[0]]
-        self._prefetch([file.blob for file in same[:pool]])
-        return self._found(suite_id, commits, {file.key: file.path for file in same}, exclude, pool)
+        same = [file for file in hits if file.agent == hits[0].agent]
+        self._prefetch(same[:pool])
+        return self._nearest(suite_id, commits, {file.key: file.path for file in same}, exclude, pool)
 
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         if suite_id is not None:
             return [_entry(file, suite_id) for file in self._of(suite_id)]
         files = self._listed().files
         newest = {file.suite: file for file in reversed(files)}
-        self._prefetch([file.blob for file in newest.values()])
+        self._prefetch(list(newest.values()))
         names = {}
         for file in newest.values():
             header = self._header(file.path)
@@ -206,26 +209,23 @@ class GitStore(BlobStore):
             names[file.suite] = header.suite_id
         return [_entry(file, names[file.suite]) for file in files]
 
-    def _names(self) -> Iterable[tuple[str, str]]:
-        return ((file.suite, file.key) for file in self._listed().files)
-
     def contents(self) -> Iterator[Stored]:
-        files = self._listed().files
-        for start in range(0, len(files), AT_ONCE):
-            part = files[start : start + AT_ONCE]
-            for file, data in zip(part, self._all_content([file.blob for file in part]), strict=True):
+        tree = self._listed()
+        for start in range(0, len(tree.files), AT_ONCE):
+            part = tree.files[start : start + AT_ONCE]
+            for file, data in zip(part, self._all_content(part), strict=True):
 
-                def opened(data: bytes | None = data, file: _File = file) -> BinaryIO:
-                    return io.BytesIO(self._content(file.blob, file.path) if data is None else data)
+                def opened(data: bytes | None = data, path: str = file.path) -> BinaryIO:
+                    return io.BytesIO(self._content(tree.blobs[path], path) if data is None else data)
 
                 yield Stored(self.shown(file.path), opened)
 
     def prefetch(self, entries: Sequence[Entry]) -> None:
         wanted = {entry.where for entry in entries}
-        self._prefetch([file.blob for file in self._listed().files if file.path in wanted])
+        self._prefetch([file for file in self._listed().files if file.path in wanted])
 
     def close(self) -> None:
-        """Removes the temporary clone; the store can be used again, which makes another."""
+        """Remove the temporary clone; the store can be used again, which makes another."""
         if self._folder is not None:
             self._folder.cleanup()
         self._folder = self._clone = self._tree = None
@@ -237,7 +237,7 @@ class GitStore(BlobStore):
         return f"branch {self._branch_name} of {self._settings.remote}"
 
     def _cloned(self) -> Git:
-        """An empty repository that knows the remote; made once."""
+        """Return an empty repository that knows the remote; made once."""
         if self._clone is None:
             self._folder = TemporaryDirectory(prefix="gate-baselines-", ignore_cleanup_errors=True)
             settings = self._settings
@@ -248,7 +248,7 @@ class GitStore(BlobStore):
         return self._clone
 
     def _fetch(self) -> str | None:
-        """The branch's tip, fetched; None if there is no such branch yet."""
+        """Return the branch's tip, fetched; None if there is no such branch yet."""
         shallow = ("--quiet", "--no-tags", "--no-write-fetch-head", "--depth=1", "--filter=blob:none")
         try:
             self._retried("fetch", *shallow, "origin", f"+{self._branch}:{self._branch}")
@@ -296,10 +296,15 @@ class GitStore(BlobStore):
         key = suite_key(suite_id)
         return tuple(file for file in self._listed().files if file.suite == key)
 
-    def _prefetch(self, blobs: Sequence[str]) -> None:
-        """Fetches several files in one go; what is missing afterwards, git fetches one by one."""
-        if len(blobs) > 1:
-            wanted = "".join(f"{blob}\n" for blob in blobs).encode()
+    def _blob_lines(self, files: Sequence[_File]) -> bytes:
+        """Return the blobs of some files, one a line."""
+        blobs = self._listed().blobs
+        return "".join(f"{blobs[file.path]}\n" for file in files).encode()
+
+    def _prefetch(self, files: Sequence[_File]) -> None:
+        """Fetch several files in one go; what is missing afterwards, git fetches one by one."""
+        if len(files) > 1:
+            wanted = self._blob_lines(files)
             options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--filter=blob:none", "--stdin")
             try:
                 self._retried("-c", "fetch.negotiationAlgorithm=noop", "fetch", *options, "origin", stdin=wanted)
@@ -312,16 +317,16 @@ class GitStore(BlobStore):
         except GitError as error:
             raise BaselineError(f"the baseline cannot be read: {error.what}", where=where, hint=error.hint) from None
 
-    def _all_content(self, blobs: Sequence[str]) -> list[bytes | None]:
-        """The contents of some blobs, brought and read in one go; None for what did not come."""
-        self._prefetch(blobs)
+    def _all_content(self, files: Sequence[_File]) -> list[bytes | None]:
+        """Return the contents of some files, brought and read in one go; None for what did not come."""
+        self._prefetch(files)
         try:
-            said = self._cloned().run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in blobs).encode())
+            said = self._cloned().run("cat-file", "--batch", stdin=self._blob_lines(files))
         except GitError:
-            return [None] * len(blobs)  # read one by one, and the one that is missing says so
+            return [None] * len(files)  # read one by one, and the one that is missing says so
         found: list[bytes | None] = []
         at = 0
-        for _ in blobs:
+        for _ in files:
             end = said.index(b"\n", at)
             size = said[at:end].rpartition(b" ")[2]
             if not size.isdigit():
@@ -339,27 +344,29 @@ class GitStore(BlobStore):
         return BaselineWriteError(f"cannot be pushed to: {_reason(error)}", where=self._where, hint=hint)
 
     def prune(self, key: str, ledger: Ledger) -> tuple[list[str], Ledger]:
-        new = _file(key, "")
+        new = _file(key)
         assert new is not None
         others = [file for file in self._listed().files if file.suite == new.suite and file.key != new.key]
         gone = self._superseded(others, new, ledger)
-        return [file.path for file in gone], ledger.only({file.key for file in others if file not in gone} | {new.key})
+        kept = {file.key for file in others if file not in gone}
+        return [file.path for file in gone], ledger.only({*kept, new.key})
 
     def _superseded(self, others: Sequence[_File], new: _File, ledger: Ledger) -> list[_File]:
         """The oldest of a suite beyond the bounds; never a release, what someone accepted, or the anchor."""
         stored = {file.key: file.time for file in (*others, new)}
         pinned = {line.key for line in ledger.lines if stays(line)}
-        for view in (
-            ledger,
-            ledger.at(LAST_SECOND),
-        ):  # also what is the anchor once every acceptance that ends has ended
+        once_all_have_ended = ledger.at(LAST_SECOND)  # an acceptance that ends may hide another anchor
+        for view in (ledger, once_all_have_ended):
             judged = [candidate.key for candidate in anchors(view, stored) if ledger.knows(candidate.key)]
-            pinned |= set(judged[:ANCHOR_SEARCH])
-        kept = max(self._settings.max_records - 1, 0)
-        oldest = new.time - self._settings.max_age_days * _DAY
-        return [
-            file for nth, file in enumerate(others) if file.key not in pinned and (nth >= kept or file.time < oldest)
-        ]
+            pinned.update(judged[:ANCHOR_SEARCH])
+        kept = max(self.max_records - 1, 0)
+        oldest = new.time - self.max_age_days * _DAY
+        gone = []
+        for nth, file in enumerate(others):
+            is_beyond = nth >= kept or file.time < oldest
+            if is_beyond and file.key not in pinned:
+                gone.append(file)
+        return gone
 
     def _stored(self, data: bytes) -> str:
         return self._cloned().run("hash-object", "-w", "--stdin", stdin=data).decode().strip()
@@ -393,20 +400,19 @@ def _listed(clone: Git, tip: str | None) -> _Tree:
         entry, _, path = line.partition("\t")
         if not entry.startswith("100644 blob "):
             continue
-        blob = entry.split(" ")[2]
-        file = _file(path, blob)
+        file = _file(path)
         if file is not None:
             found.append(file)
         if file is not None or path.endswith(f"/{LEDGER}"):
-            blobs[path] = blob
+            blobs[path] = entry.split(" ")[2]
     files = sorted(found, key=lambda file: (file.created, file.key), reverse=True)
     return _Tree(tip, tuple(files), blobs)
 
 
-def _file(path: str, blob: str) -> _File | None:
+def _file(path: str) -> _File | None:
     """Return a path on the branch as a record; None if it has another name."""
     name = _NAME.fullmatch(path)
-    return None if name is None else _File(path, name["suite"], name["created"], name["key"], name["agent"], blob)
+    return None if name is None else _File(path, name["suite"], name["created"], name["key"], name["agent"])
 
 
 def _named(header: Header) -> _File:

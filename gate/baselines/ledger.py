@@ -93,17 +93,17 @@ class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_def
 
 
 def acceptance(suite: str, key: str, by: str, at: float, why: str, until: date) -> Acceptance:
-    """One that ends with that day."""
+    """Return an acceptance that ends with that day."""
     return Acceptance(suite, key, by, at, why, until, v=2)
 
 
 def day_of(at: float) -> date:
-    """The day of a Unix time, in UTC."""
+    """Return the day of a Unix time, in UTC."""
     return datetime.fromtimestamp(at, UTC).date()
 
 
 def latest_day(at: float, days: int) -> date:
-    """The day that many days after a Unix time, or the last that there is."""
+    """Return the day that many days after a Unix time, or the last that there is."""
     day = day_of(at)
     return date.max if (date.max - day).days < days else day + timedelta(days=days)
 
@@ -157,67 +157,81 @@ class Ledger(Struct, frozen=True):
         fallen: set[str] = set()
         lines: list[Line] = []
         for line in self.lines:
-            if isinstance(line, Acceptance):
-                if line in ended:
-                    fallen.add(line.key)
-                    continue
-            elif isinstance(line, Mark) and line.proven:
-                held = line.anchor in sound or line.anchor in live or line.anchor not in fallen
-                (sound if held else fallen).add(line.key)
-                lines.append(line if held else replace(line, verdict=LAPSED))
+            if line in ended:
+                fallen.add(line.key)
                 continue
-            lines.append(line)
+            if not isinstance(line, Mark) or not line.proven:
+                lines.append(line)
+            elif line.anchor in sound or line.anchor in live or line.anchor not in fallen:
+                sound.add(line.key)
+                lines.append(line)
+            else:
+                fallen.add(line.key)
+                lines.append(replace(line, verdict=LAPSED))
         return Ledger(tuple(lines), tuple(line for line in self.acceptances if line in ended and line.key not in live))
 
     def add(self, new: Iterable[Line]) -> Ledger:
-        """With further lines. What repeats the last word on its run, or is there already, adds nothing."""
+        """Return the ledger with further lines, without those that are there or repeat the last word on their run."""
         last = {(mark.key, mark.run, mark.release): replace(mark, at=0.0) for mark in self.marks}
-        fresh = [line for line in dict.fromkeys(map(_bounded, new)) if line not in self.lines]
-        fresh = [m for m in fresh if not isinstance(m, Mark) or last.get((m.key, m.run, m.release)) != replace(m, at=0)]
-        return Ledger(_ordered((*self.lines, *fresh))) if fresh else self
+        fresh = []
+        for line in dict.fromkeys(map(_bounded, new)):
+            repeats = isinstance(line, Mark) and last.get((line.key, line.run, line.release)) == replace(line, at=0.0)
+            if line not in self.lines and not repeats:
+                fresh.append(line)
+        if not fresh:
+            return self
+        return Ledger(_ordered((*self.lines, *fresh)))
 
     def only(self, keys: Set[str]) -> Ledger:
-        """Without the marks of records that are no longer there. Acceptances and releases stay."""
-        kept = [line for line in self.lines if line.key in keys or stays(line)]
-        return self if len(kept) == len(self.lines) else Ledger(tuple(kept))
+        """Return the ledger without the marks of records that are no longer there. Acceptances and releases stay."""
+        kept = tuple(line for line in self.lines if line.key in keys or stays(line))
+        if kept == self.lines:
+            return self
+        return Ledger(kept)
 
     def accepted(self, key: str) -> Acceptance | None:
-        """The newest acceptance of a record."""
+        """Return the newest acceptance of a record."""
         return next((line for line in reversed(self.acceptances) if line.key == key), None)
 
     def failed_runs(self, key: str) -> frozenset[str]:
-        """Runs of a record that may not serve as the anchor, each judged by its latest mark."""
+        """Return the runs of a record that may not serve as the anchor, each judged by its latest mark."""
         accepted = self.accepted(key)
         last = {mark.run: mark for mark in self.marks if mark.key == key}
-        return frozenset(
-            run
-            for run, mark in last.items()
-            if not mark.proven and not (accepted is not None and mark.at <= accepted.at)
-        )
+        failed = set()
+        for run, mark in last.items():
+            is_accepted = accepted is not None and mark.at <= accepted.at
+            if not mark.proven and not is_accepted:
+                failed.add(run)
+        return frozenset(failed)
 
     def knows(self, key: str) -> bool:
         """True if there is any finding on a record."""
         return any(line.key == key for line in self.lines if not isinstance(line, Signed))
 
     def verdict(self, key: str) -> str:
-        """The newest verdict on a record; empty if it was stored without one."""
-        return next((mark.verdict for mark in reversed(self.marks) if mark.key == key), "")
+        """Return the newest verdict on a record; empty if it was stored without one."""
+        mark = self.newest_mark(key)
+        return "" if mark is None else mark.verdict
+
+    def newest_mark(self, key: str) -> Mark | None:
+        """Return the newest mark of a record; None if it was stored without one."""
+        return next((mark for mark in reversed(self.marks) if mark.key == key), None)
 
     def below(self, key: str) -> Mark | None:
-        """The newest mark of a record, if it says that the record fell short and nobody accepted that."""
-        mark = next((mark for mark in reversed(self.marks) if mark.key == key), None)
+        """Return the newest mark of a record, if it says that the record fell short and nobody accepted that."""
+        mark = self.newest_mark(key)
         if mark is None or mark.verdict in SOUND or mark.run not in self.failed_runs(key):
             return None
         return mark
 
     def releases(self, key: str) -> tuple[str, ...]:
-        """The tags that a record was released as."""
+        """Return the tags that a record was released as."""
         return tuple(dict.fromkeys(mark.release for mark in self.marks if mark.key == key and mark.release))
 
     def rejected(self, key: str) -> bool:
         """True if a record belongs to a release that the gate rejected and nobody accepted."""
-        last = {mark.release: mark for mark in self.marks if mark.key == key and mark.release}
-        return bool(last) and all(mark.run in self.failed_runs(key) for mark in last.values())
+        last = {mark.release: mark.run for mark in self.marks if mark.key == key and mark.release}
+        return bool(last) and self.failed_runs(key).issuperset(last.values())
 
 
 class Candidate(Struct, frozen=True):
@@ -238,7 +252,7 @@ class Candidate(Struct, frozen=True):
 
 
 def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None = None) -> list[Candidate]:
-    """The records that may be the anchor, the first choice first. ``stored``: key and time of those that are there.
+    """Return the records that may be the anchor, the first choice first. ``stored``: key → time of those in the store.
 
     Once a release was accepted, releases and acceptances alone move the anchor: what comes between is compared with the
     release. Until then an acceptance moves it, or a record that is far better beyond chance; a mere pass does not, for
@@ -247,18 +261,23 @@ def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None =
     ``series`` leaves out releases of other packages: those whose tags begin otherwise.
     """
     failed = {key: ledger.failed_runs(key) for key in stored}
-    events = [(time, -1, _unjudged(key)) for key, time in stored.items() if not ledger.knows(key)]
+    events = []
+    for key, time in stored.items():
+        if not ledger.knows(key):
+            events.append((time, -1, Candidate(key, "stored before verdicts were kept")))
     for number, line in enumerate(ledger.lines):
         if isinstance(line, Signed) or line.key not in stored:
             continue
         candidate = _candidate(line, failed[line.key], series)
         if candidate is not None:
             events.append((line.at, number, candidate))
-    in_time = [candidate for _, _, candidate in sorted(events, key=lambda event: event[:2])]
-    found = [candidate for candidate in reversed(in_time) if candidate.release or candidate.accepted]
-    if not any(candidate.release for candidate in found):
-        raised = [one for one in reversed(in_time) if one.is_chosen]
-        found = [*raised, *(one for one in in_time if not one.accepted)]
+    events.sort(key=lambda event: event[:2])
+    in_time = [candidate for _, _, candidate in events]
+    newest_first = in_time[::-1]
+    found = [one for one in newest_first if one.release or one.accepted]
+    if not any(one.release for one in found):
+        found = [one for one in newest_first if one.is_chosen]
+        found += [one for one in in_time if not one.accepted]
     unique: dict[str, Candidate] = {}
     for candidate in found:
         unique.setdefault(candidate.key, candidate)
@@ -268,10 +287,6 @@ def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None =
 def stays(line: Line) -> bool:
     """True if a line is kept without its record: who accepted what, and what was released."""
     return isinstance(line, Acceptance) or (isinstance(line, Mark) and bool(line.release))
-
-
-def _unjudged(key: str) -> Candidate:
-    return Candidate(key, "stored before verdicts were kept")
 
 
 def _candidate(line: Mark | Acceptance, failed: frozenset[str], series: str | None) -> Candidate | None:
@@ -285,12 +300,12 @@ def _candidate(line: Mark | Acceptance, failed: frozenset[str], series: str | No
 
 
 def write(ledger: Ledger) -> bytes:
-    """The file's content."""
+    """Return the file's content."""
     return b"".join(_ENCODER.encode(line) + b"\n" for line in ledger.lines)
 
 
 def read(data: bytes, suite: str, where: str) -> Ledger:
-    """The ledger in these bytes. Raises `BaselineError` for what is damaged, or of another suite."""
+    """Return the ledger in these bytes. Raises `BaselineError` for what is damaged, or of another suite."""
     lines = []
     for number, raw in enumerate(data.splitlines(), 1):
         if not raw.strip():

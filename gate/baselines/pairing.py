@@ -2,74 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.baselines.union import parts_of, run_ids
-from gate.decision.comparison import Incomparable, Unmatched
+from gate.baselines.reference import Reference
+from gate.baselines.union import parts_of
+from gate.decision.comparison import Comparison, Incomparable, Unmatched
 from gate.decision.outcomes import RATE_METRIC
+from gate.decision.settings import Settings
 from gate.decision.unseen import shows_calls
-from gate.model import FULL, STORED, BaselineInfo, Criterion, Side, Trial
+from gate.model import FULL, STORED, Criterion, Side, Trial
 from gate.records import Header, PlannedCase, Record
-
-
-class Reference(Struct, frozen=True):
-    """The records of one agent that a candidate is compared with, and their origin."""
-
-    info: BaselineInfo
-    records: tuple[Record, ...] = ()
-    name: str = "baseline"
-    """Its name in reports, if a suite is compared with several."""
-    of_change: bool = False
-    """True if a change is held to it: then a drop that its newest runs show already is not the change's."""
-    beside: bool = False
-    """True if nothing is stored for it, and a change is judged: trials of the base commit's agent that stand in the
-    change's own record take its place."""
-
-
-def reference_to(records: Sequence[Record], commit: str | None, *, distance: int | None, source: str) -> Reference:
-    """The records of one agent as a reference, the nearest first."""
-    # Reruns were picked by their outcomes, and count as no trials of a baseline.
-    measured = sum(trial.measured and trial.tag in (FULL, STORED) for record in records for trial in record.trials)
-    cases = len({case.id for record in records for case in record.header.plan}) or 1
-    dirty = bool(records) and records[0].header.dirty
-    info = BaselineInfo(commit, distance, measured / cases, len(records), source, dirty=dirty)
-    return Reference(info, tuple(records))
-
-
-def identity(reference: Reference) -> str:
-    """The commit of a reference, and which runs its records are of: equal for two only if their trials are the same."""
-    runs = sorted({run_id for record in reference.records for run_id in run_ids(record)})
-    if not runs:
-        return "no baseline"
-    digest = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
-    return f"{(reference.info.commit or 'no commit')[:12]} (runs {digest})"
 
 
 def reported_before(header: Header, reference: Reference) -> bool:
     """True if a baseline of the same agent definition shows that the agent reports its tool calls."""
-    return bool(header.definition) and any(
-        record.header.definition == header.definition and shows_calls(record.trials) for record in reference.records
-    )
-
-
-class Pairing(Struct, frozen=True):
-    """The scores of the reference that can be compared with the candidate's."""
-
-    not_comparable: Mapping[tuple[str, str], Incomparable]
-    """(case, criterion) → why not."""
-    trials: tuple[Trial, ...]
-    """The reference's, under the ids that their cases have in the candidate."""
-    unmatched: Unmatched = Unmatched()
-    runs: tuple[str, ...] = ()
-    """The reference's runs, the oldest first, where their age matters."""
-    excuses: bool = True
-    """True if what missed a threshold there too may pass here: not by trials that nobody can vouch for, nor by those
-    that were run for this change."""
+    for record in reference.records:
+        if header.definition and record.header.definition == header.definition and shows_calls(record.trials):
+            return True
+    return False
 
 
 def pair(
@@ -79,18 +33,20 @@ def pair(
     *,
     deselected: Set[str] = frozenset(),
     judges: Mapping[str, tuple[str, ...]] | None = None,
-) -> Pairing:
-    """Compares fingerprints, case by case and criterion by criterion.
+) -> Comparison:
+    """Return the comparison with a reference as far as that makes it, without the candidate's cases and trials.
 
-    Cases are paired by their content: a case under another id is the same case. The nearest record decides what is
-    comparable; an earlier one that is pooled counts only if it matches in everything. Cases
-    that are ``deselected`` are left out on both sides: they are not removed. ``judges``: as whom the models answered
-    that judged the candidate, by criterion; a name for a model may lead to another one than it did.
+    The reference's trials get the ids that their cases have in the ``plan``. Cases are paired by their content: a case
+    under another id is the same case. The nearest record decides what is comparable; an earlier one that is pooled
+    counts only if it matches in everything. Cases that are ``deselected`` are left out on both sides: they are not
+    removed. ``judges``: as whom the models answered that judged the candidate, by criterion; a name for a model may
+    lead to another one than it did.
     """
     if not reference.records:
-        return Pairing({}, (), excuses=False)
+        return Comparison((), criteria, (), (), Settings(), excuses=False)
     nearest, *earlier = reference.records
     before = _under_former_names(criteria, nearest.header.criteria)
+    match = match_cases(plan, nearest.header.plan)
     excluded: dict[tuple[str, str], Incomparable] = {}
     for criterion in criteria:
         why = _reason_not_comparable(criterion, before)
@@ -98,21 +54,36 @@ def pair(
             why = Incomparable.CHANGED
         if why is not None:
             excluded |= {(case.id, criterion.name): why for case in plan}
-    match = match_cases(plan, nearest.header.plan)
-    excluded |= {(case_id, criterion.name): Incomparable.EDITED for case_id in match.edited for criterion in criteria}
-    former_names = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in {b.name for b in before}}
-    own = (_with_former_names(trial, former_names) for trial in _under(match.ids, nearest))
-    trials = [trial for trial in own if trial.case_id not in deselected]
+        for case_id in match.edited:
+            excluded[case_id, criterion.name] = Incomparable.EDITED
+    stored = _trials_under_former_names(_under(match.ids, nearest), criteria, before)
+    stored = [trial for trial in stored if trial.case_id not in deselected]
     for record in earlier:
-        if {c.name: c.fingerprint for c in record.header.criteria}.items() >= {
-            c.name: c.fingerprint for c in criteria
-        }.items() and not any(_other_judge(c.name, judges or {}, record) for c in criteria):
+        if _measured_alike(record, criteria, judges or {}):
             same = match_cases(plan, record.header.plan)
-            trials += _under({old: new for old, new in same.ids.items() if old in same.same}, record)
+            stored += _under({old: new for old, new in same.ids.items() if old in same.same}, record)
     renamed = {new: old for old, new in match.ids.items() if old in match.same and old != new}
-    runs = _by_age(reference.records) if reference.of_change else ()
-    excuses = not reference.beside and reference.info.provenance != "unproven"
-    return Pairing(excluded, tuple(trials), _unmatched(criteria, before, renamed), runs, excuses)
+    return Comparison(
+        (),
+        criteria,
+        (),
+        tuple(stored),
+        Settings(),
+        not_comparable=excluded,
+        unmatched=_unmatched(criteria, before, renamed),
+        stored_runs=_by_age(reference.records) if reference.of_change else (),
+        excuses=not reference.beside and reference.info.provenance != "unproven",
+        base_ran_now=reference.beside,
+    )
+
+
+def _measured_alike(record: Record, criteria: Sequence[Criterion], judges: Mapping[str, tuple[str, ...]]) -> bool:
+    """True if the record has every criterion as it is now, with scores of the same judge."""
+    known = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    for criterion in criteria:
+        if known.get(criterion.name) != criterion.fingerprint or _other_judge(criterion.name, judges, record):
+            return False
+    return True
 
 
 def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
@@ -121,7 +92,7 @@ def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def _under_former_names(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
-    """The baseline's criteria; one that a criterion's previous version still measures has that version's name.
+    """Return the baseline's criteria; one that a criterion's previous version still measures has that version's name.
 
     The current name then counts as a new criterion, with no baseline scores missing: the previous version is compared.
     """
@@ -135,12 +106,20 @@ def _under_former_names(criteria: Sequence[Criterion], before: Sequence[Criterio
     return found
 
 
-def _with_former_names(trial: Trial, names: Mapping[str, str]) -> Trial:
-    """The trial's scores, also under the names of the previous versions that are compared with them."""
-    if not names:
-        return trial
-    scores = {new: trial.scores[old] for old, new in names.items() if old in trial.scores and new not in trial.scores}
-    return replace(trial, scores={**trial.scores, **scores})
+def _trials_under_former_names(
+    trials: Iterable[Trial], criteria: Sequence[Criterion], before: Sequence[Criterion]
+) -> list[Trial]:
+    """Return the trials with their scores also under the names of the previous versions that are compared with them."""
+    known = {criterion.name for criterion in before}
+    names = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in known}
+    found = []
+    for trial in trials:
+        scores = dict(trial.scores)
+        for old, new in names.items():
+            if old in trial.scores:
+                scores.setdefault(new, trial.scores[old])
+        found.append(replace(trial, scores=scores) if names else trial)
+    return found
 
 
 def _reason_not_comparable(criterion: Criterion, before: Sequence[Criterion]) -> Incomparable | None:
@@ -177,7 +156,7 @@ class Match(Struct, frozen=True):
 
 
 def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> Match:
-    """Pairs cases by content: those of one id first, the others in the order of their files."""
+    """Pair cases by content: those of one id first, the others in the order of their files."""
     now = {case.id: case.fingerprint for case in plan}
     ids = {case.id: case.id for case in stored if now.get(case.id) == case.fingerprint}
     free: dict[str, deque[str]] = {}
@@ -201,7 +180,7 @@ def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> M
 
 
 def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
-    """The record's own trials, without those of the baseline that it was compared with, under the present ids."""
+    """Yield the record's own trials, without those of the baseline that it was compared with, under the present ids."""
     for part in parts_of(as_baseline(record)):
         for trial in part.trials:
             now = ids.get(trial.case_id)
@@ -210,7 +189,10 @@ def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
 
 
 def as_baseline(record: Record) -> Record:
-    """The record with the epochs that were run for later changes as epochs like any other."""
+    """Return the record with the epochs that were run for later changes as epochs like any other."""
     if not any(trial.tag == STORED for trial in record.trials):
         return record
-    return replace(record, trials=tuple([replace(t, tag=FULL) if t.tag == STORED else t for t in record.trials]))
+    trials = []
+    for trial in record.trials:
+        trials.append(replace(trial, tag=FULL) if trial.tag == STORED else trial)
+    return replace(record, trials=tuple(trials))

@@ -13,24 +13,14 @@ from itertools import islice
 from time import time
 from typing import BinaryIO, Protocol, Self
 
-from msgspec.structs import replace
-
-from gate.baselines.base import (
-    POOL,
-    Anchor,
-    Entry,
-    Found,
-    Say,
-    Store,
-    StoreSettings,
-    Trust,
-)
+from gate.baselines.base import POOL, Entry, Say, Store, StoreSettings, Trust
 from gate.baselines.ledger import Ledger, Line, anchors
 from gate.baselines.proofs import Proofs, ProvenPart, check, joined
+from gate.baselines.reference import Reference, reference_to
 from gate.baselines.union import run_ids
 from gate.errors import BaselineError
 from gate.records import Record, parse_record, record_lines
-from gate.records.keys import Stored, commit_key, suite_key
+from gate.records.keys import Stored, commit_key, key_of, suite_key
 from gate.system.git import COMMIT_ID
 
 REWRITTEN = "passed over, since it is not the record that was proven: somebody has rewritten it"
@@ -65,7 +55,7 @@ class Prover(Protocol):
         """Return the proofs by the jobs on a commit."""
 
     def close(self) -> None:
-        """Lets go of what it holds open."""
+        """Let go of what it holds open."""
 
 
 def _named(key: str) -> str:
@@ -146,13 +136,16 @@ class ProvenStore(Store):
 
     def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:
         suite = suite_key(suite_id)
-        unproven = {commit_key(r.header): UNPROVEN for r in records if self._check(r).record is None}
+        unproven = dict.fromkeys(commit_key(record.header) for record in records if self._check(record).record is None)
         reason = next(iter((*self._prover.problems, *self._prover.reasons)), "")
-        passed = [told for key, told in self._told.get(suite, {}).items() if key not in unproven]
+        passed_over = []
+        for key, (what, why) in self._told.get(suite, {}).items():
+            if key not in unproven:
+                full = f"{why} ({reason})" if reason and why == UNPROVEN else why
+                passed_over.append((what, full))
         troubles = [f"{_named(key)}: {why}" for key, why in self._troubles.get(suite, {}).items()]
         troubles += [f"baselines could not be proven: {problem}" for problem in self._prover.problems]
-        over = [(what, f"{why} ({reason})" if reason and why == UNPROVEN else why) for what, why in passed]
-        return Trust(tuple(unproven), tuple(over), tuple(troubles), reason, required=self._required, asked=True)
+        return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required, asked=True)
 
     def standing(self, entry: Entry) -> str:
         """Return the provenance of an entry in a word or two."""
@@ -165,7 +158,7 @@ class ProvenStore(Store):
 
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
-    ) -> Found | None:
+    ) -> Reference | None:
         left_out = set(exclude)
         while True:
             found = self._inner.find(suite_id, commits, exclude=left_out, pool=pool)
@@ -181,7 +174,7 @@ class ProvenStore(Store):
             if found.commit in commits:
                 self._miss(suite_id, commits[: commits.index(found.commit)], left_out)
             more = [self._check(record).record for record in found.records[1:]]
-            return replace(found, records=(nearest.record, *(record for record in more if record is not None)))
+            return found.with_records([nearest.record, *(record for record in more if record is not None)])
 
     def _passed_over(self, suite_id: str, record: Record) -> str:
         key = commit_key(record.header)
@@ -190,7 +183,7 @@ class ProvenStore(Store):
         return record.header.commit or key
 
     def _miss(self, suite_id: str, nearer: Sequence[str], known: Set[str]) -> None:
-        """Notes the commits of which a record was proven, and none is stored."""
+        """Note the commits of which a record was proven, and none is stored."""
         suite = suite_key(suite_id)
         for commit in nearer:
             if commit not in known and (suite, commit) in self.proofs(suite_id).digests:
@@ -200,7 +193,7 @@ class ProvenStore(Store):
     def _tell(self, suite: str, key: str, why: str) -> None:
         self._told.setdefault(suite, {})[key] = (_named(key), why)
 
-    def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Found | None:
+    def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Reference | None:
         if not self._excludes(suite_id):
             return self._inner.latest(suite_id, exclude=exclude)
         for entry in self.entries(suite_id):
@@ -208,7 +201,7 @@ class ProvenStore(Store):
                 continue
             record = self._inner.read(entry)
             if (proven := self._check(record).record) is not None:
-                return Found((proven,), entry.commit, None, self.place(entry))
+                return reference_to([proven], source=self.place(entry))
             self._passed_over(suite_id, record)
         return None
 
@@ -242,8 +235,8 @@ class ProvenStore(Store):
         series: str | None = None,
         runs: Set[str] = frozenset(),
         at: float | None = None,
-    ) -> Anchor | None:
-        """The best proven record among those that nobody has rewritten."""
+    ) -> Reference | None:
+        """Return the best proven record among those that nobody has rewritten."""
         at = time() if at is None else at
         found = None
         while True:
@@ -254,9 +247,14 @@ class ProvenStore(Store):
         return found
 
     def _miss_anchor(
-        self, suite_id: str, found: Anchor | None, is_near: Callable[[str | None], bool], series: str | None, at: float
+        self,
+        suite_id: str,
+        found: Reference | None,
+        is_near: Callable[[str | None], bool],
+        series: str | None,
+        at: float,
     ) -> None:
-        """Notes a release, or a record that was accepted or improved, that came before the anchor and is not stored.
+        """Note a release, or a record that was accepted or improved, that came before the anchor and is not stored.
 
         Such records are never driven out by newer ones: somebody removed it.
         """
@@ -268,12 +266,15 @@ class ProvenStore(Store):
         ledger = self.ledger(suite_id).at(at)
         times = {line.key: line.at for line in ledger.lines if line.key in proven | stored}
         for candidate in anchors(ledger, times, series=series):
-            if found is not None and candidate.key == found.candidate.key:
+            if found is not None and candidate.key == key_of(found.commit):
                 return
             if candidate.is_chosen and candidate.key not in stored and is_near(candidate.key):
                 self._troubles.setdefault(suite, {})[candidate.key] = GONE
                 self._tell(suite, candidate.key, GONE)
                 return
+
+    def names(self) -> Iterable[tuple[str, str]]:
+        return self._inner.names()
 
     def prefetch(self, entries: Sequence[Entry]) -> None:
         self._inner.prefetch(entries)

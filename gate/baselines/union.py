@@ -31,16 +31,8 @@ class RunPart(Struct, frozen=True):
     trials: tuple[Trial, ...]
 
 
-class United(Struct, frozen=True):
-    """The stored record of a commit after another was added."""
-
-    record: Record
-    note: str = ""
-    """The reason why part of the new record was not added; else empty."""
-
-
 def run_ids(record: Record) -> tuple[str, ...]:
-    """The runs whose trials a record holds, oldest first."""
+    """Return the runs whose trials a record holds, oldest first."""
     return tuple(part.run.id for part in parts_of(record))
 
 
@@ -50,7 +42,7 @@ def runs_in(header: Header) -> frozenset[str]:
 
 
 def parts_of(record: Record) -> tuple[RunPart, ...]:
-    """The record's trials, run by run. A run without an id is known by the time of its beginning."""
+    """Return the record's trials, run by run. A run without an id is known by the time of its beginning."""
     header = record.header
     if not header.runs:
         name = header.run_id or f"unnamed {header.created}"
@@ -63,10 +55,13 @@ def parts_of(record: Record) -> tuple[RunPart, ...]:
 
 
 def trials_of(record: Record) -> tuple[Trial, ...]:
-    """The record's trials; each says which run it is of where they are of several."""
+    """Return the record's trials; each says which run it is of where they are of several."""
     if not record.header.runs:
         return record.trials
-    return tuple([replace(trial, run=part.run.id) for part in parts_of(record) for trial in part.trials])
+    found: list[Trial] = []
+    for part in parts_of(record):
+        found += [replace(trial, run=part.run.id) for trial in part.trials]
+    return tuple(found)
 
 
 def is_sound(record: Record) -> bool:
@@ -76,45 +71,49 @@ def is_sound(record: Record) -> bool:
 
 
 def without(record: Record, ids: Set[str]) -> Record | None:
-    """The record without the trials of some runs; None if nothing is left."""
+    """Return the record without the trials of some runs; None if nothing is left."""
     parts = parts_of(record)
     kept = [part for part in parts if part.run.id not in ids]
+    if not kept:
+        return None
     if len(kept) == len(parts):
         return record
-    return _joined(record.header, kept, record.footer) if kept else None
+    return _joined(record.header, kept, record.footer)
 
 
-def unite(stored: Record | None, new: Record) -> United:
-    """The record that a commit has once ``new`` is saved beside ``stored``. Both are of one suite and commit.
+def unite(stored: Record, new: Record) -> tuple[Record, str]:
+    """Return the record that a commit has once ``new`` is saved beside ``stored``, and why part of it was not added.
 
-    Records that do not fit together, because the criteria, the cases or the agent's surroundings differ, cannot share a
-    header. The one that measured more stays, the newer if they measured the same: whichever proves more.
+    Both are of one suite and commit; the reason is empty if all of it was added. Records that do not fit together,
+    because the criteria, the cases or the agent's surroundings differ, cannot share a header. The one that measured
+    more stays, the newer if they measured the same: whichever proves more.
     """
-    if stored is None:
-        return United(new)
-    if why := difference(new.header, stored.header):
+    why = difference(new.header, stored.header)
+    if why:
         return _richer(stored, new, why)
     merged = {part.run.id: part for part in parts_of(stored)}
-    kept = ""
+    left_out = ""
     for part in parts_of(new):
         known = merged.get(part.run.id)
-        if known is None and _is_full(merged.values(), stored):
-            kept = "the record of this commit holds enough trials already, so none were added"
-            continue
-        merged[part.run.id] = part if known is None else _same_run(known, part)
+        if known is not None:
+            merged[part.run.id] = _same_run(known, part)
+        elif _is_full(merged.values(), stored):
+            left_out = "the record of this commit holds enough trials already, so none were added"
+        else:
+            merged[part.run.id] = part
     parts = sorted(merged.values(), key=lambda part: part.run.age)
     for record in (stored, new):
         if tuple(parts) == parts_of(record):
-            return United(record, kept)
+            return record, left_out
     older, newer = sorted((stored, new), key=lambda record: (record.header.created, record.header.run_id))
-    return United(_joined(newer.header, parts, _footer(newer.footer, older.footer, parts)), kept)
+    return _joined(newer.header, parts, _footer(newer.footer, older.footer, parts)), left_out
 
 
-def _richer(stored: Record, new: Record, why: str) -> United:
+def _richer(stored: Record, new: Record, why: str) -> tuple[Record, str]:
     if _rank(new) > _rank(stored):
-        return United(new, f"it takes the place of a record of the same commit that measured no more, for {why}")
+        return new, f"it takes the place of a record of the same commit that measured no more, for {why}"
     why = difference(stored.header, new.header)
-    return United(stored, f"not added, for a record of the same commit that measured more stays: {why}")
+    return stored, f"not added, for a record of the same commit that measured more stays: {why}"
 
 
 def _rank(record: Record) -> tuple[Any, ...]:
@@ -129,7 +128,7 @@ def _is_full(parts: Iterable[RunPart], record: Record) -> bool:
 
 
 def _same_run(one: RunPart, other: RunPart) -> RunPart:
-    """Two versions of one run: the one that holds the other, as a continued run holds what it began with.
+    """Return that of two versions of one run that holds the other, as a continued run holds what it began with.
 
     If neither does, as when two jobs continued one record: each trial of either, as often as one of them has it.
     """
@@ -163,34 +162,26 @@ def _digest(trials: Sequence[Trial]) -> str:
 
 
 def _joined(header: Header, parts: Sequence[RunPart], footer: Footer | None) -> Record:
-    """The parts as one record, trials numbered from 1 for each case."""
-    trials = _renumbered(trial for part in parts for trial in part.trials)
-    runs = tuple(replace(part.run, trials=len(part.trials)) for part in parts)
+    """Return the parts as one record, trials numbered from 1 for each case."""
+    numbers = Counter[str]()
+    trials = []
+    runs = []
+    for part in parts:
+        runs.append(replace(part.run, trials=len(part.trials)))
+        for trial in part.trials:
+            numbers[trial.case_id] += 1
+            trials.append(replace(trial, number=numbers[trial.case_id]))
     newest = max(run.created for run in runs)
-    head = replace(header, runs=runs, run_id=runs[-1].id, created=newest)
-    closing = count(trials)
+    head = replace(header, runs=tuple(runs), run_id=runs[-1].id, created=newest)
+    closing = count(tuple(trials))
     if footer is not None:
-        closing = replace(
-            closing,
-            duration=footer.duration,
-            judge_cost_usd=footer.judge_cost_usd,
-            terms=footer.terms,
-            judges=footer.judges,
-        )
-    return Record(head, trials, closing)
-
-
-def _renumbered(trials: Iterable[Trial]) -> tuple[Trial, ...]:
-    numbers: Counter[str] = Counter()
-    found = []
-    for trial in trials:
-        numbers[trial.case_id] += 1
-        found.append(replace(trial, number=numbers[trial.case_id]))
-    return tuple(found)
+        counts = {"trials": closing.trials, "errors": closing.errors, "rounds": closing.rounds}
+        closing = replace(footer, stopped="", **counts)
+    return Record(head, tuple(trials), closing)
 
 
 def _footer(one: Footer | None, other: Footer | None, parts: Sequence[RunPart]) -> Footer | None:
-    """Durations and costs of both; of one run that was saved twice, the longer. Its terms are those of the newer."""
+    """Return durations and costs of both, with the terms of the newer; of one run that was saved twice, the longer."""
     if one is None or other is None:
         return one or other
     if len(parts) == 1:

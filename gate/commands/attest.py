@@ -12,14 +12,14 @@ from gate.commands.groups import Once
 
 @click.command(cls=Once)
 @click.argument("statement", type=PATH)
-@click.option("--key", type=PATH, help="Private ed25519 key in PEM; the statement is signed with it.")
-@click.option("--output", type=PATH, help="Where the signed statement goes. Default: STATEMENT with .dsse.json.")
-@click.option("--predicate", type=PATH, help="Write the predicate here, for the CI's own attestation step.")
+@click.option("--key", type=PATH, help="Private ed25519 key in PEM, which signs the statement.")
+@click.option("--output", type=PATH, help="File for the signed statement. Default: STATEMENT with .dsse.json.")
+@click.option("--predicate", type=PATH, help="Write the predicate here, for your CI's attestation step.")
 def attest(statement: Path, key: Path | None, output: Path | None, predicate: Path | None) -> None:
-    """Sign the results of a run.
+    """Sign a run's results.
 
-    STATEMENT is the file that `gate run --statement` wrote. With --key the envelope (DSSE) is what `gate verify`
-    checks. With --predicate the subjects are printed as a list of checksums, as attestation steps take them.
+    STATEMENT is the file written by `gate run --statement`. With --key, writes the DSSE envelope that `gate
+    verify` checks. With --predicate, prints the subjects as a list of checksums for attestation steps.
     """
     from gate.stored.evidence import attested
 

@@ -23,7 +23,7 @@ from gate.commands.common_options import (
 from gate.commands.groups import OnceGroup, refuse_options_before_subcommand
 from gate.commands.output import command_line, errors_in_reports, print_result, progress_of, show, width_of
 
-KEY = click.option("--key", type=PATH, help="Private ed25519 key in PEM; what is stored is signed with it.")
+KEY = click.option("--key", type=PATH, help="Private ed25519 key in PEM, which signs the stored record.")
 RELEASE = click.option("--release", metavar="TAG", default="", help="The release tag of this commit.")
 
 
@@ -38,8 +38,8 @@ RELEASE = click.option("--release", metavar="TAG", default="", help="The release
 def baseline(context: click.Context, /, config_path: Path, release: str, key: Path | None, **given: Any) -> None:
     """Measure a baseline and store it.
 
-    Runs each case until five trials of it are stored (`baseline.trials`); trials of this commit that were measured
-    before count. Ends with the exit code of the verdict, or with 6 if nothing could be stored.
+    Runs each case until five trials are stored (`baseline.trials`); earlier trials of this commit count. Ends
+    with the verdict's exit code, or with 6 if nothing could be stored.
     """
     if context.invoked_subcommand is None:
         _measure_and_store(config_path, release, key, given)
@@ -83,7 +83,7 @@ def _measure_and_store(config_path: Path, release: str, key: Path | None, given:
 @RELEASE
 @KEY
 def baseline_save(record: Path | None, config_path: Path, release: str, key: Path | None) -> None:
-    """Add a complete record to its commit's baseline; without one, the newest finished record of each suite."""
+    """Add a complete record to its commit's baseline; default: the newest finished record of each suite."""
     from gate.config.load import load_config
     from gate.stored.evidence import read_key
     from gate.stored.upkeep import save_baseline, save_newest
@@ -98,19 +98,19 @@ def baseline_save(record: Path | None, config_path: Path, release: str, key: Pat
 @baseline.command("accept")
 @click.argument("commit", required=False)
 @CONFIG
-@click.option("--why", required=True, help="The reason; it is stored with the baseline.")
-@click.option("--by", help="Who accepts it. Default: your name in git, or in CI.")
+@click.option("--why", required=True, help="The reason, stored with the baseline.")
+@click.option("--by", help="Your name. Default: from git or CI.")
 @click.option(
     "--until",
     metavar="DATE",
     type=click.DateTime(["%Y-%m-%d"]),
-    help="The last day on which it counts, in UTC. Default: the last that `baseline.accept_days` allows.",
+    help="Last valid day, in UTC. Default: the last day that `baseline.accept_days` allows.",
 )
 @KEY
 def baseline_accept(
     commit: str | None, config_path: Path, why: str, by: str | None, until: datetime | None, key: Path | None
 ) -> None:
-    """Make the stored record of COMMIT (HEAD) the anchor, which releases and the default branch are compared with."""
+    """Make the stored record of COMMIT (default: HEAD) the anchor for releases and the default branch."""
     from gate.config.load import load_config
     from gate.stored.evidence import read_key
     from gate.stored.upkeep import accept_baseline
@@ -123,7 +123,7 @@ def baseline_accept(
 @baseline.command("list")
 @CONFIG
 def baseline_list(config_path: Path) -> None:
-    """List the stored baselines with their verdicts, and which of them is the anchor."""
+    """List the stored baselines with their verdicts, and mark the anchor."""
     from gate.config.load import load_config
     from gate.stored.upkeep import list_baselines
 
@@ -134,7 +134,7 @@ def baseline_list(config_path: Path) -> None:
 @baseline.command("show")
 @CONFIG
 def baseline_show(config_path: Path) -> None:
-    """Show the baseline that a run would be compared with, the anchor, and the verdicts on both."""
+    """Show the baseline for a run of this commit, the anchor, and the verdicts of both."""
     from gate.config.load import load_config
     from gate.stored.upkeep import show_baseline
 
@@ -147,7 +147,7 @@ def baseline_show(config_path: Path) -> None:
 @click.argument("other", required=False, type=PATH)
 @CONFIG
 def baseline_diff(record: Path | None, other: Path | None, config_path: Path) -> None:
-    """Show what RECORD changed against OTHER, case by case; without them, the newest record against the one before."""
+    """Show how RECORD differs from OTHER, case by case; default: the newest record and the one before."""
     from gate.stored.record_diff import diff_records
 
     new = record_or_newest(record, config_path)

@@ -29,32 +29,32 @@ CONFIG = click.option(
     type=PATH,
     help="Configuration file.",
 )
-AGAINST = click.option("--against", "baseline", help="A baseline record instead, or `none` for thresholds alone.")
-TAG = click.option("--tag", "tags", multiple=True, help="Only cases with this tag; may be repeated.")
+AGAINST = click.option("--against", "baseline", help="Another baseline record, or `none` to judge only by thresholds.")
+TAG = click.option("--tag", "tags", multiple=True, help="Only cases with this tag; repeatable.")
 COMPLEXITY = click.option(
-    "--complexity", "complexities", multiple=True, help="Only cases of this complexity; may be repeated."
+    "--complexity", "complexities", multiple=True, help="Only cases of this complexity; repeatable."
 )
-CASE = click.option("--case", "ids", multiple=True, help="Only this case, or a pattern with * and ?; may be repeated.")
+CASE = click.option("--case", "ids", multiple=True, help="Only this case, or a pattern with * and ?; repeatable.")
 CONDITION = click.option(
     "--where",
     "conditions",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Only cases with this in their metadata (or tag=, complexity=, id=); may be repeated.",
+    help="Only cases with this metadata (or tag=, complexity=, id=); repeatable.",
 )
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Print how many runs, judge calls and dollars it would take.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Print the estimated runs, judge calls and cost; run nothing.")
 STATEMENT = click.option(
     "--statement",
     type=PATH,
-    help="Write what was found as an in-toto statement, for `gate attest` and `gate verify`.",
+    help="Write the result as an in-toto statement, for `gate attest` and `gate verify`.",
 )
 OUTPUTS = (
     *(click.option(f"--{name}", f"to_{name}", type=PATH, help=f"Write the {name} report here.") for name in FILES),
     click.option(
-        "--report", "reports", metavar="NAME=PATH", multiple=True, help="Write this report here, also a plugin's."
+        "--report", "reports", metavar="NAME=PATH", multiple=True, help="Write this report here; plugins add more."
     ),
-    click.option("-q", "--quiet", is_flag=True, help="One line instead of a report."),
-    click.option("-v", "--verbose", is_flag=True, help="Figures of what passes, every case, and what agents wrote."),
+    click.option("-q", "--quiet", is_flag=True, help="Print one line instead of a report."),
+    click.option("-v", "--verbose", is_flag=True, help="Show all figures, every case, and the agents' output."),
 )
 
 
@@ -144,4 +144,7 @@ def outputs_of(given: dict[str, Any]) -> Outputs:
         if name in paths:
             raise click.UsageError(f"the {name} report is asked for twice: give one path")
         paths[name] = Path(path)
+    for name, path in paths.items():
+        if path.is_dir():
+            raise click.UsageError(f"the {name} report: {path} is a folder (name a file in it)")
     return Outputs(paths)

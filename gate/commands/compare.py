@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from gate.insight.lineup import Contender
 
 YAML = (".yaml", ".yml")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+SHORT_COMMIT = 12
 FORMS = ("json", "html", "markdown")
 """The forms in which the table of several can be written."""
 
@@ -39,24 +42,24 @@ FORMS = ("json", "html", "markdown")
     type=PATH,
     help="Judge by these criteria instead of the record's own.",
 )
-@click.option("--table", is_flag=True, help="A table without a verdict, also of two records.")
+@click.option("--table", is_flag=True, help="Print a table without a verdict, even for two records.")
 @click.option(
     "--vary",
     metavar="NAME:KEY=VALUE",
     multiple=True,
-    help="Also run the configuration with this key changed, as NAME; may be repeated, also for one NAME.",
+    help="Also run the configuration with this key changed, as NAME; repeatable, even for one NAME.",
 )
-@click.option("--epochs", type=click.IntRange(1, 1000), help="How often each case is run with a configuration.  [3]")
+@click.option("--epochs", type=click.IntRange(1, 1000), help="Runs of each case per configuration.  [3]")
 @click.option("--records", type=PATH, help="Folder for the records of configurations.")
-@click.option("--prefer", is_flag=True, help="Also ask the judge whose answers it prefers, in both orders.")
-@click.option("--quality", metavar="CRITERION", help="What quality is read from.  [pass rate]")
-@click.option("--fail-if-worse", is_flag=True, help="Exit 1 if another is shown worse than the first.")
+@click.option("--prefer", is_flag=True, help="Also ask the judge which answers it prefers, in both orders.")
+@click.option("--quality", metavar="CRITERION", help="The criterion for quality.  [pass rate]")
+@click.option("--fail-if-worse", is_flag=True, help="Exit 1 if another is proven worse than the first.")
 @with_options(*OUTPUTS)
 def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -> NoReturn:
     """Compare two records, or several side by side.
 
-    Of one or two records the first is judged; without any, the newest is judged; without a second, against the one
-    before. Three or more, --table, --vary or a configuration make a table of all: no verdict, and exit code 0.
+    Judges the first of one or two records (default: the newest) against the second (default: the one before).
+    Three or more, --table, --vary or a configuration give one table, no verdict, and exit code 0.
     """
     if _is_table(compared, given):
         _table(compared, config_path, given)
@@ -88,11 +91,12 @@ def _check_alone(given: dict[str, Any]) -> None:
 
 
 def _named(text: str) -> tuple[str, Path]:
-    """A name and its file: ``people=people.jsonl``, or a file that names itself."""
+    """A name and its file: ``people=people.jsonl``, or a file that names itself, by a commit in short."""
     name, equals, path = text.partition("=")
     if equals and name and path and not Path(text).exists():
         return name, Path(path)
-    return Path(text).stem, Path(text)
+    stem = Path(text).stem
+    return stem[:SHORT_COMMIT] if COMMIT.fullmatch(stem) else stem, Path(text)
 
 
 def _file(text: str) -> Path:

@@ -14,7 +14,7 @@ from gate.commands.groups import Once
 def decide(jsonl: bool) -> None:  # noqa: ARG001  (the only format; the option makes it explicit)
     """Run the decision rule on your own simulations.
 
-    Reads states of the decision protocol on standard input and answers each.
+    Reads states of the decision protocol from standard input and answers each.
     """
     from gate.decision.engine.protocol import decide_lines
 

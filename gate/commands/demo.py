@@ -21,7 +21,7 @@ MAX_SECONDS = 600.0
 def demo(folder: Path | None) -> NoReturn:
     """See the gate catch a broken change in 20 seconds.
 
-    Needs no key, no network and no project. Ends with the path of the HTML report and with what to do next.
+    Needs no key, no network and no project. Ends with the path of the HTML report and the next steps.
     """
     from gate.commands.texts.demo import BROKEN_PROMPT, files
 

@@ -20,14 +20,14 @@ from gate.commands.output import show, width_of
     "--config",
     "config_path",
     type=PATH,
-    help="Configuration file, for its `world` section. Default: gate.yaml, if it is there.",
+    help="Configuration file, for its `world` section. Default: gate.yaml, if it exists.",
 )
 def diff_requests(before: Path, now: Path, config_path: Path | None) -> None:
     """Show which model and tool requests differ.
 
-    The trials of record B are compared with those of record A. Names what differed first, with the cases that show
-    it: the effect of a change before any answer. Records say it of trials that were replayed; of others the
-    recordings of `world.store` are compared, until the model's answers differ. Asks no model.
+    Compares the trials of record B with those of record A, and names the first difference and its cases: a
+    change's effect before any answer. For trials that were not replayed, compares the recordings in `world.store`
+    until the model's answers differ. Calls no model.
     """
     from gate.insight.diff_requests import compare_requests
     from gate.reports.replayed import asked_text

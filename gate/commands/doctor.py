@@ -25,15 +25,15 @@ LEAST_ROWS = 2
 
 @click.command(cls=Once)
 @CONFIG
-@click.option("--no-ask", is_flag=True, help="Do not ask the agent.")
+@click.option("--no-ask", is_flag=True, help="Do not call the agent.")
 @click.option("--json", "to_json", is_flag=True, help="Print JSON.")
-@click.option("-v", "--verbose", is_flag=True, help="Show every row, with what was found.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every check with its result.")
 def doctor(config_path: Path, no_ask: bool, to_json: bool, verbose: bool) -> NoReturn:
     """Check the agent, the criteria and the CI setup.
 
-    Asks the agent: the suite's first case twice, and three requests on memory and sessions. Nothing is stored. Ends
-    with the exit code that a run would end with: 0 without problems, 2 for the configuration, 3 for what cannot be
-    measured, 4 for baselines.
+    Calls the agent: the suite's first case twice, and three requests on memory and sessions. Stores nothing. Ends
+    with the exit code that a run would have: 0 without problems, 2 for the configuration, 3 if something cannot
+    be measured, 4 for baselines.
     """
     from gate.commands.output import show, width_of
     from gate.commands.setup.doctor import as_json, examine, exit_code

@@ -16,12 +16,12 @@ from gate.commands.output import show, width_of
 @RECORD
 @AGAINST
 @CONFIG
-@click.option("--case", "case_id", help="One case: its trials on both sides.")
+@click.option("--case", "case_id", help="Show the trials of this case on both sides.")
 def explain(record: Path | None, baseline: str | None, config_path: Path, case_id: str | None) -> None:
-    """Explain how a verdict came about.
+    """Explain a verdict.
 
-    Shows estimates, intervals, tests, and how much of the error budget was spent. Without RECORD: of the newest
-    one. Compares with the baseline that the record's run would find, unless --against names another.
+    Shows estimates, intervals, tests, and how much of the error budget was spent. Default for RECORD: the newest.
+    Compares with the baseline that the record's run would find, unless --against names another.
     """
     from gate.stored.explain import explain_record
 

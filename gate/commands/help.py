@@ -13,7 +13,7 @@ from gate.commands.groups import Once
 def help_on(context: click.Context, topic: str | None) -> None:
     """Explain a topic: cases, criteria, agent, ci or baseline.
 
-    TOPIC may also be a command. Without it, the list of commands.
+    TOPIC may also be a command. Without it, lists the commands.
     """
     from gate.commands.texts.help import TOPICS
     from gate.errors import nearest

@@ -16,17 +16,17 @@ from gate.commands.output import encoding_of, show, width_of
 @SOURCES
 @CONFIG
 @SUITE
-@click.option("--cases", is_flag=True, help="Every case, and not only the flaky ones.")
-@click.option("--tags", is_flag=True, help="Every criterion by tag, and not only the pass rate.")
-@click.option("--json", "as_json", is_flag=True, help="Everything as JSON.")
+@click.option("--cases", is_flag=True, help="Show every case, not only flaky ones.")
+@click.option("--tags", is_flag=True, help="Show every criterion by tag, not only the pass rate.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def history(
     sources: tuple[Path, ...], config_path: Path, suite_id: str | None, cases: bool, tags: bool, as_json: bool
 ) -> None:
     """Show how suites changed over time.
 
     Shows each criterion, tag, version and case, with moves, trends and early warnings. SOURCES are records, folders
-    of records, or archives (zip) of them. Without any: the configured store of baselines, as the branch
-    gate-baselines, or else the records of the results folder. What cannot be read is counted and named.
+    of records, or archives (zip) of them. Default: the configured baseline store, such as the branch
+    gate-baselines, or else the records in the results folder. Lists and counts records that it cannot read.
     """
     from gate.insight.history import history_of_configured
     from gate.insight.history_text import history_text

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 @click.command("import", cls=Once)
 @click.argument("sources", nargs=-1, required=True, type=PATH)
 @click.option("--to", "path", required=True, type=PATH, help="The suite file to write, JSON.")
-@click.option("--format", "form", metavar="NAME", help="The format of all files, also a plugin's.")
+@click.option("--format", "form", metavar="NAME", help="The format of all files; plugins add more.")
 @click.option("--allow-loss", is_flag=True, help="Write the suite even if checks are lost.")
 def import_suite(sources: tuple[Path, ...], path: Path, form: str | None, allow_loss: bool) -> None:
     """Convert another tool's suite to the gate's format.
 
-    Lists what could not be carried over. If a check is lost, nothing is written and the exit code is 2; --allow-loss
-    writes the rest all the same.
+    Lists what it cannot carry over. If a check would be lost, writes nothing and exits with 2; --allow-loss
+    writes the rest anyway.
     """
     from gate.errors import ConfigError
     from gate.importers.convert import convert

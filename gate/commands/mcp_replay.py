@@ -11,13 +11,13 @@ from gate.commands.groups import Once
 
 
 @click.command("mcp-replay", cls=Once, context_settings={"ignore_unknown_options": True})
-@click.option("--name", help="The server's name in recordings. Default: that of its program.")
+@click.option("--name", help="The server's name in recordings. Default: its program's name.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def mcp_replay(name: str | None, command: tuple[str, ...]) -> None:
     """Record and replay an MCP server.
 
-    Stands before the MCP server that COMMAND starts, on standard input and output. Within `gate run` with `world`,
-    calls are recorded and answered again; GATE_WORLD_URL says where. Without that variable it is the server itself.
+    Wraps the MCP server that COMMAND starts, on standard input and output. Within `gate run` with `world`,
+    records calls and replays answers through GATE_WORLD_URL. Without that variable, it becomes the server.
     """
     from gate.guest.mcp_replay import main
 

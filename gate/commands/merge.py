@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,25 +13,32 @@ from gate.commands.common_options import OUTPUTS, PATH, STATEMENT, outputs_of, w
 from gate.commands.groups import Once
 from gate.commands.output import command_line, errors_in_reports, finish
 
+if TYPE_CHECKING:
+    from gate.config.base_policy import Rules
+
 
 @click.command(cls=Once)
 @click.argument("records", nargs=-1, required=True, type=PATH)
-@click.option("-o", "--output", required=True, type=PATH, help="Where to write the whole record.")
+@click.option("-o", "--output", required=True, type=PATH, help="File for the whole record.")
 @click.option(
     "-c",
     "--config",
     "config_path",
     type=PATH,
-    help="Decide too, as a run over all shards would: by this configuration, against its baseline.",
+    help="Also decide, by this configuration and its baseline, as a run over all shards would.",
+)
+@click.option(
+    "--rules-from",
+    metavar="REVISION",
+    help="With -c: judge by the rules of this commit, branch or tag. Default: those that the shards ran under.",
 )
 @STATEMENT
 @with_options(*OUTPUTS)
 def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **given: Any) -> None:
     """Join the records of all shards.
 
-    Refuses a missing, duplicate or truncated shard, and one of another run.
+    Refuses a missing, duplicate or truncated shard, and one from another run.
     """
-    from gate.config.load import load_config
     from gate.stored.judging import decide_merged, merge_records
 
     if config_path is None and any(given.values()):
@@ -38,12 +46,26 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
     click.echo(merge_records(records, output), err=config_path is not None)
     if config_path is None:
         return
-    config = load_config(config_path)
-    outputs = outputs_of(given).beside(config.root, config.file.reports)
-    with errors_in_reports(lambda: outputs):
-        result = decide_merged(output, config, os.environ, outputs, command_line())
+    with ExitStack() as stack:
+        rules = _rules(config_path, output, given["rules_from"], stack)
+        config = rules.config
+        outputs = outputs_of(given).beside(config.root, config.file.reports)
+        with errors_in_reports(lambda: outputs):
+            result = decide_merged(output, config, os.environ, outputs, command_line(), rules)
     if given["statement"]:
         from gate.stored.evidence import rules_of_record, stated
 
         result = stated(result, given["statement"], outputs.paths.values(), rules_of_record(output, config))
     finish(result, given["quiet"], given["verbose"])
+
+
+def _rules(config_path: Path, merged: Path, revision: str | None, stack: ExitStack) -> Rules:
+    """Return the rules that apply; the shards of a change that was held to its base's rules are held to them here."""
+    from gate.config.base_policy import Rules, rules_of
+    from gate.config.load import load_config
+    from gate.stored.judging import rules_of_run
+
+    revision = revision or rules_of_run(merged)
+    if not revision:
+        return Rules(load_config(config_path))
+    return stack.enter_context(rules_of(revision, config_path, {}, os.environ))

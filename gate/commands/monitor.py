@@ -21,34 +21,36 @@ if TYPE_CHECKING:
 @click.command(cls=Once)
 @click.argument("traces", nargs=-1, type=PATH)
 @CONFIG
-@click.option("--once", is_flag=True, help="Read what is there, report, and end; for cron. Default: until stopped.")
-@click.option("--status", "looking", is_flag=True, help="Read nothing: report by what is stored.")
+@click.option(
+    "--once", is_flag=True, help="Read the available traces, report, and exit; for cron. Default: run until stopped."
+)
+@click.option("--status", "looking", is_flag=True, help="Report from the stored state; read no traces.")
 @click.option("--receive", metavar="PORT", type=int, help="Also listen on this port of loopback for OTLP over HTTP.")
-@click.option("--sample-rate", type=float, help="Share of the traces that are scored, 0 to 1; 1 scores all.")
+@click.option("--sample-rate", type=float, help="Share of the traces to score, 0 to 1; 1 scores all.")
 @click.option("--state", type=PATH, help="File of the monitor's state.")
-@click.option("--against", metavar="RECORD", help="Compare with what CI stored: `baseline`, or a record's file.")
+@click.option("--against", metavar="RECORD", help="Compare with CI's results: `baseline`, or a record file.")
 @click.option(
     "--versus",
     metavar="STATE",
     type=PATH,
-    help="With --once or --status: decide whether this window is worse than that of another monitor's state, or than a "
-    "record, as a canary's than the stable version's.",
+    help="With --once or --status: decide whether this window is worse than another monitor's state or a record, "
+    "such as a canary than the stable version.",
 )
-@click.option("--json", "json_path", type=PATH, help="Write the report here as JSON, whenever it is renewed.")
-@click.option("--prometheus", type=PATH, help="Write the figures here for Prometheus' textfile collector.")
+@click.option("--json", "json_path", type=PATH, help="Write each report here as JSON.")
+@click.option("--prometheus", type=PATH, help="Write the figures here, for Prometheus' textfile collector.")
 @click.option(
     "--fail-on",
     type=click.Choice(["critical", "warning", "never"]),
     default="critical",
     show_default=True,
-    help="With --once or --status: the status from which the exit code is 1.",
+    help="With --once or --status: exit with 1 from this status on.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="One line instead of a report.")
+@click.option("-q", "--quiet", is_flag=True, help="Print one line instead of a report.")
 def monitor(config_path: Path, **given: Any) -> NoReturn:
     """Score a sample of production traces.
 
-    They are held to the criteria of CI, with an alert when the pass rate falls. TRACES are files or folders with OTLP
-    JSON lines or rows of messages; by default those under `monitor.traces`.
+    Applies CI's criteria, and alerts when the pass rate falls. TRACES are files or folders with OTLP JSON lines
+    or rows of messages; default: `monitor.traces`.
     """
     from gate.config.load import load_config
     from gate.monitor.service import check_other, set_up, stored_report

@@ -18,9 +18,8 @@ from gate.commands.groups import Once
 def open_report(record: Path | None, baseline: str | None, config_path: Path) -> None:
     """Open the HTML report in the browser.
 
-    Without RECORD, that of the newest run. The report is made from the record, against the baseline that its run
-    would find, and written to the results folder. Prints where it lies. The browser is the system's, or the command
-    in $BROWSER.
+    Default for RECORD: the newest. Makes the report from the record and the baseline that its run would find,
+    writes it to the results folder, and prints its path. Uses the system's browser, or the command in $BROWSER.
     """
     from gate.pipeline.journal import results_folder
     from gate.reports.files import Outputs

@@ -16,10 +16,14 @@ from gate.commands.output import show, simulated, width_of
 @RECORD
 @CONFIG
 @click.option(
-    "--drop", type=click.FloatRange(0, 1, min_open=True), help="Say how many cases find this drop (0.05: five points)."
+    "--drop",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Say how many cases it takes to find this drop (0.05: five points).",
 )
-@click.option("--stored", type=click.IntRange(1, 50), help="Stored trials of each case. Default: those of a baseline.")
-@click.option("--simulations", type=click.IntRange(10, 10_000), help="Simulated changes of each kind; more is sharper.")
+@click.option("--stored", type=click.IntRange(1, 50), help="Stored trials per case. Default: those of the baseline.")
+@click.option(
+    "--simulations", type=click.IntRange(10, 10_000), help="Simulated changes of each kind; more narrow the intervals."
+)
 @JSON
 def power(
     record: Path | None,
@@ -31,8 +35,8 @@ def power(
 ) -> None:
     """Show which losses a suite can find.
 
-    Applies the decision rule to simulated trials of a record's own cases. Without RECORD: for each suite of the
-    configuration, by its stored baseline.
+    Applies the decision rule to simulated trials of a record's own cases. Default for RECORD: the stored baseline
+    of each suite in the configuration.
     """
     from gate.config.load import load_config
     from gate.insight.power_text import Asked, power_of_record, power_of_suites

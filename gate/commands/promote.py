@@ -14,18 +14,18 @@ from gate.commands.groups import Once
 @click.command(cls=Once)
 @click.argument("trace")
 @CONFIG
-@click.option("--to", "target", type=PATH, help="The suite's file that the case is added to.")
+@click.option("--to", "target", type=PATH, help="The suite file to append the case to.")
 @click.option("--state", type=PATH, help="File of the monitor's state.")
-@click.option("--why", help="What is wrong with the answer, in your words; kept with the case.")
-@click.option("--show", is_flag=True, help="Print the case, and write nothing.")
+@click.option("--why", help="The reason why the answer is wrong, stored with the case.")
+@click.option("--show", is_flag=True, help="Print the case; write nothing.")
 def promote(
     trace: str, config_path: Path, target: Path | None, state: Path | None, why: str | None, show: bool
 ) -> None:
     """Turn a failing production trace into a case.
 
-    TRACE is one that `gate monitor` found to fail; the beginning of its id will do. The case is redacted, says
-    where it comes from, and is added below what is in the file; by default to production.yaml in the suite's
-    folder. A trace that is a case already is not added again.
+    TRACE is a trace that failed under `gate monitor`; the beginning of its id is enough. Redacts the case, notes
+    its origin, and appends it to a file; by default production.yaml in the suite's folder. Never adds a trace
+    twice.
     """
     from gate.config.load import load_config
     from gate.monitor.promotion import promote_trace

@@ -15,15 +15,13 @@ from gate.commands.output import show, simulated, width_of
 @click.command(cls=Once)
 @RECORD
 @CONFIG
-@click.option(
-    "--changes", type=click.IntRange(20, 100_000), default=1000, show_default=True, help="Simulated unchanged changes."
-)
+@click.option("--changes", type=click.IntRange(20, 100_000), default=1000, show_default=True, help="Simulated changes.")
 @click.option("--svg", "picture", type=PATH, help="Write a picture, for a README.")
 @JSON
 def prove(record: Path | None, config_path: Path, changes: int, picture: Path | None, as_json: bool) -> None:
-    """Show how often changes that change nothing would be blocked.
+    """Show how often the gate would block an unchanged agent.
 
-    Nothing is run: both sides of each change are drawn from the trials of RECORD, or of each suite's stored baseline.
+    Runs no agent: draws both sides of each change from the trials of RECORD, or of each suite's stored baseline.
     """
     from gate.config.load import load_config
     from gate.insight.prove import picture_of

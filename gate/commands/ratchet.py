@@ -19,8 +19,9 @@ from gate.commands.output import show, width_of
 def ratchet(record: Path | None, config_path: Path, write: bool) -> None:
     """Propose higher thresholds.
 
-    Only if a record shows that the agent already reaches them; none is ever lowered. Without RECORD: by the
-    newest stored baseline of each suite.
+    Raises a threshold only if a record shows that the agent already reaches it; lowers none. Default for RECORD:
+    the newest
+    stored baseline of each suite.
     """
     from gate.config.load import load_config
     from gate.insight.ratchet import ratchet as propose

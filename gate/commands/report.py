@@ -31,8 +31,8 @@ from gate.commands.output import command_line, errors_in_reports, finish
 def report(record: Path | None, baseline: str | None, config_path: Path, **given: Any) -> NoReturn:
     """Render a record in any report format.
 
-    Without RECORD, that of the newest run. It is compared with the baseline that its run would find, unless
-    --against names another.
+    Default for RECORD: the newest. Compares it with the baseline that its run would find, unless --against names
+    another.
     """
     from gate.stored.judging import report_record
 

@@ -14,11 +14,11 @@ from gate.commands.groups import Once
 @click.command(cls=Once)
 @click.argument("record", type=PATH)
 @CONFIG
-@click.option("-o", "--output", required=True, type=PATH, help="Where to write the new record.")
+@click.option("-o", "--output", required=True, type=PATH, help="File for the new record.")
 def rescore(record: Path, config_path: Path, output: Path) -> None:
     """Score a record again with the current criteria.
 
-    No agent is run.
+    Runs no agent.
     """
     from gate.config.load import load_config
     from gate.stored.judging import rescore_record

@@ -42,7 +42,7 @@ SELECTIONS = ("tags", "complexities", "ids", "conditions")
 @CONFIG
 @with_options(TAG, COMPLEXITY, CASE, CONDITION)
 @click.option("--trials", help="`auto`, or exactly this many trials of every case.")
-@click.option("--against", metavar="COMMIT", help="Measure against this commit, branch or tag.")
+@click.option("--against", metavar="COMMIT", help="Compare with this commit, branch or tag.")
 @click.option("--store", metavar="NAME", help="Where to look for baselines: file, git, none, or a plugin's store.")
 @click.option(
     "--rules-from", metavar="REVISION", help="Judge the work tree by the rules of this commit, branch or tag."
@@ -51,18 +51,18 @@ SELECTIONS = ("tags", "complexities", "ids", "conditions")
     "--replay",
     metavar="FILE",
     multiple=True,
-    help="Score the conversations in this file of traces instead of running the agent; may be repeated.",
+    help="Score the conversations in this file of traces instead of running the agent; repeatable.",
 )
-@click.option("--release", metavar="TAG", default="", help="Judge as this release: against the last accepted one.")
+@click.option("--release", metavar="TAG", default="", help="Judge as this release, against the last accepted one.")
 @click.option(
     "--record",
     "record_path",
     type=PATH,
-    help="Write the record here; an unfinished one is continued.",
+    help="Write the record here; continues an unfinished one.",
 )
 @click.option("--resume", is_flag=True, help="Continue the newest unfinished record.")
 @click.option("--shard", metavar="I/N", help="Run part I of N; `gate merge` joins the records.")
-@click.option("--publish", metavar="HOST", multiple=True, help="Publish the result on this host; may be repeated.")
+@click.option("--publish", metavar="HOST", multiple=True, help="Publish the result on this host; repeatable.")
 @click.option("--comment", is_flag=True, help="Post the result as a note on this pipeline's GitLab merge request.")
 @DRY_RUN
 @STATEMENT
@@ -70,7 +70,7 @@ SELECTIONS = ("tags", "complexities", "ids", "conditions")
 def run(config_path: Path, **given: Any) -> NoReturn:
     """Run the suite and compare it with the baseline.
 
-    Ends with the verdict as exit code.
+    Ends with the verdict's exit code.
     """
     if given["dry_run"]:
         _print_estimate(config_path, given)

@@ -8,8 +8,8 @@ from gate.commands.groups import Once
 
 
 @click.command(cls=Once)
-@click.option("--report", "of_report", is_flag=True, help="Print that of the JSON report instead.")
-@click.option("--plugins", is_flag=True, help="Include what installed packages add; they are imported.")
+@click.option("--report", "of_report", is_flag=True, help="Print the schema of the JSON report instead.")
+@click.option("--plugins", is_flag=True, help="Include the options of installed plugins; imports them.")
 def schema(of_report: bool, plugins: bool) -> None:
     """Print the JSON Schema of gate.yaml.
 

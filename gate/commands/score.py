@@ -17,7 +17,7 @@ from gate.commands.groups import Once
 def score(metric: str, options: str) -> None:
     """Score recorded answers with one metric.
 
-    Reads JSON lines of {id, actual, expected} on standard input, and writes {id, score, per_turn, error}.
+    Reads JSON lines of {id, actual, expected} from standard input, and writes {id, score, per_turn, error}.
     """
     from gate.agents.base import allowed_environment
     from gate.formats.documents import parse_document

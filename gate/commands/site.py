@@ -21,13 +21,13 @@ from gate.commands.groups import Once
     "--link",
     metavar="ADDRESS",
     default="",
-    help="Where a run's HTML report is, with {commit} or {run} in it: https://… or relative to OUT.",
+    help="Address of a run's HTML report, with {commit} or {run} in it: https://… or relative to OUT.",
 )
 def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str | None, link: str) -> None:
     """Write a dashboard of all suites.
 
-    The folder OUT gets pages of suites, criteria, tags, cases, versions, cost and time, and badges. Plain files,
-    for a pages branch or an artifact, that load nothing from anywhere. SOURCES are as of `gate history`.
+    Writes pages of suites, criteria, tags, cases, versions, cost and time, and badges to the folder OUT: static
+    files for a pages branch or an artifact, which load nothing from elsewhere. SOURCES are as for `gate history`.
     """
     from gate.insight.history import history_of_configured
     from gate.insight.site import commit_link, write_site

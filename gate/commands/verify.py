@@ -12,18 +12,18 @@ from gate.commands.groups import Once
 
 @click.command(cls=Once)
 @click.argument("files", nargs=-1, required=True, type=PATH)
-@click.option("--statement", required=True, type=PATH, help="The signed statement, as `gate attest` wrote it.")
-@click.option("--key", type=PATH, help="Public ed25519 key in PEM of whoever has to have signed it.")
-@click.option("--unsigned", is_flag=True, help="Take a statement that nobody signed: whoever wrote it is believed.")
-@click.option("--commit", help="The commit that is to be deployed: the statement has to be about it.")
-@click.option("--allow-warned", is_flag=True, help="Exit with 0 for an inconclusive run, too.")
+@click.option("--statement", required=True, type=PATH, help="The signed statement, from `gate attest`.")
+@click.option("--key", type=PATH, help="The signer's public ed25519 key in PEM.")
+@click.option("--unsigned", is_flag=True, help="Accept an unsigned statement and trust its author.")
+@click.option("--commit", help="The commit to deploy; the statement must be about it.")
+@click.option("--allow-warned", is_flag=True, help="Also exit with 0 for an inconclusive run.")
 def verify(
     files: tuple[Path, ...], statement: Path, key: Path | None, unsigned: bool, commit: str | None, allow_warned: bool
 ) -> None:
     """Check records and reports against a signed statement.
 
-    FILES are a run's records and reports. Works offline. Exit code 7 if anything was changed or does not belong
-    together, 1 if it is all there and the run did not pass.
+    FILES are a run's records and reports. Works offline. Exit code 7 if anything was changed or does not match, 1
+    if everything matches but the run did not pass.
     """
     from gate.stored.evidence import verified
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
@@ -264,11 +264,27 @@ def _rules_under_base(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
             ruled[suite.id] = rules
     if base.unread:
         changes.append(base.unread)
+    head = _without_moved_quarantine(head, ruled.values(), changes)
     gone = tuple(f"suite {name!r} of the base commit no longer exists" for name in base.suites if name in left)
     changes += [*gone, *_edited_calibration(base.config, head), *_edited_baselines(base.config, head)]
     config = replace(head, base_rules=ruled)
     differences = tuple(dict.fromkeys([*changes, *agent_changes]))
     return Rules(config, differences, gone, base.config, redefines=redefines_agent(base.config, config))
+
+
+def _without_moved_quarantine(head: Config, rules: Iterable[SuiteRules], changes: list[str]) -> Config:
+    """Return the configuration without the quarantine of ids that name another case now than at the base.
+
+    The entry is about the case that somebody saw fail; a case that the change moves under its id has no excuse.
+    """
+    moved = {now for one in rules for now, before in one.formerly.items() if before.id != now}
+    kept = [entry for entry in head.file.quarantine if entry.case not in moved]
+    if len(kept) == len(head.file.quarantine):
+        return head
+    for entry in head.file.quarantine:
+        if entry.case in moved:
+            changes.append(f"quarantine of {entry.case!r} does not hold: that is the id of another case now")
+    return replace(head, file=head.file.model_copy(update={"quarantine": kept}))
 
 
 # --- suites ---------------------------------------------------------------------------------------

@@ -30,9 +30,9 @@ class AlertAddress(_Section):
     """The target of alerts in one form; a text is the variable of the address."""
 
     url: Variable
-    """Environment variable that holds the address, which is a secret."""
+    """Environment variable with the address, which is a secret."""
     token: Variable | None = None
-    """Environment variable that holds a bearer token."""
+    """Environment variable with a bearer token."""
 
 
 _ADDRESS = {
@@ -59,11 +59,11 @@ class AlertsSection(_Section):
     """The targets that are told of a change of status; each key names environment variables that hold addresses."""
 
     webhook: Addresses = []
-    """Receivers of the gate's own JSON."""
+    """Receivers of the gate's JSON."""
     slack: Addresses = []
-    """Incoming webhooks of Slack."""
+    """Slack's incoming webhooks."""
     teams: Addresses = []
-    """Workflows of Microsoft Teams that post an adaptive card."""
+    """Microsoft Teams workflows that post an adaptive card."""
 
 
 class RowPaths(_Section):
@@ -95,35 +95,36 @@ class MonitorSection(_Section):
     suite: str | None = None
     """The suite whose criteria apply, if the configuration makes several."""
     sample_rate: float = Field(default=0.01, gt=0, le=1)
-    """Share of the traces to score, picked by their ids."""
+    """Share of the traces to score, sampled by id."""
     window: int = Field(default=200, ge=10, le=100_000)
     """Number of newest scored traces that decide the status."""
     max_age: Seconds | None = None
-    """Longest time that a scored trace stays in the window, such as ``24h``. Default: until newer ones replace it."""
+    """How long a scored trace stays in the window, such as ``24h``. Default: until newer ones replace it."""
     min_samples: int = Field(default=30, ge=5)
     """Fewest measured traces for a status other than ``insufficient_data``."""
     warning: float = Field(default=0.85, gt=0, lt=1)
-    """Pass rate below which the status is ``warning``, once that is proven."""
+    """The status is ``warning`` once the pass rate is proven to be below this."""
     critical: float = Field(default=0.70, gt=0, lt=1)
-    """Pass rate below which the status is ``critical``, once that is proven."""
+    """The status is ``critical`` once the pass rate is proven to be below this."""
     rule: Literal["proven", "rate"] = "proven"
-    """``proven``: an interval below a limit decides; ``rate``: the window's pass rate alone, whatever chance does."""
+    """``proven``: an interval below a limit decides; ``rate``: only the window's pass rate, so chance can raise
+    alerts."""
     idle: Annotated[Seconds, Field(le=86_400)] = 30.0
     """Seconds after its last span until a trace counts as complete."""
     every: Annotated[Seconds, Field(le=86_400)] = 5.0
-    """Seconds between two looks for new traces."""
+    """Seconds between checks for new traces."""
     cool_down: Seconds = 1800.0
-    """Time after an alert in which a better status is not reported; a worse one is reported at once."""
+    """Time after an alert during which a better status is not reported; a worse one is reported at once."""
     silence: Annotated[Seconds, Field(gt=0)] = 86_400.0
     """Longest time without a new score, or with too few of them, before the status is ``insufficient_data`` (exit
     code 3; ``critical`` stays) and alerts go out."""
     alerts: AlertsSection = Field(default_factory=dict, validate_default=True)
-    """Receivers of changes of status."""
+    """Receivers of status changes."""
     otlp: Variable | None = None
     """Environment variable with the address (``…/v1/logs``) that receives each score as an event
     ``gen_ai.evaluation.result``."""
     prometheus: str | None = None
-    """File for Prometheus' textfile collector, relative to the configuration file and below it."""
+    """File for Prometheus' textfile collector, below the configuration file's folder."""
     state: str | None = None
     """File of the monitor's state. Default: ``monitor.sqlite`` in the folder of records."""
 

@@ -47,9 +47,9 @@ class PowerSection(Section):
     """`power: {drop: 0.2, find: 0.8}`: the stored trials grow until so large a drop is found in so many changes."""
 
     drop: float = Field(default=POWER_DROP, gt=0, le=1)
-    """Fall of the pass rate to be found, 0 to 1."""
+    """Drop in the pass rate to find, 0 to 1."""
     find: float = Field(default=POWER_FIND, ge=0.5, le=0.99)
-    """Share of such changes in which the gate should find it."""
+    """Share of such changes that the gate should find."""
 
 
 class BaselineSection(Section):
@@ -66,26 +66,26 @@ class BaselineSection(Section):
     """Without a baseline: judge only by thresholds and say so (``warn``), or end with exit code 4 (``fail``)."""
     rerun: Literal["auto", "never", "match"] = "auto"
     """Run the base commit's agent, too: if possible (``auto``), always (``match``; exit code 2 if impossible) or
-    ``never``. If nothing is stored, it takes the baseline's place."""
+    ``never``. If nothing is stored, its trials are the baseline."""
     against: Annotated[str | None, FREE] = None
-    """A commit, branch or tag to measure against. Default: the merge base."""
+    """A commit, branch or tag to compare with. Default: the merge base."""
     trials: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
-    """Trials of each case that the default branch stores; missing ones are run, and count in its verdict. ``auto``: 5,
+    """Trials per case that the default branch stores; it runs missing ones, and they count in its verdict. ``auto``: 5,
     and 5 more in each further run of the same agent, up to 25, until ``baseline.power`` is reached and few unchanged
     agents are inconclusive; none beyond an exact number of ``trials``. ``off``: none."""
     power: PowerSection = unstated()
-    """The power that the stored trials should reach, with 5 to 25 of each case; under ``trials: auto``."""
+    """The power that the stored trials should reach, with 5 to 25 per case; under ``trials: auto``."""
 
     accept_days: Annotated[int, DOWN] = Field(default=90, ge=1, le=MOST_DAYS)
-    """Longest time in days that an accepted regression counts; ``gate baseline accept --until`` shortens it.
-    Afterwards the acceptance is void."""
+    """Number of days for which an accepted regression counts; ``gate baseline accept --until`` shortens it.
+    Afterwards, the acceptance is void."""
 
     require_provenance: Annotated[Literal["off", "warn", "block"], steps("off", "warn", "block")] = "warn"
-    """Proof that a baseline needs. ``warn``: compare with an unproven one only until a proven one exists, and say
-    so. ``block``: never; exit code 4. The default is ``off`` if nothing can be proven: outside GitHub, in other
+    """Proof that a baseline needs. ``warn``: compare with an unproven one only until a proven one exists, with a
+    note. ``block``: never; exit code 4. The default is ``off`` if nothing can be proven: outside GitHub, in other
     stores than ``git``, and without ``key``."""
     key: str = Field(default="", pattern=r"^(-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*)?$")
-    """Public ed25519 key, the PEM text itself; baselines that its holder signed are proven."""
+    """Public ed25519 key as PEM text; baselines signed with its private key are proven."""
     workflows: list[str] = []
     """Workflow files whose runs prove baselines, such as ``.github/workflows/gate.yml``. Default: the one that
     runs, and those of the default branch that name the gate."""
@@ -114,20 +114,20 @@ class GateSection(Section):
     """The decision: error rate, margins, and what an inconclusive answer does."""
 
     alpha: Annotated[float, UP] = Field(default=ALPHA, gt=0, lt=0.5)
-    """Largest probability that a job calls an unchanged agent regressed, over all its suites; a release takes 0.01
-    if that is smaller."""
+    """Largest probability that a job calls an unchanged agent regressed, over all its suites; at most 0.01 for a
+    release."""
     family: Annotated[int, DOWN] = Field(default=1, ge=1, le=1000)
     """Number of jobs that measure parts of one decision and share ``alpha``."""
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = ON_INCONCLUSIVE
     """The effect of an inconclusive verdict: exit 0 with a loud warning, or exit 1."""
     max_error_rate: Annotated[float, DOWN] = Field(default=MAX_ERROR_RATE, ge=0, le=1)
-    """Share of trials that may end in an infrastructure error; above it the verdict is ``error``."""
+    """Share of trials that may end in an infrastructure error; above it, the verdict is ``error``."""
     confirm_after: Annotated[Seconds, Field(le=3600)] = CONFIRM_AFTER
-    """Pause before failures of the agent are confirmed, in seconds or as ``500ms``, ``2m``."""
+    """Pause before the gate confirms agent failures, in seconds or as ``500ms``, ``2m``."""
     pass_rate_margin: Annotated[float | None, Tightens("down", unset=PASS_RATE_MARGIN)] = Field(
         default=None, ge=0, le=1
     )
-    """Loss of the pass rate that still counts as unchanged, 0 to 1. Default: the larger of 0.10 and two cases'
+    """Drop in the pass rate that still counts as unchanged, 0 to 1. Default: the larger of 0.10 and two cases'
     worth."""
 
 
@@ -135,7 +135,7 @@ class BudgetSection(Section):
     """Upper bounds on what a run may spend; checked before spending."""
 
     usd: float | None = Field(default=None, gt=0)
-    """US dollars of agent and judge together, as reported or by list price."""
+    """US dollars for agent and judge together, as reported or by list price."""
     tokens: int | None = Field(default=None, gt=0)
     """Tokens of the agent, input and output."""
     minutes: float | None = Field(default=None, gt=0)
@@ -143,7 +143,7 @@ class BudgetSection(Section):
     runs: int | None = Field(default=None, gt=0)
     """Agent runs, both sides together."""
     judge_calls: int | None = Field(default=None, gt=0)
-    """Calls of the judge, retries included."""
+    """Judge calls, including retries."""
 
 
 class TrialsSection(Section):
@@ -212,11 +212,11 @@ class File(Section):
     """``auto``: one epoch, reruns of suspicious cases, at most three epochs. ``{max: N}``: the same, at most N epochs.
     ``N``: exactly N epochs and one look."""
     baseline: BaselineSection = unstated()
-    """The store of baselines, and which one is compared."""
+    """The baseline store, and the baseline to compare with."""
     gate: GateSection = unstated()
     """The decision: error rate, margins, and what an inconclusive verdict does."""
     judge: JudgeOptions | None = None
-    """The model that judged metrics ask."""
+    """The model that scores judged metrics."""
     simulated_user: SimulatedUserOptions | None = None
     """The model that plays the user of a scenario. Default: the judge's."""
     budget: BudgetSection = unstated()
@@ -224,17 +224,17 @@ class File(Section):
     select: Selection | None = None
     """The cases to run. Default: all."""
     quarantine: list[QuarantineEntry] = []
-    """Cases known to be broken: shown, and not blocking until a date."""
+    """Cases known to be broken: shown, but not blocking until a date."""
     executor: Annotated[ExecutorOptions, FREE] = unstated()
-    """The processes that score recorded trials."""
+    """Processes that score recorded trials."""
     reports: Reports = {}
-    """Reports that are written after every run: name → file, relative to the configuration file and below it."""
+    """Reports to write after every run: name → file, below the configuration file's folder."""
     publish: dict[str, dict[str, Any]] = {}
     """Hosts to publish the result on: a name, a list, or names with the host's options."""
     monitor: Annotated[MonitorSection, FREE] = unstated()
-    """Watching production by the same criteria: traces, sample, limits, alerts."""
+    """Production monitoring by the same criteria: traces, sample, limits, alerts."""
     world: Annotated[WorldOptions | None, FREE] = None
-    """Recording the models and tools that the agent asks, and replaying them."""
+    """Recording and replaying the agent's models and tools."""
     seed: int = Field(default=0, ge=0)
     """Seed of the gate's own randomness."""
     output: Annotated[str, FREE] = OWN_FOLDER

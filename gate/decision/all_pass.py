@@ -45,10 +45,10 @@ def scored(
             for position in positions:
                 scores.setdefault(position, {})[criterion.name] = Score(None, OTHERS)
             scores[bearer][criterion.name] = _score(known, criterion.k)
-    return tuple(
-        replace(trial, scores={**trial.scores, **scores[position]}) if position in scores else trial
-        for position, trial in enumerate(trials)
-    )
+    found = list(trials)
+    for position, own in scores.items():
+        found[position] = replace(trials[position], scores={**trials[position].scores, **own})
+    return tuple(found)
 
 
 def _score(outcomes: Collection[bool], k: int) -> Score:
@@ -65,4 +65,8 @@ def lacks_trials(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool
     asked = {c.name: too_few(c.k) for c in criteria if c.metric == METRIC and c.blocking}
     if not asked:
         return False
-    return any(score.error == asked[name] for trial in trials for name, score in trial.scores.items() if name in asked)
+    for trial in trials:
+        for name, score in trial.scores.items():
+            if name in asked and score.error == asked[name]:
+                return True
+    return False

@@ -28,7 +28,7 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
         found.append(Finding.of("cases_changed", how="edited", cases=edited))
     renamed = comparison.unmatched.renamed
     if renamed:
-        found.append(Finding.of("renamed_cases", cases=tuple([(before, now) for now, before in renamed.items()])))
+        found.append(Finding.of("cases_changed", how="renamed", cases=tuple(renamed), before=tuple(renamed.values())))
     found += comparison.incomparable_criteria.values()
     for criterion in comparison.unmatched.removed:
         found.append(Finding.of("not_compared", criterion=criterion.name, why="removed"))

@@ -258,54 +258,26 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def _trials_in_epochs(self) -> Sequence[int]:
         """Trials of epochs by judged case, infrastructure errors included."""
-        if not self.errors and not self.retries and not any(trial.again for trial in self.trials):
+        if not self.errors and not any(trial.again for trial in self.trials):
             return [len(self.measured(case.id, full=True)) for case in self.judged]
         return [sum([trial.tag == FULL for trial in self.scheduled(case.id)]) for case in self.judged]
 
-    @cached_property
-    def retries(self) -> frozenset[int]:
-        """The rounds that ran again what had no measured trial yet: these trials stand for those that were lost.
-
-        So it was in records before trials said of themselves that they were run ``again``.
-        """
-        rounds: dict[int, list[Trial]] = {}
-        for trial in self.trials:
-            if trial.side is Side.CANDIDATE and trial.tag == FULL:
-                rounds.setdefault(trial.round, []).append(trial)
-        tried: set[str] = set()
-        measured: set[str] = set()
-        found = set()
-        for number in sorted(rounds):
-            ids = {trial.case_id for trial in rounds[number]}
-            if ids <= tried - measured:
-                found.add(number)
-            tried |= ids
-            measured |= {trial.case_id for trial in rounds[number] if trial.measured}
-        return frozenset(found)
-
-    def is_replacement(self, trial: Trial) -> bool:
-        """True if a trial was run in place of one that could not be measured."""
-        return trial.again or (trial.side is Side.CANDIDATE and trial.tag == FULL and trial.round in self.retries)
-
     def scheduled(self, case_id: str) -> tuple[Trial, ...]:
         """Return the candidate's trials of a case, lost ones included, without those run in place of a lost one."""
-        return tuple([trial for trial in self.candidate.get(case_id, ()) if not self.is_replacement(trial)])
+        return tuple([trial for trial in self.candidate.get(case_id, ()) if not trial.again])
 
     def lost(self, trials: Iterable[Trial]) -> list[Trial]:
         """Return the trials that could not be measured, and in whose place none was."""
         left: dict[tuple[int, str, str], list[Trial]] = {}
         trials = list(trials)
         for trial in trials:
-            if not trial.measured and not self.is_replacement(trial):
-                left.setdefault(self._place(trial), []).append(trial)
+            if not trial.measured and not trial.again:
+                left.setdefault((trial.round, trial.tag, trial.case_id), []).append(trial)
         for trial in trials if left else ():
-            if trial.measured and self.is_replacement(trial) and left.get(self._place(trial)):
-                left[self._place(trial)].pop(0)
+            replaced = left.get((trial.round, trial.tag, trial.case_id))
+            if replaced and trial.measured and trial.again:
+                replaced.pop(0)
         return [trial for group in left.values() for trial in group]
-
-    def _place(self, trial: Trial) -> tuple[int, str, str]:
-        """Return round, tag and case; old records' retries are of a later round than what they stand for."""
-        return (0 if self.retries and trial.tag == FULL else trial.round, trial.tag, trial.case_id)
 
     @property
     def error_share(self) -> float:
@@ -313,7 +285,7 @@ class Comparison(Struct, frozen=True, dict=True):
         if not self.errors:
             return 0.0
         trials = [trial for group in self.candidate.values() for trial in group]
-        planned = sum(not self.is_replacement(trial) for trial in trials)
+        planned = sum(not trial.again for trial in trials)
         return len(self.lost(trials)) / planned if planned else 0.0
 
     # --- the baseline's trials --------------------------------------------------------------------

@@ -6,7 +6,7 @@ docs/dev/decisions/0007-strategy-consistency.md says why the pairs are disjoint,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby, zip_longest
 
 from msgspec.structs import replace
 
@@ -32,6 +32,16 @@ def cluster_of(case: Case) -> str:
     return case.cluster or _name_in(case, "cluster")
 
 
+def clusters_of(cases: Iterable[Case]) -> dict[str, str]:
+    """Return the cluster of each case that is in one, by its id."""
+    found = {}
+    for case in cases:
+        cluster = cluster_of(case)
+        if cluster:
+            found[case.id] = cluster
+    return found
+
+
 def in_cluster(case: Case, cluster: str) -> Case:
     """The case in this cluster, whatever it states; empty: in none."""
     metadata = case.metadata
@@ -51,7 +61,12 @@ def compares_trials(criteria: Iterable[Criterion]) -> bool:
 
 
 def pattern(trial: Trial) -> Pattern:
-    return tuple(tuple(name for name, _ in groupby(call.name for call in i.tool_calls)) for i in trial.invocations)
+    """Return the names of the tools that a trial called."""
+    found = []
+    for turn in trial.invocations:
+        names = [call.name for call in turn.tool_calls]
+        found.append(tuple([name for name, _ in groupby(names)]))
+    return tuple(found)
 
 
 def compared(
@@ -70,17 +85,23 @@ def compared(
     for side in Side:
         chosen = [(n, t) for n, t in enumerate(trials) if t.side is side and t.answered and t.tag == FULL]
         scores |= _scores(_queues(cases, chosen, apart))
-    return tuple(
-        replace(trial, scores={**trial.scores, **dict.fromkeys(names, scores[n])}) if n in scores else trial
-        for n, trial in enumerate(trials)
-    )
+    found = list(trials)
+    for position, score in scores.items():
+        trial = trials[position]
+        found[position] = replace(trial, scores={**trial.scores, **dict.fromkeys(names, score)})
+    return tuple(found)
 
 
 def lacks_pairs(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
     """True if a further epoch would let a blocking criterion of `METRIC` be measured."""
     names = [criterion.name for criterion in criteria if criterion.metric == METRIC and criterion.blocking]
-    scores = [trial.scores[name] for trial in trials for name in names if name in trial.scores]
-    return any(score.error == TOO_FEW for score in scores)
+    if not names:
+        return False
+    for trial in trials:
+        for name in names:
+            if name in trial.scores and trial.scores[name].error == TOO_FEW:
+                return True
+    return False
 
 
 Queue = Sequence[tuple[int, Trial]]
@@ -88,29 +109,41 @@ Queue = Sequence[tuple[int, Trial]]
 
 
 def _queues(cases: Sequence[Case], trials: Queue, apart: Collection[str]) -> list[Queue]:
+    """Return the trials of each group, or of each case that is in none, epoch by epoch in the order of its cases."""
     by_case: dict[str, list[tuple[int, Trial]]] = {}
     for position, trial in sorted(trials, key=lambda item: (item[1].round, item[1].number)):
         by_case.setdefault(trial.case_id, []).append((position, trial))
-    groups: dict[tuple[str, str], list[tuple[int, int, tuple[int, Trial]]]] = {}
-    for order, case in enumerate(cases):
+    groups: dict[tuple[str, str], list[Queue]] = {}
+    for case in cases:
         group = "" if case.id in apart else group_of(case)
-        key = (group, "" if group else case.id)
-        for number, item in enumerate(by_case.get(case.id, ())):
-            groups.setdefault(key, []).append((number, order, item))
-    return [[item for _, _, item in sorted(queue, key=lambda one: one[:2])] for queue in groups.values()]
+        if case.id in by_case:
+            groups.setdefault((group, "" if group else case.id), []).append(by_case[case.id])
+    queues: list[Queue] = []
+    for members in groups.values():
+        in_turn = chain.from_iterable(zip_longest(*members))
+        queues.append([item for item in in_turn if item is not None])
+    return queues
 
 
 def _scores(queues: Sequence[Queue]) -> Mapping[int, Score]:
-    problem = "" if any(call for queue in queues for _, t in queue for call in pattern(t) if call) else NO_TOOLS
+    problem = ""
     if not any(len(queue) > 1 for queue in queues):
         problem = TOO_FEW
-    if problem:
-        return {position: Score(None, error=problem) for queue in queues for position, _ in queue}
+    elif not any(_uses_tools(queue) for queue in queues):
+        problem = NO_TOOLS
     scores = {}
     for queue in queues:
+        if problem:
+            scores.update(dict.fromkeys([position for position, _ in queue], Score(None, error=problem)))
+            continue
         for (_, first), (position, second) in zip(queue[::2], queue[1::2], strict=False):
             scores[position] = _compare(first, second)
     return scores
+
+
+def _uses_tools(queue: Queue) -> bool:
+    """True if a tool was called in any of these trials."""
+    return any(any(pattern(trial)) for _, trial in queue)
 
 
 def _compare(first: Trial, second: Trial) -> Score:
@@ -122,6 +155,9 @@ def _compare(first: Trial, second: Trial) -> Score:
 
 
 def _words(found: Pattern) -> str:
-    names = [shorten(name if name.isprintable() else repr(name), 80) for turn in found for name in turn]
-    more = [f"… {len(names) - MAX_SHOWN_CALLS} more"] if len(names) > MAX_SHOWN_CALLS else []
-    return " → ".join(names[:MAX_SHOWN_CALLS] + more) or "no call"
+    words = []
+    for name in chain.from_iterable(found):
+        words.append(shorten(name if name.isprintable() else repr(name), 80))
+    if len(words) > MAX_SHOWN_CALLS:
+        words[MAX_SHOWN_CALLS:] = [f"… {len(words) - MAX_SHOWN_CALLS} more"]
+    return " → ".join(words) or "no call"

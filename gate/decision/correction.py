@@ -1,4 +1,4 @@
-"""Corrects a judge's scores by its calibration: means, bounds and slopes. The scores stay as they are.
+"""Corrects a judge's scores by its calibration: means, intervals and slopes. The scores stay as they are.
 
 Zeros and ones are corrected by the judge's sensitivity and specificity, graded scores by the mean difference of
 people's scores and the judge's (prediction-powered). Where neither can be done, or the labels do not show the judge to
@@ -8,11 +8,11 @@ follow people, nothing is corrected.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
+from gate.decision.outcomes import are_successes
 from gate.model import Criterion, Direction, Estimate
 from gate.model.calibration import GradedLabels, JudgeCalibration
 from gate.model.results import CalibratedJudge
@@ -21,7 +21,6 @@ from gate.statistics.agreement import (
     clopper_pearson,
     corrected_interval,
     corrected_share,
-    corrected_upper_bound,
     corrects,
     difference_error,
     is_usable,
@@ -30,8 +29,6 @@ from gate.statistics.agreement import (
 )
 from gate.statistics.intervals import mean
 
-MOST_TRIALS = 2**17
-"""No run has more; a mean that so many would not prove short is not waited for."""
 PLAIN: Ends = (1.0, 0.0)
 """The slope of scores that are not corrected."""
 
@@ -54,24 +51,6 @@ class ByRates(Struct, frozen=True):
         judged = 1 - fell
         return _within(judged * corrected_share(measured / judged, self.known), (0.0, 1.0)) if judged else measured
 
-    def best(self, groups: Sequence[Sequence[float]], fell: int, error: float, raw: float | None) -> float | None:
-        """The most that a corrected mean can be; ``raw``: the same of the scores."""
-        del raw
-        values = [value for group in groups for value in group]
-        judged = len(values) - fell
-        if not judged:
-            return 0.0
-        return judged / len(values) * corrected_upper_bound(round(sum(values)), judged, self.known, error)
-
-    def trials_to_prove(self, share: float, error: float) -> int:
-        """After how many verdicts, if all of them fail, the mean is proven short of ``share`` of the scale."""
-        most = 1
-        while corrected_upper_bound(0, most, self.known, error) >= share:
-            if most >= MOST_TRIALS:
-                return 0
-            most *= 2
-        return bisect_left(range(1, most), -share, key=lambda n: -corrected_upper_bound(0, n, self.known, error)) + 1
-
     def estimate(self, found: Estimate) -> Estimate:
         low, high = corrected_interval(found.value, found.trials, self.known)
         return Estimate(self.value(found.value, 0.0), low, high, found.n, found.trials)
@@ -91,19 +70,6 @@ class ByDifference(Struct, frozen=True):
     def value(self, measured: float, fell: float) -> float:
         return _within(measured + (1 - fell) * self.graded.bias, self.ends)
 
-    def best(self, groups: Sequence[Sequence[float]], fell: int, error: float, raw: float | None) -> float | None:
-        """As above; ``raw`` and the difference are bounded at half the error each."""
-        if raw is None:
-            return None
-        share = 1 - fell / sum(map(len, groups))
-        reach = self.graded.bias + self._half(1 - error / 2)
-        return _within(raw + share * reach, self.ends)
-
-    def trials_to_prove(self, share: float, error: float) -> int:
-        """As above."""
-        low, high = self.ends
-        return worst_trials(share - (self.graded.bias + self._half(1 - error / 2)) / (high - low), error / 2)
-
     def estimate(self, found: Estimate) -> Estimate:
         value = self.value(found.value, 0.0)
         if found.level == 0.0:
@@ -122,11 +88,6 @@ class ByDifference(Struct, frozen=True):
 Correction = ByRates | ByDifference
 
 
-def worst_trials(share: float, error: float) -> int:
-    """The n with (1 − share)^n ≤ error: trials that all have the worst score, and prove the mean short; 0 for none."""
-    return math.ceil(math.log(error) / math.log1p(-share)) if 0 < share < 1 else 0
-
-
 def correction_for(criterion: Criterion, values: Collection[float]) -> Correction | None:
     """Return the correction of a criterion's scores; None without one.
 
@@ -137,7 +98,7 @@ def correction_for(criterion: Criterion, values: Collection[float]) -> Correctio
     known = criterion.calibration
     if known is None or criterion.hard or criterion.direction is Direction.LOWER:
         return None
-    if criterion.scale.is_zero_to_one and set(values) <= {0.0, 1.0}:
+    if are_successes(values, criterion.scale):
         return ByRates(known) if is_usable(known) else None
     graded = known.graded
     return ByDifference(graded, criterion.scale.range) if graded is not None and corrects(graded) else None

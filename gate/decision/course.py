@@ -23,7 +23,7 @@ def course(comparison: Comparison) -> Course:
     """Return the runs by their reason: each is counted in ``runs``, and under one of the reasons for it."""
     planned, again = [], Counter[Side]()
     for trial in comparison.trials:
-        if comparison.is_replacement(trial):
+        if trial.again:
             again[trial.side] += 1
         else:
             planned.append(trial)

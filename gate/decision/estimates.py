@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gate.decision.engine.state import Metric, margin_of
+from gate.decision.outcomes import are_successes
 from gate.model import Criterion, Direction, Estimate, MetricChange, Scale
 from gate.model.finding import Change
 from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
@@ -32,7 +33,7 @@ def estimate(means: Sequence[float], values: Sequence[float], scale: Scale) -> E
     value = mean(means)
     if len(values) == 1:
         return Estimate(value, value, value, 1, 1, level=0.0)
-    if scale.is_zero_to_one and set(values) <= {0.0, 1.0}:
+    if are_successes(values, scale):
         low, high = wilson(value * len(values), len(values))
         return _with_spread(Estimate(value, low, high, len(means), len(values)), means, values)
     sample = means if len(means) > 1 else values

@@ -15,7 +15,7 @@ from gate.model.finding import CaseTally, Change, Finding, WhyOpen
 def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Return all findings on one criterion; its verdict is the worst of them."""
     if _applies_elsewhere(comparison, criterion):
-        return [Finding.of("applies_to_none", Verdict.NOT_APPLIED)]
+        return [Finding.of("no_value", Verdict.NOT_APPLIED, why="applies_to_none")]
     findings = [
         *_hard_rule(comparison, criterion),
         *_not_measured(comparison, criterion),
@@ -72,7 +72,8 @@ def _not_measured(comparison: Comparison, criterion: Criterion) -> list[Finding]
         return [lost]
     if comparison.answers and not measured_values(comparison.answers, criterion):
         went_with_cases = criterion.name in comparison.criteria_without_cases  # the base's rules may name it still
-        return [Finding.of("applies_to_none", Verdict.NOT_COMPARED if went_with_cases else Verdict.NOT_MEASURED)]
+        verdict = Verdict.NOT_COMPARED if went_with_cases else Verdict.NOT_MEASURED
+        return [Finding.of("no_value", verdict, why="applies_to_none")]
     return []
 
 

@@ -32,7 +32,8 @@ def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list
             found.append(row.not_compared)
     expected = comparison.baseline.keys() - comparison.settings.quarantine.keys()
     if expected and not any(case.id in expected and comparison.comparable(case.id) for case in comparison.judged):
-        found.append(Finding.of("nothing_paired", cases=len(expected)))
+        edited = len(expected.intersection(edited_cases(comparison)))
+        found.append(Finding.of("cases_not_compared", how="none", of=len(expected), edited=edited))
     for finding in (too_many_gone(comparison), edited_and_missing(comparison)):
         if finding is not None:
             found.append(finding)
@@ -68,23 +69,29 @@ def edited_cases(comparison: Comparison) -> tuple[str, ...]:
 
 def too_many_gone(comparison: Comparison) -> Finding | None:
     """Return the removed cases that passed at the base, if they are too many; cases in quarantine aside."""
-    passed, gone = 0, []
+    passed, gone, criteria = 0, [], _known_at_base(comparison)
     for case_id in sorted(comparison.baseline):
-        if case_id in comparison.settings.quarantine or not _mostly_passed(comparison, case_id):
+        if case_id in comparison.settings.quarantine or not _mostly_passed(comparison, case_id, criteria):
             continue
         passed += 1
         if case_id not in comparison.by_id:
             gone.append(case_id)
     if are_few(len(gone), passed):
         return None
-    return Finding.of("too_many_cases_gone", cases=tuple(gone), of=passed)
+    return Finding.of("cases_not_compared", how="gone", cases=tuple(gone), of=passed, selected=comparison.selected)
 
 
-def _mostly_passed(comparison: Comparison, case_id: str) -> bool:
+def _mostly_passed(comparison: Comparison, case_id: str, criteria: Sequence[Criterion]) -> bool:
     """True if at least half of the baseline's trials of a case passed; a case that is gone has no thresholds."""
     case = comparison.by_id.get(case_id) or Case(case_id, ())
-    outcomes = outcomes_of(comparison.baseline[case_id], case, comparison.criteria)
+    outcomes = outcomes_of(comparison.baseline[case_id], case, criteria)
     return 2 * sum(outcomes) >= len(outcomes) > 0
+
+
+def _known_at_base(comparison: Comparison) -> list[Criterion]:
+    """Return the criteria that the base measured, too. By one that is new, nothing would have passed there."""
+    names = {name for trial in comparison.stored for name in trial.scores}
+    return [criterion for criterion in comparison.criteria if criterion.name in names]
 
 
 class _Sides(Struct, frozen=True):
@@ -117,17 +124,17 @@ def edited_and_missing(comparison: Comparison) -> Finding | None:
     for case_id in sides:
         if case_id not in fell and _fell_by_half(comparison, case_id):
             fell.append(case_id)
-    return Finding.of("edited_cases_miss", cases=tuple(fell)) if fell else None
+    return Finding.of("cases_not_compared", how="edited", cases=tuple(fell)) if fell else None
 
 
 def _edited_sides(comparison: Comparison) -> dict[str, _Sides]:
-    found = {}
+    found, criteria = {}, _known_at_base(comparison)
     for case_id in edited_cases(comparison):
         if case_id in comparison.settings.quarantine:
             continue
         case = comparison.by_id[case_id]
-        now = outcomes_of(comparison.measured(case_id), case, comparison.criteria)
-        before = outcomes_of(comparison.baseline[case_id], case, comparison.criteria)
+        now = outcomes_of(comparison.measured(case_id), case, criteria)
+        before = outcomes_of(comparison.baseline[case_id], case, criteria)
         if now and before:
             found[case_id] = _Sides(now, before)
     return found

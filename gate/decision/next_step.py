@@ -193,7 +193,7 @@ def _lost_ones_again(comparison: Comparison) -> More | None:
     newest = [trial for trial in comparison.trials if trial.round == number]
     if settings.rerun == "never":  # a base that is gone is not asked again
         newest = [trial for trial in newest if trial.side is Side.CANDIDATE]
-    tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.is_replacement(t))
+    tried = Counter((t.side, t.tag, t.case_id) for t in newest if t.again)
     lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not t.excused)
     cases: dict[tuple[Side, str, int], list[str]] = {}
     for (side, tag, case_id), n in lost.items():

@@ -69,6 +69,11 @@ def measured_values(trials: Sequence[Trial], criterion: Criterion) -> list[float
     return [score.value for score in scores if score is not None and score.value is not None]
 
 
+def are_successes(values: Iterable[float], scale: Scale) -> bool:
+    """True if scores are all 0 or 1, and judged as successes, even if their scale allows other values."""
+    return scale.is_zero_to_one and set(values) <= {0.0, 1.0}
+
+
 # --- a whole trial --------------------------------------------------------------------------------
 
 

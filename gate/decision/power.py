@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from random import Random
 from statistics import NormalDist, fmean
 
@@ -23,10 +24,11 @@ from gate.decision.engine.clusters import grouped
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.decision.engine.state import Config, Metric, Row, State, margin_of
-from gate.decision.outcomes import RATE_METRIC, measured_values, passed
+from gate.decision.outcomes import RATE_METRIC, measured_values, passed, value_of
+from gate.decision.sequential import metric_of
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.thresholds import chance_of_miss
-from gate.model import Case, Criterion, Scale, Side, Trial
+from gate.model import Case, Criterion, Side, Trial
 from gate.model.defaults import ALPHA, POWER_FIND, STORED_TRIALS
 from gate.statistics.evalues import case_log_e, suite_e
 from gate.statistics.intervals import wilson
@@ -58,6 +60,8 @@ DESIGNS = (10, 20, 30, 50, 75, 100, 150, 200, 300, 500)
 SAID_FIRST, NEARLY_ALWAYS = 0.2, 0.95
 STORED = (5, 15)
 MOST_RERUNS = 200
+NONE_BREAKS = "NONE"
+"""In place of a verdict: no case passes often enough to break."""
 
 Tick = Callable[[], None]
 """Called after each simulated run."""
@@ -86,7 +90,7 @@ class Scores(Struct, frozen=True):
         """Draw a trial that came out so: of the case's own, else of any, else of one that came out otherwise."""
         sides = (self.passing, self.failing) if passed else (self.failing, self.passing)
         for side in sides:
-            known = side[case] or [row for rows in side for row in rows]
+            known = side[case] or list(chain.from_iterable(side))
             if known:
                 return rng.choice(known)
         return [None] * len(self.metrics)
@@ -121,9 +125,7 @@ class Rates(Struct, frozen=True, dict=True):
     def posteriors(self) -> tuple[tuple[float, ...], ...]:
         """By case: the weights of the rates on the grid."""
         weights = [weight / sum(FIRST) for weight in FIRST]
-        distinct: dict[tuple[int, int], int] = {}
-        for count in self.counts:
-            distinct[count] = distinct.get(count, 0) + 1
+        distinct = Counter(self.counts)
         for _ in range(STEPS):
             total = [0.0] * len(GRID)
             for count, cases in distinct.items():
@@ -146,7 +148,8 @@ class Rates(Struct, frozen=True, dict=True):
         """The known cases that the drawn ones are like, with their clusters; whole clusters where there are any."""
         known = range(len(self.counts))
         if not any(self.clusters):
-            return [(i, "") for i in (known if cases == len(known) else rng.choices(known, k=cases))]
+            chosen = known if cases == len(known) else rng.choices(known, k=cases)
+            return [(i, "") for i in chosen]
         if cases == len(known):
             return [*enumerate(self.clusters)]
         units = grouped(map(str, known), {str(i): cluster for i, cluster in enumerate(self.clusters)})
@@ -159,7 +162,9 @@ class Rates(Struct, frozen=True, dict=True):
 def _posterior(weights: Sequence[float], passed_trials: int, trials: int) -> tuple[float, ...]:
     found = [w * p**passed_trials * (1 - p) ** (trials - passed_trials) for w, p in zip(weights, GRID, strict=True)]
     total = sum(found)
-    return tuple(f / total for f in found) if total else tuple(weights)
+    if not total:
+        return tuple(weights)
+    return tuple([f / total for f in found])
 
 
 class Share(Struct, frozen=True):
@@ -223,7 +228,7 @@ class Curve(Struct, frozen=True):
         return Share(_NORMAL.cdf(centre), _NORMAL.cdf(centre - half), _NORMAL.cdf(centre + half), runs)
 
     def reaches(self, share: float, within: Sequence[float]) -> float | None:
-        """The smallest drop of which this share is found; None beyond those that were simulated."""
+        """Return the smallest drop of which this share is found, or None if it is beyond those that were simulated."""
         if self.b <= 0:
             return None
         drop = max(0.0, (_NORMAL.inv_cdf(share) - self.a) / self.b) ** 2
@@ -278,45 +283,60 @@ def power_of(
 ) -> Power:
     """Simulates changes of an agent with these rates. ``runs``: of each kind of change; None: of a few seconds."""
     ladder = drops_of(design)
-    n = runs or runs_of(design, len(ladder) + 2, len(rates.scores.metrics) if rates.scores else 0)
+    questions = len(ladder) + 2
+    criteria = len(rates.scores.metrics) if rates.scores else 0
+    n = runs or runs_of(design, questions, criteria)
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
-    fine = [_run(rates, design, rng, tick) for _ in range(n)]
-    found = [[_run(rates, design, rng, tick, drop=drop)[0] for _ in range(n)] for drop in ladder]
-    counts = [sum(verdict == "REGRESSION" for verdict in verdicts) for verdicts in found]
-    curve = Curve.fitted([(drop, count, n) for drop, count in zip(ladder, counts, strict=True)])
-    broken = [verdict for _ in range(n) if (verdict := _run(rates, design, rng, tick, broken=True)[0]) != "NONE"]
+    unchanged, spent = Counter[str](), list[int]()
+    for _ in range(n):
+        verdict, agent_runs = _run(rates, design, rng, tick)
+        unchanged[verdict] += 1
+        spent.append(agent_runs)
+    counts = [(drop, _count_found(rates, design, drop, n, rng, tick), n) for drop in ladder]
+    curve = Curve.fitted(counts)
+    drops = [Drop(drop, curve.at(drop, n * len(ladder)), share_of(count, n)) for drop, count, _ in counts]
+    broken = Counter[str]()
+    for _ in range(n):
+        verdict, _ = _run(rates, design, rng, tick, broken=True)
+        broken[verdict] += 1
+    tried = n - broken[NONE_BREAKS]
     return Power(
         design,
-        bool(rates.counts),
-        len(rates.scores.metrics) if rates.scores else 0,
-        rates.units if rates.counts else 0,
-        n * (len(ladder) + 2),
-        tuple(
-            Drop(drop, curve.at(drop, n * len(ladder)), share_of(count, n))
-            for drop, count in zip(ladder, counts, strict=True)
-        ),
-        curve,
-        curve.reaches(WANTED, ladder),
-        share_of(broken.count("REGRESSION"), len(broken)) if broken else None,
-        share_of(sum(verdict == "REGRESSION" for verdict, _ in fine), n),
-        share_of(sum(verdict == "INCONCLUSIVE" for verdict, _ in fine), n),
-        fmean(spent for _, spent in fine) / design.cases,
+        known=bool(rates.counts),
+        criteria=criteria,
+        units=rates.units if rates.counts else 0,
+        runs=n * questions,
+        drops=tuple(drops),
+        curve=curve,
+        finds=curve.reaches(WANTED, ladder),
+        broken=share_of(broken["REGRESSION"], tried) if tried else None,
+        blocked=share_of(unchanged["REGRESSION"], n),
+        inconclusive=share_of(unchanged["INCONCLUSIVE"], n),
+        runs_per_case=fmean(spent) / design.cases,
     )
 
 
+def _count_found(rates: Rates, design: Design, drop: float, runs: int, rng: Random, tick: Tick) -> int:
+    """Return in how many of these simulated changes a drop is found."""
+    found = 0
+    for _ in range(runs):
+        verdict, _ = _run(rates, design, rng, tick, drop=drop)
+        found += verdict == "REGRESSION"
+    return found
+
+
 def wanted_designs(
-    rates: Rates, design: Design, drop: float, *, runs: int = 40, seed: int = 0, tick: Tick = lambda: None
+    rates: Rates, design: Design, drop: float, *, runs: int = 40, tick: Tick = lambda: None
 ) -> tuple[Wanted, ...]:
     """Return the cases that find a drop four times in five, by stored trials a case: halving the ladder of designs."""
     answers = []
     for stored in STORED:
-        rng = Random(f"{seed}:{stored}")  # noqa: S311 - reproducible, not secret
+        rng = Random(f"0:{stored}")  # noqa: S311 - reproducible, not secret
         low, high, best = 0, len(DESIGNS), share_of(0, 0)
         while low < high:
             middle = (low + high) // 2
             tried = replace(design, cases=DESIGNS[middle], stored=stored)
-            found = [_run(rates, tried, rng, tick, drop=drop)[0] for _ in range(runs)]
-            share = share_of(found.count("REGRESSION"), runs)
+            share = share_of(_count_found(rates, tried, drop, runs, rng, tick), runs)
             if share.share >= WANTED:
                 high, best = middle, share
             else:
@@ -349,22 +369,27 @@ def _run(
     drawn = rates.draw(rng, design.cases)
     before = [case.rate for case in drawn]
     mean = fmean(before)
-    now = [p * max(0.0, 1 - drop / mean) if mean else p for p in before]
+    left = max(0.0, 1 - drop / mean) if mean else 1.0
+    now = [rate * left for rate in before]
     if broken:
-        able = [i for i, p in enumerate(before) if p >= BREAKABLE]
+        able = [place for place, rate in enumerate(before) if rate >= BREAKABLE]
         if not able:
-            return "NONE", 0
+            return NONE_BREAKS, 0
         now[rng.choice(able)] = 0.0
-    ids = [f"{i:04d}" for i in range(design.cases)]
+    ids = [f"{place:04d}" for place in range(design.cases)]
+    known = dict(zip(ids, drawn, strict=True))
     sides = {Side.BASELINE: dict(zip(ids, before, strict=True)), Side.CANDIDATE: dict(zip(ids, now, strict=True))}
-    known, scores = dict(zip(ids, drawn, strict=True)), rates.scores
-
-    def row(case_id: str, rate: float) -> Row:
-        passes = rng.random() < rate
-        return [float(passes), *(scores.draw(rng, known[case_id].like, passes) if scores else ())]
+    scores = rates.scores
 
     def trials(side: Side, cases: Iterable[str], n: int) -> dict[str, list[Row]]:
-        return {c: [row(c, sides[side][c]) for _ in range(n)] for c in cases}
+        found = {}
+        for case_id in cases:
+            rows: list[Row] = []
+            for _ in range(n):
+                passes = rng.random() < sides[side][case_id]
+                rows.append([float(passes), *(scores.draw(rng, known[case_id].like, passes) if scores else ())])
+            found[case_id] = rows
+        return found
 
     metrics = (Metric("success", "binary", margin=design.margin), *(scores.metrics if scores else ()))
     stored, seed = trials(Side.BASELINE, ids, design.stored), rng.randrange(1 << 30)
@@ -412,39 +437,41 @@ def missed_thresholds(
 def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None) -> Rates:
     """Return the rates of the candidate's trials in a record. ``cases`` give thresholds of single cases."""
     groups = _by_outcome(trials, criteria, cases)
-    counts = tuple((sum(outcome for _, outcome in group), len(group)) for group in groups.values())
-    clusters = tuple(cluster_of(cases[c]) if cases and c in cases else "" for c in groups)
-    return Rates(counts, _scores([*groups.values()], criteria), clusters)
+    counts, clusters = [], []
+    for case_id, group in groups.items():
+        counts.append((sum([outcome for _, outcome in group]), len(group)))
+        clusters.append(cluster_of(cases[case_id]) if cases and case_id in cases else "")
+    return Rates(tuple(counts), _scores([*groups.values()], criteria), tuple(clusters))
 
 
 def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[Criterion]) -> Scores | None:
     """Return the scores that a change is tested for beside success."""
     trials = [trial for group in groups for trial, _ in group]
-    measured = [c for c in criteria if c.blocking and c.blocks_regression and not c.hard and c.metric != RATE_METRIC]
-    measured = [c for c in measured if measured_values(trials, c)]
-    if not measured:
+    tested = []
+    for criterion in criteria:
+        blocks = criterion.blocking and criterion.blocks_regression and not criterion.hard
+        if blocks and criterion.metric != RATE_METRIC and measured_values(trials, criterion):
+            tested.append(criterion)
+    if not tested:
         return None
-    names = [c.name for c in measured]
-    sides = ([[_values(t, names) for t, outcome in g if outcome is side] for g in groups] for side in (True, False))
-    passing, failing = (tuple(map(tuple, side)) for side in sides)
-    return Scores(tuple(_metric(c, trials) for c in measured), passing, failing)
+    passing, failing = [], []
+    for group in groups:
+        passing.append(tuple([_values(trial, tested) for trial, outcome in group if outcome]))
+        failing.append(tuple([_values(trial, tested) for trial, outcome in group if not outcome]))
+    return Scores(tuple([metric_of(criterion, trials) for criterion in tested]), tuple(passing), tuple(failing))
 
 
-def _metric(criterion: Criterion, trials: Sequence[Trial]) -> Metric:
-    zero_one = criterion.scale.is_zero_to_one and set(measured_values(trials, criterion)) <= {0.0, 1.0}
-    scale = Scale.BINARY if zero_one else criterion.scale
-    margin = scale.default_margin if criterion.margin is None else criterion.margin
-    return Metric(criterion.name, scale.kind, criterion.direction, margin)
-
-
-def _values(trial: Trial, names: Sequence[str]) -> Row:
-    scores = (trial.scores.get(name) for name in names)
-    return [None if score is None else score.value for score in scores]
+def _values(trial: Trial, criteria: Iterable[Criterion]) -> Row:
+    return [value_of(trial, criterion) for criterion in criteria]
 
 
 def cost_per_run(trials: Sequence[Trial]) -> float | None:
     """US dollars of the agent, on average; None where none is reported."""
-    costs = [u.cost_usd for t in trials if (u := t.usage) is not None and u.cost_usd is not None]
+    costs = []
+    for trial in trials:
+        usage = trial.usage
+        if usage is not None and usage.cost_usd is not None:
+            costs.append(usage.cost_usd)
     return fmean(costs) if costs else None
 
 

@@ -89,7 +89,8 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
     now, before = _rate_of_both(comparison, criterion) if is_rate else _means_of_both(comparison, criterion)
     if verdict is Verdict.PASS and now is None:
         verdict = Verdict.NOT_MEASURED
-        findings = [Finding.of("no_value", unchecked=is_rate and bool(comparison.judged_trials))]
+        is_unchecked = is_rate and comparison.judged_trials
+        findings = [Finding.of("no_value", why="unchecked" if is_unchecked else "no_trial")]
     change = outcome.evidence.metrics.get(criterion.name) if outcome is not None else None
     values = [value for group in comparison.values(criterion).values() for value in group]
     return CriterionResult(
@@ -219,6 +220,6 @@ def spent(evidence: EvidenceSummary) -> float:
     from gate.decision.engine.evidence import CASES_SHARE  # weight: only with a baseline
 
     alpha = 1 / (evidence.e_threshold * CASES_SHARE)
-    looks = sum(look.threshold if look.spent is None else look.spent for look in evidence.looks)
+    looks = sum(look.spent for look in evidence.looks)
     repeats = sum(test.threshold for test in evidence.repeats)
     return min(1.0, CASES_SHARE + (looks + repeats) / alpha)

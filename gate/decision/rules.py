@@ -111,10 +111,10 @@ def missed_threshold(table: Table) -> Finding | None:
     comparison = table.comparison
     for criterion in comparison.criteria:
         if criterion.hard and criterion.blocking and comparison.hard_failures[criterion.name]:
-            return Finding.of("criterion_fails", criterion=criterion.name)
+            return Finding.of("criterion_decides", criterion=criterion.name)
     missed = below(table)
     if missed:
-        return Finding.of("criterion_fails", criterion=missed[0])
+        return Finding.of("criterion_decides", criterion=missed[0])
     return _nothing_passes(comparison)
 
 
@@ -126,8 +126,12 @@ def below(table: Table) -> tuple[str, ...]:
 
 
 def _nothing_passes(comparison: Comparison) -> Finding | None:
-    """Without a baseline a suite in which no trial passes is below its threshold, whatever that is."""
-    if comparison.baseline or not any(criterion.blocking for criterion in comparison.criteria):
+    """Without a stored baseline a suite in which no trial passes is below its threshold, whatever that is.
+
+    That the base commit's agent, run beside, passes none either is no excuse.
+    """
+    has_stored = comparison.baseline and not comparison.base_ran_now
+    if has_stored or not any(criterion.blocking for criterion in comparison.criteria):
         return None
     trials = comparison.judged_trials
     was_run = {trial.case_id for trial in trials}
@@ -171,7 +175,7 @@ def problem(table: Table) -> Finding | None:
     if rows:
         others = [row for row in rows if row.criterion.name != PASS_RATE]  # the pass rate has no cause of its own
         first = (others or rows)[0]
-        return Finding.of("criterion_not_measured", criterion=first.criterion.name)
+        return Finding.of("criterion_decides", Verdict.ERROR, criterion=first.criterion.name)
     if not comparison.same_as:
         found = collapsed(comparison)
         if found is not None:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
-from gate.decision.consistency import cluster_of
-from gate.decision.correction import PLAIN
+from gate.decision.consistency import clusters_of
+from gate.decision.correction import PLAIN, Correction
 from gate.decision.engine.state import FULL, Config, Continue, Metric, Partner, Request, Round, Row, State
-from gate.decision.outcomes import measured_values, passed, value_of
+from gate.decision.outcomes import are_successes, measured_values, passed, value_of
 from gate.model import PROBE, REPEAT, Criterion, Outcome, Scale, Side, Trial
 from gate.model.defaults import STORED_TRIALS
 
@@ -72,17 +72,21 @@ def state_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> State:
         left,
         settings.kept_epochs,
     )
+    metrics = []
+    for criterion in comparison.metrics:
+        trials = (*comparison.trials, *comparison.stored)
+        metrics.append(metric_of(criterion, trials, comparison.correction_of(criterion)))
     stored = _stored_draws(comparison)
     baseline = {}
     for case_id, trials in stored.items():
         baseline[case_id] = [_row(comparison, trial) for trial in trials]
     return State(
-        tuple([_metric(comparison, criterion) for criterion in comparison.metrics]),
+        tuple(metrics),
         baseline,
         _rounds(comparison, stored),
         config,
         comparison.seed,
-        _clusters(comparison),
+        clusters_of([comparison.by_id[case_id] for case_id in comparison.paired]),
         comparison.repeats.frozen,
         _places_of_newest(stored, comparison.stored_runs),
         comparison.is_recorded,
@@ -118,25 +122,13 @@ def _places_of_newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]
     return {}
 
 
-def _clusters(comparison: Comparison) -> dict[str, str]:
-    found = {}
-    for case_id in comparison.paired:
-        cluster = cluster_of(comparison.by_id[case_id])
-        if cluster:
-            found[case_id] = cluster
-    return found
-
-
-def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
-    """Return a criterion as the engine knows it. Scores that are all 0 or 1 are judged as successes, even if the scale
-    allows other values."""
-    values = set(measured_values((*comparison.trials, *comparison.stored), criterion))
+def metric_of(criterion: Criterion, trials: Sequence[Trial], correction: Correction | None = None) -> Metric:
+    """Return a criterion as the engine knows it, by its values in these trials."""
     scale = criterion.scale
-    if scale.is_zero_to_one and values <= {0.0, 1.0}:
+    if are_successes(measured_values(trials, criterion), scale):
         scale = Scale.BINARY
     margin = scale.default_margin if criterion.margin is None else criterion.margin
     blocks = criterion.blocking and criterion.blocks_regression
-    correction = comparison.correction_of(criterion)
     slope, slope_error = PLAIN if correction is None else correction.slope
     return Metric(criterion.name, scale.kind, criterion.direction, margin, blocks, slope, slope_error)
 
@@ -157,41 +149,8 @@ def _row(comparison: Comparison, trial: Trial) -> Row:
 
 # --- rounds ---------------------------------------------------------------------------------------
 
-Place = tuple[int, str, Side]
-"""Round, tag and side."""
-
-
-class _Rows:
-    """The rows of the candidate and the base by round, each beside the trial that it is of."""
-
-    def __init__(self, width: int) -> None:
-        self.groups: dict[Place, dict[str, list[tuple[Row, Trial]]]] = {}
-        self._lost = [None] * width
-
-    def add(self, row: Row, trial: Trial) -> None:
-        """Add the row of a trial."""
-        group = self.groups.setdefault((trial.round, trial.tag, trial.side), {})
-        group.setdefault(trial.case_id, []).append((row, trial))
-
-    def put_in_place(self, row: Row, trial: Trial) -> bool:
-        """Put the row of a trial in the place of the one that was lost; False if its case has no row to replace."""
-        rows = self._of_replaced(trial)
-        if rows is None:
-            return False
-        for place, (known, _) in enumerate(rows):
-            if known == self._lost:
-                rows[place] = row, trial
-                break
-        return True
-
-    def _of_replaced(self, trial: Trial) -> list[tuple[Row, Trial]] | None:
-        """Return the rows that include the one which a trial replaces; in old records it is of an earlier round."""
-        if trial.again:
-            return self.groups.get((trial.round, trial.tag, trial.side), {}).get(trial.case_id)
-        for (_, tag, _), group in self.groups.items():
-            if tag == FULL and trial.case_id in group:
-                return group[trial.case_id]
-        return None
+RowsOfCase = list[tuple[Row, Trial]]
+"""The rows of a case in a round, each beside the trial that it is of."""
 
 
 def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tuple[Round, ...]:
@@ -201,7 +160,7 @@ def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tu
     place. In a round the baseline's come first: it is looked at when the candidate's are there, too. One that repeats a
     draw is a row of nothing, too: it was run, and says nothing new.
     """
-    rows = _Rows(len(comparison.metrics))
+    groups: dict[tuple[int, str, Side], dict[str, RowsOfCase]] = {}
     repeated: Row = (None,) * len(comparison.metrics)  # a tuple: unlike a lost one, nothing takes its place
     for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.CANDIDATE, t.tag, t.number)):
         if trial.case_id not in comparison.with_baseline:
@@ -209,18 +168,33 @@ def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tu
         if trial.tag in (PROBE, REPEAT):
             continue  # asked of cases picked by their outcomes, for another question than the one decided here
         row = repeated if id(trial) in comparison.dropped else _row(comparison, trial)
-        if not (comparison.is_replacement(trial) and rows.put_in_place(row, trial)):
-            rows.add(row, trial)
-    return tuple([_round(comparison, place, by_case, stored) for place, by_case in rows.groups.items()])
+        rows = groups.setdefault((trial.round, trial.tag, trial.side), {}).setdefault(trial.case_id, [])
+        if trial.again and rows:
+            _put_in_place_of_lost(rows, row, trial)
+        else:
+            rows.append((row, trial))
+    rounds = []
+    for (_, tag, side), by_case in groups.items():
+        rounds.append(_round(comparison, tag, side, by_case, stored))
+    return tuple(rounds)
+
+
+def _put_in_place_of_lost(rows: RowsOfCase, row: Row, trial: Trial) -> None:
+    """Put a row in the place of the first one that was lost; if none was, the round stays as it is."""
+    lost = [None] * len(row)
+    for place, (known, _) in enumerate(rows):
+        if known == lost:
+            rows[place] = row, trial
+            return
 
 
 def _round(
     comparison: Comparison,
-    place: Place,
-    by_case: Mapping[str, Sequence[tuple[Row, Trial]]],
+    tag: str,
+    side: Side,
+    by_case: Mapping[str, RowsOfCase],
     stored: Mapping[str, Sequence[Trial]],
 ) -> Round:
-    _, tag, side = place
     trials: dict[str, list[Row]] = {}
     links: dict[str, tuple[Partner | None, ...]] = {}
     for case_id, rows in by_case.items():

@@ -11,6 +11,7 @@ from statistics import fmean
 from msgspec import Struct
 
 from gate.decision.comparison import Comparison
+from gate.decision.consistency import clusters_of
 from gate.decision.engine.clusters import grouped
 from gate.decision.estimates import estimate_of
 from gate.decision.outcomes import PASS_RATE, as_values, outcomes_of
@@ -167,7 +168,7 @@ def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -
     if not losses:
         return None
     ids = list(losses)
-    units = grouped(ids, _clusters(comparison))
+    units = grouped(ids, clusters_of(comparison.judged))
     differences = [-mean([losses[ids[place]] for place in members]) for members in units]
     inverse = mean([1 / len(rates.now[case_id]) + 1 / len(rates.before[case_id]) for case_id in ids])
     value, low, high = paired_change(differences, extra_variance=inverse / 2 / len(units) ** 2)
@@ -175,10 +176,6 @@ def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -
     if not math.isfinite(low):
         return Estimate(value, value, value, len(ids), trials, level=0.0)
     return Estimate(value, max(-1.0, low), min(1.0, high), len(ids), trials, level=0.9)
-
-
-def _clusters(comparison: Comparison) -> dict[str, str]:
-    return {case.id: case.cluster for case in comparison.judged if case.cluster}
 
 
 # --- where a loss is concentrated -----------------------------------------------------------------
@@ -205,7 +202,7 @@ def concentrations(comparison: Comparison, criterion: Criterion, pairs: Pairs) -
     losses = pairs.losses([case.id for case in comparison.judged], criterion)
     groups = list(groups_of(case for case in comparison.judged if case.id in losses).items())[:MOST_GROUPS]
     ids = list(losses)
-    units = grouped(ids, _clusters(comparison))
+    units = grouped(ids, clusters_of(comparison.judged))
     losses_of_units = [mean([losses[ids[place]] for place in members]) for members in units]
     units_of_groups = [_units_of(frozenset(in_group), ids, units) for _, in_group in groups]
     seed = f"{criterion.name}: {len(ids)}"

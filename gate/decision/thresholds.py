@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gate.decision.all_pass import METRIC as ALL_PASS
 from gate.decision.comparison import Comparison
 from gate.decision.correction import Correction, mean_fallen
-from gate.decision.outcomes import mark, measured_values
+from gate.decision.outcomes import are_successes, mark, measured_values
 from gate.model import FULL, Case, Criterion, Direction, Score, Trial, Verdict
 from gate.model.finding import Finding, HeldMean
 from gate.statistics.intervals import (
@@ -146,12 +146,20 @@ def _ends(criterion: Criterion) -> tuple[float, float] | None:
 
 
 def worst_of(criterion: Criterion) -> float | None:
-    """The worst value of a criterion's scale; None where nothing bounds it (seconds, dollars)."""
-    better_high = criterion.direction is Direction.HIGHER
-    ends = _ends(criterion)
-    if ends is None:
-        return 0.0 if better_high else None
-    return ends[0] if better_high else ends[1]
+    """Return the worst value of a criterion's scale, or None if nothing bounds it (seconds, dollars)."""
+    return _end(criterion, is_high=criterion.direction is Direction.LOWER)
+
+
+def best_of(criterion: Criterion) -> float | None:
+    """Return the best value of a criterion's scale, or None if nothing bounds it."""
+    return _end(criterion, is_high=criterion.direction is Direction.HIGHER)
+
+
+def _end(criterion: Criterion, *, is_high: bool) -> float | None:
+    least, most = criterion.scale.range
+    if not is_high:
+        return least
+    return most if math.isfinite(most) else None
 
 
 def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Finding]:
@@ -236,15 +244,6 @@ def _misses_with_hits(sample: Sample, held: HeldMean, criterion: Criterion, lost
     trials = len(sample.all.trials)
     value = (held.value * trials + best * lost) / (trials + lost)
     return _short_of(value, held.threshold, criterion)
-
-
-def best_of(criterion: Criterion) -> float | None:
-    """Return the best value of a criterion's scale, or None if nothing bounds it."""
-    better_high = criterion.direction is Direction.HIGHER
-    ends = _ends(criterion)
-    if ends is None:
-        return None if better_high else 0.0
-    return ends[1] if better_high else ends[0]
 
 
 def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
@@ -432,7 +431,7 @@ def best_case(means: Sequence[float], values: Sequence[float], criterion: Criter
     trials, at half the error each; a single case has no spread over cases, and leaves Chernoff's alone.
     """
     better = criterion.direction is Direction.HIGHER
-    if criterion.scale.is_zero_to_one and set(values) <= {0.0, 1.0}:
+    if are_successes(values, criterion.scale):
         ones = round(sum(values))
         n = len(values)
         return share_upper_bound(ones, n, error) if better else 1 - share_upper_bound(n - ones, n, error)
@@ -441,7 +440,9 @@ def best_case(means: Sequence[float], values: Sequence[float], criterion: Criter
         return _student(means if len(means) > 1 else values, error, better=better)
     student = _student(means, error / 2, better=better)
     chernoff = _chernoff(values, ends, error if student is None else error / 2, better=better)
-    return chernoff if student is None else (min if better else max)(student, chernoff)
+    if student is None:
+        return chernoff
+    return min(student, chernoff) if better else max(student, chernoff)
 
 
 def _student(sample: Sequence[float], error: float, *, better: bool) -> float | None:

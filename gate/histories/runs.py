@@ -1,4 +1,4 @@
-"""Reduces the trials of one run to what a history needs of it: the sums of each case's values, by criterion. Pure."""
+"""The trials of one run, reduced to what a history needs of it: the sums of each case's values, by criterion. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RunValues(Struct, frozen=True):
 
 
 def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], cases: Mapping[str, Case]) -> RunValues:
-    """The run of these trials, passed or failed by these criteria."""
+    """Return the run of these trials, passed or failed by these criteria."""
     judged = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
     spent = spent_beside(criteria)
     counted: dict[str, list[MeasuredTrial]] = defaultdict(list)
@@ -83,10 +83,12 @@ def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], case
     for alike in _alike(cases[case_id] for case_id in counted if case_id in cases):
         table = _Table(alike, counted)
         passes = table.passes(judged)
-        outcomes.update({case_id: (int(sum(own)), len(own)) for case_id, own in table.by_case(passes)})
+        for case_id, own in table.by_case(passes):
+            outcomes[case_id] = int(sum(own)), len(own)
         for name, column in table.columns(passes, spent):
-            values[name].update([(case_id, _sums(own)) for case_id, own in table.by_case(column)])
-    return RunValues(seen, failed, unmeasured, {name: found for name, found in values.items() if found}, outcomes)
+            for case_id, own in table.by_case(column):
+                values[name][case_id] = _sums(own)
+    return RunValues(seen, failed, unmeasured, dict(values), outcomes)
 
 
 def spent_beside(criteria: Iterable[Criterion]) -> frozenset[str]:
@@ -96,7 +98,7 @@ def spent_beside(criteria: Iterable[Criterion]) -> frozenset[str]:
 
 
 def _alike(cases: Iterable[Case]) -> Iterable[list[Case]]:
-    """The cases whose trials are held to the same marks, together."""
+    """Return the cases whose trials are held to the same marks, together."""
     found: dict[tuple[tuple[str, float], ...], list[Case]] = defaultdict(list)
     for case in cases:
         found[tuple(sorted(case.thresholds.items()))].append(case)
@@ -120,26 +122,32 @@ class _Table:
         self._scores: dict[str, Column] = {name: values_of(name, self._trials) for name in names}
 
     def by_case(self, column: Column) -> Sequence[tuple[str, Sequence[float]]]:
-        """The values of each case that has any."""
+        """Return the values of each case that has any."""
         if None not in column:
             whole = cast("Sequence[float]", column)
             return [(case_id, whole[start:end]) for case_id, start, end in self._parts]
-        found = [(case_id, [v for v in column[start:end] if v is not None]) for case_id, start, end in self._parts]
-        return [(case_id, own) for case_id, own in found if own]
+        found = []
+        for case_id, start, end in self._parts:
+            own = [value for value in column[start:end] if value is not None]
+            if own:
+                found.append((case_id, own))
+        return found
 
     def passes(self, criteria: Sequence[Criterion]) -> list[bool | None]:
         """Return the outcome of each trial: as `passed` says, which is asked if a score has no value."""
         held = marks(self._case, criteria)
         found = [True if held and trial.error is None else None for trial in self._trials]
         nothing = [None] * len(found)
-        for name, limit, is_most in held:
+        for name, limit, is_most in held:  # as expressions, since a long history has millions of them
             scored = zip(found, self._scores.get(name, nothing), strict=True)
             if is_most:
                 found = [None if one is None or value is None else one and value <= limit for one, value in scored]
             else:
                 found = [None if one is None or value is None else one and value >= limit for one, value in scored]
-        asked = zip(found, self._trials, strict=True)
-        return [self._passed(trial, criteria) if one is None else one for one, trial in asked]
+        for number, trial in enumerate(self._trials):
+            if found[number] is None:
+                found[number] = self._passed(trial, criteria)
+        return found
 
     def _passed(self, trial: MeasuredTrial, criteria: Sequence[Criterion]) -> bool | None:
         whole = {name: one if isinstance(one, Score) else Score(one) for name, one in trial.scores.items()}
@@ -147,10 +155,13 @@ class _Table:
         return passed(Trial(trial.case_id, trial.number, scores=whole, error=error), self._case, criteria)
 
     def columns(self, passes: Column, spent: frozenset[str]) -> Iterator[tuple[str, Column]]:
-        """The values of the trials by metric, without those of reruns."""
-        counts = [trial.tag in EPOCHS for trial in self._trials]
+        """Yield the values of the trials by metric, without those of reruns."""
+        reruns = [number for number, trial in enumerate(self._trials) if trial.tag not in EPOCHS]
         for name, column in self._all(passes, spent):
-            yield name, column if all(counts) else [v if own else None for v, own in zip(column, counts, strict=True)]
+            counted = list(column)
+            for number in reruns:
+                counted[number] = None
+            yield name, counted
 
     def _all(self, passes: Column, spent: frozenset[str]) -> Iterator[tuple[str, Column]]:
         yield from self._scores.items()
@@ -178,7 +189,7 @@ def _sums(values: Sequence[float]) -> Sums:
 
 
 def together(sums: Sequence[Sums]) -> Sums:
-    """The values of several runs of one case, one at least."""
+    """Return the values of several runs of one case, one at least, as those of one."""
     if len(sums) == 1:
         return sums[0]
     n, total, squares, least, most = zip(*map(astuple, sums), strict=True)
@@ -186,22 +197,26 @@ def together(sums: Sequence[Sums]) -> Sums:
 
 
 def described(cases: Sequence[Sums], scale: Scale) -> tuple[Estimate, float, float]:
-    """The mean over cases, and the least and the most: of trials, or of cases where a trial can only pass or fail."""
+    """Return the mean over cases, and the least and most: of trials, or of cases if a trial can only pass or fail."""
     counts, totals, squares, least, most = zip(*map(astuple, cases), strict=True)
     means = list(map(truediv, totals, counts))
-    ends = (means, means) if scale is Scale.BINARY else (least, most)
-    return _estimate(means, sum(counts), sum(totals), sum(squares), scale), min(ends[0]), max(ends[1])
+    estimate = _estimate(means, sum(counts), sum(totals), sum(squares), scale)
+    if scale is Scale.BINARY:
+        return estimate, min(means), max(means)
+    return estimate, min(least), max(most)
 
 
 def _estimate(means: Sequence[float], n: int, total: float, squares: float, scale: Scale) -> Estimate:
-    """With its 95 % interval, as `gate.decision.estimates.estimate` has it of single values."""
+    """Return the mean with its 95 % interval, as `gate.decision.estimates.estimate` has it of single values."""
     value = mean(means)
     if n == 1:
         return Estimate(value, value, value, 1, 1, level=0.0)
     sd = (max(0.0, squares - total * total / n) / (n - 1)) ** 0.5
     if scale.is_zero_to_one and total == squares:  # zeros and ones alone
         return Estimate(value, *wilson(value * n, n), len(means), n, sd=sd)
-    spread, size = (deviation(means, value) or 0.0, len(means)) if len(means) > 1 else (sd, n)
+    spread, size = sd, n
+    if len(means) > 1:
+        spread, size = deviation(means, value) or 0.0, len(means)
     half = t_quantile(0.975, size - 1) * spread / math.sqrt(size)
     low, high = value - half, value + half
     least, most = scale.range
@@ -209,7 +224,8 @@ def _estimate(means: Sequence[float], n: int, total: float, squares: float, scal
 
 
 def same_cases(own: Iterable[Case], newest: Mapping[str, Case], unchanged: frozenset[str]) -> dict[str, Case]:
-    """The cases of a run, those whose content is still the same with the thresholds that they have today."""
-    return {
-        case.id: replace(case, thresholds=newest[case.id].thresholds) if case.id in unchanged else case for case in own
-    }
+    """Return the cases of a run, those whose content is still the same with the thresholds that they have today."""
+    found = {case.id: case for case in own}
+    for case_id in unchanged & found.keys():
+        found[case_id] = replace(found[case_id], thresholds=newest[case_id].thresholds)
+    return found

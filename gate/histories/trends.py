@@ -18,14 +18,16 @@ from gate.decision.outcomes import pass_rate as pass_rate_criterion
 from gate.histories.cases import CaseHistory
 from gate.histories.runs import SPENT, RunValues, described, spent_beside, together
 from gate.model import Criterion, Direction, Estimate
-from gate.statistics.changepoint import Jump, Piece, course
+from gate.statistics.changepoint import Piece, course
 from gate.statistics.intervals import deviation, mean
-from gate.statistics.trend import LEAST_RUNS, Level, Sums, crossing, fitted, levels
+from gate.statistics.trend import LEAST_RUNS, FittedLine, Level, Sums, crossing, fitted, levels
 
 ERROR = 0.01
 """P(a move or a trend is stated | only chance moves the runs), over all criteria of a suite; and over its tags."""
 AHEAD_LEVEL = 0.8
 """The level of the interval of an early warning."""
+DAY, WEEK = 86_400, 604_800
+"""Seconds."""
 MOST_TAGS = 30
 """Tags that are followed, those of most cases."""
 
@@ -189,7 +191,7 @@ class SuiteHistory(Struct, frozen=True):
 
     @property
     def whole(self) -> tuple[Series, ...]:
-        """The series of the whole suite."""
+        """Return the series of the whole suite."""
         return tuple(one for one in self.series if not one.tag)
 
     def by_tag(self, name: str) -> tuple[Series, ...]:
@@ -197,26 +199,33 @@ class SuiteHistory(Struct, frozen=True):
 
 
 def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
-    """The history of the runs of one suite, in any order; a run that is there twice counts once."""
+    """Return the history of the runs of one suite, in any order; a run that is there twice counts once."""
     unique: dict[str, PastRun] = {}
     for run in runs:
-        known = unique.get(run.id, run)
-        more, less = (run, known) if run.values.trials > known.values.trials else (known, run)
-        unique[run.id] = replace(
-            more, verdict=more.verdict or less.verdict, releases=more.releases or less.releases
-        )  # one of them may lie outside of the store, which knows both
+        known = unique.get(run.id)
+        unique[run.id] = run if known is None else _same_run(known, run)
     ordered = tuple(sorted(unique.values(), key=lambda run: (run.created, run.id)))
     measures = _measures(ordered)
     tags = _tags(ordered)
     contents = _contents(ordered)
-    headline = sum(not _is_spent(criterion) for criterion in measures)
+    criteria = sum(criterion.name not in SPENT for criterion in measures)
     found = []
     for criterion in measures:
-        own = [_series(ordered, contents, criterion, ERROR / headline)]
+        whole = _series(ordered, contents, criterion, ERROR / criteria)
+        if whole is not None:
+            found.append(whole)
         error = ERROR / max(1, len(tags)) if criterion.name == PASS_RATE else 0.0
-        own += [_series(ordered, contents, criterion, error, tag=tag, cases=cases) for tag, cases in tags.items()]
-        found += [one for one in own if one is not None]
+        for tag, cases in tags.items():
+            of_tag = _series(ordered, contents, criterion, error, tag=tag, cases=cases)
+            if of_tag is not None:
+                found.append(of_tag)
     return SuiteHistory(suite_id, ordered, tuple(found), _versions(ordered, measures), _cases(ordered))
+
+
+def _same_run(known: PastRun, run: PastRun) -> PastRun:
+    """Return the one with more trials, and with what either knows: one may lie outside of the store."""
+    more, less = (run, known) if run.values.trials > known.values.trials else (known, run)
+    return replace(more, verdict=more.verdict or less.verdict, releases=more.releases or less.releases)
 
 
 def _measures(runs: Sequence[PastRun]) -> list[Criterion]:
@@ -224,17 +233,15 @@ def _measures(runs: Sequence[PastRun]) -> list[Criterion]:
     newest = runs[-1]
     own = next((c for c in newest.criteria if c.metric == RATE_METRIC), None)
     others = [c for c in newest.criteria if c.metric != RATE_METRIC and not c.stands_for]
+    beside = spent_beside(others)
     wanted = [pass_rate_criterion(own=own), *others]
-    wanted += [SPENT[name] for name in SPENT if name in spent_beside(others)]
-    return [criterion for criterion in wanted if any(criterion.name in run.values.values for run in runs)]
-
-
-def _is_spent(criterion: Criterion) -> bool:
-    return criterion.name in SPENT
+    wanted += [SPENT[name] for name in SPENT if name in beside]
+    measured = {name for run in runs for name in run.values.values}
+    return [criterion for criterion in wanted if criterion.name in measured]
 
 
 def _tags(runs: Sequence[PastRun]) -> dict[str, list[str]]:
-    """The tags of the newest run that part the suite, not those of a single case nor of all, with their cases.
+    """Return the tags of the newest run that part the suite, not those of a single case nor of all, with their cases.
 
     A case has the tags that it was last seen with, in all runs: a tag that was added yesterday has a history, too.
     """
@@ -246,18 +253,25 @@ def _tags(runs: Sequence[PastRun]) -> dict[str, list[str]]:
         for tag in tags:
             members.setdefault(tag, []).append(case)
     newest = runs[-1].tags
-    sizes = {tag: sum(case in newest for case in cases) for tag, cases in members.items()}
-    kept = sorted((-n, tag) for tag, n in sizes.items() if 1 < n < len(newest))
-    return {tag: members[tag] for tag in sorted(tag for _, tag in kept[:MOST_TAGS])}
+    sizes = []
+    for tag, cases in members.items():
+        size = sum(case in newest for case in cases)
+        if 1 < size < len(newest):
+            sizes.append((-size, tag))
+    largest = sorted(sizes)[:MOST_TAGS]
+    return {tag: members[tag] for tag in sorted(tag for _, tag in largest)}
 
 
 Contents = Sequence[Mapping[str, int]]
-"""The cases of each run, each with a number that stands for the case with its content."""
+"""For each run: case → a number that stands for the case with its content."""
 
 
 def _contents(runs: Sequence[PastRun]) -> Contents:
     numbers: dict[tuple[str, str], int] = {}
-    return [{case: numbers.setdefault((case, fp), len(numbers)) for case, fp in run.cases.items()} for run in runs]
+    found = []
+    for run in runs:
+        found.append({case: numbers.setdefault((case, content), len(numbers)) for case, content in run.cases.items()})
+    return found
 
 
 # --- one series -------------------------------------------------------------------------------------
@@ -276,13 +290,15 @@ def _series(
     measured = [number for number, cell in enumerate(cells) if cell]
     if not measured:
         return None
-    points = tuple(_point(number, list(cells[number].values()), criterion) for number in measured)
+    points = [Point(number, *described(list(cells[number].values()), criterion.scale)) for number in measured]
     stretches = _stretches(runs, contents, measured, cells, criterion)
-    current = measured[stretches[-1].start :]
-    values = [point.estimate.value for point in points[stretches[-1].start :]]
+    start = stretches[-1].start
+    values = [point.estimate.value for point in points[start:]]
     summary = Summary(len(values), mean(values), min(values), max(values), deviation(values))
-    made = Series(criterion, tag, points, stretches, summary)
-    return made if error == 0.0 else _with_course(made, runs, contents, current, cells, error)
+    found = Series(criterion, tag, tuple(points), stretches, summary)
+    if error == 0.0:
+        return found
+    return _with_course(found, runs, contents, measured[start:], cells, error)
 
 
 def _cells(run: PastRun, name: str, cases: Sequence[str] | None) -> Mapping[str, Sums]:
@@ -290,11 +306,7 @@ def _cells(run: PastRun, name: str, cases: Sequence[str] | None) -> Mapping[str,
     found = run.values.values.get(name, {})
     if cases is None:
         return found
-    return {case: sums for case in cases if (sums := found.get(case)) is not None}
-
-
-def _point(number: int, cells: Sequence[Sums], criterion: Criterion) -> Point:
-    return Point(number, *described(cells, criterion.scale))
+    return {case: found[case] for case in cases if case in found}
 
 
 def _stretches(
@@ -304,13 +316,13 @@ def _stretches(
     cells: Sequence[Mapping[str, Sums]],
     criterion: Criterion,
 ) -> tuple[Stretch, ...]:
+    measured_content = {run: {contents[run][case] for case in cells[run]} for run in measured}
     found = [Stretch(0)]
     for position, number in enumerate(measured[1:], 1):
         changed = _changed(runs[measured[position - 1]], runs[number], criterion)
-        content = contents[number]
-        own = {content[case] for case in cells[number]}
-        earlier = (measured[before] for before in range(position - 1, found[-1].start - 1, -1))
-        if changed or all(own.isdisjoint(map(contents[run].__getitem__, cells[run])) for run in earlier):
+        own = measured_content[number]
+        earlier = measured[found[-1].start : position]
+        if changed or all(own.isdisjoint(measured_content[run]) for run in reversed(earlier)):
             found.append(Stretch(position, changed))
     return tuple(found)
 
@@ -319,18 +331,21 @@ def _changed(before: PastRun, now: PastRun, criterion: Criterion) -> tuple[str, 
     """Return the measures that are taken in another way than before."""
     if now.criteria == before.criteria:
         return ()
-    then, own = _terms(before, criterion), _terms(now, criterion)
+    then, own = _measured_by(before, criterion), _measured_by(now, criterion)
     return tuple(sorted(name for name in then.keys() | own.keys() if then.get(name) != own.get(name)))
 
 
-def _terms(run: PastRun, criterion: Criterion) -> Mapping[str, str]:
-    """Return the fingerprints that the values depend on: the criterion's, or those of all that decide whether a trial
-    passes."""
-    if _is_spent(criterion):
-        return {}
-    if criterion.name == PASS_RATE:
-        return {c.name: c.fingerprint for c in run.criteria if c.blocking and c.metric != RATE_METRIC}
-    return {c.name: c.fingerprint for c in run.criteria if c.name == criterion.name}
+def _measured_by(run: PastRun, criterion: Criterion) -> Mapping[str, str]:
+    """Return the fingerprints that the values depend on: the criterion's, or of a pass rate those of all that block."""
+    found = {}
+    for one in run.criteria:
+        if criterion.name == PASS_RATE:
+            counts = one.blocking and one.metric != RATE_METRIC
+        else:
+            counts = one.name == criterion.name
+        if counts and criterion.name not in SPENT:
+            found[one.name] = one.fingerprint
+    return found
 
 
 def _with_course(
@@ -341,112 +356,114 @@ def _with_course(
     cells: Sequence[Mapping[str, Sums]],
     error: float,
 ) -> Series:
-    """With moves, trend and early warning of the newest stretch."""
-    measured = [
-        {content[case]: sums for case, sums in cells[number].items()}
-        for number in current
-        for content in (contents[number],)
-    ]
+    """Return the series with moves, trend and early warning of its newest stretch."""
+    measured = []
+    for number in current:
+        content = contents[number]
+        measured.append({content[case]: sums for case, sums in cells[number].items()})
     scale = series.criterion.scale
     reach = scale.range[1] - scale.range[0] if scale.is_bounded else 0.0
     found = levels(measured, reach)
     parted = course(found, level=error)
-    moves = tuple(_moved(step, current, runs, _named(found, parted.pieces, n)) for n, step in enumerate(parted.steps))
+    moves = []
+    for step, before, after in zip(parted.steps, parted.pieces, parted.pieces[1:], strict=False):
+        change = _mean_level(found, after) - _mean_level(found, before)
+        agent = runs[current[step.at - 1]].agent
+        is_same = bool(agent) and agent == runs[current[step.at]].agent
+        moves.append(SeriesMove(current[step.at], current[step.first], current[step.last], change, step.p, is_same))
     last = found[parted.pieces[-1].start :]
     going = _going(last, [runs[current[one.run]].created for one in last], error)
-    ahead = _ahead(last, series, going)
-    return replace(series, moves=moves, going=going, ahead=ahead)
+    return replace(series, moves=tuple(moves), going=going, ahead=_ahead(last, series, going))
 
 
-def _named(found: Sequence[Level], pieces: Sequence[Piece], number: int) -> float:
-    """The change from one piece to the next: between the mean levels of both."""
-    before, after = pieces[number], pieces[number + 1]
-    sides = [[one.value for one in found[piece.start : piece.end]] for piece in (before, after)]
-    return mean(sides[1]) - mean(sides[0])
-
-
-def _moved(step: Jump, current: Sequence[int], runs: Sequence[PastRun], change: float) -> SeriesMove:
-    before, after = runs[current[step.at - 1]], runs[current[step.at]]
-    same = bool(before.agent) and before.agent == after.agent
-    return SeriesMove(current[step.at], current[step.first], current[step.last], change, step.p, same)
+def _mean_level(found: Sequence[Level], piece: Piece) -> float:
+    return mean([one.value for one in found[piece.start : piece.end]])
 
 
 def _going(found: Sequence[Level], times: Sequence[float], error: float) -> Going | None:
     if len(found) < LEAST_RUNS:
         return None
-    floor = sum(one.variance for one in found) / len(found)
-
-    def slope(xs: Iterable[float]) -> tuple[Estimate, bool] | None:
-        line = fitted(list(zip(xs, (one.value for one in found), strict=True)), floor)
-        if line is None:
-            return None
-        low, high = line.interval(1 - error)
-        return Estimate(line.slope, *line.interval(0.95), len(found)), low > 0 or high < 0
-
-    by_run = slope(float(one.run) for one in found)
-    spans_days = times[0] > 0 and times[-1] - times[0] >= 86_400
-    weeks = slope((time - times[0]) / 604_800 for time in times) if spans_days else None
+    by_run = _line(found, [float(one.run) for one in found])
     if by_run is None:
         return None
-    return Going(len(found), by_run[0], weeks[0] if weeks else None, by_run[1])
+    by_week = None
+    if times[0] > 0 and times[-1] - times[0] >= DAY:
+        by_week = _line(found, [(time - times[0]) / WEEK for time in times])
+    low, high = by_run.interval(1 - error)
+    is_found = low > 0 or high < 0
+    runs = len(found)
+    return Going(runs, _slope(by_run, runs), None if by_week is None else _slope(by_week, runs), is_found)
+
+
+def _line(found: Sequence[Level], xs: Sequence[float]) -> FittedLine | None:
+    """Return the line through the levels; their error is never less than that of the levels themselves."""
+    floor = sum(one.variance for one in found) / len(found)
+    return fitted(list(zip(xs, [one.value for one in found], strict=True)), floor)
+
+
+def _slope(line: FittedLine, runs: int) -> Estimate:
+    return Estimate(line.slope, *line.interval(0.95), runs)
 
 
 def _ahead(found: Sequence[Level], series: Series, going: Going | None) -> Ahead | None:
-    """The early warning: the trend is more than chance, and meets the threshold within as many runs as it rests on."""
-    criterion = series.criterion
-    limit, slope = criterion.threshold, going.by_run.value if going else 0.0
+    """Return the early warning if the trend is more than chance, and meets the threshold within as many runs as it
+    rests on; else None."""
+    limit, is_lower_better = series.criterion.threshold, series.criterion.direction is Direction.LOWER
     if going is None or not going.found or limit is None:
         return None
-    if (slope < 0) is (criterion.direction is Direction.LOWER):
-        return None  # it gets better
-    line = fitted([(float(one.run), one.value) for one in found], sum(one.variance for one in found) / len(found))
+    gets_better = (going.by_run.value < 0) is is_lower_better
+    line = _line(found, [float(one.run) for one in found])
+    if gets_better or line is None:
+        return None
     now = float(found[-1].run)
-    if line is None or (line.value(now) < limit) is not (criterion.direction is Direction.LOWER):
-        return None  # it is beyond the threshold already
+    is_beyond_already = (line.value(now) < limit) is not is_lower_better
+    if is_beyond_already:
+        return None
     met = crossing(line, limit, now, level=AHEAD_LEVEL, furthest=now + len(found))
     if met is None:
         return None
-    first, last = (max(1, int(x - now) + 1) for x in (met.first, met.last))
-    return Ahead(limit, first, last)
+    return Ahead(limit, max(1, int(met.first - now) + 1), max(1, int(met.last - now) + 1))
 
 
 # --- versions and cases -----------------------------------------------------------------------------
 
 
 def _versions(runs: Sequence[PastRun], measures: Sequence[Criterion]) -> tuple[Version, ...]:
-    """In the order of their first runs; of values alone that were measured as in the newest run."""
+    """Return the versions in the order of their first runs, with values that were measured as in the newest run."""
     groups: dict[str, list[int]] = {}
     for number, run in enumerate(runs):
         groups.setdefault(run.version, []).append(number)
+    now = {criterion.name: _measured_by(runs[-1], criterion) for criterion in measures}
     found = []
     for numbers in groups.values():
         values = []
         for criterion in measures:
-            alike = [n for n in numbers if _terms(runs[n], criterion) == _terms(runs[-1], criterion)]
             by_case: dict[str, list[Sums]] = defaultdict(list)
-            for number in alike:
+            for number in numbers:
+                if _measured_by(runs[number], criterion) != now[criterion.name]:
+                    continue
                 for case, sums in runs[number].values.values.get(criterion.name, {}).items():
                     by_case[case].append(sums)
             if by_case:
                 cells = [together(sums) for sums in by_case.values()]
                 values.append(VersionValue(criterion.name, *described(cells, criterion.scale)))
-        commits = dict.fromkeys(commit for n in numbers if (commit := runs[n].commit))
+        commits = dict.fromkeys(filter(None, [runs[number].commit for number in numbers]))
         found.append(Version(runs[numbers[0]].agent, tuple(commits), tuple(numbers), tuple(values)))
     return tuple(found)
 
 
 def _cases(runs: Sequence[PastRun]) -> tuple[CaseHistory, ...]:
-    """Every case, over the runs in which its content was as it is in the newest that has it."""
+    """Return every case, over the runs in which its content was as it is in the newest that has it."""
     content: dict[str, str] = {}
     for run in runs:
         content.update(run.cases)
     found = []
     for case_id in sorted(content):
-        counts = tuple(
-            run.values.outcomes.get(case_id, (0, 0)) if run.cases.get(case_id) == content[case_id] else (0, 0)
-            for run in runs
-        )
-        history = CaseHistory.of(case_id, counts)
+        counts = []
+        for run in runs:
+            is_same = run.cases.get(case_id) == content[case_id]
+            counts.append(run.values.outcomes.get(case_id, (0, 0)) if is_same else (0, 0))
+        history = CaseHistory.of(case_id, tuple(counts))
         if history is not None:
             found.append(history)
     return tuple(found)

@@ -73,7 +73,7 @@ def history_of(
         return reading.result(", ".join(map(str, sources[:3])) + (" …" if len(sources) > 3 else ""))
     if config is None:
         raise ConfigError("no record, folder or archive is named", hint="name one, or give --config")
-    from gate.pipeline.references import store_of  # weight: only where no source is named
+    from gate.pipeline.store import store_of  # weight: only where no source is named
 
     folder = config.output / "records"
     own = _newest_first(_named([folder], reading) if folder.is_dir() else ())

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gate.baselines import Found
+from gate.baselines.reference import Reference
 from gate.config.load import Config
 from gate.config.resolve import Plan
-from gate.pipeline.references import git_context, nearest_stored, store_of
+from gate.pipeline.git_context import git_context
+from gate.pipeline.references import nearest_stored
+from gate.pipeline.store import store_of
 from gate.system.git import Git
 
 
-def nearest_by_suite(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> dict[str, Found]:
+def nearest_by_suite(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> dict[str, Reference]:
     """Return the nearest stored record of each suite that has one; none if baselines are switched off."""
     store = store_of(config, environment)
     if store is None:

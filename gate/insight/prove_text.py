@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from gate.baselines.pairing import as_baseline, pair, reference_to
+from gate.baselines.pairing import as_baseline, pair
 from gate.config.load import Config
 from gate.config.resolve import make_plans
 from gate.config.settings import settings_of
@@ -56,9 +56,7 @@ def proofs_of_suites(config: Config, environment: Mapping[str, str], changes: in
     for plan in plans:
         if plan.suite.id not in known:
             continue
-        stored = known[plan.suite.id]
-        reference = reference_to(stored.records, stored.commit, distance=None, source="")
-        trials = pair(plan.planned, plan.criteria, reference).trials
+        trials = pair(plan.planned, plan.criteria, known[plan.suite.id]).stored
         source = source_of(plan.suite.cases, plan.criteria, _epochs(trials))
         if source.cases:
             proofs.append(_proven(plan.suite.id, source, settings, changes, progress))

@@ -27,7 +27,7 @@ from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.insight.nearest import nearest_by_suite
 from gate.model import FULL, Case, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Trial, Verdict
-from gate.pipeline.references import store_kind
+from gate.pipeline.store import store_kind
 from gate.pipeline.terms import terms_of_plan
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of

@@ -93,17 +93,17 @@ class JudgeOptions(ModelConfig):
     price: Price | None = None
     """US dollars per million tokens. Default: the list price of the model, by genai-prices."""
     jury: tuple[Juror, ...] = ()
-    """Further models; each gives ``num_samples`` votes of its own."""
+    """More models; each gives ``num_samples`` votes."""
     num_samples: int | None = Field(default=None, ge=1, le=100)
     """Votes per question and model. Default: the metric's: 5 for ADK's names, else 3."""
     concurrency: int = Field(default=8, ge=1, le=1000)
-    """Calls in flight at a time, over the whole run."""
+    """Largest number of concurrent calls, over the whole run."""
     requests_per_minute: float | None = Field(default=None, gt=0)
-    """Largest number of calls a minute, over the whole run. Default: no bound."""
+    """Largest number of calls per minute, over the whole run. Default: no bound."""
     retries: int = Field(default=4, ge=0, le=20)
-    """Further attempts after 429, 5xx, a timeout or a broken connection."""
+    """More attempts after 429, 5xx, a timeout or a broken connection."""
     timeout: Annotated[Seconds, Field(le=3600)] = 60.0
-    """Longest time for one attempt, in seconds or as ``60s``, ``2m``."""
+    """Longest time for an attempt, in seconds or as ``60s``, ``2m``."""
     calibration: str = Field(default=CALIBRATION_FILE, min_length=1, max_length=500)
     """File in which ``gate calibrate`` stores its result, relative to the configuration; commit it."""
 

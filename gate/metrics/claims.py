@@ -24,16 +24,16 @@ class Claims(Answer):
 
 class FactualAccuracyOptions(JudgedOptions):
     facts: tuple[str, ...] = ()
-    """The known facts, for the judge to verify against."""
+    """Known facts, against which the judge verifies claims."""
     major_weight: float = 2.0
-    """The number of minor claims that a major one outweighs."""
+    """Weight of a major claim; a minor one has 1."""
 
 
 class FactualAccuracy(Voted[FactualAccuracyOptions]):
-    """Weighted share of the answers' factual claims that are right: Σ w·[right] / Σ w, major claims weighing 2.
+    """Weighted share of the answers' factual claims that are correct: Σ w·[right] / Σ w, major claims weighing 2.
 
-    Range 0–1, typically 0.9. Claims are verified against given facts, expected responses, tools' results, then general
-    knowledge; what cannot be verified is not right.
+    Range 0–1, typically 0.9. Claims are verified against given facts, expected responses, tool results, then
+    general knowledge; an unverifiable claim counts as wrong.
     """
 
     options_type = FactualAccuracyOptions
@@ -72,7 +72,7 @@ class Comparison(Answer):
 class FactualCorrectness(Voted[JudgedOptions]):
     """F1 of the answers' facts against the expected responses': 2·TP / (2·TP + FP + FN). Range 0–1, typically 0.7.
 
-    TP: stated by both; FP: by the answers alone; FN: by the reference alone. Source: Ragas, factual correctness.
+    TP: stated by both; FP: only by the answers; FN: only by the reference. Source: Ragas, factual correctness.
     """
 
     options_type = JudgedOptions

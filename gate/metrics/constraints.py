@@ -26,8 +26,8 @@ class ForbiddenOptions(Options):
 class ForbiddenTools(Metric[ForbiddenOptions]):
     """0 if any forbidden tool was called in the trial, even once, else 1. Hard: one occurrence fails the gate.
 
-    Names are compared without regard to case and separators: EditFile, edit_file and edit-file are one tool. Repeated
-    calls count once. Range 0 or 1, without a threshold to choose. It does not apply if nothing is forbidden.
+    Case and separators in names do not matter: EditFile, edit_file and edit-file are one tool. Repeated calls
+    count once. Range 0 or 1; the threshold is fixed. It does not apply if nothing is forbidden.
     """
 
     scale = Scale.BINARY

@@ -27,9 +27,9 @@ class TextOptions(Options):
     """The texts to look for; given for all cases, or by one case for itself."""
 
     values: Texts = ()
-    """One text or a list."""
+    """A string or a list."""
     ignore_case: bool = False
-    """Upper and lower case are the same."""
+    """True to ignore upper and lower case."""
 
     @field_validator("values")
     @classmethod
@@ -45,7 +45,7 @@ class RegexOptions(Options):
     patterns: Texts = ()
     """One regular expression or a list."""
     ignore_case: bool = False
-    """Upper and lower case are the same."""
+    """True to ignore upper and lower case."""
 
     @field_validator("patterns")
     @classmethod
@@ -104,9 +104,9 @@ class _Texts(_Content[TextOptions]):
 
 
 class Contains(_Texts):
-    """1 if the answers of the trial, all turns together, contain every one of the texts, else 0.
+    """1 if the trial's answers, all turns together, contain every text, else 0.
 
-    Exact by default, without regard to case with ``ignore_case``. Threshold 1 by default.
+    Exact by default; ``ignore_case`` ignores case. Threshold 1 by default.
     """
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
@@ -119,7 +119,7 @@ class Contains(_Texts):
 
 
 class NotContains(_Texts):
-    """1 if the answers of the trial contain none of the texts, else 0. Options and threshold as ``contains``."""
+    """1 if the trial's answers contain none of the texts, else 0. Options and threshold are those of ``contains``."""
 
     absence = True
 
@@ -133,11 +133,11 @@ class NotContains(_Texts):
 
 
 class Regex(_Content[RegexOptions]):
-    """1 if every pattern is found somewhere in the answers of the trial, else 0.
+    """1 if the trial's answers match every pattern somewhere, else 0.
 
-    Patterns are Python's, ``.`` does not match a newline; the first 100,000 characters are searched. Patterns that
-    repeat a repetition, like ``(a+)+``, are refused, and a match
-    that takes a second of processor time is an error. Threshold 1 by default.
+    Patterns use Python's syntax; ``.`` does not match a newline, and only the first 100,000 characters are
+    searched. Nested repetitions such as ``(a+)+`` are refused, and a match that takes a second of processor time
+    is an error. Threshold 1 by default.
     """
 
     options_type = RegexOptions
@@ -163,9 +163,10 @@ class Regex(_Content[RegexOptions]):
 
 
 class JsonSchema(_Content[SchemaOptions]):
-    """1 if the last answer is JSON that the schema accepts, else 0; in a Markdown code block is as good.
+    """1 if the last answer is JSON that matches the schema, also in a Markdown code block, else 0.
 
-    Drafts 4 to 2020-12, by ``$schema``, else 2020-12. Nothing is fetched: a ``$ref`` to elsewhere is an error.
+    Drafts 4 to 2020-12, by ``$schema``, else 2020-12. The metric fetches nothing: a ``$ref`` to another document
+    is an error.
     Threshold 1 by default.
     """
 

@@ -18,7 +18,7 @@ from gate.model import RESULTS, Case, Direction, Scale, Score
 
 class SupportOptions(JudgedOptions):
     escalation_tools: tuple[str, ...] = ()
-    """Tools that hand the conversation to a person; a call of one is an escalation, regardless of the judge's vote."""
+    """Tools that hand the conversation to a person; calling one is an escalation, regardless of the judge's vote."""
 
 
 class Outcome(Answer):
@@ -70,7 +70,7 @@ class Automation(Answer):
 
 
 class TaskCompletion(Voted[JudgedOptions]):
-    """1 if the task was completed and no person had to step in, else 0; majority of votes. Typically 0.9."""
+    """1 if the agent completed the task without human intervention, else 0; majority of votes. Typically 0.9."""
 
     options_type = JudgedOptions
     answer = Automation
@@ -88,7 +88,7 @@ Information or consent that only the user can give is no intervention."""
 
 class BaselineOptions(Options):
     baseline_seconds: float | None = Field(default=None, gt=0)
-    """The time that the task took before, by hand or by the last version; for all cases, or by one case for itself."""
+    """The time that the task took before, by hand or with the last version; for all cases, or in a case's options."""
 
 
 class TimeAgainstBaseline(Metric[BaselineOptions]):
@@ -118,13 +118,13 @@ class TimeAgainstBaseline(Metric[BaselineOptions]):
 
 class RetrievalOptions(Options):
     relevant_ids: tuple[str | int, ...] = ()
-    """The documents to find; given by each case for itself."""
+    """The documents to find; set in each case's options."""
     tools: tuple[str, ...] = ()
-    """The tools that retrieve; left out, every tool."""
+    """The tools that retrieve. Default: every tool."""
     id_fields: tuple[str, ...] = ("id", "doc_id", "document_id", "source_id", "chunk_id")
     """The keys of a result that hold an id."""
     top: int | None = Field(default=None, ge=1)
-    """At most this many of the ids that each call returned."""
+    """Use at most this many ids from each call."""
 
 
 class _Retrieval(Metric[RetrievalOptions]):

@@ -70,10 +70,10 @@ class _LowerIsBetter(Metric[NoOptions]):
 
 
 class Cost(_LowerIsBetter):
-    """US dollars that the trial cost: the sum over its turns, as the agent reports them. Range 0 and up.
+    """The trial's cost in US dollars: the sum over its turns, as the agent reports them. Range 0 and up.
 
-    A turn that reports tokens and a model, but no cost, is priced by the list of genai-prices. One that can be neither
-    read nor priced makes the trial's cost unknown.
+    A turn that reports tokens and a model, but no cost, is priced by genai-prices. If a turn has no known cost,
+    the trial's cost is unknown.
     """
 
     version = 2  # 2: tokens are priced
@@ -129,7 +129,7 @@ class Latency(_LowerIsBetter):
 
     Details: ``tool_calls``; if the agent times its tools, ``tool_seconds``, ``seconds_per_tool_call`` (total time /
     timed calls) and ``tools``, the same for each tool: ``{calls, timed, seconds, seconds_per_call}``.
-    Typical limits: what a user waits for, as ``max`` per trial or ``p95`` over the suite.
+    Typical limits: the longest time that a user would wait, as ``max`` per trial or ``p95`` over the suite.
     """
 
     scale = Scale.SECONDS
@@ -202,7 +202,7 @@ class ToolCallCountV1(_LowerIsBetter):
 
 
 class InferenceCallCountV1(_LowerIsBetter):
-    """Model calls per turn: the mean over the turns that report them, as google-adk 2.13."""
+    """Model calls per turn: the mean over the turns that report them, as in google-adk 2.13."""
 
     scale = Scale.COUNT
 
@@ -211,8 +211,8 @@ class InferenceCallCountV1(_LowerIsBetter):
 
 
 class TokenUsageV1(_LowerIsBetter):
-    """Tokens per turn: all tokens reported / all turns, as google-adk 2.13, where a turn that reports none counts as 0
-    beside others that do."""
+    """Tokens per turn: all reported tokens / all turns, as in google-adk 2.13, where a turn that reports none counts
+    as 0 if others report some."""
 
     scale = Scale.COUNT
 
@@ -225,7 +225,7 @@ class TokenUsageV1(_LowerIsBetter):
 
 
 class InvocationDurationV1(_LowerIsBetter):
-    """Seconds per turn: the mean over the turns that were timed, rounded to milliseconds, as google-adk 2.13."""
+    """Seconds per turn: the mean over timed turns, rounded to milliseconds, as in google-adk 2.13."""
 
     scale = Scale.SECONDS
 

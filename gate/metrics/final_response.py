@@ -52,9 +52,9 @@ class Validity(Answer):
 
 
 class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
-    """Share of turns whose final response a judge holds to be valid against the expected one. Range 0–1.
+    """Share of turns whose final response the judge finds valid, compared with the expected one. Range 0–1.
 
-    Majority of the readable votes per turn, a tie is invalid; the score is the mean over judged turns.
+    The majority of the readable votes decides each turn, a tie is invalid; the score is the mean over judged turns.
     Source: google-adk 2.13, ``final_response_match_v2``; the wording of the question is ours.
     """
 
@@ -110,10 +110,10 @@ class Grade(Answer):
 
 
 class ResponseEvaluationScore(JudgedMetric[AdkJudgeOptions]):
-    """Coherence of the final response, 1 (incoherent) to 5 (clear, logical, to the point); typical threshold 3.5.
+    """Coherence of the final response, 1 (incoherent) to 5 (clear, logical, concise); typical threshold 3.5.
 
-    Mean of the votes per turn, then the mean over judged turns. google-adk's ``response_evaluation_score`` asks a cloud
-    service for the same property; ours asks the judge of the run.
+    Mean of the votes per turn, then the mean over judged turns. google-adk's ``response_evaluation_score`` asks a
+    cloud service for the same property; ours asks the run's judge.
     """
 
     options_type = AdkJudgeOptions

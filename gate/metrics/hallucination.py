@@ -21,7 +21,7 @@ NOT_SUPPORTED = ("unsupported", "contradictory", "disputed")
 
 class HallucinationOptions(AdkJudgeOptions):
     evaluate_intermediate_nl_responses: bool = False
-    """Judge every text that the agent gave on the way as a step of its own."""
+    """True to judge every intermediate text of the agent as a separate step."""
 
 
 class Sentences(Answer):

@@ -154,11 +154,11 @@ class DimensionLevels(Answer):
 
 
 class LevelRubric(Voted[LevelRubricOptions]):
-    """Weighted sum over dimensions of the value of the judge's level: Σ wᵢ·levelᵢ. Range 0–1, typically 0.7.
+    """Weighted sum of the judge's level for each dimension: Σ wᵢ·levelᵢ. Range 0–1, typically 0.7.
 
-    Levels: excellent 1.0, good 0.8, acceptable 0.6, poor 0.3, failed 0.0, or the user's own; a dimension may say in
-    words what a level means there, or give it another value. A dimension judged by claims that finds none is left out,
-    its weight shared among the others. Details: ``dimensions``, the mean value of each over the votes.
+    Levels: excellent 1.0, good 0.8, acceptable 0.6, poor 0.3, failed 0.0, or your own; a dimension may describe
+    what a level means, or give it another value. A dimension judged by claims that finds none is omitted, its
+    weight shared among the others. Details: ``dimensions``, the mean value of each over the votes.
     """
 
     options_type = LevelRubricOptions
@@ -219,7 +219,7 @@ Dimensions:
 
 class ResearchRubric(LevelRubric):
     """The shipped rubric for research agents: factual accuracy .30, completeness .25, tool efficiency .20, citation
-    accuracy .15, source quality .10. Range 0–1, passes at 0.7; factual accuracy is judged claim by claim."""
+    accuracy .15, source quality .10. Range 0–1, threshold 0.7; factual accuracy is judged claim by claim."""
 
     version = 2  # 2: each dimension says what its levels mean
     options_type = ResearchOptions

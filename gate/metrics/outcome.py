@@ -10,10 +10,10 @@ from gate.model import Case, Scale, Score
 
 
 class PassRate(OverTrials[NoOptions]):
-    """Passed trials / measured trials: the share of trials that hold every other blocking criterion.
+    """Passed trials / measured trials: the share of trials that meet every other blocking criterion.
 
     The mean over cases of each case's own share, over full epochs. Range 0–1 (shown in percent), typically at least
-    0.85. Gated by threshold; a drop against the baseline is metric 0's and blocks without this criterion, too. Source:
+    0.85. A drop against the baseline blocks even without this criterion. Source:
     pass rate = passed / total, as in the evaluation of agents.
     """
 
@@ -25,16 +25,16 @@ class PassKOptions(Options):
     """The number of trials."""
 
     k: int = Field(default=3, ge=2, le=25)
-    """Trials of a case that all have to pass."""
+    """Number of trials of a case that must all pass."""
 
 
 class PassK(OverTrials[PassKOptions]):
-    """pass^k: the probability that k trials of a case all pass, that is hold every other blocking criterion.
+    """pass^k: the probability that k trials of a case all pass, that is, meet every other blocking criterion.
 
-    C(s, k) / C(n, k) for a case of which s of n trials passed, over full epochs, which has no bias; the mean over
-    cases, with Student's interval over cases (Wilson's where each case is 0 or 1). Range 0–1, typically at least 0.7.
-    It takes at least k trials of each case. Gated by threshold; a change against the baseline is shown and never
-    blocks. Source: Yao et al. 2024, τ-bench.
+    C(s, k) / C(n, k) for a case in which s of n trials passed, over full epochs, which is unbiased; the mean over
+    cases, with Student's interval over cases (Wilson's if each case is 0 or 1). Range 0–1, typically at least
+    0.7. It needs at least k trials per case. Only its threshold blocks; reports show a change against the
+    baseline. Source: Yao et al. 2024, τ-bench.
     """
 
     options_type = PassKOptions
@@ -46,15 +46,15 @@ class RecordedOptions(Options):
     """The scorer that is meant."""
 
     scorer: str = ""
-    """Its name in the tool that recorded the trials."""
+    """The scorer's name in the tool that recorded the trials."""
 
 
 class RecordedScore(Metric[RecordedOptions]):
-    """The score that another tool's scorer gave a recorded trial, with its reason: nothing is measured anew.
+    """The score that another tool's scorer gave a recorded trial, with its reason; the gate does not rescore.
 
-    Range 0–1, 1 for the whole credit; a trial passes with 1 unless a threshold says otherwise. It does not apply to a
-    trial that the scorer did not score. Files of Inspect, promptfoo and google-adk bring it; `criteria` in gate.yaml
-    says which of their scorers decide. Source: the scores in a log of Inspect, and the verdicts in results of others.
+    Range 0–1, 1 for full credit; a trial passes with 1 unless a threshold says otherwise. It does not apply to a
+    trial without this score. Files of Inspect, promptfoo and google-adk contain it; `criteria` in gate.yaml sets
+    which scorers decide. Source: the scores in an Inspect log, and the verdicts in other tools' results.
     """
 
     options_type = RecordedOptions

@@ -68,19 +68,19 @@ Relevance: do the answers address what the user asked, in the context that the c
 behind it? What does not serve the request lowers the grade, however true.""",
     ),
     "clarity": graded(
-        "How easily the answers are understood: order, wording, length. Range 0–1, typically 0.7.",
+        "How easy the answers are to understand: order, wording, length. Range 0–1, typically 0.7.",
         """\
 Clarity: can the user understand the answers at first reading? Order, plain wording, one thing at a time, neither
 too long nor too terse. Whether the content is right does not matter here.""",
     ),
     "accuracy": graded(
-        "How right the answers are, by references, tools' results and general knowledge. Range 0–1, typically 0.9.",
+        "How correct the answers are, by references, tool results and general knowledge. Range 0–1, typically 0.9.",
         """\
 Accuracy: are the statements right? Expected responses, where given, and results of tools count first, then
 well-established general knowledge. A wrong figure, name, date or promise weighs heavily.""",
     ),
     "consistency": graded(
-        "How well the answers agree with what was said in earlier turns. Range 0–1, typically 0.8; several turns only.",
+        "How well the answers agree with earlier turns. Range 0–1, typically 0.8; several turns only.",
         """\
 Consistency: do later answers agree with earlier ones, and with what the user said earlier? A change of mind that
 the agent explains by new facts is no lapse.""",
@@ -88,20 +88,20 @@ the agent explains by new facts is no lapse.""",
         nothing="a conversation of one turn has no earlier turns to agree with",
     ),
     "source_attribution": graded(
-        "How rightly the answers attribute what comes from sources. Range 0–1, typically 0.7.",
+        "How correctly the answers attribute content to sources. Range 0–1, typically 0.7.",
         """\
 Source attribution: where an answer rests on a document, a policy or a tool's result, does it say which, and is that
 the right one? An invented source is a failure. Where nothing rests on a source, grade excellent.""",
     ),
     "follow_up_handling": graded(
-        "How well natural follow-up questions are addressed, asked or not. Range 0–1, typically 0.7.",
+        "How well the answers address natural follow-up questions, asked or not. Range 0–1, typically 0.7.",
         """\
 Follow-up handling: are natural follow-up questions addressed? A question that the user asks in a later turn is taken in
 the context of what was said before, without making the user repeat it. A question that the answer obviously raises
 (how long, how much, what next, what if it fails) is answered or offered, and no more than that.""",
     ),
     "detail_level": graded(
-        "How well the depth of the answers fits the question; too deep is a lapse, too. Range 0–1, typically 0.7.",
+        "How well the depth of the answers fits the question; too much is a fault, too. Range 0–1, typically 0.7.",
         """\
 Detail level: is the depth right for this question and this user? Enough to act on, with the figures, conditions and
 steps that are needed; no detail that the user did not ask for and does not need. A short question to which a short
@@ -114,32 +114,32 @@ Appropriateness: do the answers fit the situation, the user's state and the agen
 familiarity or advice that is out of place.""",
     ),
     "engagement": graded(
-        "How well the answers help the user on: next steps, questions in place. Range 0–1, typically 0.6.",
+        "How well the answers engage the user: next steps, fitting questions. Range 0–1, typically 0.6.",
         """\
 Engagement: do the answers help the user on? Attention to what the user said, useful next steps, a question where
 one is needed; no filler.""",
     ),
     "satisfaction": graded(
-        "How satisfied the customer probably is, by what the customer wrote. Range 0–1, typically 0.7.",
+        "How satisfied the customer probably is, judging by the customer's messages. Range 0–1, typically 0.7.",
         """\
 Satisfaction: from the user's words, tone and whether the matter was settled, how satisfied is this user likely to be
 with the service? Judge as the user would, not as an expert.""",
     ),
     "error_handling": graded(
-        "How well the agent handles what goes wrong on the way. Range 0–1, typically 0.7.",
+        "How well the agent handles errors. Range 0–1, typically 0.7.",
         """\
 Error handling: when a tool failed, a result was odd or the request was impossible, did the agent notice, take a
 sensible other way, and say what it could not do? Where nothing went wrong, grade excellent.""",
         reads_tools=True,
     ),
     "api_usage": graded(
-        "How well tools and interfaces are used: choice, arguments, number of calls. Range 0–1, typically 0.7.",
+        "How well the agent uses tools and interfaces: choice, arguments, number of calls. Range 0–1, typically 0.7.",
         """\
 API usage: suitable calls with right arguments, none superfluous, none missing, paging and limits respected.""",
         reads_tools=True,
     ),
     "data_handling": graded(
-        "How well data are treated on the way: complete, unaltered, no more than needed. Range 0–1, typically 0.8.",
+        "How well the agent handles data: complete, unaltered, no more than needed. Range 0–1, typically 0.8.",
         """\
 Data handling: were values carried from results to arguments and answers unaltered and complete, units and formats
 kept, and no more personal data used or shown than the task needs?""",
@@ -147,7 +147,7 @@ kept, and no more personal data used or shown than the task needs?""",
     ),
     # --- shares of claims ---
     "hallucination": claim_share(
-        "Share of the answers' claims on data that the tools' results bear out: 1 means that nothing is made up.",
+        "Share of the answers' claims about data that the tool results support: 1 means that nothing is invented.",
         """\
 List every claim of the agent's answers about data, events or states that the tools could tell: figures, names, dates,
 availability, what was done. Say of each whether the results of the tools, or the user's own words, bear it out, do
@@ -162,7 +162,7 @@ advice.""",
         nothing="no tool was called, or the answers claim nothing about what tools returned",
     ),
     "citation_coverage": claim_share(
-        "Share of the answers' claims that carry a citation: cited / claims. Range 0–1, typically 0.8.",
+        "Share of the answers' claims with a citation: cited / claims. Range 0–1, typically 0.8.",
         _CITATIONS,
         _not_cited,
         CitedClaims,
@@ -171,7 +171,7 @@ advice.""",
         nothing="the answers claim nothing that needs a source",
     ),
     "citation_correctness": claim_share(
-        "Share of the citations whose source says what it is cited for: right / citations. Range 0–1, typically 0.9.",
+        "Share of the citations whose source supports the claim: right / citations. Range 0–1, typically 0.9.",
         _CITATIONS,
         _cited_wrongly,
         CitedClaims,
@@ -181,27 +181,27 @@ advice.""",
     ),
     # --- outcomes of support conversations ---
     "resolution_rate": outcome(
-        "1 if the agent settled the matter itself, else 0; its mean is the resolution rate. Typically at least 0.8.",
+        "1 if the agent resolved the request itself, else 0; the mean is the resolution rate. Typically at least 0.8.",
         lambda answer: answer.outcome == "resolved",
     ),
     "containment_rate": outcome(
-        "0 if it was handed to a person, else 1: the mean is 1 − escalation rate. Typically at least 0.8.",
+        "0 if the agent handed over to a person, else 1: the mean is 1 − escalation rate. Typically at least 0.8.",
         lambda answer: answer.outcome != "escalated",
     ),
     "first_contact_resolution": outcome(
-        "1 if the matter was settled with no need to come back, else 0. Typically at least 0.7 (SQM's benchmark).",
+        "1 if the request was resolved without further contact, else 0. Typically at least 0.7 (SQM's benchmark).",
         lambda answer: answer.outcome == "resolved" and not answer.follow_up_needed,
     ),
     # --- properties of a conversation: google-adk asks a cloud service under these names ---
     "multi_turn_task_success_v1": properties(
-        "How far the conversation reached its goal: share of three properties affirmed. Range 0–1, typically 0.8.",
+        "How far the conversation reached its goal: the share of three properties that hold. Range 0–1, typically 0.8.",
         goals="Everything that the user asked for over the conversation, and did not take back, was achieved or "
         "rightly declined.",
         effects="What the agent did agrees with what the user wanted; nothing was done unasked.",
         outcome="The agent told the user the outcome, and what it told agrees with the results of its tools.",
     ),
     "multi_turn_trajectory_quality_v1": properties(
-        "How sound the way was: share of five properties affirmed. Range 0–1, typical threshold 0.8.",
+        "How sound the steps were: the share of five properties that hold. Range 0–1, typical threshold 0.8.",
         plan="The steps follow a sensible order: what a step needs was known or obtained before it.",
         economy="No step was repeated or taken without need.",
         memory="What the user or a tool had said in earlier turns was used and not asked for or looked up again.",
@@ -209,7 +209,7 @@ advice.""",
         end="The agent stopped when the matter was settled, neither before nor long after.",
     ),
     "multi_turn_tool_use_quality_v1": properties(
-        "How well tools were used: share of five properties affirmed. Range 0–1, typical threshold 0.8.",
+        "How well the agent used tools: the share of five properties that hold. Range 0–1, typical threshold 0.8.",
         choice="Every tool called was a suitable one for what was to be done.",
         arguments="The arguments come from the conversation or earlier results, in the right form, none invented.",
         coverage="No call that the task needed is missing.",

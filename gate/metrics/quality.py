@@ -28,12 +28,12 @@ class CitedSources(Answer):
 
 
 class SourceQuality(Voted[JudgedOptions]):
-    """Mean level of the cited sources by how reliable and fitting they are. Range 0–1, typically 0.7.
+    """Mean level of the cited sources: how reliable and suitable they are. Range 0–1, typically 0.7.
 
-    Each source gets one of the `LEVELS`: primary where a primary one is to be had, reputable, current, and saying what
-    it is cited for. Answers that cite nothing have no sources to grade: the metric does not apply, and
-    ``citation_coverage`` asks whether sources are cited at all. Source: ADK-TS, "Accuracy and reliability of cited
-    sources"; "appropriate primary sources were used" of the evaluation of research agents.
+    Each source gets one of the ``LEVELS``: primary if available, reputable, current, and supporting the citation. The
+    metric does not apply to answers that cite nothing; ``citation_coverage`` checks whether answers cite sources.
+    Source: ADK-TS, "Accuracy and reliability of cited sources"; "appropriate primary sources were used" of the
+    evaluation of research agents.
     """
 
     options_type = JudgedOptions
@@ -67,13 +67,13 @@ class Aspects(Answer):
 
 class CompletenessOptions(JudgedOptions):
     aspects: tuple[str, ...] = ()
-    """The aspects of a complete answer; left out, the judge extracts them from the user's requests."""
+    """The aspects of a complete answer. Default: the judge extracts them from the user's requests."""
 
 
 class Completeness(Voted[CompletenessOptions]):
     """Share of the requested aspects that the answers cover: covered / aspects. Range 0–1, typically 0.8.
 
-    Aspects are listed in the options of the criterion or the case, or extracted from the requests by the judge.
+    List aspects in the options of the criterion or the case, or let the judge extract them from the requests.
     """
 
     options_type = CompletenessOptions
@@ -100,9 +100,10 @@ class Completeness(Voted[CompletenessOptions]):
 
 
 class ResponseQuality(JudgedMetric[CompletenessOptions]):
-    """Mean of relevance, completeness, clarity and accuracy, each by its own question. Range 0–1, typically 0.75.
+    """Mean of relevance, completeness, clarity and accuracy, each with its own question. Range 0–1, typically 0.75.
 
-    If these are criteria of the same run, the answers are shared and paid for once. Details: ``dimensions``, the four.
+    If these are criteria of the same run, they share the judge's answers, which are paid for once. Details:
+    ``dimensions``, the four.
     """
 
     options_type = CompletenessOptions
@@ -140,7 +141,7 @@ class Quarters(Answer):
 class OutputQuality(Voted[JudgedOptions]):
     """Points from 0 to 100: answers the question, accurate, structured, follows instructions, 25 each; typically 70.
 
-    Details: ``dimensions``, for each of the four its mean share of the 25 points, 0 to 1.
+    Details: ``dimensions``, the mean share of the 25 points for each of the four, 0 to 1.
     """
 
     options_type = JudgedOptions

@@ -13,22 +13,23 @@ class ResponseMatchOptions(Options):
     """Options of how answers are read and compared; the defaults are google-adk's."""
 
     thoughts: Literal["include", "exclude"] = "include"
-    """True if parts that the model marked as thoughts count as answer. google-adk counts them."""
+    """Include or exclude parts of the answer that the model marked as thoughts. google-adk includes them."""
     flavor: Literal["adk", "adk-ts"] = "adk"
-    """The tool whose words these are: google-adk's (counted, stemmed, any script) or ADK-TS's (a set, not stemmed,
-    ASCII only)."""
+    """How to compare words: as google-adk (counted, stemmed, any script) or as ADK-TS (a set, not stemmed, ASCII
+    only)."""
 
 
 class ResponseMatch(PerTurn[ResponseMatchOptions]):
     """ROUGE-1 F between answer and expected answer: 2·p·r / (p + r) over shared words; the mean over turns.
 
     Range 0–1; 1 means the same words, in any order. Typical threshold 0.3–0.8: google-adk's default is 0.8, its
-    own samples ask for 0.1–0.4. An expected answer that is present but empty scores 0, as in google-adk.
+    samples use 0.1–0.4. An empty expected answer scores 0, as in google-adk.
     Source: Lin 2004; google-adk 2.13 ``response_match_score``.
     """
 
     options_type = ResponseMatchOptions
     lexical = True
+    reads_response = True
     satisfied = "every answer has the expected words"
 
     def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:

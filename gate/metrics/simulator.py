@@ -34,16 +34,17 @@ def _passes(vote: Kept) -> bool:
 
 class UserSimulatorOptions(AdkJudgeOptions):
     stop_signal: str = "</finished>"
-    """The words of the simulated user when the conversation is over."""
+    """The simulated user's words to end the conversation."""
 
 
 class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
-    """Share of a simulated user's turns that keep to its scenario. Range 0–1; does not apply to written turns.
+    """Share of a simulated user's turns that follow its scenario. Range 0–1; does not apply to written turns.
 
-    The first turn must be the starting prompt; of each further one a judge says whether it is valid, by majority of the
-    readable votes, where a tie is invalid. If the conversation should not have ended where it did, the last turn counts
-    as invalid. A turn without a readable vote counts as google-adk counts it: not as valid. A judge that could not be
-    reached leaves the score not measured. Source: google-adk 2.13, ``per_turn_user_simulator_quality_v1``; the wording
+    The first turn must be the starting prompt; the judge decides whether each later one is valid, by majority of
+    the readable votes; a tie is invalid. If the conversation ended too early or too late, the last turn counts as
+    invalid. A turn without a readable vote counts as not valid, as in google-adk. If the judge could not be
+    reached, the score is not measured. Source: google-adk 2.13, ``per_turn_user_simulator_quality_v1``; the
+    wording
     of the question is ours.
     """
 

@@ -41,11 +41,11 @@ Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 class ToneOptions(JudgedOptions):
     expected: Tone | None = None
-    """The tone that is wanted; for all cases, or by one case for itself."""
+    """The expected tone; for all cases, or in a case's options."""
     backend: Literal["keywords", "judge"] = "judge"
     """``judge`` asks the model; ``keywords`` counts words, offline."""
     words: Mapping[HeardByWords, tuple[Word, ...]] = Field(default_factory=dict)
-    """Tone → the keywords that tell it, in place of the shipped list; for the backend ``keywords``."""
+    """Tone → its keywords, replacing the shipped list; for the backend ``keywords``."""
 
     @model_validator(mode="after")
     def _heard(self) -> ToneOptions:
@@ -75,9 +75,9 @@ def _count(text: str, word: str) -> int:
 
 
 class ToneMatch(Voted[ToneOptions]):
-    """Share of votes (judge) or turns (keywords) that hear the expected tone. Range 0–1, typically 0.8.
+    """Share of votes (judge) or turns (keywords) with the expected tone. Range 0–1, typically 0.8.
 
-    By keywords a turn has the tone of which it has more words; neutral if it has as many of either, or none.
+    With keywords, a turn has the tone with the most words; it is neutral if there is a tie or none.
     """
 
     version = 2  # 2: "please" and "thank you" are friendly, "consequently" is professional

@@ -33,7 +33,7 @@ class ToolOptions(Options):
     """The place at which an expected tool has to be called."""
 
     whole_conversation: bool = False
-    """True if a tool that any turn expects may be called in any other."""
+    """True if a tool expected in one turn may be called in another."""
 
 
 class _ToolChoice(Metric[ToolOptions]):
@@ -73,8 +73,8 @@ class _ToolChoice(Metric[ToolOptions]):
 class ToolAccuracy(_ToolChoice):
     """Recall over the expected tools: expected calls that were made / expected calls, over all turns of the trial.
 
-    Range 0–1 (shown in percent). Names or categories only; a tool expected twice must be called twice. A case that
-    expects no call at all has nothing to recall: it does not apply. Typical threshold 0.9. Source: recall.
+    Range 0–1 (shown in percent). Names or categories only; a tool expected twice must be called twice. It does
+    not apply to a case that expects no calls. Typical threshold 0.9. Source: recall.
     """
 
     def share(self, pairs: Pairs, found: Sequence[Mapping[int, int]]) -> Score:
@@ -97,8 +97,8 @@ class ToolAccuracy(_ToolChoice):
 class ToolSelectionAccuracy(_ToolChoice):
     """Precision of the choice of tools: correct selections / total selections, over all turns of the trial.
 
-    Range 0–1 (shown in percent). Names or categories only; a second call of a tool that was expected once is a wrong
-    selection. No call is 1 if none was expected, else 0. Typical threshold 0.9.
+    Range 0–1 (shown in percent). Names or categories only; a second call of a tool expected once is a wrong
+    selection. No calls score 1 if none were expected, else 0. Typical threshold 0.9.
     Source: precision.
     """
 
@@ -130,10 +130,10 @@ class StepOptions(Options):
 
 
 class StepEfficiency(Metric[StepOptions]):
-    """Necessary steps / steps taken, at most 1: how direct the way was. A step is a tool call.
+    """Necessary steps / actual steps, at most 1. A step is a tool call.
 
-    Range 0–1. Says nothing of whether the steps were the right ones: gate it beside ``tool_accuracy``. No call at all
-    where some are necessary is 0, not efficiency. Typical threshold 0.7. Source: path efficiency of agent benchmarks.
+    Range 0–1. It does not check that the steps are right: combine it with ``tool_accuracy``. No calls score 0 if
+    some are necessary. Typical threshold 0.7. Source: path efficiency of agent benchmarks.
     """
 
     reads_tools = True
@@ -165,19 +165,20 @@ class RecoveryOptions(Options):
     """The signs of a failure besides errors."""
 
     empty_results: bool = False
-    """An empty result (none, ``""``, ``[]``, ``{}``) is an incorrect response, if the agent reports results."""
+    """True if an empty result (none, ``""``, ``[]``, ``{}``) is an incorrect response, provided the agent reports
+    results."""
     incorrect: tuple[Annotated[str, StringConstraints(min_length=1)], ...] = ()
-    """Texts that show a response to be incorrect, anywhere in the result, regardless of their case: ``not found``."""
+    """Texts that mark a response as incorrect, anywhere in the result, in upper or lower case: ``not found``."""
 
 
 class ErrorRecoveryRate(Metric[RecoveryOptions]):
-    """Recovered tool failures / tool failures: one counts as recovered if a later call for the same goal succeeds.
+    """Recovered tool failures / tool failures: a failure is recovered if a later call for the same goal succeeds.
 
-    The same goal means the same tool, or one of the same category. An error is what the agent reports as one, or a
-    result that says so itself: ``{"error": …}``, ``{"isError": true}``, ``{"status": "error"}``, or text that starts
-    with "Error". Incorrect responses are failures too, by the options: empty results, and results with a text that
-    shows them to be wrong. Range 0–1, typical threshold 0.8. A trial without failures has nothing to recover from: it
-    does not apply. Source: recovery rate of agent benchmarks; ADK-TS, "tool failures and incorrect responses".
+    The same goal means the same tool, or one of the same category. An error is one that the agent reports, or a
+    result that states it: ``{"error": …}``, ``{"isError": true}``, ``{"status": "error"}``, or text that starts with
+    "Error". Options make incorrect responses failures, too: empty results, and results with certain texts. Range 0–1,
+    typical threshold 0.8. It does not apply to a trial without failures. Source: recovery rate of agent
+    benchmarks; ADK-TS, "tool failures and incorrect responses".
     """
 
     reads_tools = True

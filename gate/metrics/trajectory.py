@@ -59,24 +59,25 @@ class TrajectoryOptions(Options):
     """Options of how trajectories are compared; the defaults are google-adk's."""
 
     match_type: MatchTypeOption = MatchType.EXACT
-    """``EXACT``: these calls and no others, in this order. ``IN_ORDER``: others may come between. ``ANY_ORDER``: in any
-    order, and others may come."""
+    """``EXACT``: these calls and no others, in this order. ``IN_ORDER``: others may come between. ``ANY_ORDER``:
+    in any order, with others."""
     ignore_args: bool = False
     """Compare names only."""
     args: ShortRule = ArgsRule()
     """The comparison of arguments."""
     tools: Mapping[str, ShortRule] = Field(default_factory=dict)
-    """Tool name → how the arguments of this tool are compared."""
+    """Tool name → the comparison of this tool's arguments."""
     credit: Literal["none", "f1", "precision", "recall"] = "none"
-    """``none``: a turn scores 0 or 1. Else its share of calls in common: of those expected (recall), of those made
-    (precision), or the harmonic mean of both (f1)."""
+    """``none``: a turn scores 0 or 1. Otherwise, its share of calls in common: of the expected ones (recall), of
+    the actual ones (precision), or the harmonic mean of both (f1)."""
 
 
 class ToolTrajectory(PerTurn[TrajectoryOptions]):
     """1 for a turn whose tool calls match the expected ones, else 0; the mean over turns.
 
-    EXACT: the same calls in the same order and no others. IN_ORDER: the expected calls in order, others between them.
-    ANY_ORDER: the expected calls in any order, others beside them. Calls match by name and arguments (Python's ``==``:
+    EXACT: the same calls in the same order and no others. IN_ORDER: the expected calls in order, possibly with
+    others between them. ANY_ORDER: the expected calls in any order, possibly with others. Calls match by name and
+    arguments (Python's ``==``:
     1 equals 1.0 and True; absent arguments differ from ``{}``). With ``credit``, over the calls in common (in order, or
     in any order under ANY_ORDER): recall = common / expected, precision = common / made,
     f1 = 2·common / (expected + made).
@@ -161,16 +162,17 @@ class SequenceOptions(Options):
     """The comparison of the order of tools."""
 
     mode: Literal["subsequence", "exact", "unordered"] = "subsequence"
-    """``subsequence``: others may stand between. ``exact``: no others. ``unordered``: all of them, in any order."""
+    """``subsequence``: others may come between. ``exact``: no others. ``unordered``: all of them, in any order."""
     whole_conversation: bool = False
-    """True if the expected tools of all turns are one sequence, called in any of them."""
+    """True if the expected tools of all turns form one sequence over the conversation."""
 
 
 class SequenceCorrectness(PerTurn[SequenceOptions]):
     """1 for a turn whose tools were called in the expected order, else 0; the mean over turns. Names only.
 
-    ``subsequence``: the expected tools in order, others between. ``exact``: these and no others. ``unordered``: all
-    of them, in any order. Range 0–1, typical threshold 0.9. Source: the sequence score of EvalView.
+    ``subsequence``: the expected tools in order, possibly with others between. ``exact``: these and no others.
+    ``unordered``: all of them, in any order. Range 0–1, typical threshold 0.9. Source: the sequence score of
+    EvalView.
     """
 
     reads_tools = True

@@ -19,13 +19,13 @@ class WeightedOptions(Options):
     """The weights; given for all cases, or by one case for itself."""
 
     weights: Mapping[str, Weight] = Field(default_factory=dict)
-    """Criterion → weight; the weights sum to 1."""
+    """Criterion → weight; weights sum to 1."""
     ranges: Mapping[str, tuple[Bound, Bound]] = Field(default_factory=dict)
     """Criterion → its lowest and highest score, if these are not 0 and 1: ``[1, 5]``, ``[0, 100]``."""
     without: tuple[str, ...] = ()
-    """Criteria that are left out, their weight shared among the others in proportion."""
+    """Criteria to omit, their weight shared among the others in proportion."""
     minimums: Mapping[str, Bound] = Field(default_factory=dict)
-    """Criterion → the least it must reach in a trial, on its own scale."""
+    """Criterion → the lowest acceptable score in a trial, on its own scale."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -60,11 +60,11 @@ class WeightedOptions(Options):
 
 
 class WeightedScore(Composite[WeightedOptions]):
-    """Weighted mean of other criteria's scores of the same trial: Σ wᵢ·sᵢ, with each score brought to 0–1 by its range.
+    """Weighted mean of other criteria's scores of the same trial: Σ wᵢ·sᵢ, with each score scaled to 0–1 by its range.
 
-    Range 0–1, typical threshold 0.8. A score that could not be measured leaves this one not measured. A criterion that
-    does not apply to the case is left out, its weight shared among the others in proportion, and the reason says so.
-    A part below its minimum makes the score 0, regardless of the others: what is missing meets no threshold.
+    Range 0–1, typical threshold 0.8. If a part is not measured, neither is this score. A criterion that does not
+    apply to the case is omitted, its weight shared among the others in proportion, and the reason says so. A part
+    below its minimum makes the score 0, regardless of the others.
     """
 
     options_type = WeightedOptions

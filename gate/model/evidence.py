@@ -28,8 +28,6 @@ class StageKind(str, Enum):
     """The schedule ended without either."""
     NOTHING = "nothing"
     """There were no trials to compare."""
-    NOT_RERUN = "not_rerun"
-    """A regression was to be confirmed by running both commits now, and nothing could be run: of earlier versions."""
     DRIFTED = "drifted"
     """It does not show against what the baseline's agent does now: drift since the baseline was stored, or luck."""
     MOVED_BEFORE = "moved_before"
@@ -61,18 +59,25 @@ class Stage(Struct, frozen=True):
     @property
     def concurrent(self) -> bool:
         """True if it turned on running both commits now."""
-        return self.confirmed or self.kind in (StageKind.NOT_RERUN, StageKind.DRIFTED)
+        return self.confirmed or self.kind is StageKind.DRIFTED
 
 
 class MetricTest(Struct, frozen=True):
     """One metric in one look; all p one-sided."""
 
     p_mean: float
+    """The p-value of the mean drop alone."""
     p_concentrated: float
+    """The p-value of a drop of a few cases."""
     p_adjusted: float
-    """Over all blocking metrics and all statistics."""
+    """The smallest of them, adjusted for all blocking metrics and all statistics."""
     p_shift: float | None = None
-    """The p-value of a drop that all cases share, of zeros and ones."""
+    """The p-value of a drop that all cases share; None for a metric that is not of zeros and ones."""
+
+    @property
+    def smallest(self) -> float:
+        """The smallest p of its statistics, none adjusted."""
+        return min(self.p_mean, self.p_concentrated, 1.0 if self.p_shift is None else self.p_shift)
 
     @property
     def by_mean(self) -> bool:
@@ -91,9 +96,8 @@ class LookTest(Struct, frozen=True):
     blocked earlier are not paid for again."""
     relabelings: int
     metrics: Mapping[str, MetricTest]
-    spent: float | None = None
-    """The look's possible addition to the probability of blocking an unchanged agent, of alpha; None in records of
-    older versions: the threshold."""
+    spent: float
+    """The look's possible addition to the probability of blocking an unchanged agent, of alpha."""
 
     @property
     def blocks(self) -> bool:

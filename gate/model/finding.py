@@ -19,14 +19,13 @@ from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "nothing_held", "applies_to_none", "no_value", "hard_rule", "cases_not_scored", "scores_lost", "mean",
-    "own_thresholds", "trial_limit", "quantile", "change", "never_pass", "not_tested", "agent_fails", "not_compared",
-    "checks_fell_away", "no_cases", "outage", "failures_not_confirmed", "unexplained_failures", "lost_decide",
-    "collapsed", "too_many_errors", "cases_not_measured", "case_lost", "stated", "too_many_cases_gone",
-    "edited_cases_miss", "nothing_paired", "shard", "thresholds_hold", "no_worse", "nothing_decides",
-    "not_enough_evidence", "cases_broke", "suite_got_worse", "traded_off", "baseline_moved", "criterion_fails",
-    "criterion_not_measured", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete", "cases_fail",
-    "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed", "cases_changed", "renamed_cases",
+    "nothing_held", "no_value", "hard_rule", "cases_not_scored", "scores_lost", "mean", "own_thresholds",
+    "trial_limit", "quantile", "change", "never_pass", "not_tested", "agent_fails", "not_compared", "checks_fell_away",
+    "no_cases", "outage", "failures_not_confirmed", "unexplained_failures", "lost_decide", "collapsed",
+    "too_many_errors", "cases_not_measured", "case_lost", "stated", "cases_not_compared", "shard", "thresholds_hold",
+    "no_worse", "nothing_decides", "not_enough_evidence", "cases_broke", "suite_got_worse", "traded_off",
+    "baseline_moved", "criterion_decides", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete",
+    "cases_fail", "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed", "cases_changed",
     "new_criteria", "by_base_rules", "agent_failures", "excused", "threshold_close", "few_cases", "thin_baseline",
     "quiet_rise", "scores_unmeasured", "trials_lost", "failures_excused", "base_gone", "provider_moved", "unproven",
     "measured_before", "attempts_repeated", "repeats_alike", "repeats_once", "calls_not_reported", "one_answer",
@@ -251,14 +250,15 @@ answers slowed beyond the latency margin."""
 OF_CRITERION: Mapping[KindName, FindingKind] = {
     # ``same``: the trials are the stored ones themselves, so nothing can be lost
     "nothing_held": kind("No threshold and no comparison judged it, so no tick stands beside it.", same=FLAG),
-    "applies_to_none": kind(
-        "It has nothing to check: in no case, in no selected one, or in none that is left.",
+    # ``why``: it has nothing to check in any case, in any selected one, or in any that is left; trials were measured,
+    # and no blocking criterion applies to them; or no trial was measured
+    "no_value": kind(
+        "No trial gave it a value.",
         UNMEASURED,
         NOT_APPLIED,
         NOT_COMPARED,
+        why=Literal["applies_to_none", "unchecked", "no_trial"],
     ),
-    # ``unchecked``: trials were measured, and no blocking criterion applies to any of them
-    "no_value": kind("No trial gave it a value.", UNMEASURED, unchecked=FLAG),
     # ``reason``: the metric's own; empty if it gave none
     "hard_rule": kind(
         "No trial broke the hard rule, or one of this case did.", PASS, BELOW, case_id=TEXT, more=NUMBER, reason=TEXT
@@ -402,10 +402,17 @@ GAPS: Mapping[KindName, FindingKind] = {
     "stated": kind("What a run's terms state in words of their own.", text=str),
     "not_compared": OF_CRITERION["not_compared"],
     "checks_fell_away": OF_CRITERION["checks_fell_away"],
-    # ``of``: cases that passed at the base
-    "too_many_cases_gone": kind("Too many cases that passed at the base are gone.", NOT_COMPARED, cases=NAMES, of=int),
-    "edited_cases_miss": kind("Cases were edited, passed at the base, and miss now.", NOT_COMPARED, cases=NAMES),
-    "nothing_paired": kind("None of the base's cases is compared.", NOT_COMPARED, cases=int),
+    # ``how``: removed, edited and missing now, or every one of the base's; ``of``: cases that passed there, of every
+    # one all; ``selected``: of those that the run selects; ``edited``: of every one
+    "cases_not_compared": kind(
+        "Cases of the base that are gone, or were edited and miss now; or none of them is compared.",
+        NOT_COMPARED,
+        how=Literal["gone", "edited", "none"],
+        cases=NO_NAMES,
+        of=NUMBER,
+        selected=FLAG,
+        edited=NUMBER,
+    ),
 }
 """Parts of the base that were not compared."""
 
@@ -462,8 +469,7 @@ CAUSES: Mapping[KindName, FindingKind] = {
     ),
     # ``before``: than its newest runs; what its agent does now was not asked
     "baseline_moved": kind("Worse than the baseline, not than its agent run now.", OPEN, criteria=NAMES, before=FLAG),
-    "criterion_fails": kind("A criterion fails by itself.", BELOW, criterion=str),
-    "criterion_not_measured": kind("A blocking criterion has no value.", ERROR, criterion=str),
+    "criterion_decides": kind("A blocking criterion fails by itself, or has no value.", BELOW, ERROR, criterion=str),
     "nothing_passes": kind("There is no baseline, and no trial passes.", BELOW, trials=int),
     # ``measurements``: how many ago; 1 is the one before
     "not_shown_fixed": kind("The change was regressed and has not passed since.", REGRESSED, measurements=int),
@@ -490,12 +496,13 @@ CHANGES: Mapping[KindName, FindingKind] = {
     "other_agent": kind("The change starts or reaches another agent than the base.", key=str, text=str),
     # ``changes``: empty if the recordings are not there to say them
     "tools_changed": kind("MCP servers describe their tools otherwise.", servers=NAMES, changes=NO_NAMES),
+    # ``before``: the ids at the baseline of those that were renamed, in the same order
     "cases_changed": kind(
-        "Cases that only one side has, or that have another content now.",
-        how=Literal["new", "edited", "removed"],
+        "Cases that only one side has, or that have another content or another id now.",
+        how=Literal["new", "edited", "removed", "renamed"],
         cases=NAMES,
+        before=NO_NAMES,
     ),
-    "renamed_cases": kind("Cases with their id at the baseline and their id now.", cases=PAIRS),
     "not_compared": OF_CRITERION["not_compared"],
     "new_criteria": kind("Criteria that the baseline does not have.", criteria=NAMES),
     "by_base_rules": kind("The base's rules decided; the change's stricter ones would say this.", stricter=Verdict),

@@ -226,6 +226,11 @@ class Trial(Struct, frozen=True, gc=False):
         return self.error is None or self.error.end is End.FAILED
 
     @property
+    def is_of_epoch(self) -> bool:
+        """True if the candidate ran it in an epoch, and not again because of an outcome."""
+        return self.side is Side.CANDIDATE and self.tag in (FULL, STORED)
+
+    @property
     def saved_usd(self) -> float | None:
         """The cost that the replay saved; None if it is not known."""
         if self.replay is None or not self.replay.coupled:

@@ -16,7 +16,7 @@ from gate.config.resolve import Plan, make_plans
 from gate.config.schema import PASS_RATE_MARGIN
 from gate.decision.outcomes import passed
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
-from gate.model import FULL, STORED, Criterion, Side, Verdict
+from gate.model import Criterion, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.observe import Observer, Scoring, scoring_for
 from gate.monitor.receive import SUFFIX, Inbox
@@ -28,7 +28,7 @@ from gate.monitor.watch import Say, Watch, WatchOptions, outcomes_of, report_of
 from gate.monitor.window import Limits, Status
 from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import SECRET_NAME
-from gate.pipeline.references import store_of
+from gate.pipeline.store import store_of
 from gate.pipeline.terms import own_terms
 from gate.pipeline.verdict import judge_record
 from gate.records import Record
@@ -182,13 +182,13 @@ def expected_of(
         found = store.latest(plan.suite.id)
     if found is None:
         return Expected({}, None, f"no baseline of {plan.suite.id!r} is stored: nothing to compare with")
-    return _expected(found.records[0], plan, scoring, found.where)
+    return _expected(found.records[0], plan, scoring, found.info.source)
 
 
 def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expected:
     stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     alike = [c for c in scoring.criteria if stored.get(c.name) == c.fingerprint]
-    trials = [t for t in record.trials if t.side is Side.CANDIDATE and t.tag in (FULL, STORED) and t.measured]
+    trials = [trial for trial in record.trials if trial.is_of_epoch and trial.measured]
     found: dict[str, Average] = {}
     for criterion in alike:
         scores = (trial.scores.get(criterion.name) for trial in trials)
@@ -206,7 +206,7 @@ def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list
     found = []
     for trial in record.trials:
         case = plan.cases.get(trial.case_id)
-        if case is None or trial.side is not Side.CANDIDATE or trial.tag not in (FULL, STORED):
+        if case is None or not trial.is_of_epoch:
             continue
         outcome = passed(trial, case, criteria)
         if outcome is not None:

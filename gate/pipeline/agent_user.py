@@ -10,7 +10,7 @@ from gate.agents.base import AgentOptions
 from gate.agents.python import WORKER, PythonOptions, interpreter_of
 from gate.config.load import Config
 from gate.errors import ConfigError
-from gate.pipeline.references import REPORTS
+from gate.pipeline.git_context import REPORTS
 from gate.security.environment import in_ci
 from gate.suites import case_files
 from gate.system.own_files import own_files_in

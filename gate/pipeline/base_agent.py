@@ -16,7 +16,7 @@ from gate.agents.base import AgentOptions, expand
 from gate.agents.http import server_of
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import with_tools
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import ConfigError, GateError
@@ -78,14 +78,14 @@ def wants_base_beside(session: Session, reference: Reference) -> bool:
     """True if the base commit's agent is wanted in place of a stored baseline, whether or not it can be run."""
     where, config = session.where, session.config
     is_change = where.base is not None and where.base != where.head
-    is_wanted = config.agent.is_local and config.file.baseline.rerun != "never" and session.options.shard[1] == 1
+    is_wanted = config.agent.is_local and config.file.baseline.rerun != "never"
     return is_change and is_wanted and reference.beside and not reference.info.of_itself
 
 
 def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
     config, git = session.config, session.git
     beside = wants_base_beside(session, reference)
-    commit = session.where.base if beside else reference.info.commit
+    commit = session.where.base if beside else reference.commit
     is_stored = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
 
     @cache
@@ -104,7 +104,7 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
             what = f"{shorten(found, 200)!r} was changed in the base commit's work tree while the agent was run"
             raise ConfigError(what, hint="neither the agent nor what it starts may write to files that git tracks")
 
-    if not (config.agent.is_local and (is_stored or beside) and commit and git.resolve(commit)):
+    if not (config.agent.is_local and (is_stored or beside) and commit and git.is_repository() and git.resolve(commit)):
         return BaseAgent(False, config.agent, root)
     why = differs = ""
     if git.has_only_pointers():
@@ -160,7 +160,7 @@ async def _served(session: Session, reference: Reference) -> BaseAgent:
 
 def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:
     """Return why it would be the change's agent, or asked as that one is; empty if it is the base's own."""
-    config, commit = session.config, reference.info.commit
+    config, commit = session.config, reference.commit
     server = server_of(config.agent, config.agent_kind)
     if server is not None and expand(server.url, session.environment, where=config.agent_kind) == url:
         return "agent.base is the agent's own address"
@@ -294,12 +294,14 @@ def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
 
 
 def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
-    found = {k: v for k, v in agent.items() if k not in _OF_A_RUN} if isinstance(agent, Mapping) else {}
+    if not isinstance(agent, Mapping):
+        return {}
+    found = {key: value for key, value in agent.items() if key not in _OF_A_RUN}
     for key, value in found.items():
         if but and isinstance(value, str):
-            found[key] = ""  # an address alone
+            found[key] = ""  # only an address
         elif but and isinstance(value, Mapping):
-            found[key] = {k: v for k, v in value.items() if k not in but} or ""
+            found[key] = {name: held for name, held in value.items() if name not in but} or ""
     return found
 
 

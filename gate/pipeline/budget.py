@@ -62,13 +62,19 @@ class RunBudget(Struct):
         self.runs += 1
         if not self.priced or _is_replayed(trial):
             return
-        usages = [invocation.usage for invocation in trial.invocations]
-        counts = [None if usage is None else usage.tokens for usage in usages]
-        costs = [turn_cost(usage) for usage in usages] if self.limits.usd is not None else []
-        told = bool(usages) and None not in costs and (self.limits.tokens is None or None not in counts)
+        tokens, cost, told = 0, 0.0, bool(trial.invocations)
+        for invocation in trial.invocations:
+            usage = invocation.usage
+            used = None if usage is None else usage.tokens
+            tokens += used or 0
+            if used is None and self.limits.tokens is not None:
+                told = False
+            if self.limits.usd is not None:
+                price = turn_cost(usage)
+                cost += price or 0.0
+                told = told and price is not None
         self.known = self.known or told
         self.unpriced += trial.measured and not told
-        tokens, cost = sum(count or 0 for count in counts), sum(cost or 0.0 for cost in costs)
         self.most_tokens, self.dearest_usd = max(self.most_tokens, tokens), max(self.dearest_usd, cost)
         if trial.measured and not told:
             tokens, cost = self.most_tokens, self.dearest_usd
@@ -119,7 +125,10 @@ class RunBudget(Struct):
             ("judge_calls", limits.judge_calls, float(self.judge.calls), self.judge.calls * more),
             ("minutes", limits.minutes, minutes, minutes * more),
         )
-        return next((f"budget.{n} ({most:g})" for n, most, so_far, also in spent if most and so_far + also > most), "")
+        for name, most, so_far, further in spent:
+            if most and so_far + further > most:
+                return f"budget.{name} ({most:g})"
+        return ""
 
     def affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
         """Yield the jobs that may start, each asked for only when there is room for it."""

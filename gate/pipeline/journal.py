@@ -258,11 +258,13 @@ def _no_record_in(config_path: Path, what: str) -> MeasureError:
 def _finished(config_path: Path) -> Iterator[tuple[Path, Header]]:
     """Yield the closed records of whole runs, the newest first, without those that cannot be read."""
     folder = results_folder(config_path) / "records"
-    folders = [path for path in folder.glob("*") if path.is_dir()] if folder.is_dir() else []
+    folders = [path for path in folder.glob("*") if path.is_dir()]
     for path in newest_first(*folders)[:MOST_LISTED]:
         with suppress(GateError, OSError):
-            if is_closed(path) and (header := read_header(path)).shard == (1, 1):
-                yield path, header
+            if is_closed(path):
+                header = read_header(path)
+                if header.shard == (1, 1):
+                    yield path, header
 
 
 # --- other runs of one commit ---------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gate import __version__
 from gate.baselines.fingerprint import of_definition
-from gate.baselines.pairing import Reference, identity
+from gate.baselines.reference import Reference, identity
 from gate.baselines.union import runs_in
 from gate.config.resolve import Plan
 from gate.decision import Settings
@@ -22,10 +22,11 @@ from gate.errors import GateError, MeasureError
 from gate.model import SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.base_agent import base_agent
-from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
+from gate.pipeline.earlier import EarlierDraws, continue_earlier, earlier_draws
 from gate.pipeline.journal import anew, check_untracked, close_again, open_journal, records_folder, take_back, without
-from gate.pipeline.references import References, past_rates, store_kind
-from gate.pipeline.rounds import Memory, SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
+from gate.pipeline.past import past_rates
+from gate.pipeline.references import References
+from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
 from gate.pipeline.session import (
     Session,
     about_address,
@@ -35,15 +36,20 @@ from gate.pipeline.session import (
     check_version,
     may_change,
 )
+from gate.pipeline.store import store_kind
+from gate.pipeline.stored_trials import StoredTrials, stored_trials
 from gate.pipeline.storing import run_stored_epochs
 from gate.pipeline.terms import Terms, terms_of_plan
 from gate.pipeline.trials import TrialRunner
-from gate.pipeline.verdict import judge_record, load_to_judge, with_stored
+from gate.pipeline.verdict import Keeper, judge_record, load_to_judge, with_stored
 from gate.records import Header, Record, RecordWriter
 from gate.records.model import INTERRUPTED
 from gate.reports.formatting import count
 from gate.system.clock import now
 from gate.system.git import MAX_SUBJECT
+
+Keep = Callable[[Trial], Trial]
+"""Returns what stays in memory of a trial that is on disk."""
 
 
 class MeasuredSuite(Struct, frozen=True):
@@ -70,13 +76,13 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         close_again(stored.path, stored.record, terms.plain(), session.environment)
         return MeasuredSuite(stored.path, stored.found, terms)
     with ExitStack() as stack:
-        memory = Memory(plan)
-        journal, origin = _open_journal(session, header, memory)
+        keep = Keeper(plan.cases, plan.criteria, room=0).keep  # whoever shows answers reads the record
+        journal, origin = _open_journal(session, header, keep)
         journal = stack.enter_context(journal)
-        journal, unsure = _without_unconfirmed_version(session, journal, memory, stack)
+        journal, unsure = _without_unconfirmed_version(session, journal, keep, stack)
         earlier_trials = len(journal.resumed)
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
-        journal = stack.enter_context(_without_outage(session, journal, header, in_outage, memory))
+        journal = stack.enter_context(_without_outage(session, journal, header, in_outage, keep))
         if journal.resumed:  # this very run may be what is stored
             found = replace(session.baselines(plan, runs_in(journal.header)), doubts=found.doubts)
         base = await base_agent(session, found.first, stack)
@@ -85,7 +91,7 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         async with TrialRunner(
             session.config, plan, session.environment, session.run_budget, base, run_id, session.version
         ) as runner:
-            run = SuiteRun(session, plan, found.all, journal, runner, base, memory, earlier=draws.verdicts)
+            run = SuiteRun(session, plan, found.all, journal, runner, base, keep, earlier=draws.verdicts)
             await run.measure()
             await _check_end(session, journal)
             notes = [*_notes(session, plan, journal, earlier_trials, origin), *found.notes, unsure, base.note]
@@ -191,7 +197,7 @@ def _is_whole(session: Session) -> bool:
     return session.options.shard[1] == 1
 
 
-def _open_journal(session: Session, header: Header, memory: Memory) -> tuple[RecordWriter, str]:
+def _open_journal(session: Session, header: Header, keep: Keep) -> tuple[RecordWriter, str]:
     """Return the record to write to, and whose earlier record it continues, in words."""
     options, origin = session.options, session.options.origin
     redefines = options.rules is not None and options.rules.redefines
@@ -204,13 +210,13 @@ def _open_journal(session: Session, header: Header, memory: Memory) -> tuple[Rec
         path=options.record_path,
         resume=options.resume,
         by_commit=options.same_head and not header.agent,
-        remember=memory.keep,
+        remember=keep,
     )
     return journal, origin
 
 
 def _without_unconfirmed_version(
-    session: Session, journal: RecordWriter, memory: Memory, stack: ExitStack
+    session: Session, journal: RecordWriter, keep: Keep, stack: ExitStack
 ) -> tuple[RecordWriter, str]:
     """Return the journal without trials that another version of the agent may have answered, and a note of them.
 
@@ -220,13 +226,13 @@ def _without_unconfirmed_version(
     if not unsure:
         return journal, ""
     sure = journal.closed_trials
-    kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED, remember=memory.keep))
+    kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED, remember=keep))
     what = f"{count(unsure, 'trial')} of a run that was cut short do not count"
     return kept, f"{what}: nobody knows whether the agent's version stayed the same"
 
 
 def _without_outage(
-    session: Session, journal: RecordWriter, header: Header, in_outage: Sequence[Trial], memory: Memory
+    session: Session, journal: RecordWriter, header: Header, in_outage: Sequence[Trial], keep: Keep
 ) -> RecordWriter:
     """Return the journal without trials of an outage; ``header`` is that of a run of its own.
 
@@ -234,7 +240,7 @@ def _without_outage(
     """
     if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
         return anew(journal, header, records_folder(session.config, header.suite_id), now())
-    return without(journal, in_outage, "an outage", remember=memory.keep)
+    return without(journal, in_outage, "an outage", remember=keep)
 
 
 async def _check_end(session: Session, journal: RecordWriter) -> None:
@@ -365,11 +371,12 @@ def _notes(session: Session, plan: Plan, journal: RecordWriter, earlier_trials: 
     """Return notes on how the result came about; ``origin`` says whose record it continues."""
     about = about_address(session.config, session.agent)
     notes = [note for note in (session.options.note, session.where.note, about, about_sources(session)) if note]
-    if again := earlier_trials - len(journal.resumed):
+    again = earlier_trials - len(journal.resumed)
+    if again:
         down = "do not count: the agent, or what it depends on, was down"
         notes.append(f"{count(again, 'trial')} of an earlier session {down}")
     if journal.resumed:
-        fresh = "" if session.run_budget.runs else "; nothing new was run"
+        fresh = "" if session.run_budget.runs or session.fills_baseline else "; nothing new was run"
         whose = f" of {origin}" if origin else ""
         notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
         notes += filter(None, [about_literal_version(session.config)])

@@ -1,4 +1,4 @@
-"""Finds the proof of a baseline: in the artifact of a job on the default branch, or in a signature.
+"""The proof of a baseline: in the artifact of a job on the default branch, or in a signature.
 
 On GitHub the artifact of a run can be written by that run alone, and GitHub says which commit, event and workflow file
 it is of. Artifacts expire, so each job that records a baseline carries on what was proven before in its own
@@ -217,7 +217,8 @@ class RunProver:
         if branch not in self._of_branch:
             found = []
             for run in self._runs(self._default[1], TRIED, branch=branch):
-                if (proofs := self._in_artifact(run)).digests:
+                proofs = self._in_artifact(run)
+                if proofs.digests:
                     found.append(proofs)
                 if len(found) == CHAINED:
                     break
@@ -227,9 +228,13 @@ class RunProver:
     def _former_names(self, store: Store, suite_id: str) -> list[str]:
         """Return the branch names under which the newest stored commits were measured; the commit is what counts."""
         branch, history = self._default
-        commits = [one.commit for one in store.entries(suite_id) if one.commit in history][:FORMER]
-        runs = [run for commit in commits for run in self._runs({commit}, RUNS_OF_COMMIT, head_sha=commit)]
-        return [name for name in dict.fromkeys(run.head_branch for run in runs) if name not in ("", branch)]
+        commits = [entry.commit for entry in store.entries(suite_id) if entry.commit in history]
+        names: dict[str, None] = {}
+        for commit in commits[:FORMER]:
+            for run in self._runs({commit}, RUNS_OF_COMMIT, head_sha=commit):
+                if run.head_branch not in ("", branch):
+                    names[run.head_branch] = None
+        return list(names)
 
     def of_commit(self, commit: str) -> Proofs:
         if commit not in self._default[1]:

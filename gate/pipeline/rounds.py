@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from statistics import fmean
 
@@ -13,7 +13,8 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from gate.baselines.beside import EPOCHS, useless, with_base
-from gate.baselines.pairing import Pairing, Reference, pair, reported_before
+from gate.baselines.pairing import pair, reported_before
+from gate.baselines.reference import Reference
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection, TrialsSection
@@ -31,10 +32,9 @@ from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
 from gate.pipeline.session import Session, kept_epochs
 from gate.pipeline.trials import Replayer, TrialRunner, asks_judge, check_executor
-from gate.pipeline.verdict import MAX_SHOWN_CHARS, left_out_by
-from gate.records import Header, PlannedCase, RecordWriter, assign_shards, from_digest
+from gate.pipeline.verdict import left_out_by
+from gate.records import Header, PlannedCase, RecordWriter, assign_shards
 from gate.reports.formatting import count
-from gate.scoring.batch import ScoringSetup
 
 Slot = tuple[Side, str, str]
 """Side, tag and case of a trial."""
@@ -53,9 +53,7 @@ def _rerun_of_base(
         ConfigError: it has to be run, and cannot be.
     """
     where = session.where
-    is_itself = (
-        where.head is not None and not where.dirty and any(one.info.commit == where.head for one in references[:1])
-    )
+    is_itself = where.head is not None and not where.dirty and any(one.commit == where.head for one in references[:1])
     if is_itself or base.mixed_with_change:  # as every night: to run both sides would excuse the drift to be found
         return "never"
     if base.beside or (ran_beside and references and references[0].beside):
@@ -105,15 +103,16 @@ class SuiteRun:
         journal: RecordWriter,
         runner: TrialRunner,
         base: BaseAgent,
-        memory: Memory,
+        keep: Callable[[Trial], Trial],
         *,
         earlier: Sequence[Verdict] = (),
     ) -> None:
-        self.session, self.plan, self.journal, self.runner, self.memory = session, plan, journal, runner, memory
+        """``keep`` returns what stays in memory of a trial that is on disk."""
+        self.session, self.plan, self.journal, self.runner = session, plan, journal, runner
         self.settings = replace(session.settings, kept_epochs=kept_epochs(session))
         if regressed_ago(tuple(earlier)):  # only a pass clears it, so an open answer is run on
             self.settings = replace(self.settings, max_epochs=MORE_EPOCHS * self.settings.max_epochs)
-        self.base, self._references = base, references
+        self.base, self._references, self._keep = base, references, keep
         self._of_base = [trial for trial in journal.resumed if trial.tag == BASE]
         """Trials that stand for a stored baseline."""
         self.notes: tuple[str, ...] = ()
@@ -122,8 +121,8 @@ class SuiteRun:
         self.settings = replace(self.settings, rerun=rerun)
         check_executor(session.config, plan)
         self._pair()
-        if runner.world is not None and self.pairings and not session.where.anchored:
-            runner.world.couple(self.pairings[0].trials)  # a baseline is always measured anew
+        if runner.world is not None and self.comparisons and not session.where.anchored:
+            runner.world.couple(self.comparisons[0].stored)  # a baseline is always measured anew
         self.trials: list[Trial] = []
         """Redacted, and without the messages, which are in the record."""
         self._earlier = [trial for trial in journal.resumed if trial.tag != BASE]
@@ -131,17 +130,21 @@ class SuiteRun:
 
     def _pair(self) -> None:
         """Pair the plan with what it is compared with, as far as that is known by now."""
-        plan, header = self.plan, self.journal.header
+        plan, header, where = self.plan, self.journal.header, self.session.where
         references = with_base(header, self._of_base, self._references)
-        self.pairings = [
-            pair(
-                plan.planned,
-                plan.criteria,
-                one,
-                deselected=plan.deselected | left_out_by(plan.selection, plan.planned, one),
+        self.comparisons: list[Comparison] = []
+        for reference in references:
+            left_out = left_out_by(plan.selection, plan.deselected, plan.planned, reference)
+            paired = pair(plan.planned, plan.criteria, reference, deselected=left_out)
+            known = replace(
+                paired,
+                cases=plan.suite.cases,
+                seed=header.seed,
+                suite_id=plan.suite.id,
+                selected=bool(plan.deselected),
+                excuses=paired.excuses and not (where.anchored or where.release),
             )
-            for one in references
-        ]
+            self.comparisons.append(known)
         self.reported = any(reported_before(header, one) for one in references)
 
     async def measure(self) -> None:
@@ -152,17 +155,22 @@ class SuiteRun:
             await self._replay_trials([case.id for case in self.plan.suite.cases])
         else:
             if self.base.beside:
+                step = self._next(0)
+                if isinstance(step, More):
+                    await self._round(step)
                 await self._run_base()
             await self._follow_schedule()
 
     async def _follow_schedule(self) -> None:
         """Ask for trials until the verdict is known against each reference, or a regression is proven."""
-        for number, paired in enumerate(self.pairings):
-            while isinstance(step := self._next(paired, further=number > 0), More):
+        for number in range(len(self.comparisons)):
+            step = self._next(number)
+            while isinstance(step, More):
                 before = len(self.trials)
                 await self._round(step)
                 if len(self.trials) == before and not self.session.run_budget.stopped:
                     raise MeasureError(f"a round ({step.why}) produced no trial", hint="please report this bug")
+                step = self._next(number)
             if step is not None and step.verdict is Verdict.REGRESSED:
                 return
 
@@ -171,13 +179,11 @@ class SuiteRun:
 
         After the change's first round, which shows that there is something to compare, and what a run takes.
         """
-        step = self._next(self.pairings[0], further=False)
-        if isinstance(step, More):
-            await self._round(step)
         budget, config = self.session.run_budget, self.session.config
         jobs = self._jobs_of_base()
         if jobs and not budget.stopped and any(trial.answered for trial in self.trials):
-            if lacking := budget.lacks(len(jobs)):
+            lacking = budget.lacks(len(jobs))
+            if lacking:
                 self._tell(f"was not run beside: {lacking} has no room for {count(len(jobs), 'run')} of it")
                 return
             why = "the base commit's agent, as no baseline is stored"
@@ -188,7 +194,8 @@ class SuiteRun:
                         await self._run(part, self._of_base)
             except GateError as error:  # the change is judged by thresholds then
                 self._tell(f"could not be run beside: {error}")
-        if self._of_base and (why := useless(self.journal.header, self._of_base)):
+        why = useless(self.journal.header, self._of_base) if self._of_base else ""
+        if why:
             self._tell(f"is no yardstick: {why}")
         if self.settings.runs is not None:
             self.settings = replace(self.settings, runs=max(0, self.settings.runs - len(self._of_base)))
@@ -201,15 +208,15 @@ class SuiteRun:
         """Return the missing jobs of the base commit's agent, epoch by epoch."""
         done, found = Counter(trial.case_id for trial in self._of_base), []
         for epoch in range(EPOCHS):
-            for case in self.plan.suite.cases:
-                if case.id not in self.settings.quarantine and done[case.id] <= epoch:
-                    number = self._numbers.next(case.id, Side.BASELINE)
-                    found.append(Job(case, number, 1, BASE, Side.BASELINE))
+            for case_id in self.own_cases:
+                if case_id not in self.settings.quarantine and done[case_id] <= epoch:
+                    number = self._numbers.next(case_id, Side.BASELINE)
+                    found.append(Job(self.plan.cases[case_id], number, 1, BASE, Side.BASELINE))
         return found
 
     @property
     def own_cases(self) -> tuple[str, ...]:
-        """The cases of this shard."""
+        """The cases of this shard; all, if the suite is not divided."""
         header = self.journal.header
         return tuple(case.id for case in header.plan if case.shard == header.shard[0])
 
@@ -221,12 +228,15 @@ class SuiteRun:
         else:
             request = Request(Side.CANDIDATE, FULL, self.own_cases, shard_epochs(self.session.config))
             await self._round(More((request,), 1, f"shard {index} of {total}"))
-            if (step := self._confirmation()) is not None:
+            if self.base.beside:
+                await self._run_base()
+            step = self._confirmation()
+            if step is not None:
                 await self._round(step)
 
     def _confirmation(self) -> More | None:
         """Return the round that `gate merge` will need of this shard's crashing cases: only here can they be run."""
-        own, before = set(self.own_cases), self.pairings[0].trials if self.pairings else ()
+        own, before = set(self.own_cases), self.comparisons[0].stored if self.comparisons else ()
         cases = [case for case in self.plan.suite.cases if case.id in own]
         return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
 
@@ -237,8 +247,9 @@ class SuiteRun:
         found = shard_result(
             header.shard, self.own_cases, needed, suite_id=self.plan.suite.id, seed=header.seed, config=config
         )
-        spent = structs.asdict(spent_on(self.trials))
-        return replace(found, **spent, commit=header.commit, dirty=header.dirty)
+        spent = structs.asdict(spent_on([*self.trials, *self._of_base]))
+        runs = found.agent_runs + len(self._of_base)
+        return replace(found, **spent, agent_runs=runs, commit=header.commit, dirty=header.dirty)
 
     async def run_stored_epoch(self, cases: tuple[str, ...], why: str) -> bool:
         """Run these cases once more, for later changes, and what the verdict needs then.
@@ -272,10 +283,13 @@ class SuiteRun:
         self.trials += self.journal.resumed  # one that was recorded as failed stays so
         done = {(trial.case_id, trial.number) for trial in self.trials}
         each = {case_id: range(1, min(wanted, available[case_id]) + 1) for case_id in ids}
-        missing = sum(map(len, each.values())) - sum(n in each.get(case_id, ()) for case_id, n in done)
+        missing = sum(map(len, each.values()))
+        for case_id, number in done:
+            missing -= number in each.get(case_id, ())
         jobs = (job for job in self._recorded_jobs(each, wanted) if (job.case.id, job.number) not in done)
         if asks_judge(self.plan):
-            if todo := list(jobs):
+            todo = list(jobs)
+            if todo:
                 self.session.progress.plan(self.plan.suite.id, len(todo), "replaying recorded trials")
                 await self._run(todo)
         elif missing:
@@ -284,12 +298,17 @@ class SuiteRun:
         self.trials.sort(key=lambda trial: (trial.number, order.get(trial.case_id, 0)))
 
     def _recorded_jobs(self, each: Mapping[str, range], wanted: int) -> Iterator[Job]:
-        """Return jobs case by case, so that each is sent once; under a budget, by epoch, so that whole ones stay."""
-        cases, budget = self.plan.cases, self.session.config.file.budget
-        if budget == BudgetSection():
-            return (Job(cases[case_id], number) for case_id, numbers in each.items() for number in numbers)
-        epochs = range(1, wanted + 1)
-        return (Job(cases[case_id], n) for n in epochs for case_id, numbers in each.items() if n in numbers)
+        """Yield jobs case by case, so that each is sent once; under a budget, by epoch, so that whole ones stay."""
+        cases = self.plan.cases
+        if self.session.config.file.budget == BudgetSection():
+            for case_id, numbers in each.items():
+                for number in numbers:
+                    yield Job(cases[case_id], number)
+            return
+        for number in range(1, wanted + 1):
+            for case_id, numbers in each.items():
+                if number in numbers:
+                    yield Job(cases[case_id], number)
 
     async def _replay_batches(self, jobs: Iterable[Job], trials: int) -> None:
         session, plan = self.session, self.plan
@@ -300,31 +319,28 @@ class SuiteRun:
                 self.journal.extend(part)
                 for trial, _ in part:
                     if session.options.shard[1] > 1:  # else no schedule follows, and the verdict is the record's
-                        self.trials.append(self.memory.fit(trial))
+                        self.trials.append(trial)
                     session.progress.trial(trial)
 
-    def _next(self, paired: Pairing, *, further: bool) -> More | SuiteResult | None:
-        """Return the next round that a reference asks for, or a verdict if another reference follows.
+    def _next(self, number: int) -> More | SuiteResult | None:
+        """Return the next round that a reference, by its number, asks for, or a verdict if another reference follows.
 
-        The last needs no verdict here: the closed record is judged. A ``further`` one asks for no trials of the base.
+        The last needs no verdict here: the closed record is judged. A further one asks for no trials of the base.
         """
-        own = [trial for trial in self.trials if trial.side is Side.CANDIDATE] if further else self.trials
-        known = Comparison(
-            self.plan.suite.cases,
-            self.plan.criteria,
-            own,
-            paired.trials,
-            replace(self.settings, rerun="never") if further else self.settings,
-            seed=self.journal.header.seed,
-            suite_id=self.plan.suite.id,
-            not_comparable=paired.not_comparable,
-            stored_runs=paired.runs,
+        trials, settings = self.trials, self.settings
+        if number > 0:
+            trials = [trial for trial in trials if trial.side is Side.CANDIDATE]
+            settings = replace(settings, rerun="never")
+        known = replace(
+            self.comparisons[number],
+            trials=trials,
+            settings=settings,
             stopped=self.session.run_budget.stopped,
             reported=self.reported,
-            selected=bool(self.plan.deselected),
-            excuses=paired.excuses and not (self.session.where.anchored or self.session.where.release),
         )
-        return wanted(known) if paired is self.pairings[-1] else next_step(known, verdict_only=True)
+        if number == len(self.comparisons) - 1:
+            return wanted(known)
+        return next_step(known, verdict_only=True)
 
     async def _round(self, step: More) -> None:
         """Take the trials of an earlier session, and run those that are missing."""
@@ -372,7 +388,7 @@ class SuiteRun:
 
     async def _run(self, jobs: Sequence[Job], into: list[Trial] | None = None) -> None:
         async for trial in self.runner.record(jobs, self.journal):
-            (self.trials if into is None else into).append(self.memory.keep(trial))
+            (self.trials if into is None else into).append(self._keep(trial))
             self.session.progress.trial(trial)
 
 
@@ -502,31 +518,10 @@ def ran_in_outage(
     cases = [case for case in plan.suite.cases if case.id in own]
     found = []
     for reference in references:
-        paired = pair(plan.planned, plan.criteria, reference)
-        before = paired.trials if total == 1 else ()  # few cases are no sample of the suite: all have to fail
-        known = Comparison(cases, plan.criteria, trials, before, session.settings, not_comparable=paired.not_comparable)
+        known = replace(
+            pair(plan.planned, plan.criteria, reference), cases=cases, trials=trials, settings=session.settings
+        )
+        if total > 1:  # few cases are no sample of the suite: all have to fail
+            known = replace(known, stored=())
         found.append(trials_in_outage(known))
     return min(found, key=len)  # what counts against one of them counts
-
-
-# --- what stays in memory -------------------------------------------------------------------------
-
-
-class Memory:
-    """A digest of each trial that is on disk, so that a run of any length fits in memory."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._room = MAX_SHOWN_CHARS
-        self._cases, self._setup = plan.cases, ScoringSetup(plan.scorers)
-
-    def keep(self, trial: Trial) -> Trial:
-        """Return what stays of a trial that was run or read here."""
-        return self.fit(from_digest(trial, self._setup.digest(trial, self._cases.get(trial.case_id))))
-
-    def fit(self, kept: Trial) -> Trial:
-        """Return what stays of a trial that is a digest already: its answers only while there is room."""
-        chars = sum(len(turn.text) for turn in kept.invocations)
-        if chars and self._room <= 0:
-            return replace(kept, invocations=tuple(replace(turn, response=()) for turn in kept.invocations))
-        self._room -= chars
-        return kept

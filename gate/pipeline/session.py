@@ -25,9 +25,11 @@ from gate.config.settings import settings_of, wanted_trials
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
+from gate.pipeline.git_context import REPORTS, GitContext, git_context
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
-from gate.pipeline.references import REPORTS, GitContext, References, find_baselines, git_context, store_of
+from gate.pipeline.references import References, find_references
+from gate.pipeline.store import store_of
 from gate.security.environment import in_ci
 from gate.security.limits import shorten
 from gate.security.tree import OwnPackage
@@ -111,7 +113,7 @@ class Session(Struct, frozen=True):
 
     def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
         """Return what a suite is compared with; records of the runs ``but``, which may be stored already, are none."""
-        return find_baselines(self.config, self.store, plan.suite.id, self.where, self.git, but, plan=plan.planned)
+        return find_references(self.config, self.store, plan.suite.id, self.where, self.git, but, plan=plan.planned)
 
 
 def kept_epochs(session: Session) -> int:
@@ -171,39 +173,42 @@ def _agent_fingerprint(
     agent = config.agent
     if not agent.is_local:
         return fingerprint_of_version(config, version)
-    seen = {name: environment.get(name) for name, value in agent.env.items() if value is None and not _is_secret(name)}
+    seen = {}
+    for name, value in agent.env.items():
+        if value is None and SECRET_NAME.search(name) is None:
+            seen[name] = environment.get(name)
     settings = [
         agent.model_dump(mode="json", exclude={"version", "base", "user", "reads_suite"}),
         config.file.setup,
         seen,
     ]
-    settings += [version] if version else []
-    settings += ["reads_suite"] if agent.reads_suite else []
+    if version:
+        settings.append(version)
+    if agent.reads_suite:
+        settings.append("reads_suite")
     root = git.root.resolve()
-    files = (path.resolve() for path in case_files([Path(name) for name in config.file.suite], config.root))
-    cases = frozenset(path.relative_to(root).as_posix() for path in files if path.is_relative_to(root))
+    cases = {config.path.name}
+    for path in case_files([Path(name) for name in config.file.suite], config.root):
+        if path.resolve().is_relative_to(root):
+            cases.add(path.resolve().relative_to(root).as_posix())
     return of_agent(
         git,
         sources=agent.sources,
         entry=(*agent.entry, *agent.folders),
         folders=agent.folders,
         exclude=(config.file.output, REPORTS, *left),
-        cases=cases | {config.path.name},
+        cases=cases,
         stored=config.file.baseline.folder,
         changed=_changed_baselines(git, where),
         settings=settings,
     )
 
 
-def _is_secret(name: str) -> bool:
-    return SECRET_NAME.search(name) is not None
-
-
 def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
     """The tracked files, baselines among them, that differ from the base of a change; names relative to the root."""
     if where.base is None or where.anchored or where.base == where.head:
         return frozenset()
-    below = Path(git.text("rev-parse", "--show-prefix") or ".")
+    below = Path(git.prefix() or ".")
     return frozenset(os.path.relpath(name, below) for name in git.differing(where.base))
 
 
@@ -216,7 +221,7 @@ def about_sources(session: Session) -> str:
     agent = config.agent
     if not agent.is_local or agent.sources or where.base is None or where.anchored:
         return ""
-    below = Path(git.text("rev-parse", "--show-prefix") or ".")
+    below = Path(git.prefix() or ".")
     changed = [os.path.relpath(name, below) for name in git.differing(where.base)]
     tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
     sources = sources_of_entry(agent.entry, config.root, tracked)

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
-
 from gate.baselines.base import POOL
 from gate.baselines.fingerprint import with_tools
-from gate.baselines.pairing import pair, reference_to
+from gate.baselines.pairing import pair
+from gate.baselines.reference import reference_to
 from gate.baselines.union import run_ids, without
 from gate.config.resolve import Plan
 from gate.config.settings import goal_of, wanted_trials
 from gate.errors import BaselineError, MeasureError
-from gate.model import FULL, STORED, Side, Trial, Verdict
-from gate.pipeline.references import drift_in, runs_after
+from gate.model import FULL, Trial, Verdict
+from gate.pipeline.drift import since_last_move
 from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import Session
 from gate.records import Record
@@ -28,15 +27,6 @@ from gate.reports.formatting import count
 
 FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
 """Verdicts of suites that are worth more trials."""
-
-
-class BaselineTarget(Struct, frozen=True):
-    """The trials that a baseline is to have."""
-
-    each: int
-    """Trials of each case, those of other runs of this agent among them."""
-    own: Mapping[str, int]
-    """Trials of each case that this run is to make."""
 
 
 async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> str:
@@ -47,13 +37,13 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
     if verdict() not in FIT:
         return ""
     try:
-        wanted = wanted_by_baseline(run.session, run.plan, Record(run.journal.header, tuple(run.trials)))
+        each, own = wanted_by_baseline(run.session, run.plan, Record(run.journal.header, tuple(run.trials)))
     except BaselineError as error:
         return f"nothing further was run for later changes: {error}"
     budget = run.session.run_budget
-    purpose = f"storing {count(wanted.each, 'trial')} a case for later changes"
+    purpose = f"storing {count(each, 'trial')} a case for later changes"
     made, ended = 0, ""
-    cases = _short(run, wanted.own)
+    cases = _short(run, own)
     while cases:
         lacking = budget.lacks(len(cases) + budget.reserved)
         if lacking:
@@ -70,18 +60,18 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
         ended = budget.stopped or ended
         if ended:
             break
-        cases = _short(run, wanted.own) if verdict() in FIT else ()
+        cases = _short(run, own) if verdict() in FIT else ()
     budget.stopped = ""
     if not ended:
         return ""
-    left = sum(max(0, missing) for missing in _missing(run, wanted.own).values())
+    left = sum(max(0, missing) for missing in _missing(run, own).values())
     runs = count(made + left, "run")
     return f"{made:,} of {runs} for later changes were made: {ended}; the verdict counts the whole epochs"
 
 
 def _missing(run: SuiteRun, wanted: Mapping[str, int]) -> dict[str, int]:
     """Return how many trials each case of this shard is short of."""
-    have = Counter(t.case_id for t in run.trials if t.side is Side.CANDIDATE and t.measured and t.tag in (FULL, STORED))
+    have = Counter(trial.case_id for trial in run.trials if trial.is_of_epoch and trial.measured)
     return {case_id: wanted[case_id] - have[case_id] for case_id in run.own_cases}
 
 
@@ -89,21 +79,22 @@ def _short(run: SuiteRun, wanted: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(case_id for case_id, missing in _missing(run, wanted).items() if missing > 0)
 
 
-def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> BaselineTarget:
-    """Return how many trials of each case this run is to leave, once it has made its first epoch.
+def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> tuple[int, Mapping[str, int]]:
+    """Return how many trials of each case the baseline is to have, and of which case this run is to make how many.
+
+    The trials of other runs of this agent count. To be asked once this run has made its first epoch.
 
     Raises:
         BaselineError: what is stored cannot be read.
     """
-    records = [record, *_pooled(session, plan, record)]
-    records = list(runs_after(records, drift_in(records)))  # what was run before the provider moved is not pooled
-    reference = reference_to(records, None, distance=None, source="")
-    later = pair(plan.planned, plan.criteria, reference).trials  # what a change would be compared with
+    records: Sequence[Record] = [record, *_pooled(session, plan, record)]
+    records, _ = since_last_move(records)  # what was run before the provider moved is not pooled
+    later = pair(plan.planned, plan.criteria, reference_to(records)).stored  # what a change would be compared with
     later = tuple(trial for trial in later if trial.measured and trial.tag == FULL)
     own = set(run_ids(record))
     others = Counter(trial.case_id for trial in later if trial.run not in own)
     each = _wanted_of_each(session, plan, later, min((others[case.id] for case in record.header.plan), default=0))
-    return BaselineTarget(each, {case.id: each - others[case.id] for case in record.header.plan})
+    return each, {case.id: each - others[case.id] for case in record.header.plan}
 
 
 def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored: int) -> int:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.config.base_policy import MOVED, Rules
 from gate.config.load import Config
 from gate.config.resolve import Plan
@@ -126,15 +126,19 @@ class Terms(Demands, frozen=True):
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Terms:
         """Return the terms of a record. Raises `msgspec.ValidationError` or TypeError."""
-        names = RunDesign.__struct_fields__
         if "design" in plain:
             raise msgspec.ValidationError("Object contains unknown field `design`")
-        design = {name: value for name, value in plain.items() if name in names}
-        others = {name: value for name, value in plain.items() if name not in names}
-        notes = others.get("notes")
+        design: dict[str, Any] = {}
+        found: dict[str, Any] = {"design": design}
+        for name, value in plain.items():
+            if name in RunDesign.__struct_fields__:
+                design[name] = value
+            else:
+                found[name] = value
+        notes = found.get("notes")
         if isinstance(notes, list | tuple):
-            others["notes"] = [note if isinstance(note, str) else Finding.read(note) for note in notes]
-        return msgspec.convert({**others, "design": design}, cls)
+            found["notes"] = [note if isinstance(note, str) else Finding.read(note) for note in notes]
+        return msgspec.convert(found, cls)
 
 
 # --- where terms come from ------------------------------------------------------------------------
@@ -184,7 +188,8 @@ def _demands_of_base(plan: Plan, own: Demands, base: Config | None, release: str
         return None
     thresholds = {}
     for case in plan.suite.cases:
-        if stated := plan.base_thresholds.get(case.id):
+        stated = plan.base_thresholds.get(case.id)
+        if stated:
             thresholds[case.id] = dict(stated)
     settings = _with_settings_of_run(settings_of(base, now(), release=bool(release)), own.settings)
     if (plan.base_criteria, settings, thresholds) == (own.criteria, own.settings, own.thresholds):

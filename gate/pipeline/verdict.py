@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from gate import __version__
 from gate.agents import AGENTS
 from gate.baselines.beside import with_base
-from gate.baselines.pairing import Reference, pair, reported_before
+from gate.baselines.pairing import pair, reported_before
+from gate.baselines.reference import Reference
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
-from gate.decision import Comparison, Settings, exit_code, verdict_on
+from gate.decision import Settings, exit_code, verdict_on
 from gate.decision.cases import MAX_WORDING_CHARS, reads_text
 from gate.decision.consistency import compares_trials
 from gate.decision.outcomes import PASS_RATE, passed
@@ -64,10 +65,13 @@ MAX_SHOWN_CHARS = 20_000_000
 
 
 class Keeper:
-    """A digest of each trial that is on disk, so that any record fits. Failing trials are kept whole, to be shown."""
+    """A digest of each trial that is on disk, so that a run or a record of any length fits in memory.
 
-    def __init__(self, cases: Mapping[str, Case], criteria: Sequence[Criterion]) -> None:
-        self._room = MAX_SHOWN_CHARS
+    Failing trials are kept whole, to be shown, while there is ``room`` for their answers.
+    """
+
+    def __init__(self, cases: Mapping[str, Case], criteria: Sequence[Criterion], room: int = MAX_SHOWN_CHARS) -> None:
+        self._room = room
         self._cases = cases
         self._criteria = [replace(criterion, blocking=True) for criterion in criteria]
         self._compares = compares_trials(self._criteria)
@@ -75,6 +79,7 @@ class Keeper:
         self._text = MAX_WORDING_CHARS if any(map(reads_text, criteria)) else 0
 
     def keep(self, trial: Trial) -> Trial:
+        """Return what stays of a trial."""
         case = self._cases.get(trial.case_id)
         failed = case is None or passed(trial, case, self._criteria) is False
         if failed and self._room > 0:
@@ -152,7 +157,7 @@ def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[S
     if not terms.design.same_as:
         return references, terms
     first = references[0] if references else NO_REFERENCE
-    if first.records and first.info.commit == terms.design.same_as:
+    if first.records and first.commit == terms.design.same_as:
         return [replace(first, records=first.records[:1])], terms
     return references, terms.with_design(same_as="", same_verdict="")
 
@@ -260,7 +265,7 @@ def _without_base_trials(record: Record) -> Record:
 
 
 def _against(record: Record, reference: Reference, demands: Demands, terms: Terms, *, reported: bool) -> SuiteResult:
-    header, is_stored = record.header, bool(reference.records) and not reference.beside
+    header = record.header
     paired = pair(
         header.plan,
         demands.criteria,
@@ -269,26 +274,24 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         judges=record.footer.judges if record.footer is not None else {},
     )
     fell_below = terms.design.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
-    known = Comparison(
-        cases_of(header, demands.thresholds),
-        demands.criteria,
-        trials_of(record),
-        paired.trials,
-        demands.settings,
+    doubts = terms.doubts
+    if reference.records and not reference.beside:
+        doubts = (*doubts, *terms.doubts_if_compared)
+    known = replace(
+        paired,
+        cases=cases_of(header, demands.thresholds),
+        trials=trials_of(record),
+        settings=demands.settings,
         seed=header.seed,
         suite_id=header.suite_id,
-        not_comparable=paired.not_comparable,
-        stored_runs=paired.runs,
-        unmatched=paired.unmatched,
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,
-        gaps=[_stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if is_stored else ()))],
+        gaps=[_stated(text) for text in doubts],
         earlier=terms.design.earlier,
         excuses=paired.excuses and not (terms.design.anchored or terms.design.release or fell_below),
         same_as=terms.design.same_as,
         same_verdict=terms.design.same_verdict,
-        base_ran_now=reference.beside,
     )
     return replace(verdict_on(known, scheduled=terms.design.scheduled), baseline=reference.info)
 
@@ -296,7 +299,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
     if terms.deselected is not None or not header.selected:
         selection = Selection.model_validate(terms.selection) if terms.selection else None
-        return (terms.deselected or frozenset()) | left_out_by(selection, header.plan, reference)
+        return left_out_by(selection, terms.deselected or frozenset(), header.plan, reference)
     stored = {case.id for record in reference.records for case in record.header.plan}
     return stored - {case.id for case in header.plan}
 
@@ -305,9 +308,9 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
     """Return the first result under the worst verdict of all, with the others by the names of their references."""
     if not others:
         return first
-    further = [
-        replace(other, reference=reference.name) for other, reference in zip(others, references[1:], strict=True)
-    ]
+    further = []
+    for other, reference in zip(others, references[1:], strict=True):
+        further.append(replace(other, reference=reference.name))
     worse = min(further, key=_rule_place)
     found = _with_what_nobody_accepts(replace(first, further=tuple(further)), further)
     if _rule_place(worse) >= _rule_place(first):
@@ -345,7 +348,7 @@ def in_one_look(record: Record) -> Record:
 
     Reruns were picked by their outcomes and are left out; what decides how often a case was run is the target alone.
     """
-    own = [trial for trial in trials_of(record) if trial.side is Side.CANDIDATE and trial.tag in (FULL, STORED)]
+    own = [trial for trial in trials_of(record) if trial.is_of_epoch]
     trials = tuple([replace(trial, tag=FULL, round=1) for trial in own])
     return replace(record, header=replace(record.header, runs=()), trials=trials)
 
@@ -355,9 +358,7 @@ def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
     own = Counter(trial.case_id for trial in record.trials if trial.tag == STORED)
     if not own:
         return suite
-    kept = Counter(
-        t.case_id for t in record.trials if t.tag in (FULL, STORED) and t.measured and t.side is Side.CANDIDATE
-    )
+    kept = Counter(trial.case_id for trial in record.trials if trial.is_of_epoch and trial.measured)
     runs = sum(own.values())
     stored = StoredForLater(min(kept[case_id] for case_id in own), max(own.values()), runs)
     return replace(suite, **_spent(record), agent_runs=len(record.trials), stored=stored)
@@ -393,22 +394,36 @@ def result_of(
     )
 
 
-def left_out_by(selection: Selection | None, plan: Sequence[PlannedCase], reference: Reference) -> frozenset[str]:
-    """Return the reference's cases that the selection leaves out: they need not be compared.
+def left_out_by(
+    selection: Selection | None, deselected: Set[str], plan: Sequence[PlannedCase], reference: Reference
+) -> frozenset[str]:
+    """Return the cases that need not be compared, since the selection leaves them out.
 
-    By what the reference knows of a case; of its metadata it knows nothing, and a condition on it leaves none out.
+    By what the reference knows of a case: one that has lost its tag since is still owed. Of its metadata the reference
+    knows nothing, and a condition on it leaves out what is ``deselected`` now.
     """
     if selection is None:
-        return frozenset()
+        return frozenset(deselected)
     known = selection.model_copy(update={"metadata": {}})
-    seen = {case.id: case for record in reference.records for case in record.header.plan}
-    for case in plan:
-        seen.pop(case.id, None)
-    left_out = set()
-    for case in seen.values():
+    planned = {case.id for case in plan}
+    left_out = set(deselected)
+    for case in _newest_plan(reference):
+        if case.id in planned:
+            continue
         if not known.takes(Case(case.id, (), tags=case.tags, complexity=case.complexity)):
             left_out.add(case.id)
+        elif not selection.metadata:
+            left_out.discard(case.id)
     return frozenset(left_out)
+
+
+def _newest_plan(reference: Reference) -> Iterable[PlannedCase]:
+    """Return each case of a reference as its nearest record has it."""
+    found: dict[str, PlannedCase] = {}
+    for record in reference.records:
+        for case in record.header.plan:
+            found.setdefault(case.id, case)
+    return found.values()
 
 
 # --- the trials behind a verdict ------------------------------------------------------------------
@@ -420,5 +435,5 @@ def shown_trials(source: Path | Record, header: Header, reference: Reference, te
     def read() -> Iterable[Trial]:
         return source.trials if isinstance(source, Record) else iter_trials(source, error=MeasureError)
 
-    paired = pair(header.plan, terms.criteria, reference)
-    return SuiteTrials(cases_of(header, terms.thresholds), terms.criteria, read, paired.trials)
+    before = pair(header.plan, terms.criteria, reference).stored
+    return SuiteTrials(cases_of(header, terms.thresholds), terms.criteria, read, before)

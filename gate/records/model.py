@@ -136,7 +136,7 @@ class Record(Struct, frozen=True):
 
 
 def count(trials: tuple[Trial, ...]) -> Footer:
-    """The footer that these trials ask for."""
+    """Return the footer that these trials ask for."""
     errors = sum(trial.error is not None for trial in trials)
     return Footer(len(trials), errors, max((trial.round for trial in trials), default=0))
 
@@ -191,16 +191,17 @@ def _criteria_difference(one: Header, other: Header) -> str:
 
 
 def _turns(case: PlannedCase) -> tuple[Turn, ...]:
-    """The turns of a planned case as far as they are known: what is expected of them."""
+    """Return the turns of a planned case as far as they are known: what is expected of them."""
     stated = zip_longest(case.expected, case.responses)
     turns = [Turn("", tools, None if said is None else (Part(said),)) for tools, said in stated]
     return tuple(turns) or (Turn(""),)
 
 
 def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | None = None) -> tuple[Case, ...]:
-    """The cases of a record as far as judging needs them; what was said is not in its plan."""
-    return tuple(
-        Case(
+    """Return the cases of a record as far as judging needs them; what was said is not in its plan."""
+    found = []
+    for case in header.plan:
+        one = Case(
             id=case.id,
             turns=_turns(case),
             tags=case.tags,
@@ -210,5 +211,5 @@ def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | Non
             metadata={"equivalent": case.equivalent} if case.equivalent else {},
             cluster=case.cluster,
         )
-        for case in header.plan
-    )
+        found.append(one)
+    return tuple(found)

@@ -280,17 +280,15 @@ def parse_record(
     error: type[GateError] = BaselineError,
     remedy: str = "",
 ) -> Record:
-    """The record in these bytes. Raises ``error`` for any bytes that are not a record."""
+    """Return the record in these bytes. Raises ``error`` for any bytes that are not a record."""
     lines = lines_of(io.BytesIO(data))
     return _whole(RecordReader(lines, where=where, complete=complete, error=error, remedy=remedy))
 
 
-def read_record(
-    path: Path, *, complete: bool = True, error: type[GateError] = BaselineError, remedy: str = ""
-) -> Record:
-    """The record in a file, held in memory whole. Raises ``error`` where it cannot be read or believed."""
+def read_record(path: Path, *, complete: bool = True, error: type[GateError] = BaselineError) -> Record:
+    """Return the record in a file, held in memory whole. Raises ``error`` where it cannot be read or believed."""
     with _opened(path, error) as file:
-        return _whole(RecordReader(lines_of(file), where=str(path), complete=complete, error=error, remedy=remedy))
+        return _whole(RecordReader(lines_of(file), where=str(path), complete=complete, error=error))
 
 
 def read_closed_part(path: Path, *, error: type[GateError] = BaselineError) -> Record:
@@ -313,20 +311,18 @@ def closed_trials(footer: Footer | None) -> int:
     return 0 if footer is None or footer.stopped == INTERRUPTED else footer.trials
 
 
-def fold_record(
-    path: Path, keeper: Callable[[Header], Callable[[Trial], Trial]], *, error: type[GateError] = BaselineError
-) -> Record:
-    """The closed record in a file with every trial as ``keeper(header)`` keeps it. Raises as `read_record`."""
+def fold_record(path: Path, keeper: Callable[[Header], Callable[[Trial], Trial]], *, error: type[GateError]) -> Record:
+    """Return the closed record in a file with every trial as ``keeper(header)`` keeps it. Raises as `read_record`."""
     with _opened(path, error) as file:
         reader = RecordReader(lines_of(file), where=str(path), error=error)
         trials = tuple(map(keeper(reader.header), reader))
         return Record(reader.header, trials, reader.footer)
 
 
-def iter_trials(path: Path, *, complete: bool = True, error: type[GateError] = BaselineError) -> Iterator[Trial]:
-    """The trials of a record, one at a time; what `read_record` refuses is refused when the place is reached."""
+def iter_trials(path: Path, *, error: type[GateError] = BaselineError) -> Iterator[Trial]:
+    """Yield the trials of a record, one at a time; what `read_record` refuses is refused when the place is reached."""
     with _opened(path, error) as file:
-        yield from RecordReader(lines_of(file), where=str(path), complete=complete, error=error)
+        yield from RecordReader(lines_of(file), where=str(path), error=error)
 
 
 def is_closed(path: Path) -> bool:
@@ -341,14 +337,14 @@ def is_closed(path: Path) -> bool:
             read *= 16
 
 
-def read_header(path: Path, *, error: type[GateError] = BaselineError, remedy: str = "") -> Header:
-    """The header and plan alone, without looking at a single trial."""
+def read_header(path: Path, *, error: type[GateError] = BaselineError) -> Header:
+    """Return only the header and plan, without looking at a single trial."""
     with _opened(path, error) as file:
-        return RecordReader(lines_of(file), where=str(path), complete=False, error=error, remedy=remedy).header
+        return RecordReader(lines_of(file), where=str(path), complete=False, error=error).header
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file; an overlong line comes in pieces, of which the first lacks its end."""
+    """Return the lines of a file; an overlong line comes in pieces, of which the first lacks its end."""
     return iter(lambda: file.readline(MAX_LINE_BYTES + 1), b"")
 
 

@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -30,7 +30,7 @@ OTHER_TERMS = "the shards ran under different criteria or settings: judge them b
 
 
 def redacted(trial: Trial, redactor: Redactor) -> Trial:
-    """The trial with every secret that the redactor knows masked, wherever text from outside stands."""
+    """Return the trial with every secret that the redactor knows masked, wherever text from outside stands."""
     text, value = redactor.redact, redactor.redact_json
 
     def parts(found: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -67,7 +67,7 @@ def _redacted_replay(replay: Replay, text: Callable[[str], str]) -> Replay:
 
 
 def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:
-    """The trial redacted and with the digest of its answer, and its line in the record."""
+    """Return the trial redacted and with the digest of its answer, and its line in the record."""
     trial = with_answer_digest(trial)
     line = trial_line(trial)
     if len(line) <= COMFORTABLE_BYTES and redactor.passes(_without_usage(line), _json_values(trial)):
@@ -77,7 +77,7 @@ def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:
 
 
 def with_answer_digest(trial: Trial) -> Trial:
-    """The trial with a digest of what the agent answered; without one where it failed, or nothing was said."""
+    """Return the trial with a digest of what the agent answered; without one where it failed, or nothing was said."""
     if trial.error is not None or not trial.invocations:
         return trial
     digest = blake2b(digest_size=ANSWER_BYTES, key=b"answer")
@@ -132,7 +132,7 @@ def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = 
 
 
 def from_digest(trial: Trial, digest: Digest) -> Trial:
-    """The trial with what a digest kept of it in place of what it holds."""
+    """Return the trial with what a digest kept of it in place of what it holds."""
     turns, scores, answer, log = digest
     return Trial(
         trial.case_id,
@@ -197,7 +197,7 @@ def _shared_turn(digest: str, usage: Usage | None, reports: bool) -> Invocation:
 
 @lru_cache(maxsize=1_000)
 def _shared_scores(scores: tuple[ScoreDigest, ...]) -> Mapping[str, Score]:
-    """One mapping for all trials that scored alike."""
+    """Return one mapping for all trials that scored alike."""
     return {
         name: Score(value, reason, error, details={"dimensions": dict(parts)} if parts else {})
         for name, value, reason, error, parts in scores
@@ -205,7 +205,7 @@ def _shared_scores(scores: tuple[ScoreDigest, ...]) -> Mapping[str, Score]:
 
 
 def strip(record: Record, redactor: Redactor | None = None) -> Record:
-    """The form of a stored baseline: what was measured, without what was said.
+    """Return the form of a stored baseline: what was measured, without what was said.
 
     Messages, responses, tool results, reasons and details go; scores with their dimensions, usage, durations, and the
     names and redacted arguments of tools stay. Stripping twice changes nothing more.
@@ -247,7 +247,7 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
 
 
 def _shortened(value: Any) -> Any:
-    """A JSON value with its long texts shortened; the redactor has bounded its nesting before."""
+    """Return a JSON value with its long texts shortened; the redactor has bounded its nesting before."""
     if isinstance(value, str):
         return shorten(value, MAX_STORED_TEXT)
     if isinstance(value, dict):
@@ -256,7 +256,7 @@ def _shortened(value: Any) -> Any:
 
 
 def assign_shards(plan: Sequence[PlannedCase], shards: int) -> tuple[PlannedCase, ...]:
-    """The plan with every case assigned to one of ``shards``, so that their expected durations are about equal.
+    """Return the plan with every case assigned to one of ``shards``, so that their expected durations are about equal.
 
     Longest first, to the shard with the least so far; a case without a hint counts as the mean of the others. Depends
     on the plan alone, so that every machine comes to the same assignment.
@@ -265,19 +265,20 @@ def assign_shards(plan: Sequence[PlannedCase], shards: int) -> tuple[PlannedCase
         raise ValueError("at least one shard")
     hints = [case.hint for case in plan if case.hint is not None]
     usual = math.fsum(hints) / len(hints) if hints else 1.0
+    expected = {case.id: usual if case.hint is None else case.hint for case in plan}
     loads = [(0.0, 0, shard) for shard in range(1, shards + 1)]
     chosen: dict[str, int] = {}
-    for case in sorted(plan, key=lambda case: (-(usual if case.hint is None else case.hint), case.id)):
+    for case_id in sorted(expected, key=lambda case_id: (-expected[case_id], case_id)):
         seconds, cases, shard = heapq.heappop(loads)
-        heapq.heappush(loads, (seconds + (usual if case.hint is None else case.hint), cases + 1, shard))
-        chosen[case.id] = shard
+        heapq.heappush(loads, (seconds + expected[case_id], cases + 1, shard))
+        chosen[case_id] = shard
     return tuple(replace(case, shard=chosen[case.id]) for case in plan)
 
 
 def merge(records: Sequence[Record]) -> Record:
-    """The record that one run over all shards would have left.
+    """Return the record that one run over all shards would have left.
 
-    Raises `MeasureError` where a shard is missing, doubled, not closed, of another plan, commit or version, or holds
+    Raises `MeasureError` if a shard is missing, doubled, not closed, of another plan, commit or version, or holds
     trials of cases that are not its own.
     """
     if not records:
@@ -300,7 +301,7 @@ def merge(records: Sequence[Record]) -> Record:
 
 
 def _run_of(shards: Sequence[Record]) -> str:
-    """The run that shards make together: another one as soon as one of them was run anew."""
+    """Return the run that shards make together: another one as soon as one of them was run anew."""
     ids = [record.header.run_id for record in shards]
     return ids[0] if len(set(ids)) == 1 else blake2b("\n".join(ids).encode(), digest_size=16).hexdigest()
 
@@ -324,10 +325,10 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
     if missing:
         what = f"{name} lacks {missing} of {len(own) * header.epochs} planned trials"
         raise MeasureError(what, hint="continue it with --resume")
-    stray = next((trial.case_id for trial in record.trials if trial.case_id not in own), None)
-    if stray is not None:
-        what = f"{name} belongs to another run: it has trials of case {stray[:60]!r}, which is another shard's"
-        raise MeasureError(what)
+    for trial in record.trials:
+        if trial.case_id not in own:
+            what = f"it has trials of case {trial.case_id[:60]!r}, which is another shard's"
+            raise MeasureError(f"{name} belongs to another run: {what}")
 
 
 def _missing(record: Record, own: Iterable[str]) -> int:
@@ -339,18 +340,22 @@ def _missing(record: Record, own: Iterable[str]) -> int:
 
 
 def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
-    """Shards run side by side: durations are not added, costs are."""
-    footers = [record.footer for record in records if record.footer is not None]
-    costs = [footer.judge_cost_usd for footer in footers if footer.judge_cost_usd is not None]
-    reasons = dict.fromkeys(footer.stopped for footer in footers if footer.stopped)
-    return replace(
-        count(trials),
-        duration=max(footer.duration for footer in footers),
-        judge_cost_usd=sum(costs) if costs else None,
-        stopped="; ".join(reasons),
-        terms=_joined_terms([footer.terms for footer in footers]),
-        judges=reduce(joined_judges, [footer.judges for footer in footers]),
-    )
+    """Return the footer of all shards. They run side by side: durations are not added, costs are."""
+    found = count(trials)
+    costs, reasons, terms = [], dict[str, None](), []
+    for record in records:
+        footer = record.footer
+        if footer is None:
+            continue
+        terms.append(footer.terms)
+        if footer.judge_cost_usd is not None:
+            costs.append(footer.judge_cost_usd)
+        if footer.stopped:
+            reasons[footer.stopped] = None
+        judges = joined_judges(found.judges, footer.judges)
+        found = replace(found, duration=max(found.duration, footer.duration), judges=judges)
+    cost = sum(costs) if costs else None
+    return replace(found, judge_cost_usd=cost, stopped="; ".join(reasons), terms=_joined_terms(terms))
 
 
 def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -361,8 +366,12 @@ def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     first = next(filter(None, terms), {})
     if len(terms) < 2 or not first:
         return first
-    told = [note for one in terms if isinstance(held := one.get("notes"), list | tuple) for note in held]
-    notes = {json.dumps(note, sort_keys=True): note for note in told}  # a text, or a fact with its fields
+    notes = {}
+    for one in terms:
+        told = one.get("notes")
+        if isinstance(told, list | tuple):
+            for note in told:  # a text, or a fact with its fields
+                notes[json.dumps(note, sort_keys=True)] = note
     joined = {**first, "notes": list(notes.values()), "command": ""}
     if any(_rules(one) != _rules(first) for one in terms):
         joined["doubts"] = [*first.get("doubts", ()), OTHER_TERMS]

@@ -164,20 +164,26 @@ def to_plan(line: PlanLine) -> list[PlannedCase]:
 
 
 def _planned_object(case: PlannedCase) -> PlannedObject:
-    at = case.location
-    stated = any(calls is not None for calls in case.expected)
+    at: list[str | int] | None = None
+    if case.location is not None:
+        at = [case.location.path]
+        if case.location.line is not None:
+            at.append(case.location.line)
+    expect: tuple[tuple[CallObject, ...] | None, ...] = ()
+    if any(calls is not None for calls in case.expected):
+        expect = tuple([None if calls is None else _call_objects(calls) for calls in case.expected])
     return PlannedObject(
         case.id,
         case.fingerprint,
         tuple(sorted(case.tags)),
         case.complexity,
-        None if at is None else [at.path] if at.line is None else [at.path, at.line],
+        at,
         case.hint,
         case.shard,
         dict(case.thresholds),
         case.equivalent,
         case.cluster,
-        tuple([None if calls is None else _call_objects(calls) for calls in case.expected]) if stated else (),
+        expect,
         case.responses,
     )
 

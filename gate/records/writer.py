@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from gate.errors import ConfigError, GateError, MeasureError
+from gate.errors import ConfigError, MeasureError
 from gate.model import Trial
 from gate.records.lines import footer_line, header_lines, summed, trial_line
 from gate.records.model import Footer, Header, Record, count, difference, joined_judges
@@ -195,12 +195,12 @@ class RecordWriter:
         )
 
 
-def write_record(path: Path, record: Record, *, error: type[GateError] = MeasureError) -> Footer:
-    """Writes a whole record, closed, replacing what is at ``path`` at once or not at all. Raises ``error``."""
+def write_record(path: Path, record: Record) -> Footer:
+    """Write a whole record, closed, replacing what is at ``path`` at once or not at all. Raises `MeasureError`."""
     try:
         files.write_parts(path, record_lines(record))
     except OSError as problem:
-        raise error(f"the record cannot be written: {problem.strerror}", where=str(path)) from None
+        raise MeasureError(f"the record cannot be written: {problem.strerror}", where=str(path)) from None
     return _closed(record)
 
 

@@ -90,8 +90,7 @@ OF_COMPARISON: tuple[KindName, ...] = (
     "traded_off",
     "baseline_moved",
     "cases_fail",
-    "criterion_fails",
-    "criterion_not_measured",
+    "criterion_decides",
 )
 """Causes beside which it is said that there is no baseline, if there is none."""
 MAY_BE_MOVED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE)
@@ -126,7 +125,7 @@ def how_sure(suite: SuiteResult) -> str:
         case Verdict.PASS:
             return _seen(by)
         case Verdict.BELOW_THRESHOLD:
-            row = row_of(by, by.cause["criterion"]) if by.cause.kind == "criterion_fails" else None
+            row = row_of(by, by.cause["criterion"]) if by.cause.kind == "criterion_decides" else None
             return narrow_miss_of(row) if row is not None else ""
         case Verdict.INCONCLUSIVE if by.cause.kind not in ("baseline_moved", "cases_fail"):
             look = by.outcome.evidence.last_look if by.outcome is not None else None
@@ -226,12 +225,12 @@ def _accept(label: str) -> str:
     """Return how a loss is accepted."""
     if label:
         return f"add the label `{label.replace('`', '')}` if this is intended"
-    return "if this is intended, accept it: merge it, then run `gate baseline accept`"
+    return 'if this is intended, merge it, then run `gate baseline accept --why "…"`'
 
 
 def _is_hard(suite: SuiteResult) -> bool:
     """True if a hard rule was broken, which has no threshold."""
-    row = row_of(suite, suite.cause["criterion"]) if suite.cause.kind == "criterion_fails" else None
+    row = row_of(suite, suite.cause["criterion"]) if suite.cause.kind == "criterion_decides" else None
     return row is not None and row.finding("hard_rule", Verdict.BELOW_THRESHOLD) is not None
 
 

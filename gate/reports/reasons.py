@@ -381,21 +381,22 @@ TOO = "the baseline was above it too"
 QUANTILE = "{q:quantile} {value:figure}, limit {limit:figure}"
 FAILS = "the agent fails where it answered at the baseline"
 
+NO_VALUE = {
+    "applies_to_none": "it applies to no case: none states what it checks, and no answer has it",
+    "unchecked": "no blocking criterion applies to any of these cases: nothing was checked",
+    "no_trial": "no trial was measured",
+}
+
 WORDS: Table = {
     "nothing_held": (
         "{same:nothing to compare: the trials are the baseline's own|"
         "not judged: no threshold and no baseline value to compare with}"
     ),
-    "applies_to_none": {
+    "no_value": {
         Verdict.NOT_APPLIED: "applies to none of the selected cases",
         Verdict.NOT_COMPARED: "applies to no case any more",
-        Verdict.NOT_MEASURED: (
-            "applies to no case: none states what it compares with, and no answer has what it checks"
-        ),
+        Verdict.NOT_MEASURED: lambda one, _: NO_VALUE[one["why"]],
     },
-    "no_value": (
-        "{unchecked:no blocking criterion applies to any of these cases: nothing was checked|no trial was measured}"
-    ),
     "hard_rule": {
         Verdict.PASS: "never failed",
         Verdict.BELOW_THRESHOLD: "{case_id}{more:+ and # more}: {reason:+#|failed}",

@@ -51,7 +51,7 @@ def words_of(found: Finding, table: Table) -> Words:
     return words[found.verdict] if isinstance(words, Mapping) else words
 
 
-_PLAIN = re.compile(r"[a-z]+(?=[ ,:;.]|$)")
+_PLAIN = re.compile(r"[a-z]+(?=[,:;.]?(?: |$))")
 
 
 def sentence(text: str) -> str:

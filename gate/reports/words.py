@@ -248,12 +248,21 @@ def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
         said = [f"{criterion(first)} {_how_it_fell(row)}", *how_it_differs(row)]
     else:
         said = [f"{criterion(first)} fell in some cases"]
-    if others:
-        said.append(f"{listing(map(criterion, others))} got worse, too")
-    for name in causes(suite, cause["missed"]):
-        missed = row_of(suite, name)
-        if missed is not None:
-            said.append(f"{criterion(name)}: {fails_besides(missed) or reason(missed)}")
+    missed = causes(suite, cause["missed"])
+    held = [name for name in others if name not in missed]
+    if held:
+        said.append(f"{listing(map(criterion, held))} got worse, too")
+    for name in missed:
+        found = row_of(suite, name)
+        if found is None:
+            continue
+        how = fails_besides(found) or reason(found)
+        if name == first:
+            said.append(how)
+        elif name in others:
+            said.append(f"{criterion(name)} got worse, and {how}")
+        else:
+            said.append(f"{criterion(name)}: {how}")
     if cause["perhaps_drift"]:
         said.append(NOT_LOOKED_FOR if cause["drift_moot"] else DRIFT)
     return said
@@ -376,7 +385,7 @@ def _too_many_errors(found: Finding, _: object) -> str:
 def _outage(found: Finding, _: object) -> str:
     cases, often = found["cases"], f": {found['error']}" if found["error"] else ""
     if not found["compared"]:
-        which = "the only case" if cases == 1 else f"all {cases} cases"
+        which = {1: "the only case", 2: "both cases"}.get(cases, f"all {cases} cases")
         return f"the agent failed in {which}{often}"
     if found["of"] == 1:
         return f"the agent fails in the only case, which it answered at the baseline{often}"
@@ -515,6 +524,13 @@ def _cases_unchecked(found: Finding, _: object) -> str:
     return f"{told} state nothing that is checked: they are unchecked, not passed ({named})"
 
 
+def _cases_changed(found: Finding, _: object) -> str:
+    cases = found["cases"]
+    if found["how"] == "renamed":
+        cases = tuple([f"{before} → {now}" for before, now in zip(found["before"], cases, strict=True)])
+    return fill(CASES_CHANGED[found["how"]], {"cases": cases})
+
+
 def _not_accepted(found: Finding, suite: SuiteResult) -> str:
     """Return that an acceptance counts for nothing, and why."""
     if found["criteria"]:
@@ -529,10 +545,19 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 
 # --- the words of each kind -----------------------------------------------------------------------
 
+CASES_NOT_COMPARED = {
+    "gone": (
+        "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
+        "{selected: or left the selection|} ({cases:list})"
+    ),
+    "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
+    "none": "none of the base's {of:case} is compared{edited:+ (# edited)}",
+}
 CASES_CHANGED = {
     "new": "new, held to thresholds only: {cases:list}",
     "edited": "edited, held to thresholds only: {cases:list}",
     "removed": "removed since the baseline: {cases:list}",
+    "renamed": "renamed, and compared by their content: {cases:list}",
 }
 
 WORDS: Table = {
@@ -549,9 +574,7 @@ WORDS: Table = {
     "cases_not_measured": _cases_not_measured,
     "case_lost": _case_lost,
     # what the base holds and was not compared
-    "too_many_cases_gone": "{cases:n} of the {of:case} that passed there {cases:was|were} removed ({cases:list})",
-    "edited_cases_miss": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
-    "nothing_paired": "none of the base's {cases:case} is in the suite",
+    "cases_not_compared": lambda found, _: fill(CASES_NOT_COMPARED[found["how"]], found.data),
     # what a verdict rests on
     "shard": {
         Verdict.INCONCLUSIVE: (
@@ -574,9 +597,11 @@ WORDS: Table = {
         "{copies:a cache would look like this, and so would an agent that broke|"
         "the provider changed, or that agent is not the one that was stored}",
     ),
-    "criterion_fails": _criterion_fails,
-    "criterion_not_measured": _criterion_not_measured,
-    "nothing_passes": ("no trial passes (0 of {trials:,})", "there is no baseline to compare with yet"),
+    "criterion_decides": {
+        Verdict.BELOW_THRESHOLD: _criterion_fails,
+        Verdict.ERROR: _criterion_not_measured,
+    },
+    "nothing_passes": ("no trial passes (0 of {trials:,})", "no baseline is stored yet"),
     "not_shown_fixed": (
         "not shown to be fixed",
         "this change was measured as regressed {measurements:before|# measurements ago} and has not passed since",
@@ -592,8 +617,7 @@ WORDS: Table = {
     ),
     "other_agent": "{text}",
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
-    "cases_changed": lambda found, _: fill(CASES_CHANGED[found["how"]], found.data),
-    "renamed_cases": "renamed, and compared by their content: {cases:list}",
+    "cases_changed": _cases_changed,
     "new_criteria": "new criterion, held to its threshold only: {criteria:list}",
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # what weakens a verdict

@@ -1,6 +1,6 @@
 """Scores recorded trials many at a time: one function for this process, for others beside it and for a cluster.
 
-Knows what such a batch is made of and what comes back; who is asked, and when, is left to `measure` and `executors`.
+Who is asked, and when, is left to `gate.pipeline.trials` and `executor`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from gate.agents.base import AgentFailure
 from gate.agents.replay import answer_of
-from gate.decision.cases import MAX_TEXT_CHARS
 from gate.decision.consistency import compares_trials
 from gate.decision.outcomes import passed
 from gate.model import Case, Criterion, Invocation, Scale, Trial, TrialError, total_duration
@@ -81,14 +80,13 @@ class ScoringSetup(Struct, frozen=True, dict=True):
         return any(criterion.scale is Scale.SECONDS for criterion in self._criteria)
 
     def digest(self, trial: Trial, case: Case | None) -> Digest:
-        """Return the part of a trial that stays in memory: more of one that failed, to be shown."""
+        """Return the part of a trial that stays in memory."""
         failed = case is None or passed(trial, case, self._criteria) is False
-        text = MAX_TEXT_CHARS if failed else 0
-        return digest_of(trial, failed=failed, calls=self._compares, names=self._times, text=text)
+        return digest_of(trial, failed=failed, calls=self._compares, names=self._times)
 
 
 def score_batch(setup: ScoringSetup, batch: Batch, redactor: Redactor) -> ScoredBatch:
-    """Scores, redacts and encodes every trial of the batch."""
+    """Score, redact and encode every trial of the batch."""
     began = perf_counter()
     scored = [_score(setup, batch.cases[recording.case], recording, redactor) for recording in batch.recordings]
     return ScoredBatch(scored, perf_counter() - began)
@@ -102,7 +100,7 @@ def score_packed(setup: ScoringSetup, data: bytes) -> bytes:
 
 
 def pack_batch(batch: Batch) -> bytes:
-    """The batch as bytes; conversations that are packed already go as they are."""
+    """Return the batch as bytes; conversations that are packed already go as they are."""
     cases = [replace(case, content=None) for case in batch.cases]
     return pack((cases, [(case, number, _packed(said), error) for case, number, said, error in batch.recordings]))
 
@@ -120,7 +118,7 @@ def _score(setup: ScoringSetup, case: Case, recording: Recording, redactor: Reda
 
 
 def _replayed(case: Case, recording: Recording, transient: Sequence[str]) -> Trial:
-    """The trial as the replay agent would have served it, turn by turn."""
+    """Return the trial as the replay agent would have served it, turn by turn."""
     kept = recording.invocations
     said = unpack_invocations(kept) if isinstance(kept, bytes) else tuple(kept)
     invocations: list[Invocation] = []
@@ -152,5 +150,5 @@ def _packed(said: Sequence[Invocation] | bytes) -> bytes:
 
 
 def pack_setup(setup: ScoringSetup) -> bytes:
-    """The setup as bytes. Raises TypeError, AttributeError or `pickle.PicklingError` if a user's options cannot be."""
+    """Return the setup as bytes. Raises TypeError, AttributeError or `pickle.PicklingError` for odd options."""
     return pack(setup)

@@ -13,10 +13,12 @@ from random import Random
 from statistics import NormalDist
 
 from gate.model.calibration import GradedLabels, JudgeCalibration
-from gate.statistics.intervals import divergence, share_upper_bound, t_quantile
+from gate.statistics.intervals import share_upper_bound, t_quantile
 
 DRAWS = 2000
 """Draws behind an interval of kappa; its ends are then good to about a hundredth."""
+LEVEL = 0.95
+"""Level of the intervals, two-sided."""
 USABLE_LEVEL = 0.95
 """A judge corrects nothing until both its rates, bounded from below at this level, show it to be better than chance."""
 LEAST_GRADED = 20
@@ -69,9 +71,9 @@ def share_lower_bound(successes: int, n: int, error: float) -> float:
     return 1 - share_upper_bound(n - successes, n, error)
 
 
-def clopper_pearson(successes: int, n: int, level: float = 0.95) -> Ends:
-    """The exact interval of a share: it misses on either side with probability at most (1 − level) / 2."""
-    error = (1 - level) / 2
+def clopper_pearson(successes: int, n: int) -> Ends:
+    """Return the exact 95 % interval of a share: it misses on either side with probability at most .025."""
+    error = (1 - LEVEL) / 2
     return share_lower_bound(successes, n, error), share_upper_bound(successes, n, error)
 
 
@@ -142,15 +144,14 @@ def corrected_share(share: float, known: JudgeCalibration) -> float:
     return (share + sp - 1) / slope(known)[0]
 
 
-def corrected_interval(share: float, n: int, known: JudgeCalibration, level: float = 0.95) -> Ends:
-    """The interval of a corrected share with the error of both samples (Lang & Reiczigel 2014), within 0–1.
+def corrected_interval(share: float, n: int, known: JudgeCalibration) -> Ends:
+    """Return the 95 % interval of a corrected share with the error of both samples (Lang & Reiczigel 2014), within 0–1.
 
     Args:
         share: of ``n`` verdicts that pass.
         known: usable.
-        level: two-sided, 0–1.
     """
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     p, size = (share * n + z * z / 2) / (n + z * z), n + z * z
     (se, _), (sp, _) = _padded(known)
     spread = max(se + sp - 1, 1e-9)
@@ -159,57 +160,14 @@ def corrected_interval(share: float, n: int, known: JudgeCalibration, level: flo
     shift = 2 * z * z * (value * of_se - (1 - value) * of_sp)
     variance = p * (1 - p) / size + value * value * of_se + (1 - value) ** 2 * of_sp
     half = z * math.sqrt(variance) / spread
-    low, high = (min(1.0, max(0.0, end)) for end in (value + shift - half, value + shift + half))
-    found = min(1.0, max(0.0, corrected_share(share, known)))
+    low, high = _share(value + shift - half), _share(value + shift + half)
+    found = _share(corrected_share(share, known))
     return min(low, found), max(high, found)
 
 
-def corrected_upper_bound(passes: int, n: int, known: JudgeCalibration, error: float) -> float:
-    """Upper bound of a corrected share, 0–1, meant to be missed with probability at most ``error``.
-
-    The largest π whose profile likelihood over both of the judge's rates is within a factor ``error`` of the highest:
-    Chernoff's constant, ln(1 / error), as for a bounded mean. With known rates that is a theorem; with labelled ones
-    `benchmarks/calibration.py` measures that it is missed more rarely than promised.
-    """
-    most = math.log(1 / error)
-    if _log_ratio(1.0, passes, n, known) <= most:
-        return 1.0
-    low, high = min(1.0, max(0.0, corrected_share(passes / n, known))), 1.0
-    for _ in range(40):
-        half = (low + high) / 2
-        low, high = (half, high) if _log_ratio(half, passes, n, known) <= most else (low, half)
-    return high
-
-
-def _log_ratio(share: float, passes: int, n: int, known: JudgeCalibration) -> float:
-    """Return the loss in log likelihood of all counts at the true share ``share`` against their best; 0 below the
-    estimate.
-
-    For a given π the divergences are convex in both rates, and at their least λ = n·d/dq KL(passes / n ‖ q) pulls each
-    rate as its own counts pull back, so that one equation in q is left.
-    """
-    seen, (se, sp) = passes / n, rates(known)
-
-    def drawn(q: float) -> Ends:
-        pull = n * (q - seen) / (q * (1 - q)) if 0 < q < 1 else 0.0
-        return _pulled(se, known.passed, share * pull), _pulled(1 - sp, known.failed, (1 - share) * pull)
-
-    low, high = seen, share * se + (1 - share) * (1 - sp)
-    if high <= low:
-        return 0.0
-    for _ in range(50):
-        q = (low + high) / 2
-        a, b = drawn(q)
-        low, high = (q, high) if share * a + (1 - share) * b > q else (low, q)
-    a, b = drawn(high)
-    parts = ((n, seen, high), (known.passed, se, a), (known.failed, 1 - sp, b))
-    return sum(size * divergence(measured, supposed) for size, measured, supposed in parts)
-
-
-def _pulled(rate: float, n: int, pull: float) -> float:
-    """The p below ``rate`` at which n · (rate − p) / (p · (1 − p)) = pull."""
-    both = n + pull
-    return 2 * n * rate / (both + math.sqrt(max(0.0, both * both - 4 * pull * n * rate)))
+def _share(value: float) -> float:
+    """Return the value, cut to 0–1."""
+    return min(1.0, max(0.0, value))
 
 
 def corrected_change(change: float, low: float, high: float, by: Ends, quantile: float) -> tuple[float, float, float]:

@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec import Struct
 
-from gate.statistics.intervals import t_tail
+from gate.statistics.intervals import squares, t_tail
 from gate.statistics.trend import FittedLine, Level, fitted
 
 LEAST_RUNS = 2
@@ -49,7 +49,7 @@ def largest_move(cases: Sequence[Sums], runs: int, *, seed: str, level: float = 
         runs: how many runs there are, in the order of their time.
         seed: the same seed and sums give the same result.
     """
-    centred = [found for sums in cases if (found := _centred(sums))]
+    centred = list(filter(None, map(_centred, cases)))
     points = range(LEAST_RUNS, runs - LEAST_RUNS + 1)
     if not centred or not points:
         return None
@@ -76,7 +76,8 @@ def _centred(sums: Sums) -> list[tuple[int, float]]:
     trials = sum(n for _, n in sums.values())
     mean = sum(total for total, _ in sums.values()) / trials if trials else 0.0
     found = [(run, total - n * mean) for run, (total, n) in sorted(sums.items()) if n]
-    return found if len(found) > 1 and any(abs(above) > 1e-12 for _, above in found) else []
+    varies = any(abs(above) > 1e-12 for _, above in found)
+    return found if varies and len(found) > 1 else []
 
 
 def _spread(centred: Sequence[Sequence[tuple[int, float]]], points: range) -> list[float]:
@@ -113,11 +114,17 @@ def _change(cases: Sequence[Sums], point: int) -> float:
     """Over the cases that were measured on both sides of the point."""
     changes = []
     for sums in cases:
-        sides = [[(t, n) for run, (t, n) in sums.items() if n and (run >= point) is after] for after in (False, True)]
-        if all(sides):
-            before, now = (sum(t for t, _ in side) / sum(n for _, n in side) for side in sides)
+        before = _mean_of([one for run, one in sums.items() if run < point])
+        now = _mean_of([one for run, one in sums.items() if run >= point])
+        if before is not None and now is not None:
             changes.append(now - before)
     return math.fsum(changes) / len(changes) if changes else 0.0
+
+
+def _mean_of(sums: Sequence[tuple[float, int]]) -> float | None:
+    """Return the mean of values that are summed by run, or None if there are none."""
+    n = sum([n for _, n in sums])
+    return sum([total for total, n in sums if n]) / n if n else None
 
 
 # --- long histories -------------------------------------------------------------------------------
@@ -171,7 +178,7 @@ def course(found: Sequence[Level], *, level: float) -> Partition:
 
 
 def _parted(values: Sequence[float], start: int, end: int, floor: float, level: float) -> Partition:
-    whole = Piece(start, end, None, _square(values[start:end]))
+    whole = Piece(start, end, None, squares(values[start:end]))
     step = _largest_step(values, start, end, floor)
     if step is None or step.p > level:
         return Partition((whole,), ())
@@ -196,7 +203,8 @@ def _is_simpler(line: FittedLine, parted: Partition, n: int, floor: float) -> bo
 
 
 def _parameters(found: Partition) -> int:
-    return len(found.steps) + sum(1 if piece.line is None else 2 for piece in found.pieces)
+    lines = sum(piece.line is not None for piece in found.pieces)
+    return len(found.steps) + len(found.pieces) + lines
 
 
 def _criterion(residual: float, parameters: int, n: int, floor: float) -> float:
@@ -210,7 +218,7 @@ def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -
     points = range(start + LEAST_RUNS, end - LEAST_RUNS + 1)
     if not points:
         return None
-    total, square = math.fsum(values[start:end]), _square(values[start:end])
+    total, square = math.fsum(values[start:end]), squares(values[start:end])
     left, explained = math.fsum(values[start : points.start]), []
     for point in points:
         before, after = left / (point - start), (total - left) / (end - point)
@@ -225,9 +233,3 @@ def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -
     p = min(1.0, len(points) * 2 * t_tail(math.sqrt(best / variance), n - 2))
     change = math.fsum(values[at:end]) / (end - at) - math.fsum(values[start:at]) / (at - start)
     return Jump(at, near[0], near[-1], change, p)
-
-
-def _square(values: Sequence[float]) -> float:
-    """The sum of squares around the mean."""
-    middle = math.fsum(values) / len(values) if values else 0.0
-    return math.fsum((value - middle) ** 2 for value in values)

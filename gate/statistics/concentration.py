@@ -9,6 +9,8 @@ from random import Random
 
 from msgspec import Struct
 
+from gate.statistics.intervals import squares
+
 STATED = 0.05
 """In at most this share of the runs in which losses have nothing to do with groups any group is named."""
 LEVEL = 0.03
@@ -80,8 +82,7 @@ def _clearest(
 ) -> Named | None:
     values = [losses[position] for position in left]
     known = _groups(groups, left)
-    centre = math.fsum(values) / len(values) if values else 0.0
-    spread = math.fsum((value - centre) ** 2 for value in values) / len(values) if values else 0.0
+    spread = squares(values) / len(values) if values else 0.0
     if not known.names or not spread:
         return None
     moved = [(place, value) for place, value in enumerate(values) if value]

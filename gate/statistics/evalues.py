@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
-from gate.statistics.intervals import log_beta
+from gate.statistics.intervals import log_beta, log_likelihood
 
 # --- e-values -------------------------------------------------------------------------------------
 
@@ -36,8 +36,13 @@ def case_log_e(passed_before: int, before: int, passed_now: int, now: int) -> fl
     """
     likely = log_marginal_of(passed_before, before, passed_now, now)
     if passed_now * before >= passed_before * now:
-        return likely - _log_likelihood(passed_before, before) - _log_likelihood(passed_now, now)
-    return likely - _log_likelihood(passed_before + passed_now, before + now)
+        return (
+            likely
+            - log_likelihood(passed_before, before - passed_before)
+            - log_likelihood(passed_now, now - passed_now)
+        )
+    passed = passed_before + passed_now
+    return likely - log_likelihood(passed, before + now - passed)
 
 
 def log_marginal_of(passed_before: int, before: int, passed_now: int, now: int) -> float:
@@ -59,12 +64,6 @@ def log_break_ratio(passed_before: int, before: int, passed_now: int, now: int) 
 def _log_marginal(successes: int, n: int, a: float, b: float) -> float:
     """log-probability of one sequence of outcomes whose rate has a Beta(a, b) law."""
     return log_beta(a + successes, b + n - successes) - log_beta(a, b)
-
-
-def _log_likelihood(successes: int, n: int) -> float:
-    """The largest log-likelihood of any rate."""
-    failures = n - successes
-    return sum(k * math.log(k / n) for k in (successes, failures) if k)
 
 
 def suite_e(log_es: Sequence[float], *, recorded: bool = False) -> float:
@@ -89,14 +88,18 @@ def suite_e(log_es: Sequence[float], *, recorded: bool = False) -> float:
     return total
 
 
-def e_bh(log_es: Sequence[float], fdr: float) -> list[int]:
-    """The indices that Benjamini–Hochberg on e-values names: false discovery rate at most ``fdr`` under any dependence.
+FALSE_DISCOVERY = 0.10
+
+
+def e_bh(log_es: Sequence[float]) -> list[int]:
+    """Return the indices that Benjamini–Hochberg on e-values names: a share of at most `FALSE_DISCOVERY` of them is
+    named wrongly, under any dependence.
 
     Source: Wang & Ramdas 2022.
     """
     order = sorted(range(len(log_es)), key=lambda i: -log_es[i])
     named = 0
     for k, i in enumerate(order, start=1):
-        if log_es[i] >= math.log(len(log_es) / (k * fdr)):
+        if log_es[i] >= math.log(len(log_es) / (k * FALSE_DISCOVERY)):
             named = k
     return sorted(order[:named])

@@ -48,6 +48,27 @@ def log_beta(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
+def log_power(share: float, count: int) -> float:
+    """Return the log of a share to the power of a count, which is 0 for none."""
+    if not count:
+        return 0.0
+    return count * math.log(share) if share > 0 else -math.inf
+
+
+def log_likelihood(*counts: int) -> float:
+    """Return the largest log-likelihood that any shares give to one sequence of outcomes with these counts."""
+    n = sum(counts)
+    return sum([log_power(count / n, count) for count in counts if count])
+
+
+def squares(values: Sequence[float]) -> float:
+    """Return the sum of squares around the mean; `statistics.variance` is exact, and thirty times as slow."""
+    if not values:
+        return 0.0
+    centre = math.fsum(values) / len(values)
+    return math.fsum([(value - centre) ** 2 for value in values])
+
+
 def beta_cdf(x: float, a: float, b: float) -> float:
     """The regularised incomplete beta function I_x(a, b), by Lentz's continued fraction (DLMF 8.17.22)."""
     if x <= 0:
@@ -180,14 +201,20 @@ def bounded_upper_bound(mean: float, n: int, error: float) -> float:
     low, high = mean, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if divergence(mean, middle) <= most else (low, middle)
+        if _divergence(mean, middle) <= most:
+            low = middle
+        else:
+            high = middle
     return high
 
 
-def divergence(p: float, q: float) -> float:
-    """Kullback and Leibler's, of two shares."""
-    parts = ((p, q), (1 - p, 1 - q))
-    return sum(a * math.log(a / b) if b > 0 else math.inf for a, b in parts if a > 0)
+def _divergence(p: float, q: float) -> float:
+    """Return Kullback and Leibler's divergence of two shares."""
+    found = 0.0
+    for own, other in ((p, q), (1 - p, 1 - q)):
+        if own > 0:
+            found += own * math.log(own / other) if other > 0 else math.inf
+    return found
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
@@ -204,13 +231,18 @@ def quantile(values: Sequence[float], q: float) -> float:
     return sorted(values)[max(0, math.ceil(q * len(values) - 1e-9) - 1)]
 
 
-def quantile_interval(values: Sequence[float], q: float, level: float = 0.95) -> tuple[float, float]:
-    """Order-statistic interval of the q-quantile; an end that n cannot bound is infinite (David & Nagaraja, 7.1)."""
-    ordered, n, tail = sorted(values), len(values), (1 - level) / 2
-    below = [1 - binomial_at_least(k + 1, n, q) for k in range(n + 1)]  # P(at most k values lie under the quantile)
-    lower = max((r for r in range(1, n + 1) if below[r - 1] <= tail), default=0)
-    upper = min((r for r in range(1, n + 1) if 1 - below[r - 1] <= tail), default=0)
-    return (ordered[lower - 1] if lower else -math.inf), (ordered[upper - 1] if upper else math.inf)
+def quantile_interval(values: Sequence[float], q: float) -> tuple[float, float]:
+    """Return the 95 % order-statistic interval of the q-quantile; an end that n cannot bound is infinite (David &
+    Nagaraja, 7.1)."""
+    ordered, n, tail = sorted(values), len(values), (1 - 0.95) / 2
+    low, high = -math.inf, math.inf
+    for rank, value in enumerate(ordered, start=1):
+        below = 1 - binomial_at_least(rank, n, q)  # P(fewer than so many values lie under the quantile)
+        if below <= tail:
+            low = value
+        if 1 - below <= tail and high == math.inf:
+            high = value
+    return low, high
 
 
 # --- the paired change and what could be seen of it -----------------------------------------------
@@ -242,9 +274,7 @@ EARLY = 1 - 0.05 / 1.5
 """Level of a single look of which 95 % is left where a good look ends a schedule of at most three early; simulated."""
 
 
-def excluded_change(
-    differences: Sequence[float], *, trials: float, worst: float, extra_variance: float = 0.0, level: float = EARLY
-) -> float:
+def excluded_change(differences: Sequence[float], *, trials: float, worst: float, extra_variance: float = 0.0) -> float:
     """The change that a mean is above with 95 % confidence: Student's bound with one more case that fell.
 
     Steady cases hide their failures: where none was seen, the spread of the differences is no measure of what can be
@@ -255,13 +285,12 @@ def excluded_change(
         trials: the candidate's trials of a case.
         worst: how far a single trial can fall, at most 0.
         extra_variance: as for `paired_change`.
-        level: one-sided, 0–1.
     """
     more = [*differences, worst / trials]
     if len(more) < 3:
         return -math.inf
     spread = math.sqrt(stdev(more) ** 2 / len(more) + extra_variance)
-    return mean(more) - t_quantile(level, len(more) - 1) * spread
+    return mean(more) - t_quantile(EARLY, len(more) - 1) * spread
 
 
 def detectable_rate_drop(within_sd: float, cases: int, baseline_trials: float, trials: float) -> float:

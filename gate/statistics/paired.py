@@ -8,6 +8,7 @@ from functools import cache
 from msgspec import Struct
 
 from gate.statistics.evalues import case_log_e, log_marginal_of
+from gate.statistics.intervals import log_likelihood, log_power
 
 _STEPS = 60
 """Steps of a golden-section search: the bracket shrinks to 10⁻¹² of the unit interval."""
@@ -60,7 +61,8 @@ def coupled_log_e(pairs: Coupled, passed_before: int, before: int, passed_now: i
     if discordant and t > 0:
         slope += (pairs.now_only - pairs.before_only) / t
     if slope > 0:  # the largest lies inside "no worse": bounded by each part's own
-        value = _log_multinomial(pairs) + _log_binomial(s_now, f_now) + _log_binomial(s_before, f_before)
+        value = log_likelihood(pairs.both, pairs.before_only, pairs.now_only, pairs.neither)
+        value = value + log_likelihood(s_now, f_now) + log_likelihood(s_before, f_before)
     return log_marginal_of(passed_before, before, passed_now, now) - value
 
 
@@ -70,11 +72,11 @@ def _largest_on_edge(pairs: Coupled, successes: int, failures: int) -> tuple[flo
     def at(p: float) -> float:
         t = _best_t(pairs, p)
         return (
-            _term(pairs.both, p - t)
-            + _term(pairs.before_only + pairs.now_only, t)
-            + _term(pairs.neither, 1 - p - t)
-            + _term(successes, p)
-            + _term(failures, 1 - p)
+            log_power(p - t, pairs.both)
+            + log_power(t, pairs.before_only + pairs.now_only)
+            + log_power(1 - p - t, pairs.neither)
+            + log_power(p, successes)
+            + log_power(1 - p, failures)
         )
 
     low, high = 0.0, 1.0
@@ -110,22 +112,7 @@ def _best_t(pairs: Coupled, p: float) -> float:
     return min(most, 2 * c / (b + root))
 
 
-def _term(count: int, share: float) -> float:
-    if not count:
-        return 0.0
-    return count * math.log(share) if share > 0 else -math.inf
-
-
 def _times(count: int, share: float) -> float:
     if not count:
         return 0.0
     return count / share if share > 0 else math.copysign(math.inf, count)
-
-
-def _log_multinomial(pairs: Coupled) -> float:
-    counts = (pairs.both, pairs.before_only, pairs.now_only, pairs.neither)
-    return sum(_term(k, k / pairs.pairs) for k in counts)
-
-
-def _log_binomial(successes: int, failures: int) -> float:
-    return sum(_term(k, k / (successes + failures)) for k in (successes, failures) if k)

@@ -7,12 +7,13 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain, combinations, product
+from itertools import accumulate, chain, combinations, product
 from operator import add
 from random import Random
 
 from msgspec import Struct
 
+from gate.model.evidence import MetricTest
 from gate.statistics.evalues import log_break_ratio
 from gate.statistics.shift import Prior, fit_prior, log_shift_ratio
 
@@ -22,7 +23,7 @@ Row = Sequence[float | None]
 """The values of one trial, one per metric, larger is better; None if it was not measured."""
 
 Links = Sequence[tuple[int, int]]
-"""Positions of coupled trials, the candidate's and the baseline's; each stands in one pair at most."""
+"""Positions of coupled trials, in ``now`` and in ``before``; each stands in one pair at most."""
 
 FIRST_RELABELINGS = 500
 """Relabelings after which a test that is far from significant stops."""
@@ -41,22 +42,23 @@ _WIDTH = 3
 _MASK = (1 << _LANE) - 1
 
 
-class PerMetricTest(Struct, frozen=True):
-    """The result of the joint permutation test for one metric."""
+class ComparedTrials(Struct, frozen=True):
+    """The trials of a case that are compared."""
 
-    p_mean: float
-    """The p-value of the mean drop alone, not adjusted for the other statistics."""
-    p_concentrated: float
-    p_adjusted: float
-    """The smallest of the metric's, adjusted for every statistic of the test."""
-    p_shift: float | None = None
-    """The p-value of the likelihood ratio of a drop that all cases share; None for a metric that is not of zeros and
-    ones."""
+    now: Sequence[Row]
+    """The candidate's."""
+    before: Sequence[Row]
+    """The baseline's."""
+    links: Links = ()
+    """The coupled trials, which share their random part: such a pair changes labels within itself alone."""
+    held: Sequence[Row] = ()
+    """Further trials whose labels stay, so that "unchanged" says nothing of them. They only tell the statistics which
+    cases are steady, and may be of another day."""
 
     @property
-    def smallest(self) -> float:
-        """Return the smallest p of its statistics, none adjusted."""
-        return min(self.p_mean, self.p_concentrated, 1.0 if self.p_shift is None else self.p_shift)
+    def rows(self) -> tuple[Row, ...]:
+        """The trials of both sides, and those whose labels stay."""
+        return (*self.now, *self.before, *self.held)
 
 
 class JointTest(Struct, frozen=True):
@@ -64,18 +66,16 @@ class JointTest(Struct, frozen=True):
     once."""
 
     p: float
-    metrics: tuple[PerMetricTest, ...]
+    metrics: tuple[MetricTest, ...]
     relabelings: int
 
 
 def joint_permutation(
-    cases: Sequence[tuple[Sequence[Row], Sequence[Row]]],
+    cases: Sequence[ComparedTrials],
     metrics: int,
     *,
     seed: str,
     level: float = 0.02,
-    held: Sequence[Sequence[Row]] = (),
-    links: Sequence[Links] = (),
     fineness: int = FINE,
 ) -> JointTest:
     """Westfall–Young min-p over several statistics a metric: the mean drop, and one that a few large drops move most.
@@ -90,25 +90,25 @@ def joint_permutation(
     nothing to that labelling. Stops early where p is far above the level that is tested. Source: Westfall & Young 1993.
 
     Args:
-        cases: of each case, the candidate's trials and the baseline's.
+        cases: the trials of each case.
         metrics: how many values each trial has; larger is better.
         seed: the same seed and trials give the same result.
         level: the p-value from which on the caller rejects; the smaller, the more relabelings.
-        held: of each case, further trials of the baseline whose labels stay, so that "unchanged" says nothing of them.
-            They only tell the statistics which cases are steady, and may be of another day.
-        links: of each case, which trials share their random part: such a pair changes labels within itself alone.
         fineness: less is quicker and coarser; a simulation of many tests needs no more.
 
     Returns:
         The p-value of the smallest p among all statistics, and those of each metric.
     """
-    rng, none = Random(seed), ((),) * len(cases)  # noqa: S311 - reproducible, not secret
-    parts = [Parts(*pair, kept, tied) for pair, kept, tied in zip(cases, held or none, links or none, strict=True)]
-    binary = [{row[m] for case in parts for row in case.rows} <= {0, 1, None} for m in range(metrics)]
-    priors = [_prior(parts, m) if binary[m] else None for m in range(metrics)]
-    tables = list(_tables(parts, priors, rng))
+    rng = Random(seed)  # noqa: S311 - reproducible, not secret
+    binary: list[bool] = []
+    priors: list[Prior | None] = []
+    for m in range(metrics):
+        values = {row[m] for case in cases for row in case.rows}
+        binary.append(values <= {0, 1, None})
+        priors.append(_prior(cases, m) if binary[m] else None)
+    tables = list(_tables(cases, priors, rng))
     if not tables or not metrics:
-        return JointTest(1.0, (PerMetricTest(1.0, 1.0, 1.0),) * metrics, 0)
+        return JointTest(1.0, (MetricTest(1.0, 1.0, 1.0),) * metrics, 0)
     observed = sum(table[0] for table in tables)
     totals: list[int] = []
     second = max(FIRST_RELABELINGS, RELABELINGS * fineness // FINE)
@@ -125,7 +125,7 @@ def joint_permutation(
 
 def _enough(level: float, binary: Sequence[bool], cases: int, fineness: int) -> int:
     """Relabelings that resolve the level, each statistic having its share of it, as far as time allows."""
-    statistics = sum(3 if zeros_and_ones else 2 for zeros_and_ones in binary)
+    statistics = 2 * len(binary) + sum(binary)  # a metric of zeros and ones has a third
     wanted = math.ceil(fineness * statistics / level)
     return min(wanted, MOST_RELABELINGS, MOST_DRAWS // cases)
 
@@ -139,21 +139,7 @@ def _is_clear(result: JointTest, level: float, second: int) -> bool:
     return result.p > (3 * level if result.relabelings >= second else max(0.1, 5 * level))
 
 
-class Parts(Struct, frozen=True):
-    """The trials of a case."""
-
-    now: Sequence[Row]
-    before: Sequence[Row]
-    held: Sequence[Row] = ()
-    """The baseline's trials whose labels stay."""
-    links: Links = ()
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        return (*self.now, *self.before, *self.held)
-
-
-def _tables(cases: Sequence[Parts], priors: Sequence[Prior | None], rng: Random) -> Iterator[list[int]]:
+def _tables(cases: Sequence[ComparedTrials], priors: Sequence[Prior | None], rng: Random) -> Iterator[list[int]]:
     """The labellings of each case that has any; those of equal cases are made once, unless they are drawn."""
     made: dict[tuple[int, int, tuple[tuple[int, int], ...], tuple[Row, ...]], list[int] | None] = {}
     for case in cases:
@@ -165,7 +151,7 @@ def _tables(cases: Sequence[Parts], priors: Sequence[Prior | None], rng: Random)
             yield table
 
 
-def _prior(cases: Sequence[Parts], m: int) -> Prior:
+def _prior(cases: Sequence[ComparedTrials], m: int) -> Prior:
     """The law of the cases' pass rates in metric ``m``, fitted to what no relabelling changes."""
     totals: Counter[tuple[int, int]] = Counter()
     for case in cases:
@@ -187,7 +173,7 @@ def _draws(rng: Random, table: list[int], count: int) -> Iterator[int]:
     return map((table * (fair // size)).__getitem__, found[:count])
 
 
-def _labellings(case: Parts, priors: Sequence[Prior | None], rng: Random) -> list[int] | None:
+def _labellings(case: ComparedTrials, priors: Sequence[Prior | None], rng: Random) -> list[int] | None:
     """For each way to call ``len(now)`` of the trials the candidate's: all statistics, packed into one integer.
 
     The first is the labelling that was observed. Integers keep ties exact and add up as fast as one number.
@@ -197,7 +183,8 @@ def _labellings(case: Parts, priors: Sequence[Prior | None], rng: Random) -> lis
     ways = _ways(rows, k, case.links, rng) if case.now and case.before else ()
     packed = [0] * len(ways)
     for m, column in enumerate(zip(*case.rows, strict=True)):
-        if lanes := _lanes(column, (k, len(rows)), ways, priors[m]):
+        lanes = _lanes(column, (k, len(rows)), ways, priors[m])
+        if lanes:
             packed = [total + (lane << _WIDTH * m * _LANE) for total, lane in zip(packed, lanes, strict=True)]
     return packed if len(set(packed)) > 1 else None
 
@@ -209,17 +196,32 @@ def _ways(rows: Sequence[Row], k: int, links: Links, rng: Random) -> Sequence[Se
     sides (a judge that is down today), and must not look like a difference between the agents. If there are too many
     ways, a random set that includes the observed one stands for all: given the set, that is as likely as any other.
     """
+    pair_of = {}
+    for pair, (here, there) in enumerate(links, 1):
+        pair_of[here] = pair_of[k + there] = pair
     alike: dict[tuple[tuple[bool, ...], int], list[int]] = {}
-    partners = {position: pair for pair, link in enumerate(links, 1) for position in (link[0], k + link[1])}
     for i, row in enumerate(rows):
-        alike.setdefault((tuple(value is None for value in row), partners.get(i, 0)), []).append(i)
-    groups = [(members, sum(i < k for i in members)) for members in alike.values()]
-    if math.prod(math.comb(len(members), j) for members, j in groups) > _EXACT:
-        drawn = ([i for members, j in groups for i in rng.sample(members, j)] for _ in range(_EXACT - 1))
-        return [range(k), *drawn]
+        alike.setdefault((tuple([value is None for value in row]), pair_of.get(i, 0)), []).append(i)
+    groups: list[tuple[list[int], int]] = []
+    ways = 1
+    for members in alike.values():
+        chosen = sum([i < k for i in members])
+        groups.append((members, chosen))
+        ways *= math.comb(len(members), chosen)
+    if ways > _EXACT:
+        return [range(k), *[_drawn(groups, rng) for _ in range(_EXACT - 1)]]
     if len(groups) == 1:
         return _subsets(len(rows), k)
-    return [tuple(chain(*parts)) for parts in product(*(combinations(members, j) for members, j in groups))]
+    parts = [combinations(members, chosen) for members, chosen in groups]
+    return [tuple(chain.from_iterable(way)) for way in product(*parts)]
+
+
+def _drawn(groups: Sequence[tuple[list[int], int]], rng: Random) -> list[int]:
+    """Return so many members of each group at random."""
+    found = []
+    for members, chosen in groups:
+        found += rng.sample(members, chosen)
+    return found
 
 
 @cache
@@ -238,7 +240,8 @@ def _lanes(column: Row, sizes: tuple[int, int], ways: Sequence[Sequence[int]], p
     """
     k, free = sizes
     known = {value for value in column if value is not None}
-    here, there = (sum(value is not None for value in side) for side in (column[:k], column[k:]))
+    here = k - column[:k].count(None)
+    there = len(column) - k - column[k:].count(None)
     if not here or not there or len(known) == 1:
         return []
     values = tuple(0 if value is None else round(value * _UNIT) for value in column)
@@ -286,8 +289,9 @@ def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> Join
             shift = (_WIDTH * m + lane) * _LANE
             values = [(total >> shift) & _MASK for total in totals]
             own = (observed >> shift) & _MASK
-            # The last of equal values counts them all.
-            at_least = dict(zip(sorted([*values, own], reverse=True), range(1, size + 1), strict=True))
+            counts = Counter([*values, own])  # many are equal
+            falling = sorted(counts, reverse=True)
+            at_least = dict(zip(falling, accumulate(map(counts.__getitem__, falling)), strict=True))
             ranks[m].append(at_least[own])
             smallest = list(map(min, smallest, map(at_least.__getitem__, values)))
     smallest.sort()
@@ -295,8 +299,9 @@ def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> Join
     def adjusted(rank: int) -> float:
         return (1 + bisect_left(smallest, rank + 1)) / size
 
-    tests = tuple(
-        PerMetricTest(own[0] / size, own[1] / size, adjusted(min(own)), own[2] / size if own[2:] else None)
-        for own in ranks
-    )
-    return JointTest(adjusted(min(map(min, ranks))), tests, len(totals))
+    tests = []
+    for of_metric in ranks:
+        p_shift = of_metric[2] / size if len(of_metric) > 2 else None
+        adjusted_p = adjusted(min(of_metric))
+        tests.append(MetricTest(of_metric[0] / size, of_metric[1] / size, adjusted_p, p_shift))
+    return JointTest(adjusted(min(map(min, ranks))), tuple(tests), len(totals))

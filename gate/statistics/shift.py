@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from gate.statistics.intervals import log_power
+
 GRID = (
     *(0.0, 0.01, 0.03, 0.07, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7),
     *(0.78, 0.85, 0.9, 0.94, 0.96, 0.975, 0.985, 0.993, 0.998, 1.0),
@@ -47,15 +49,9 @@ def fit_prior(totals: Mapping[tuple[int, int], int]) -> Prior:
 @lru_cache(maxsize=4096)
 def _likelihoods(passed: int, trials: int) -> tuple[float, ...]:
     """Return the likelihood of each rate on the grid, in units of the largest."""
-    logs = [_log_power(rate, passed) + _log_power(1 - rate, trials - passed) for rate in GRID]
+    logs = [log_power(rate, passed) + log_power(1 - rate, trials - passed) for rate in GRID]
     largest = max(logs)
     return tuple(math.exp(log - largest) for log in logs)
-
-
-def _log_power(base: float, exponent: int) -> float:
-    if not exponent:
-        return 0.0
-    return exponent * math.log(base) if base > 0 else -math.inf
 
 
 @lru_cache(maxsize=65536)

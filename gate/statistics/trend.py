@@ -75,7 +75,7 @@ def _single_variance(runs: Sequence[Mapping[int, Sums]], reach: float) -> float:
 
     If most cases were run once a run, around the case's mean over all runs, which a move makes larger.
     """
-    every = [sums for cells in runs for sums in cells.values()]
+    every = list(chain.from_iterable([cells.values() for cells in runs]))
     within, most = [sums for sums in every if sums.n > 1], sum([sums.n for sums in every])
     spare = sum([sums.n - 1 for sums in within])
     if 3 * spare < most:
@@ -216,8 +216,8 @@ def crossing(line: FittedLine, limit: float, start: float, *, level: float, furt
     def distance(x: float, near: bool) -> float:
         """Return the distance from an end of the line's interval to the limit."""
         low, high = line.bounds(x, level)
-        end = (low if near else high) if side > 0 else (high if near else low)
-        return side * (end - limit)
+        is_low = near if side > 0 else not near
+        return side * ((low if is_low else high) - limit)
 
     if distance(start, True) <= 0 or distance(furthest, False) > 0:
         return None

@@ -40,7 +40,7 @@ MAX_BYTES = 16 * 2**20
 
 
 def stated(result: Result, path: Path, reports: Iterable[Path], rules: str = "") -> Result:
-    """Writes the statement on a result, judged by the rules of a commit; where that fails, the result says so."""
+    """Write the statement on a result, judged by the rules of a commit. If that fails, the result says so."""
     try:
         files.write_parts(path, [written(statement_of(result, reports, rules=rules or None))])
     except (OSError, MeasureError) as error:
@@ -50,7 +50,7 @@ def stated(result: Result, path: Path, reports: Iterable[Path], rules: str = "")
 
 
 def rules_of_record(path: Path, config: Config) -> str:
-    """The commit by whose rules a record was judged, if they are not its own, so that it can be stated again.
+    """Return the commit by whose rules a record was judged, if they are not its own, so that it can be stated again.
 
     Raises:
         ConfigError: the record was not measured by a run of the agent that is configured, as recordings are not.
@@ -63,7 +63,7 @@ def rules_of_record(path: Path, config: Config) -> str:
 
 
 def attested(path: Path, key: Path | None, output: Path | None, predicate: Path | None) -> str:
-    """Writes what was asked for, and says where.
+    """Write what was asked for. Returns where, in words.
 
     Raises:
         ConfigError: a file or the key cannot be read.
@@ -86,7 +86,7 @@ def attested(path: Path, key: Path | None, output: Path | None, predicate: Path 
 def verified(
     given: Sequence[Path], path: Path, key: Path | None, commit: str | None, *, allow_warned: bool
 ) -> tuple[ExitCode, str]:
-    """The exit code, and what was checked.
+    """Return the exit code, and what was checked in words.
 
     Raises:
         ConfigError: a file or the key cannot be read.
@@ -115,24 +115,28 @@ def _text(statement: Statement, checked: int, *, is_signed: bool) -> str:
         f"{found.result}: commit {console(statement.commit)}",
         f"  {count(checked, 'file')} as stated, {'signature valid' if is_signed else UNSIGNED}",
     ]
-    for suite_id in (one.name.removeprefix(RECORD) for one in statement.subject if one.name.startswith(RECORD)):
+    for subject in statement.subject:
+        if not subject.name.startswith(RECORD):
+            continue
+        suite_id = subject.name.removeprefix(RECORD)
+        about = f"  {console(suite_id)}"
         commits = ", ".join(console(commit[:12]) for commit in compared_with(statement, suite_id))
         if commits:
-            lines.append(f"  {console(suite_id)}: compared with {commits}: {UNCHECKED}")
-            lines += [
-                f"  {console(suite_id)}: {console(one[:12])}: {NOT_PROVEN}" for one in unproven_in(statement, suite_id)
-            ]
+            lines.append(f"{about}: compared with {commits}: {UNCHECKED}")
+            for commit in unproven_in(statement, suite_id):
+                lines.append(f"{about}: {console(commit[:12])}: {NOT_PROVEN}")
         elif found.result == "PASSED":
-            lines.append(f"  {console(suite_id)}: {AGAIN}")
+            lines.append(f"{about}: {AGAIN}")
         if not agent_of(statement, suite_id):
-            lines.append(f"  {console(suite_id)}: {UNKNOWN}")
+            lines.append(f"{about}: {UNKNOWN}")
     for name, tests in (("failed", found.failed_tests), ("inconclusive", found.warned_tests)):
-        lines += [f"  {name}: {console(test)}" for test in tests]
+        for test in tests:
+            lines.append(f"  {name}: {console(test)}")
     return "\n".join(lines)
 
 
 def read_key(path: Path | None) -> bytes | None:
-    """The bytes of a key's file; None without one. Raises ConfigError."""
+    """Return the bytes of a key's file; None without one. Raises ConfigError."""
     return None if path is None else _read(path)
 
 

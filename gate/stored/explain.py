@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gate.baselines.pairing import Reference, reported_before
+from gate.baselines.pairing import reported_before
+from gate.baselines.reference import Reference
 from gate.config.load import load_config
 from gate.config.settings import settings_of
 from gate.decision.consistency import compared
@@ -14,7 +15,7 @@ from gate.decision.engine.evidence_json import stage_name
 from gate.decision.prepare import with_outcomes
 from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
-from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial
+from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, Side, SuiteResult, Trial
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
@@ -77,7 +78,7 @@ def explain_record(
 
 
 def _of_criterion(row: RowView) -> list[str]:
-    """The reason for a criterion's verdict, and every figure behind it."""
+    """Return the reason for a criterion's verdict, and every figure behind it."""
     result = row.found
     said = row.reason if row.reason.startswith(f"{row.standing}: ") else f"{row.standing}: {row.reason}"
     lines = [
@@ -94,12 +95,12 @@ def _of_criterion(row: RowView) -> list[str]:
 
 
 def _e(value: float) -> str:
-    """An e-value to three digits, written out where that can be read: ``1.25``, ``10,200``, ``3.1e+12``."""
+    """Return an e-value to three digits, written out where that can be read: ``1.25``, ``10,200``, ``3.1e+12``."""
     return f"{float(f'{value:.3g}'):,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"
 
 
 def rule_lines(suite: SuiteResult) -> list[str]:
-    """Each test that the decision rule made, with what it blocks at."""
+    """Return each test that the decision rule made, with what it blocks at."""
     if suite.outcome is None:
         why = suite.baseline.missing if suite.baseline else ""
         return [f"no pairing: nothing was tested against a baseline{f' ({console(why)})' if why else ''}"]
@@ -116,8 +117,11 @@ def rule_lines(suite: SuiteResult) -> list[str]:
 
 
 def _suspects(suite: SuiteResult) -> list[str]:
-    cases = sorted((c for c in suite.cases if (c.e_value or 0) >= 2), key=lambda c: -(c.e_value or 0))
-    return ["", *(_case_line(case) for case in cases[:20])] if cases else []
+    suspects = [(case.e_value, case) for case in suite.cases if case.e_value is not None and case.e_value >= 2]
+    suspects.sort(key=lambda one: -one[0])
+    if not suspects:
+        return []
+    return ["", *(_case_line(case) for _, case in suspects[:20])]
 
 
 def _improved(view: View) -> list[str]:
@@ -129,15 +133,13 @@ def _improved(view: View) -> list[str]:
 
 
 def _tools(suite: SuiteResult, width: int | None) -> list[str]:
+    if not suite.tools:
+        return []
     rows = [("tool", "calls", "timed", "seconds", "seconds per call")]
     for one in suite.tools:
         mean = "–" if one.seconds_per_call is None else f"{one.seconds_per_call:.3g}"
         rows.append((one.name, str(one.calls), str(one.timed), f"{one.seconds:.3g}", mean))
-    return (
-        ["", "time per tool, over the turns in which the agent times its tools", table(rows, width)]
-        if suite.tools
-        else []
-    )
+    return ["", "time per tool, over the turns in which the agent times its tools", table(rows, width)]
 
 
 def _case_line(case: CaseResult) -> str:
@@ -147,22 +149,23 @@ def _case_line(case: CaseResult) -> str:
 
 
 def _explain_case(record: Record, references: Sequence[Reference], terms: Terms, case_id: str) -> str:
-    known = [case.id for case in record.header.plan]
-    if case_id not in known:
-        raise ConfigError(f"no case {case_id!r} in the record", hint=nearest(case_id, known))
+    cases = {case.id: case for case in cases_of(record.header, terms.thresholds)}
+    if case_id not in cases:
+        raise ConfigError(f"no case {case_id!r} in the record", hint=nearest(case_id, list(cases)))
+    demanded = {criterion.name: (criterion, _demanded(criterion, cases[case_id])) for criterion in terms.criteria}
     reported = any(reported_before(record.header, one) for one in references)
     no_call = "(no call)" if reported or shows_calls(record.trials) else "(calls not reported)"
-    sides = (
-        ("candidate", without_unseen(terms.criteria, _compared(record), reported=reported)),
-        *((one.name, [trial for stored in one.records for trial in _compared(stored)]) for one in references),
-    )
-    case = next(one for one in cases_of(record.header, terms.thresholds) if one.id == case_id)
-    demanded = {criterion.name: (criterion, _demanded(criterion, case)) for criterion in terms.criteria}
     lines = [console(case_id)]
-    for name, trials in sides:
-        for trial in (t for t in trials if t.case_id == case_id):
-            side = name if trial.side.value == "candidate" else "baseline, run now"
-            lines += _trial_lines(side, trial, demanded, no_call if name == "candidate" else "(no call)")
+    for trial in without_unseen(terms.criteria, _compared(record), reported=reported):
+        if trial.case_id == case_id:
+            side = "candidate" if trial.side is Side.CANDIDATE else "baseline, run now"
+            lines += _trial_lines(side, trial, demanded, no_call)
+    for reference in references:
+        for stored in reference.records:
+            for trial in _compared(stored):
+                if trial.case_id == case_id:
+                    side = reference.name if trial.side is Side.CANDIDATE else "baseline, run now"
+                    lines += _trial_lines(side, trial, demanded, "(no call)")
     return "\n".join(lines)
 
 
@@ -176,7 +179,7 @@ def _demanded(criterion: Criterion, case: Case) -> str:
 
 
 def _compared(record: Record) -> Sequence[Trial]:
-    """The record's trials with what is found by comparing them with one another, and whether each passes."""
+    """Return the record's trials with what is found by comparing them with one another, and whether each passes."""
     cases, criteria = cases_of(record.header), record.header.criteria
     by_id = {case.id: case for case in cases}
     return with_outcomes(compared(cases, criteria, record.trials), by_id, criteria, {})
@@ -184,7 +187,9 @@ def _compared(record: Record) -> Sequence[Trial]:
 
 def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]], no_call: str) -> list[str]:
     lines = [f"{side} trial {trial.number}, round {trial.round} ({trial.tag})"]
-    lines += [f"  {console(told, 600)}"] if (told := replayed.of_trial(trial)) else []
+    replay = replayed.of_trial(trial)
+    if replay:
+        lines.append(f"  {console(replay, 600)}")
     if trial.error is not None:
         ended = "failed" if trial.failed else "not measured"
         lines.append(f"  {ended}: {trial.error.kind.value}: {console(trial.error.message, 500)}")
@@ -197,9 +202,10 @@ def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
     for name, score in trial.scores.items():
         criterion, limit = demanded.get(name, (None, ""))
         shown = f" ({limit})" if limit and score.value is not None else ""
-        figured = criterion is not None and criterion.scale in (Scale.USD, Scale.SECONDS)
-        told = _FIGURE.sub("", score.reason) if figured else score.reason
-        said = console(score.error or told, 300)
+        reason = score.reason
+        if criterion is not None and criterion.scale in (Scale.USD, Scale.SECONDS):
+            reason = _FIGURE.sub("", reason)
+        said = console(score.error or reason, 300)
         lines.append(f"  {console(name)} {_value(score, criterion)}{shown} {said}".rstrip())
         lines += [f"    {console(part, 80)} {value:.3f}" for part, value in score.dimensions.items()]
     return [*lines, *_log_lines(trial)]

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from gate.baselines import STORES
 from gate.baselines.base import outage_in
-from gate.baselines.pairing import Match, Reference, identity, match_cases, reference_to
+from gate.baselines.pairing import Match, match_cases
+from gate.baselines.reference import Reference, identity, reference_to
 from gate.baselines.union import run_ids, runs_in
 from gate.config.base_policy import Rules, path_at
 from gate.config.load import Config, load_config, read_config
@@ -22,22 +23,16 @@ from gate.config.tighten import settings_under_base
 from gate.decision import Settings
 from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
-from gate.model import CONFIRM, FULL, Result, Side, SuiteResult, Trial
+from gate.model import BASE, CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.earlier import earlier_draws, with_stored_trials
+from gate.pipeline.earlier import earlier_draws
+from gate.pipeline.git_context import SEARCHED, GitContext, git_context
 from gate.pipeline.journal import close_again, no_record, other_runs_beside
-from gate.pipeline.references import (
-    LUCKY,
-    SEARCHED,
-    GitContext,
-    References,
-    find_baselines,
-    git_context,
-    store_kind,
-    store_of,
-    without_runs,
-)
+from gate.pipeline.references import References, find_references
 from gate.pipeline.session import about_address
+from gate.pipeline.standing import LUCKY
+from gate.pipeline.store import store_kind, store_of
+from gate.pipeline.stored_trials import with_stored_trials
 from gate.pipeline.terms import (
     Terms,
     after_proofs,
@@ -90,14 +85,13 @@ def _header_of(path: Path | Record) -> Header:
     return read_header(path, error=MeasureError)
 
 
-def read_baseline(source: Path | Record, *, distance: int | None = None) -> Reference:
+def read_baseline(source: Path | Record) -> Reference:
     """Return a record to compare with. Raises `BaselineError`."""
     if isinstance(source, Record):
-        return reference_to([source], source.header.commit, distance=distance, source="a record")
+        return reference_to([source], source="a record")
     if not source.is_file():
         raise BaselineError("no such baseline record", where=str(source))
-    record = read_record(source, error=BaselineError)
-    return reference_to([record], record.header.commit, distance=distance, source=str(source))
+    return reference_to([read_record(source, error=BaselineError)], source=str(source))
 
 
 def compare_records(
@@ -122,7 +116,7 @@ def compare_records(
         terms = with_run_of(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
     _check_other_run(record, reference, baseline)
-    reference = without_runs(reference, runs_in(record.header))
+    reference = reference.without_runs(runs_in(record.header))
     if isinstance(baseline, Path) and reference.records:
         terms = _with_note_of_picked_run(terms, baseline, reference, record)
     if config is not None and reference.records:
@@ -160,7 +154,7 @@ def _check_other_run(record: Record, reference: Reference, baseline: Path | Reco
 def _distance(git: Git, header: Header, reference: Reference) -> int | None:
     """Return the number of first-parent commits from the record's base commit back to the reference's."""
     ancestors = _ancestors(git, header)
-    commit = reference.info.commit
+    commit = reference.commit
     return ancestors.index(commit) if commit in ancestors else None
 
 
@@ -226,7 +220,7 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
         if store is not None:
             stack.enter_context(store)
         own = frozenset[str]() if terms.design.same_as else runs_in(header)
-        return find_baselines(config, store, header.suite_id, where, git, own, plan=header.plan)
+        return find_references(config, store, header.suite_id, where, git, own, plan=header.plan)
 
 
 def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:
@@ -277,18 +271,20 @@ def decide_merged(
     environment: Mapping[str, str],
     outputs: Outputs,
     command: str,
-    rules: Rules | None = None,
+    rules: Rules,
     *,
     anchored: bool | None = None,
     release: str = "",
     note: str = "",
+    selected_here: bool = False,
 ) -> Result:
     """Return the verdict that one run over all shards would have come to.
 
     Criteria and baseline are looked up as that run would.
 
-    ``rules`` are those that the configuration comes from, if a base commit's rules apply; ``note`` is what a reader
-    should know of how the record came about.
+    ``rules`` are those that the configuration comes from; ``note`` is what a reader should know of how the record came
+    about. ``selected_here``: the configuration has the selection of cases, and what the shards say of theirs is not
+    believed.
 
     Raises:
         ConfigError: the record belongs to another suite, or to another commit than the one checked out.
@@ -306,7 +302,7 @@ def decide_merged(
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
-    terms = with_run_of(record, own, scope=rules is None)
+    terms = with_run_of(record, own, scope=not selected_here)
     job = job_settings(config, terms.settings, plans, baselines, rules)
     terms = with_settings_of_run(terms, job).with_design(
         anchored=where.anchored,
@@ -319,6 +315,11 @@ def decide_merged(
     terms = replace(terms, notes=(*terms.notes, *draws.notes)).with_design(earlier=draws.verdicts)
     close_again(record_path, record, terms.plain(), environment)
     return _result(record_path, record, found, terms, outputs, command)
+
+
+def rules_of_run(path: Path) -> str:
+    """Return the commit by whose rules the run of a record held it; empty if by its own."""
+    return own_terms(load_to_judge(path)).rules
 
 
 def _check_commit(header: Header, where: GitContext, path: Path) -> None:
@@ -337,7 +338,7 @@ def _baselines(
     """Return what each suite is compared with; ``runs`` are those that are judged."""
     store, git = store_of(config, environment), Git(config.root, environment=environment)
     with store if store is not None else nullcontext():
-        return [find_baselines(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
+        return [find_references(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
@@ -377,7 +378,8 @@ def with_key_of_judge(
 def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
     """Return the verdict on records of an untrusted run, under this configuration and against its stored baselines.
 
-    Only the candidate's scores are taken from a record; the demands on them are this configuration's.
+    Only scores are taken from a record: the candidate's, and those of the base commit's agent beside it, which count
+    where nothing is stored. The demands on them are this configuration's.
 
     Raises:
         ConfigError: a record belongs to a suite that the configuration does not have.
@@ -392,7 +394,10 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        trusted.append(_under_own_plan(with_stored_trials(record, found), plan, config.file.seed))
+        own = _under_own_plan(with_stored_trials(record, found), plan, config.file.seed)
+        if found.first.beside:
+            own = _with_base_beside(own, record.trials, where.base)
+        trusted.append(own)
 
     def judge(number: int, proven: int) -> SuiteResult:
         record, plan, found = trusted[number], plans[number], baselines[number]
@@ -400,7 +405,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
         doubts = (*([missing] if missing else []), *found.doubts)
         terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         if record.header.stripped:
-            same, verdict = found.first.info.commit or "", found.fell_short
+            same, verdict = found.first.commit or "", found.fell_short
             terms = terms.with_design(whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 
@@ -430,6 +435,20 @@ def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
         trials = _in_rounds(trials, cases)
     footer = None if record.footer is None else replace(record.footer, terms={})
     return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
+
+
+def _with_base_beside(own: Record, trials: Sequence[Trial], base_commit: str | None) -> Record:
+    """Return the record with its trials of the base commit's agent, as nothing is stored that they would stand beside.
+
+    Whoever wrote them wrote those of the candidate, too: to believe the one and not the other would save nothing.
+    """
+    of_base = []
+    for trial in trials:
+        if trial.side is Side.BASELINE:
+            place = {"round": 1} if trial.tag == BASE else {"tag": CONFIRM, "round": trial.number}
+            of_base.append(replace(trial, again=False, **place))
+    header = replace(own.header, base_commit=base_commit)
+    return replace(own, header=header, trials=(*own.trials, *of_base))
 
 
 def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[Trial, ...]:

@@ -1,18 +1,24 @@
-"""The text of `gate baseline diff`: what differs between two records."""
+"""`gate baseline diff`: what differs between two records, case by case, in words.
+
+Both are compared in their stripped form, and only trials of each record's own agent count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from gate.baselines import RecordDiff, diff
-from gate.baselines.diff import Mean
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gate.decision.consistency import compared
 from gate.decision.outcomes import RATE_METRIC
 from gate.decision.power import outcomes_by_case
-from gate.model import Scale
-from gate.records import Record, cases_of
+from gate.model import Criterion, Scale, Side, ToolCall, Trial
+from gate.records import Record, cases_of, strip
 from gate.reports.formatting import NOT_MEASURED, count, figure
 from gate.reports.labels import UNCOMMITTED
 from gate.reports.table import table
@@ -20,28 +26,174 @@ from gate.reports.trajectory_diff import call_text
 from gate.security.escape import console
 from gate.stored.judging import read_whole
 
-NAMES = {"suite_id": "suite", "agent": "agent's fingerprint", "gate_version": "gate version", "dirty": "work tree"}
-"""The names of a record's header fields, where their own do not say it."""
+NAMES = {
+    "suite_id": "suite",
+    "commit": "commit",
+    "agent": "agent's fingerprint",
+    "gate_version": "gate version",
+    "dirty": "work tree",
+}
+"""The fields of a record's header that are compared, with their names."""
 SHORT = 12
 """Characters of a commit or a fingerprint."""
+MOST_SHOWN = 3
+"""Trajectories of each side that are shown of a case."""
+STATUSES = {"same": "same case", "changed": "edited case", "added": "added case", "removed": "removed case"}
+"""The change of the case itself; its results are told beside it."""
+Mean = tuple[float | None, int]
+"""A mean, or None if there is no score, and how many values it is of."""
+Trajectory = tuple[tuple[ToolCall, ...], ...]
+"""The calls of each turn."""
 
-# --- differences ----------------------------------------------------------------------------------
+
+class CaseDiff(Struct, frozen=True):
+    """One case in both records, with its trials; a record that does not have the case has no trials of it."""
+
+    id: str
+    status: str
+    """``added``, ``removed``, ``changed`` (another content, so not comparable) or ``same``."""
+    old: Sequence[Trial]
+    new: Sequence[Trial]
+
+    def means(self, criterion: str) -> tuple[Mean, Mean]:
+        """Return the old mean and the new one, without reruns, which were picked by outcome."""
+        return _mean_of_scores(self.old, criterion), _mean_of_scores(self.new, criterion)
+
+    def trajectories(self) -> tuple[list[tuple[Trajectory, int]], list[tuple[Trajectory, int]]]:
+        """Return the trajectories that only the old record has, and those of the new, each with how many went it.
+
+        The most frequent come first.
+        """
+        before, after = _trajectories(self.old), _trajectories(self.new)
+        old_only = [way for key, way in before.items() if key not in after]
+        new_only = [way for key, way in after.items() if key not in before]
+        return old_only, new_only
+
+
+# --- the differences ------------------------------------------------------------------------------
+
+
+def own_part(record: Record) -> Record:
+    """Return the record stripped, with the trials of its own agent."""
+    return strip(replace(record, trials=tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)))
+
+
+def header_differences(old: Record, new: Record) -> dict[str, tuple[Any, Any]]:
+    """Return the fields of the header that differ, old and new."""
+    found = {}
+    for name in NAMES:
+        before, after = getattr(old.header, name), getattr(new.header, name)
+        if before != after:
+            found[name] = (before, after)
+    return found
+
+
+def criterion_differences(old: Record, new: Record) -> dict[str, tuple[str, str]]:
+    """Return what of each criterion differs, old and new, in words; empty text if it is in one record only."""
+    before = {criterion.name: criterion for criterion in old.header.criteria}
+    after = {criterion.name: criterion for criterion in new.header.criteria}
+    found = {}
+    for name in criterion_names(old, new):
+        words = _words(before.get(name), after.get(name))
+        if words[0] != words[1]:
+            found[name] = words
+    return found
+
+
+def criterion_names(old: Record, new: Record) -> list[str]:
+    """Return the criteria of both, those of the new record first."""
+    return list(dict.fromkeys(criterion.name for criterion in (*new.header.criteria, *old.header.criteria)))
+
+
+def case_diffs(old: Record, new: Record) -> list[CaseDiff]:
+    """Return the cases of both records in the new one's order, then those that are gone."""
+    before = {case.id: case.fingerprint for case in old.header.plan}
+    after = {case.id: case.fingerprint for case in new.header.plan}
+    trials_before, trials_after = _by_case(old), _by_case(new)
+    found = []
+    for case_id in (*after, *(gone for gone in before if gone not in after)):
+        if case_id not in before:
+            status = "added"
+        elif case_id not in after:
+            status = "removed"
+        elif before[case_id] != after[case_id]:
+            status = "changed"
+        else:
+            status = "same"
+        found.append(CaseDiff(case_id, status, trials_before.get(case_id, []), trials_after.get(case_id, [])))
+    return found
+
+
+def means_over(cases: Iterable[CaseDiff], criterion: str) -> tuple[Mean, Mean]:
+    """Return the old mean and the new one over the cases that are the same, each case by its own mean."""
+    pairs = [case.means(criterion) for case in cases if case.status == "same"]
+    old = [before for (before, _), _ in pairs if before is not None]
+    new = [after for _, (after, _) in pairs if after is not None]
+    return _mean(old), _mean(new)
+
+
+def _by_case(record: Record) -> dict[str, list[Trial]]:
+    found: dict[str, list[Trial]] = {}
+    for trial in record.trials:
+        found.setdefault(trial.case_id, []).append(trial)
+    return found
+
+
+def _mean_of_scores(trials: Iterable[Trial], criterion: str) -> Mean:
+    values = []
+    for trial in trials:
+        score = trial.scores.get(criterion)
+        if trial.is_of_epoch and score is not None and score.value is not None:
+            values.append(score.value)
+    return _mean(values)
+
+
+def _mean(values: Sequence[float]) -> Mean:
+    if not values:
+        return None, 0
+    return sum(values) / len(values), len(values)
+
+
+def _trajectories(trials: Iterable[Trial]) -> dict[str, tuple[Trajectory, int]]:
+    """Return the distinct trajectories of trials that could be measured, most frequent first, each with its number."""
+    found: dict[str, tuple[Trajectory, int]] = {}
+    for trial in trials:
+        if trial.error is not None:
+            continue
+        turns = tuple(turn.tool_calls for turn in trial.invocations)
+        key = json.dumps([[(call.name, call.args) for call in calls] for calls in turns], sort_keys=True)
+        _, earlier = found.get(key, (turns, 0))
+        found[key] = turns, earlier + 1
+    return dict(sorted(found.items(), key=lambda item: -item[1][1]))
+
+
+# --- their words ----------------------------------------------------------------------------------
 
 
 def diff_records(old: Path, new: Path, width: int | None = None) -> str:
     """Return the differences between two records, case by case."""
-    before, after = read_whole(old), read_whole(new)
-    found = diff(before, after)
-    lines = [f"{NAMES.get(name, name)}: {_plain(name, a)} → {_plain(name, b)}" for name, (a, b) in found.header.items()]
-    lines += [f"criterion {name}: {a or 'absent'} → {b or 'absent'}" for name, (a, b) in found.criteria.items()]
+    whole_before, whole_after = read_whole(old), read_whole(new)
+    before, after = own_part(whole_before), own_part(whole_after)
+    lines = []
+    for name, (was, now) in header_differences(before, after).items():
+        lines.append(f"{NAMES[name]}: {_plain_field(name, was)} → {_plain_field(name, now)}")
+    for name, words in criterion_differences(before, after).items():
+        lines.append(f"criterion {name}: {words[0] or 'absent'} → {words[1] or 'absent'}")
+    shown = [console(line) for line in lines] or ["same plan and criteria"]
+    cases = case_diffs(before, after)
     scales = {one.name: one.scale for record in (before, after) for one in record.header.criteria}
     rows = [("criterion", "old", "new")]
-    rows += [(name, _mean(a, scales[name]), _mean(b, scales[name])) for name, (a, b) in found.means.items()]
-    cases = _case_diffs(found, _passes(before), _passes(after))
-    return "\n".join(["\n".join(map(console, lines)) or "same plan and criteria", table(rows, width), *cases])
+    for name in criterion_names(before, after):
+        was, now = means_over(cases, name)
+        rows.append((name, _mean_text(was, scales[name]), _mean_text(now, scales[name])))
+    passed_before, passed_after = _passes(whole_before), _passes(whole_after)
+    told = []
+    for case in cases:
+        told += _case_lines(case, passed_before.get(case.id, (0, 0)), passed_after.get(case.id, (0, 0)))
+    return "\n".join([*shown, table(rows, width), *told])
 
 
-def _plain(name: str, value: Any) -> str:
+def _plain_field(name: str, value: Any) -> str:
     if name == "dirty":
         return UNCOMMITTED if value else "clean"
     if not value:
@@ -49,12 +201,38 @@ def _plain(name: str, value: Any) -> str:
     return str(value)[:SHORT] if name in ("commit", "agent") else str(value)
 
 
-def _mean(mean: Mean, scale: Scale) -> str:
-    return "–" if mean.value is None else f"{figure(mean.value, scale)} (n = {mean.n})"
+def _words(one: Criterion | None, other: Criterion | None) -> tuple[str, str]:
+    """Return the fields in which the two differ, spelled out for each."""
+    if one is None or other is None:
+        return ("" if one is None else one.metric, "" if other is None else other.metric)
+    old, new = [], []
+    for name in Criterion.__struct_fields__:
+        before, after = getattr(one, name), getattr(other, name)
+        if before != after:
+            label = name.replace("_", " ")
+            old.append(f"{label} {_plain(before)}")
+            new.append(f"{label} {_plain(after)}")
+    return ", ".join(old), ", ".join(new)
+
+
+def _plain(value: Any) -> str:
+    """Return a value as people write it, not as the language does."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, tuple | list):
+        return " ".join(map(_plain, value)) or "none"
+    return str(value) or "none"
+
+
+def _mean_text(mean: Mean, scale: Scale) -> str:
+    value, n = mean
+    return "–" if value is None else f"{figure(value, scale)} (n = {n})"
 
 
 def _passes(record: Record) -> Mapping[str, tuple[int, int]]:
-    """By case: its trials that pass, and those of which that is known; by the record's own criteria and thresholds."""
+    """Return by case its trials that pass, and those of which that is known, by the record's own demands."""
     cases = {case.id: case for case in cases_of(record.header)}
     criteria = [one for one in record.header.criteria if one.metric != RATE_METRIC]
     trials = compared(list(cases.values()), record.header.criteria, record.trials)
@@ -62,26 +240,22 @@ def _passes(record: Record) -> Mapping[str, tuple[int, int]]:
     return {case_id: (sum(passes), len(passes)) for case_id, passes in outcomes.items()}
 
 
-def _case_diffs(
-    found: RecordDiff, before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
-) -> Iterable[str]:
-    for case in found.cases:
-        sides = before.get(case.id, (0, 0)), after.get(case.id, (0, 0))
-        moved = sides[0][0] * sides[1][1] != sides[1][0] * sides[0][1]
-        if case.status == "same" and not case.old_only and not case.new_only and not moved:
-            continue
-        trials = f"{case.old_trials} → {count(case.new_trials, 'trial')}"
-        yield f"{console(case.id)}: {STATUSES.get(case.status, case.status)}, passed {_of(*sides)}, {trials}"
-        for sign, ways in (("-", case.old_only), ("+", case.new_only)):
-            for way in ways[:3]:
-                calls = " | ".join(", ".join(call_text(c) for c in turn) or "(no call)" for turn in way.turns)
-                yield f"  {sign} {way.count}× {calls}"
+def _case_lines(case: CaseDiff, before: tuple[int, int], after: tuple[int, int]) -> list[str]:
+    """Return the lines on a case; none if nothing of it differs. ``before`` and ``after``: passes, and known trials."""
+    old_only, new_only = case.trajectories()
+    moved = before[0] * after[1] != after[0] * before[1]
+    if case.status == "same" and not old_only and not new_only and not moved:
+        return []
+    trials = f"{len(case.old)} → {count(len(case.new), 'trial')}"
+    passed = f"{_share(before)} → {_share(after)}"
+    lines = [f"{console(case.id)}: {STATUSES[case.status]}, passed {passed}, {trials}"]
+    for sign, ways in (("-", old_only), ("+", new_only)):
+        for turns, number in ways[:MOST_SHOWN]:
+            calls = [", ".join(call_text(call) for call in turn) or "(no call)" for turn in turns]
+            lines.append(f"  {sign} {number}× {' | '.join(calls)}")
+    return lines
 
 
-STATUSES = {"same": "same case", "changed": "edited case", "added": "added case", "removed": "removed case"}
-"""The change of the case itself; its results are told beside it."""
-
-
-def _of(old: tuple[int, int], new: tuple[int, int]) -> str:
-    """``5/5 → 0/11``."""
-    return " → ".join(f"{good}/{known}" if known else NOT_MEASURED for good, known in (old, new))
+def _share(passes: tuple[int, int]) -> str:
+    good, known = passes
+    return f"{good}/{known}" if known else NOT_MEASURED

@@ -82,7 +82,7 @@ def outcome_of(verdict: Verdict) -> Outcome:
     return "WARNED" if verdict is Verdict.INCONCLUSIVE else "FAILED"
 
 
-def statement_of(result: Result, reports: Iterable[Path] = (), *, rules: str | None = None) -> Statement:
+def statement_of(result: Result, reports: Iterable[Path], *, rules: str | None) -> Statement:
     """Return the statement on a result, its records and the reports that were written of it.
 
     ``rules``: the commit whose rules it was judged by; None: its own.
@@ -99,8 +99,11 @@ def statement_of(result: Result, reports: Iterable[Path] = (), *, rules: str | N
         hint = "commit, and run again"
         raise MeasureError("the work tree differed from its commit: nothing can be stated of that", hint=hint)
     subjects = [Subject(COMMIT, {"gitCommit": str(headers[0].commit)})]
-    subjects += [Subject(RECORD + h.suite_id, digest_of_file(p)) for h, p in zip(headers, paths, strict=True)]
-    subjects += [Subject(REPORT + path.name, digest_of_file(path)) for path in reports if path.is_file()]
+    for header, path in zip(headers, paths, strict=True):
+        subjects.append(Subject(RECORD + header.suite_id, digest_of_file(path)))
+    for path in reports:
+        if path.is_file():
+            subjects.append(Subject(REPORT + path.name, digest_of_file(path)))
     return Statement(tuple(subjects), _predicate(result, headers, rules or str(headers[0].commit)))
 
 
@@ -325,8 +328,7 @@ def _compared_part(one: Descriptor) -> tuple[str, bytes]:
 
 def compared_with(statement: Statement, suite_id: str) -> tuple[str, ...]:
     """Return the commits that a suite was compared with, as the statement says."""
-    baselines = [one for one in statement.predicate.configuration if one.name == "baseline" and one.uri != NO_BASELINE]
-    return tuple(one.digest.get("gitCommit", "") for one in baselines if one.annotations.get("suite") == suite_id)
+    return tuple(one.digest.get("gitCommit", "") for one in _baselines_in(statement, suite_id))
 
 
 def unproven_in(statement: Statement, suite_id: str) -> tuple[str, ...]:
@@ -334,12 +336,25 @@ def unproven_in(statement: Statement, suite_id: str) -> tuple[str, ...]:
 
     Statements that do not say so are from before the gate looked.
     """
-    told = [one for one in statement.predicate.configuration if one.name == "baseline" and one.uri != NO_BASELINE]
-    doubtful = [one for one in told if one.annotations.get("provenance") in (UNPROVEN, NOT_ASKED)]
-    return tuple(one.digest.get("gitCommit", "") for one in doubtful if one.annotations.get("suite") == suite_id)
+    found = []
+    for one in _baselines_in(statement, suite_id):
+        if one.annotations.get("provenance") in (UNPROVEN, NOT_ASKED):
+            found.append(one.digest.get("gitCommit", ""))
+    return tuple(found)
+
+
+def _baselines_in(statement: Statement, suite_id: str) -> list[Descriptor]:
+    """Return what the statement says of the baselines that a suite was compared with."""
+    found = []
+    for one in statement.predicate.configuration:
+        if one.name == "baseline" and one.uri != NO_BASELINE and one.annotations.get("suite") == suite_id:
+            found.append(one)
+    return found
 
 
 def agent_of(statement: Statement, suite_id: str) -> str:
     """Return the fingerprint of the agent that a suite was run with; empty if that is not known."""
-    told = [one.annotations for one in statement.predicate.configuration if one.name == "agent"]
-    return next((str(one.get("fingerprint") or "") for one in told if one.get("suite") == suite_id), "")
+    for one in statement.predicate.configuration:
+        if one.name == "agent" and one.annotations.get("suite") == suite_id:
+            return str(one.annotations.get("fingerprint") or "")
+    return ""

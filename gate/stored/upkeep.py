@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, date, datetime
-from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -13,10 +12,11 @@ from msgspec.structs import replace
 from gate.baselines import Entry, Store
 from gate.baselines.base import same_as
 from gate.baselines.ledger import Acceptance, Ledger, Line, Mark, Signed, acceptance, latest_day
-from gate.baselines.pairing import Reference, as_baseline
+from gate.baselines.pairing import as_baseline
 from gate.baselines.proofs import Proofs, joined, parcels, proofs_of
 from gate.baselines.proofs import write as write_proofs
 from gate.baselines.proven import ProvenStore
+from gate.baselines.reference import Reference
 from gate.baselines.union import run_ids
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
@@ -25,17 +25,10 @@ from gate.config.settings import settings_of
 from gate.decision.outcomes import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
+from gate.pipeline.git_context import changed_files, git_context
 from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
-from gate.pipeline.references import (
-    References,
-    changed_files,
-    find_anchor,
-    find_baselines,
-    git_context,
-    is_lost,
-    store_kind,
-    store_of,
-)
+from gate.pipeline.references import References, find_anchor, find_references
+from gate.pipeline.store import is_lost, store_kind, store_of
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
 from gate.records import Header, Record
@@ -157,11 +150,13 @@ def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:
 def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
     """Return further runs of the record's commit and agent that are not stored."""
     header = record.header
-    stored = None
-    with suppress(BaselineError):  # saving says what is wrong with it
-        stored = store.find(header.suite_id, (header.commit,)) if header.commit else None
-    known = {run for one in (stored.records if stored is not None else ()) for run in run_ids(one)}
-    return other_runs_beside(path, header, records_folder(config, header.suite_id), known=known | set(run_ids(record)))
+    known = set(run_ids(record))
+    if header.commit:
+        with suppress(BaselineError):  # saving says what is wrong with it
+            stored = store.find(header.suite_id, (header.commit,), pool=1)
+            if stored is not None:
+                known.update(run_ids(stored.records[0]))
+    return other_runs_beside(path, header, records_folder(config, header.suite_id), known=known)
 
 
 def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
@@ -210,7 +205,7 @@ def _ledger_lines(
     if suite.verdict is Verdict.ERROR:
         what = f"the record cannot become a baseline: {headline(suite)}"
         raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
-    commits = {one.name: one.info.commit or UNCOMMITTED for one in references.all if one.records}
+    commits = {one.name: one.commit or UNCOMMITTED for one in references.all if one.records}
     at, suite_name, key = now().timestamp(), suite_key(header.suite_id), commit_key(header)
     base, anchor = commits.get("baseline", ""), references.anchor
     against = suite.further[-1] if suite.further else suite
@@ -319,10 +314,13 @@ def accept_baseline(
     commit = _commit(git, revision)
     who, name, done = by or _person(git, environment), key_of(commit), []
     with _store(config, environment) as store:
-        stored = {one: [e for e in store.entries(one) if e.key == name] for one in suite_ids(config, environment)}
-        for entry in chain.from_iterable(stored.values()):
-            _refuse_missed(store.read(entry), config, environment)
-        for suite_id in [one for one, entries in stored.items() if entries]:
+        stored: dict[str, None] = {}
+        for suite_id in suite_ids(config, environment):
+            for entry in store.entries(suite_id):
+                if entry.key == name:
+                    stored[suite_id] = None
+                    _refuse_missed(store.read(entry), config, environment)
+        for suite_id in stored:
             line = _acceptance(config, suite_id, name, who, why, last)
             store.note(suite_id, [line, *_signed_acceptance(line, key)])
             what = f"{(commit or 'the record')[:12]} is the anchor now, by {console(who)}, until {last}"
@@ -362,13 +360,14 @@ def _commit(git: Git, revision: str | None) -> str | None:
 
 def _person(git: Git, environment: Mapping[str, str]) -> str:
     """Return who accepts: the user in git's settings, else the CI's."""
-    known = [git.ask("config", "--get", f"user.{part}") for part in ("name", "email")] if git.is_repository() else []
-    named = " ".join(filter(None, known))
-    names = (named, *(environment.get(name, "") for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "USER")))
-    found = next(filter(None, names), "")
-    if not found:
-        raise ConfigError("cannot tell who accepts it", where="--by", hint="give --by NAME")
-    return found
+    if git.is_repository():
+        known = [git.ask("config", "--get", f"user.{part}") for part in ("name", "email")]
+        if any(known):
+            return " ".join(filter(None, known))
+    for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "USER"):
+        if environment.get(name):
+            return environment[name]
+    raise ConfigError("cannot tell who accepts it", where="--by", hint="give --by NAME")
 
 
 def _last_day(config: Config, until: date | None) -> date:
@@ -404,7 +403,7 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
     rows = [("suite", "commit", "created (UTC)", *(["proof"] if proofs else []), "found", "where")]
     for nth, entry in enumerate(entries):
         ledger, anchor = ledgers[entry.suite_id], best[entry.suite_id]
-        is_anchor = anchor is not None and anchor.info.commit == entry.commit
+        is_anchor = anchor is not None and anchor.commit == entry.commit
         commit = (entry.commit or "–")[:12]
         said = _standing(ledger, entry, is_anchor=is_anchor)
         rows.append((entry.suite_id, commit, _time(entry.created), *proofs[nth : nth + 1], said, entry.where))
@@ -423,13 +422,16 @@ def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str
 
 def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
     """Return the status of an entry, in words."""
-    words, now_ = ["anchor"] if is_anchor else [], ledger.at(now().timestamp())
-    rejected = " (rejected)" if now_.rejected(entry.key) else ""
+    counting = ledger.at(now().timestamp())
+    words = ["anchor"] if is_anchor else []
+    rejected = " (rejected)" if counting.rejected(entry.key) else ""
     words += [f"release {tag}{rejected}" for tag in ledger.releases(entry.key)]
-    if accepted := ledger.accepted(entry.key):
+    accepted = ledger.accepted(entry.key)
+    if accepted is not None:
         words.append(f"accepted by {accepted.by}{_end_of(accepted)}")
-    verdict = now_.verdict(entry.key)
-    words += [verdict.replace("_", " ")] if verdict else []
+    verdict = counting.verdict(entry.key)
+    if verdict:
+        words.append(verdict.replace("_", " "))
     return ", ".join(words) or "–"
 
 
@@ -448,7 +450,7 @@ def show_baseline(config: Config, environment: Mapping[str, str], width: int | N
     with ExitStack() as stack:
         store = stack.enter_context(_store(config, environment))
         for plan in make_plans(config, with_key_of_judge(config, environment)):
-            found = find_baselines(config, store, plan.suite.id, replace(where, anchored=True), git, plan=plan.planned)
+            found = find_references(config, store, plan.suite.id, replace(where, anchored=True), git, plan=plan.planned)
             ledger = store.ledger(plan.suite.id)
             parts += [_show(plan, reference, ledger, width) for reference in found.all]
     return "\n\n".join(parts)
@@ -473,16 +475,17 @@ def _mark_lines(ledger: Ledger, key: str) -> list[str]:
     """Return the marks of a record, each on a line."""
     lines = []
     for mark in ledger.marks:
-        if mark.key == key:
-            against = [
-                f"base {mark.base[:12]}" if mark.base else "",
-                f"anchor {mark.anchor[:12]}" if mark.anchor else "",
-            ]
-            against = [part for part in against if part]
-            release = f"release {console(mark.release)}: " if mark.release else ""
-            rest = f" against {' and '.join(against)}" if against else ""
-            found = console(f"{mark.verdict.replace('_', ' ')}{rest}")
-            lines.append(f"  {_time(mark.at)}  {release}{found}")
+        if mark.key != key:
+            continue
+        against = []
+        for name, commit in (("base", mark.base), ("anchor", mark.anchor)):
+            if commit:
+                against.append(f"{name} {commit[:12]}")
+        found = mark.verdict.replace("_", " ")
+        if against:
+            found = f"{found} against {' and '.join(against)}"
+        release = f"release {console(mark.release)}: " if mark.release else ""
+        lines.append(f"  {_time(mark.at)}  {release}{console(found)}")
     accepted = ledger.accepted(key)
     if accepted is not None:
         by = f"accepted by {console(accepted.by)}{_end_of(accepted)}"
@@ -518,17 +521,24 @@ def prune_recordings(config: Config, store: Store, environment: Mapping[str, str
         done = prune(folder, owner, most, lambda: _runs_in_use(store), now().timestamp())
     except GateError as error:
         return f"no recordings were removed, since the stored records cannot be read: {error}"
-    said = f"removed {count(done.files, 'recording')} ({_megabytes(done.bytes)}) that no stored record names"
-    over = f"recordings take {_megabytes(done.left_bytes)}, over five times world.megabytes, and are in use"
-    return "; ".join([*([said] if done.files else []), *([over] if done.left_bytes > most else [])])
+    said = []
+    if done.files:
+        said.append(f"removed {count(done.files, 'recording')} ({_megabytes(done.bytes)}) that no stored record names")
+    if done.left_bytes > most:
+        said.append(f"recordings take {_megabytes(done.left_bytes)}, over five times world.megabytes, and are in use")
+    return "; ".join(said)
 
 
 def _runs_in_use(store: Store) -> frozenset[str]:
     """Return the runs whose recordings some stored record names."""
     entries = store.entries()
     store.prefetch(entries)
-    trials = (trial for entry in entries for trial in store.read(entry).trials if trial.replay is not None)
-    return frozenset(trial.replay.recording.partition(":")[0] for trial in trials if trial.replay is not None)
+    runs = set()
+    for entry in entries:
+        for trial in store.read(entry).trials:
+            if trial.replay is not None:
+                runs.add(trial.replay.recording.partition(":")[0])
+    return frozenset(runs)
 
 
 def _megabytes(size: int) -> str:

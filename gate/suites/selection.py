@@ -48,7 +48,7 @@ class Selection(BaseModel):
     ids: Words = []
     """Any of these ids, or patterns with ``*``, ``?`` and ``[…]``."""
     metadata: dict[str, Values] = {}
-    """Key → value or values; ``owner.team`` leads into a mapping."""
+    """Key → value or values; ``owner.team`` is a key in a mapping."""
 
     def takes(self, case: Case) -> bool:
         """True if a case is run."""
@@ -235,7 +235,10 @@ def distribution(suite: Suite) -> Distribution:
         tags.update(case.tags or ("",))
         lengths[len(case.turns)] += 1
         stated = [turn.tools for turn in case.turns if turn.tools is not None]
-        counts["calls" if any(stated) else "no call" if stated else "nothing"] += 1
+        if not stated:
+            counts["nothing"] += 1
+        else:
+            counts["calls" if any(stated) else "no call"] += 1
         counts["response"] += any(turn.response is not None for turn in case.turns)
     return Distribution(
         cases=len(suite.cases),

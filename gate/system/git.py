@@ -167,7 +167,8 @@ class Git:
             self.has_lfs = False  # its filters are programs
             self._online = (*_ONLINE, *_READING) if self.sealed.is_partial else _ONLINE
         # What stays as it is once it is so, and is asked for again and again: each answer is a process.
-        self._found = False
+        self._prefix: str | None = None
+        self._is_whole = False
         self._commits: set[str] = set()
 
     def scratch(self, folder: Path, remote: str, *, token: str = "", server: str = "") -> Git:
@@ -261,16 +262,21 @@ class Git:
 
     def is_repository(self) -> bool:
         """True if there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
-        if self._found:
-            return True
         try:
-            self.run("rev-parse", "--git-dir")
+            self.prefix()
         except GitError as error:
             if "not a git repository" in error.output or not error.output:
                 return False
             raise
-        self._found = True
         return True
+
+    def prefix(self) -> str:
+        """The root as seen from the top of the work tree, empty at the top. Raises `GitError` outside a repository."""
+        if self._prefix is None:
+            said = self.text("rev-parse", "--is-shallow-repository", "--show-prefix")
+            shallow, _, self._prefix = said.partition("\n")
+            self._is_whole = shallow == "false"
+        return self._prefix
 
     def is_out_of_reach(self) -> bool:
         """True if there seems to be a repository, and no git to read it with."""
@@ -320,7 +326,7 @@ class Git:
 
     def _is_generated(self, name: str) -> bool:
         """True if running Python or the gate leaves this file or folder behind; the name is relative to the top."""
-        path = self.root / os.path.relpath(name, self.text("rev-parse", "--show-prefix") or ".")
+        path = self.root / os.path.relpath(name, self.prefix() or ".")
         if path.is_dir() and not path.is_symlink():
             return path.name == "__pycache__" or (path / "pyvenv.cfg").is_file() or holds_only_own_files(path)
         return is_own_file(path)
@@ -337,8 +343,7 @@ class Git:
         """
         if not self.is_repository():
             return None
-        own = Path(self.text("rev-parse", "--show-prefix"))
-        place = os.path.normpath(own / os.path.relpath(folder, self.root))
+        place = os.path.normpath(Path(self.prefix()) / os.path.relpath(folder, self.root))
         if place.startswith(".."):
             return None
         whole = f"{place}/"
@@ -394,7 +399,10 @@ class Git:
         return bool(self.text("for-each-ref", "--count=1", f"--contains={found}", "refs/heads", "refs/remotes"))
 
     def is_shallow(self) -> bool:
-        return self.text("rev-parse", "--is-shallow-repository") == "true"
+        """True if history is cut off, until the rest is fetched; `fetch` never cuts off what is here."""
+        if not self._is_whole:
+            self._is_whole = self.text("rev-parse", "--is-shallow-repository") == "false"
+        return not self._is_whole
 
     def default_branch(self, remote: str = REMOTE) -> str | None:
         """The remote's default branch, by what is known here, else by asking the remote; None where neither knows."""

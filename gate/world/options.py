@@ -31,7 +31,8 @@ class UpstreamOptions(_Section):
     kind: Kind = "tool"
     """The kind of server: a model, a tool, or an MCP server over streamable HTTP."""
     env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    """The variable that tells the agent its address on the proxy. Default: ``GATE_WORLD_`` and the name in capitals."""
+    """The variable that holds its address on the proxy, for the agent. Default: ``GATE_WORLD_`` and the name in
+    capitals."""
     mode: Mode | None = None
     """Mode of this server, instead of ``models`` or ``tools``."""
 
@@ -53,15 +54,15 @@ class WorldOptions(_Section):
     """The part of the outside world that is recorded while the baseline is measured, and replayed while a change is."""
 
     models: Mode = "replay-then-live"
-    """The source of answers to calls of models: ``live``, ``replay``, ``replay-then-live`` or ``fail``."""
+    """Where answers to model calls come from: ``live``, ``replay``, ``replay-then-live`` or ``fail``."""
     tools: Mode = "replay-then-live"
-    """Answers to calls of tools that go through the proxy."""
+    """Where answers to tool calls through the proxy come from."""
     upstreams: Mapping[str, UpstreamOptions] = {}
-    """Further servers by name, besides ``openai``, ``anthropic`` and ``gemini``."""
+    """More servers by name, besides ``openai``, ``anthropic`` and ``gemini``."""
     store: str | None = None
     """Folder of the recordings, relative to the configuration file. Default: the user's cache folder."""
     normalise: list[str] = Field(default=[], max_length=MOST_PATTERNS)
-    """Texts that vary by themselves, with ``{number}``, ``{word}`` or ``{hex}``, such as ``ticket {number}``."""
+    """Texts that vary from run to run, with ``{number}``, ``{word}`` or ``{hex}``, such as ``ticket {number}``."""
     port: int = Field(default=0, ge=0, le=65_535)
     """Port of the proxy on loopback, for an agent that the gate does not start; 0: a free one."""
     megabytes: int = Field(default=200, ge=1, le=10_000)

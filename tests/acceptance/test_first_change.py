@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gate.config.load import load_config
+from gate.model.finding import Finding
+from gate.records import read_record
+from gate.stored.judging import judge_records
 from tests.acceptance.conftest import Project
 
 AGENT = """\
@@ -108,6 +113,17 @@ def test_a_report_of_the_record_says_the_same_and_a_baseline_of_it_is_the_change
     assert change.gate("baseline", "save", "run.jsonl").code == 0
     (stored,) = (change.root / ".gate" / "baselines").rglob("*.jsonl")
     assert '"case":"c3"' in stored.read_text() and not of_base(stored)
+
+
+def test_the_record_of_a_fork_is_judged_with_the_base_that_ran_beside_it(change: Project) -> None:
+    code, suite = run(change, "run", "--record", "run.jsonl")
+    record = read_record(change.root / "run.jsonl")
+    change.git("checkout", "-q", "main")
+    config = load_config(change.root / "gate.yaml", {"baseline.against": "main"})
+    result = judge_records([record], config, {"PATH": os.environ["PATH"], "CALLS": ""}, command="gate")
+    (judged,) = result.suites
+    assert (result.exit_code, result.verdict.value, judged.cause["cases"]) == (code, suite["verdict"], ("c3",))
+    assert judged.changes[0] == Finding.of("base_run_beside", commit=change.git("rev-parse", "main"))
 
 
 @pytest.mark.slow

@@ -102,7 +102,7 @@ def test_an_earlier_run_does_not_make_the_baseline_one_that_was_picked(ready: Pr
 def test_a_baseline_is_refused_before_anything_is_spent_on_it(ready: Project) -> None:
     ready.write("notes.txt", "x")
     ran = ready.gate("baseline")
-    assert (ran.code, "not committed: notes.txt" in ran.err, (ready.root / "calls.txt").exists()) == (6, True, False)
+    assert (ran.code, "not committed: notes.txt (" in ran.err, (ready.root / "calls.txt").exists()) == (6, True, False)
     misplaced = ready.gate("baseline", "-c", "other.yaml", "list")
     assert (misplaced.code, "--config belongs after 'list'" in misplaced.err) == (2, True)
 

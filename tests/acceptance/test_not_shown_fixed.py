@@ -59,3 +59,21 @@ def test_an_open_answer_stays_red_and_a_pass_clears_it(project: Project) -> None
     }
     assert measured(project, open_answer) == (1, "regressed", "not_shown_fixed")
     assert measured(project, {"c01": "good"}) == (0, "pass", "no_worse")
+
+
+@pytest.mark.slow
+def test_a_pass_of_a_part_clears_nothing(project: Project) -> None:
+    """The part leaves out the one case that broke, which is few enough to be removed under a pass."""
+    project.git("commit", "-q", "--allow-empty", "-m", "ask a part")
+    assert project.gate("run", "--case", "c0[023]").code == 0
+    few = configuration() | {"budget": {"runs": CASES}}
+    project.write("gate.yaml", json.dumps(few))
+    open_answer = {"c01": "no_tools"}
+    assert measured(project, open_answer) == (1, "regressed", "not_shown_fixed")
+
+
+@pytest.mark.slow
+def test_a_folder_whose_repository_is_gone_is_compared_with_what_was_saved_last(project: Project) -> None:
+    shutil.rmtree(project.root / ".git")
+    code, result = project.result("run")
+    assert (code, result["verdict"]) == (1, "regressed")

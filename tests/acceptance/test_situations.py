@@ -15,10 +15,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.acceptance.conftest import Project
 from tests.acceptance.situations import agent as scripted
+from tests.quick_yaml import read_yaml
 
 FOLDER = Path(__file__).parent / "situations"
 KEYS = {
@@ -41,7 +41,7 @@ WHOLE = "basics"
 def read_tables() -> list[dict[str, Any]]:
     found = []
     for path in sorted(FOLDER.glob("*.yaml")):
-        for number, entry in enumerate(yaml.safe_load(path.read_text(encoding="utf-8"))):
+        for number, entry in enumerate(read_yaml(path.read_text(encoding="utf-8"))):
             for row in variants(entry):
                 late = number > 0 and path.stem != WHOLE
                 found.append({**row, "table": path.stem, "slow": late or row.get("slow", False)})

@@ -16,7 +16,7 @@ from gate.baselines.ledger import Mark
 from gate.config.load import load_config
 from gate.errors import BaselineWriteError, UntrustedError
 from gate.model import Result, Verdict
-from gate.pipeline.references import store_of
+from gate.pipeline.store import store_of
 from gate.records import read_record
 from gate.records.keys import key_of, suite_key
 from gate.reports.files import Outputs
@@ -284,7 +284,7 @@ def inside(project: Project, rng: random.Random) -> None:
         (root / "unused/data.csv").unlink()
 
 
-@pytest.mark.parametrize("number", [3, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [3, pytest.param(25, marks=pytest.mark.slow)])
 def test_only_changes_of_the_agent_are_measured(project: Project, number: int) -> None:
     rng = random.Random(20261126)
     asked(project)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference, reference_to
+from gate.baselines.reference import Reference, reference_to
 from gate.decision import Settings
 from gate.model import (
     STORED,
@@ -207,7 +207,7 @@ def stored(
 
 
 def against(*records: Record, name: str = "baseline", distance: int = 0, of_change: bool = True) -> Reference:
-    found = reference_to(records, records[0].header.commit, distance=distance, source="the store")
+    found = reference_to(records, distance=distance, source="the store")
     return replace(found, name=name, of_change=of_change)
 
 

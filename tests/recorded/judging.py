@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.model import BaselineInfo, Result
 from gate.pipeline.references import References
 from gate.pipeline.terms import own_terms

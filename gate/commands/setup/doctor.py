@@ -24,8 +24,10 @@ from gate.judges.calibration import load as load_calibration
 from gate.judges.options import NO_KEY, JudgeOptions, Member, members
 from gate.model import Scale, Trial
 from gate.pipeline.agent_user import no_own_user
+from gate.pipeline.git_context import NO_GIT, git_context
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.references import NO_GIT, find_baseline, git_context, store_kind, store_of
+from gate.pipeline.references import own_reference
+from gate.pipeline.store import store_kind, store_of
 from gate.reports.formatting import count, listing
 from gate.scoring.score import Scorer
 from gate.security.environment import in_ci, is_allowed
@@ -305,7 +307,7 @@ def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, 
                 yield note(BASELINE, "store", "switched off: thresholds alone decide")
                 return
             stack.enter_context(store)
-            found = [(plan.suite.id, find_baseline(config, store, plan.suite.id, where).info) for plan in plans]
+            found = [(plan.suite.id, own_reference(config, store, plan.suite.id, where).info) for plan in plans]
             if not plans:
                 store.entries()
             yield ok(BASELINE, "store", f"{store_kind(config, environment)}: can be read")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from statistics import NormalDist, fmean, variance
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.clusters import grouped
-from gate.decision.engine.coupled import paired_difference
+from gate.decision.engine.coupled import paired_difference, values_in
 from gate.decision.engine.state import TINY, Metric, State, margin_of
 from gate.model import Direction
 from gate.statistics.agreement import corrected_change
@@ -20,6 +21,7 @@ from gate.statistics.intervals import (
     detectable_rate_drop,
     excluded_change,
     paired_change,
+    squares,
     stratified_fisher_less,
     t_quantile,
 )
@@ -93,9 +95,7 @@ def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool
 
 def values_of(case: CaseEvidence, m: int) -> Pair:
     """Return the values of a metric in a case's epochs, now and before."""
-    now = [value for row in case.full if (value := row[m]) is not None]
-    before = [value for row in case.before if (value := row[m]) is not None]
-    return now, before
+    return values_in(case.full, m), values_in(case.before, m)
 
 
 def _of_these_cases(found: Bound, pairs: Sequence[Pair]) -> Bound:
@@ -158,7 +158,7 @@ def _detectable(metric: Metric, within: float, cases: int, before: float, now: f
 def _excluded(pairs: Sequence[Pair], differences: Sequence[float], extra: float) -> float:
     """Return the bound for metrics with values between 0 and 1, most of which are often the same; others vary enough to
     show their spread."""
-    values = [value for pair in pairs for side in pair for value in side]
+    values = [*chain.from_iterable(now for now, _ in pairs), *chain.from_iterable(before for _, before in pairs)]
     if min(values) < 0 or max(values) > 1:
         return math.inf
     trials = fmean([len(now) for now, _ in pairs])
@@ -168,7 +168,7 @@ def _excluded(pairs: Sequence[Pair], differences: Sequence[float], extra: float)
 def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:
     """Return Student's interval from the spread over the trials: a single case has no spread over cases."""
     df = len(now) + len(before) - 2
-    pooled = (_squares(now) + _squares(before)) / df
+    pooled = (squares(now) + squares(before)) / df
     half = t_quantile(0.95, df) * math.sqrt(pooled * (1 / len(now) + 1 / len(before)))
     change = fmean(now) - fmean(before)
     return change - half, change + half
@@ -176,19 +176,13 @@ def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:
 
 def _within_sd(pairs: Sequence[Pair], differences: Sequence[float], inverse: float) -> float | None:
     """Return the spread of one case's trials, pooled; from the differences where no case has two trials on a side."""
-    repeated = [side for pair in pairs for side in pair if len(side) > 1]
+    repeated = [side for side in chain.from_iterable(pairs) if len(side) > 1]
     freedom = sum(len(side) - 1 for side in repeated)
     if freedom:
-        return math.sqrt(sum(map(_squares, repeated)) / freedom)
+        return math.sqrt(sum(map(squares, repeated)) / freedom)
     if len(differences) > 1:
         return math.sqrt(variance(differences) / inverse)
     return None
-
-
-def _squares(values: Sequence[float]) -> float:
-    """Return the sum of squares around the mean; `statistics.variance` is exact, and thirty times as slow."""
-    centre = math.fsum(values) / len(values)
-    return math.fsum((value - centre) ** 2 for value in values)
 
 
 # --- collapse -------------------------------------------------------------------------------------

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from gate.decision.engine.state import Row
-
-Links = Sequence[tuple[int, int]]
-Sides = tuple[Sequence[Row], Sequence[Row]]
+from gate.statistics.permutation import ComparedTrials
 
 
 def grouped(ids: Iterable[str], clusters: Mapping[str, str]) -> list[list[int]]:
@@ -26,27 +24,25 @@ def grouped(ids: Iterable[str], clusters: Mapping[str, str]) -> list[list[int]]:
     return list(units.values())
 
 
-def units_of(
-    pairs: Sequence[Sides], units: Sequence[Sequence[int]], links: Sequence[Links]
-) -> tuple[list[Sides], list[Links]]:
+def units_of(cases: Sequence[ComparedTrials], units: Sequence[Sequence[int]]) -> list[ComparedTrials]:
     """Return the rows of each unit on both sides, epoch by epoch, and which of them are coupled.
 
     A unit some of whose cases are coupled is as if all were, since free trials may change labels in pairs, too. Where
     its cases are coupled otherwise than one another, nothing of it can be relabelled together, and it has no rows.
     """
-    found: list[Sides] = []
-    coupled: list[Links] = []
+    found = []
     for members in units:
-        present = [position for position in members if all(pairs[position])] or [members[0]]
-        known = {tuple(links[position]) for position in present if links[position]}
-        if len(known) > 1:
-            found.append(([], []))
-        elif len(present) == 1:
-            found.append(pairs[present[0]])
-        else:
-            found.append((_means([pairs[p][0] for p in present]), _means([pairs[p][1] for p in present])))
-        coupled.append(known.pop() if len(known) == 1 else ())
-    return found, coupled
+        present = [cases[position] for position in members if cases[position].now and cases[position].before]
+        present = present or [cases[members[0]]]
+        couplings = {tuple(case.links) for case in present if case.links}
+        if len(couplings) > 1:
+            found.append(ComparedTrials((), ()))
+            continue
+        now, before = present[0].now, present[0].before
+        if len(present) > 1:
+            now, before = _means([case.now for case in present]), _means([case.before for case in present])
+        found.append(ComparedTrials(now, before, couplings.pop() if couplings else ()))
+    return found
 
 
 def _means(sides: Sequence[Sequence[Row]]) -> list[Row]:

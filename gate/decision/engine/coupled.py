@@ -10,23 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from msgspec import Struct
-
 from gate.decision.engine.state import Partner, Row
 from gate.statistics.paired import Coupled
-
-Links = Sequence[tuple[int, int]]
-
-
-class ComparedTrials(Struct, frozen=True):
-    """Trials of a case that are compared."""
-
-    now: Sequence[Row]
-    before: Sequence[Row]
-    links: Links = ()
-    """Positions of coupled trials in ``now`` and ``before``."""
-    held: Sequence[Row] = ()
-    """Further trials that keep their label, and only say how steady the case is."""
+from gate.statistics.permutation import ComparedTrials
 
 
 def linked(links: Sequence[Partner | None]) -> list[tuple[int, int]]:
@@ -92,6 +78,16 @@ def with_pairs(known: Coupled, rows: Sequence[Row], partners: Sequence[Row | Non
     return Coupled(both, before_only, now_only, neither)
 
 
+def values_in(rows: Sequence[Row], m: int) -> list[float]:
+    """Return the values of a metric in trials, without those of which it was not measured."""
+    found = []
+    for row in rows:
+        value = row[m]
+        if value is not None:
+            found.append(value)
+    return found
+
+
 def paired_difference(
     full: Sequence[Row], links: Sequence[Partner | None], before: Sequence[Row], m: int
 ) -> tuple[float, float]:
@@ -101,7 +97,7 @@ def paired_difference(
     wholly from a recording counts as one draw of whether the change alters anything; that it altered nothing in the
     recorded worlds does not make that certain of others, so it never counts as no draw at all.
     """
-    stored = [value for row in before if (value := row[m]) is not None]
+    stored = values_in(before, m)
     mean = fmean(stored)
     values, differences = [], []
     alone = whole = 0

@@ -9,7 +9,6 @@ from random import Random
 from msgspec import Struct
 
 from gate.decision.engine.case import CaseEvidence
-from gate.decision.engine.coupled import ComparedTrials
 from gate.decision.engine.evidence import (
     Beside,
     Evidence,
@@ -21,6 +20,7 @@ from gate.decision.engine.evidence import (
 from gate.decision.engine.looks import test_rows
 from gate.decision.engine.state import CONCURRENT, Config, Request, Row
 from gate.model import Side
+from gate.statistics.permutation import ComparedTrials
 
 
 class Check(Struct, frozen=True):
@@ -95,7 +95,9 @@ def _next_step(evidence: Evidence) -> Check | None:
         return None  # only a further epoch of the change could prove a drop
     if evidence.checks[-1].rounds == 1 and evidence.beside and agrees(evidence.beside[-1], leaning=True):
         return AGAIN
-    return None if any(found.paired for found in evidence.checks) else BOTH
+    if any(found.paired for found in evidence.checks):
+        return None
+    return BOTH
 
 
 def _asked_all(evidence: Evidence) -> bool:
@@ -180,7 +182,7 @@ def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
 def suspected(evidence: Evidence) -> bool:
     """True if the newest look comes near to a proof."""
     look = evidence.last_look
-    return look is not None and look.test.p <= SUSPECTED * look.threshold
+    return look is not None and look.p <= SUSPECTED * look.threshold
 
 
 def cleared(evidence: Evidence) -> bool:
@@ -195,8 +197,13 @@ def agrees(known: Beside, *, leaning: bool = False) -> bool:
 
     ``leaning``: or may, and a second trial of each case would tell.
     """
-    moved, asked_once = known.moved, known.rounds == 1
-    least = LEANS if leaning and asked_once else AGREES if asked_once else AGREES_TWICE
+    moved = known.moved
+    if known.rounds > 1:
+        least = AGREES_TWICE
+    elif leaning:
+        least = LEANS
+    else:
+        least = AGREES
     parts = (moved.p_concentrated, 1.0 if moved.p_shift is None else moved.p_shift)
     return moved.p_mean > least and min(parts) > AGREES_IN_PARTS
 

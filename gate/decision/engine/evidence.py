@@ -13,23 +13,23 @@ from msgspec import Struct, field
 from gate.decision.engine.bounds import Bound, bound_of, collapsed_metrics
 from gate.decision.engine.case import CaseEvidence, is_measured, measured_rows
 from gate.decision.engine.clusters import grouped, log_es_of
-from gate.decision.engine.coupled import ComparedTrials, apart_from, compared, linked, uncoupled
+from gate.decision.engine.coupled import apart_from, compared, linked, uncoupled
 from gate.decision.engine.looks import (
-    Look,
     LookPart,
     NewTrials,
-    combined,
     comparable_metrics,
+    look_of,
     part_of,
     test_rows,
     weight_of,
 )
 from gate.decision.engine.orientation import Orientation
-from gate.decision.engine.repeats import LEAST_SUITE, AskedAgain, Failing
+from gate.decision.engine.repeats import LEAST_SUITE, AskedAgain
 from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Partner, Round, Row, State
 from gate.model import Side, Stage, StageKind
+from gate.model.evidence import LookTest, MetricTest
 from gate.statistics.evalues import e_bh, suite_e
-from gate.statistics.permutation import JointTest, PerMetricTest
+from gate.statistics.permutation import ComparedTrials, JointTest
 from gate.statistics.repeats import Repeated, repeats_p
 from gate.statistics.sequential import nominal_level
 
@@ -47,10 +47,13 @@ BESIDE = 1.3
 """Looks with the baseline's trials of this job beside the stored ones have so many times the share of alpha. They count
 only where the baseline agrees with its record, which is independent of them and comes about in .65 of unchanged
 agents: so they add no more to the error than the looks do whose place they take."""
-FALSE_DISCOVERY = 0.10
 ZERO_TRIALS = 11
 """Failing trials in a row, of a case that always passed, that keep a suite from PASS even where its baseline is too
 thin for a proof. One that passes half the time does so once in two thousand."""
+
+
+KnownTests = dict[tuple[str, int], JointTest]
+"""Tests of the suite that were computed before, by their seed and their number of trials: it only saves time."""
 
 
 class Checked(Struct, frozen=True):
@@ -71,9 +74,9 @@ class Checked(Struct, frozen=True):
 class Beside(Struct, frozen=True):
     """The evidence of the record once the baseline's agent was asked every case in this job."""
 
-    look: Look
+    look: LookTest
     """The looks so far, with the baseline's trials of this job among those that were there before."""
-    moved: PerMetricTest
+    moved: MetricTest
     """The test of the baseline's agent against its record, in the metric in which ``look`` is clearest."""
     rounds: int
     """Number of times that the baseline's agent was asked every case."""
@@ -91,7 +94,7 @@ class Evidence(Struct, dict=True):
     """Confirming rounds since the last epoch."""
     naming_waves: int = 0
     """The waves since a regression was proven."""
-    looks: list[Look] = field(default_factory=list)
+    looks: list[LookTest] = field(default_factory=list)
     parts: list[LookPart] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     """The weight of what was new in each look."""
@@ -112,22 +115,24 @@ class Evidence(Struct, dict=True):
     beside: list[Beside] = field(default_factory=list)
     """After each of those steps, and each later look, from when the baseline's agent was asked every case."""
     fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
-    """The trials of checks by side; of a record of ``rerun: concurrent`` they stand alone."""
+    """The trials of checks, by side."""
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
     ended: bool = False
     """True if no further epoch follows."""
+    known: KnownTests | None = None
+    """The tests that earlier steps of this schedule computed; those of this step are added."""
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """Cases that are worse than at the baseline, at a false discovery rate of at most `FALSE_DISCOVERY`."""
-        cases = list(self.cases.values())
-        return tuple([cases[i].id for i in e_bh([case.log_e for case in cases], FALSE_DISCOVERY)])
+        """Cases that are worse than at the baseline, as `e_bh` names them."""
+        ids, log_es = list(self.cases), [case.log_e for case in self.cases.values()]
+        return tuple([ids[place] for place in e_bh(log_es)])
 
     @cached_property
     def gained(self) -> tuple[str, ...]:
         """Cases that are better than at the baseline, named as the broken ones are, with the sides exchanged."""
-        cases = list(self.cases.values())
-        return tuple([cases[i].id for i in e_bh([case.log_gain for case in cases], FALSE_DISCOVERY)])
+        ids, log_es = list(self.cases), [case.log_gain for case in self.cases.values()]
+        return tuple([ids[place] for place in e_bh(log_es)])
 
     @cached_property
     def gain_p(self) -> float:
@@ -161,7 +166,7 @@ class Evidence(Struct, dict=True):
         return collapsed_metrics(self.cases.values(), self.state)
 
     @property
-    def last_look(self) -> Look | None:
+    def last_look(self) -> LookTest | None:
         """The newest look."""
         return self.looks[-1] if self.looks else None
 
@@ -177,14 +182,11 @@ class Evidence(Struct, dict=True):
         return tuple([case.id for case in found])
 
 
-Looks = dict[tuple[int, Side], JointTest]
-"""Suite tests already computed for this state's rounds, by epochs and what was new: only saves time."""
-
-
-def gather(state: State, known: Looks | None = None) -> Evidence:
+def gather(state: State, known: KnownTests | None = None) -> Evidence:
     """Return the evidence of all rounds, replayed in order, with a look where the schedule looks."""
     orient = Orientation(state)
     evidence = _paired(state, orient)
+    evidence.known = known
     shares = look_shares(state.config, repeated=_repeats_failing(evidence))
     looks_once = _one_look(state)
     for round_, following in zip_longest(state.rounds, state.rounds[1:]):
@@ -194,17 +196,17 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
         if evidence.epochs > before and not looks_once:
             share = sum(shares.get(epoch, 0.0) for epoch in range(before + 1, evidence.epochs + 1))
             if share:
-                _look(evidence, share, known)
-                _look_beside(evidence, known)
+                _look(evidence, share)
+                _look_beside(evidence)
             _pick(evidence)
         if round_.tag == CONFIRM:
             _confirm(evidence, round_, trials)
         if round_.tag == CONCURRENT and not _awaits_candidate(round_, following):
-            _check(evidence, known, paired=round_.side is Side.CANDIDATE)
+            _check(evidence, paired=round_.side is Side.CANDIDATE)
         _weigh(evidence)
     if looks_once and evidence.epochs:
-        _look(evidence, ONE_LOOK_SHARE, known)
-        _look_beside(evidence, known)
+        _look(evidence, ONE_LOOK_SHARE)
+        _look_beside(evidence)
     return evidence
 
 
@@ -314,7 +316,7 @@ def _add_to_check(evidence: Evidence, side: Side, trials: Mapping[str, Sequence[
 # --- looks ----------------------------------------------------------------------------------------
 
 
-def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
+def _look(evidence: Evidence, share: float) -> None:
     """Test what is new since the last look against all that was there before, and add it to what earlier looks found.
 
     Under "unchanged" every order of a case's trials is equally likely. Given which trials there are, which of them came
@@ -329,30 +331,24 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
         level = nominal_level(tuple(evidence.spent), tuple(evidence.weights))
     for part in added:
         seed = str(evidence.epochs) + (":baseline" if part.side is Side.BASELINE else "")
-        key = evidence.epochs, part.side
-        test = _tested(evidence, part.pairs, part.blocking, seed, level, known, key)
+        test = _tested(evidence, part.pairs, part.blocking, seed, level)
         evidence.parts.append(part_of(part.weight, part.blocking, test, evidence.state.metrics))
     names = tuple([evidence.state.metrics[m].name for m in blocking_metrics(evidence)])
-    look = Look(evidence.epochs, names, combined(evidence.parts, names), level, spent)
+    look = look_of(evidence.parts, names, epochs=evidence.epochs, threshold=level, spent=spent)
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
         evidence.proof = Stage(StageKind.SUITE_LOOK, look.epochs)
 
 
 def _tested(
-    evidence: Evidence,
-    pairs: Sequence[ComparedTrials],
-    blocking: Sequence[int],
-    seed: str,
-    level: float,
-    known: Looks | None,
-    key: tuple[int, Side],
+    evidence: Evidence, pairs: Sequence[ComparedTrials], blocking: Sequence[int], seed: str, level: float
 ) -> JointTest:
     """Return the joint test of the suite; one that is known already is not computed again."""
-    test = known.get(key) if known is not None else None
-    if test is None:
-        state = evidence.state
-        test = test_rows(pairs, blocking, f"{state.seed}:{seed}", level, evidence.units, state.config.fineness)
+    state, known = evidence.state, evidence.known
+    key = seed, sum([len(pair.now) + len(pair.before) for pair in pairs])
+    if known is not None and key in known:
+        return known[key]
+    test = test_rows(pairs, blocking, f"{state.seed}:{seed}", level, evidence.units, state.config.fineness)
     if known is not None:
         known[key] = test
     return test
@@ -363,8 +359,11 @@ def _pick(evidence: Evidence) -> None:
     look = evidence.last_look
     if look is None or not _repeats_failing(evidence):
         return
-    failing = [case for case in evidence.cases.values() if case.newest_failed and not any(case.links)]
-    evidence.repeats.pick([Failing(case.id, *case.stored_outcomes) for case in failing], look.test.p, evidence.epochs)
+    failing = {}
+    for case in evidence.cases.values():
+        if case.newest_failed and not any(case.links):
+            failing[case.id] = case.stored_outcomes
+    evidence.repeats.pick(failing, look.p, evidence.epochs)
 
 
 def _repeat(
@@ -401,7 +400,7 @@ def _repeated_now(evidence: Evidence) -> float | None:
 # --- checks for drift -----------------------------------------------------------------------------
 
 
-def _check(evidence: Evidence, known: Looks | None, *, paired: bool) -> None:
+def _check(evidence: Evidence, *, paired: bool) -> None:
     """Test the candidate against what the baseline's agent does in this job, once a step of the check is complete.
 
     No case was picked for it by what the change did, so with a provider that moved both, or a baseline that was stored
@@ -410,13 +409,13 @@ def _check(evidence: Evidence, known: Looks | None, *, paired: bool) -> None:
     step = len(evidence.checks) + 1
     blocking, level = blocking_metrics(evidence), evidence.state.config.alpha
     pairs = [_against_now(case) for case in evidence.cases.values()]
-    found = _tested(evidence, pairs, blocking, f"check {step}", level, known, (-step, Side.BASELINE))
+    found = _tested(evidence, pairs, blocking, f"check {step}", level)
     pairs = [ComparedTrials(case.now, case.before[: case.before_job]) for case in evidence.cases.values()]
-    moved = _tested(evidence, pairs, blocking, f"moved {step}", level, known, (-step, Side.CANDIDATE))
+    moved = _tested(evidence, pairs, blocking, f"moved {step}", level)
     asked = evidence.fresh.get(Side.BASELINE, {})
     rounds = min((len(asked.get(case_id, ())) for case_id in live_cases(evidence)), default=0)
     evidence.checks.append(Checked(len(asked), rounds, paired, found, moved))
-    _look_beside(evidence, known)
+    _look_beside(evidence)
 
 
 def _against_now(case: CaseEvidence) -> ComparedTrials:
@@ -437,7 +436,7 @@ def answers_now(evidence: Evidence) -> bool:
     return 2 * sum(bool(case.now) for case in evidence.cases.values() if case.id in asked) > len(asked)
 
 
-def _look_beside(evidence: Evidence, known: Looks | None) -> None:
+def _look_beside(evidence: Evidence) -> None:
     """Look anew, with the baseline's trials of this job beside the stored ones; once it was asked every case.
 
     If nothing changed and nothing moved, the order of stored trials and those of this job says nothing of whether the
@@ -456,16 +455,14 @@ def _look_beside(evidence: Evidence, known: Looks | None) -> None:
         spent.append(look.spent * BESIDE)
         weights = [*[earlier.weight for earlier in parts], part.weight]
         level = nominal_level(tuple(spent), tuple(weights))
-        key = (-1000 * rounds - j, Side.CANDIDATE)
-        test = _tested(evidence, part.pairs, part.blocking, f"beside {rounds} {j}", level, known, key)
+        test = _tested(evidence, part.pairs, part.blocking, f"beside {rounds} {j}", level)
         parts.append(part_of(part.weight, part.blocking, test, evidence.state.metrics))
-    names = evidence.looks[-1].names
+    names = tuple(evidence.looks[-1].metrics)
     moved = evidence.checks[-1].moved.metrics
     if not parts or len(moved) != len(names):
         return
-    whole = combined(parts, names)
-    clearest = min(range(len(names)), key=lambda m: whole.metrics[m].p_adjusted)
-    look = Look(evidence.epochs, names, whole, level, spent[-1])
+    look = look_of(parts, names, epochs=evidence.epochs, threshold=level, spent=spent[-1])
+    clearest = min(range(len(names)), key=lambda place: look.metrics[names[place]].p_adjusted)
     evidence.beside.append(Beside(look, moved[clearest], rounds))
 
 

@@ -17,7 +17,6 @@ _STAGES = {
     StageKind.UNPROVEN: "a case that always passed never does now, and the baseline cannot prove it",
     StageKind.END: "end of schedule",
     StageKind.NOTHING: "nothing to compare",
-    StageKind.NOT_RERUN: "not confirmed by concurrent runs: none could be run",
     StageKind.DRIFTED: "not confirmed against the baseline's agent run now (drift or luck)",
     StageKind.MOVED_BEFORE: "not confirmed against the baseline's newest runs",
 }

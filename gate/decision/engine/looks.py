@@ -9,39 +9,20 @@ from statistics import fmean
 from msgspec import Struct
 
 from gate.decision.engine.clusters import units_of
-from gate.decision.engine.coupled import ComparedTrials
 from gate.decision.engine.state import Metric, Row
 from gate.model import Side
-from gate.statistics.permutation import FINE, JointTest, PerMetricTest, joint_permutation
+from gate.model.evidence import LookTest, MetricTest
+from gate.statistics.permutation import FINE, ComparedTrials, JointTest, joint_permutation
 from gate.statistics.sequential import combined_p
 
-NOTHING_SEEN = PerMetricTest(1.0, 1.0, 1.0)
-
-
-class Look(Struct, frozen=True):
-    """One joint test of the whole suite."""
-
-    epochs: int
-    names: tuple[str, ...]
-    """The metrics tested, as in ``test.metrics``."""
-    test: JointTest
-    """The test of all looks so far, combined."""
-    threshold: float
-    """The p-value from which on it blocks."""
-    spent: float
-    """Its possible addition to the probability of blocking an unchanged agent."""
-
-    @property
-    def blocks(self) -> bool:
-        """True if it proves a regression."""
-        return self.test.p <= self.threshold
+NOTHING_SEEN = MetricTest(1.0, 1.0, 1.0)
 
 
 class LookPart(Struct, frozen=True):
     """The test of what was new at a look against all that was there before."""
 
     weight: float
-    metrics: Mapping[str, PerMetricTest]
+    metrics: Mapping[str, MetricTest]
     test: JointTest
 
 
@@ -76,22 +57,25 @@ def part_of(weight: float, blocking: Sequence[int], test: JointTest, metrics: Se
     return LookPart(weight, dict(zip(names, test.metrics, strict=True)), test)
 
 
-def combined(parts: Sequence[LookPart], names: Sequence[str]) -> JointTest:
-    """Return the parts so far as one test."""
+def look_of(
+    parts: Sequence[LookPart], names: Sequence[str], *, epochs: int, threshold: float, spent: float
+) -> LookTest:
+    """Return the parts so far as one test of the whole suite, in these metrics."""
     if not parts:
-        return JointTest(1.0, tuple([NOTHING_SEEN for _ in names]), 0)
-    metrics = []
+        return LookTest(epochs, 1.0, threshold, 0, dict.fromkeys(names, NOTHING_SEEN), spent)
+    metrics = {}
     for name in names:
-        metrics.append(_combined_metric([(part.metrics[name], part.weight) for part in parts if name in part.metrics]))
-    whole = combined_p([(part.test.p, part.weight) for part in parts])
-    return JointTest(whole, tuple(metrics), parts[-1].test.relabelings)
+        metrics[name] = _combined([(part.metrics[name], part.weight) for part in parts if name in part.metrics])
+    p = combined_p([(part.test.p, part.weight) for part in parts])
+    return LookTest(epochs, p, threshold, parts[-1].test.relabelings, metrics, spent)
 
 
-def _combined_metric(tests: Sequence[tuple[PerMetricTest, float]]) -> PerMetricTest:
+def _combined(tests: Sequence[tuple[MetricTest, float]]) -> MetricTest:
+    """Return the tests of one metric, each with its weight, as one."""
     if not tests:
         return NOTHING_SEEN
     shifts = [(test.p_shift, weight) for test, weight in tests if test.p_shift is not None]
-    return PerMetricTest(
+    return MetricTest(
         combined_p([(test.p_mean, weight) for test, weight in tests]),
         combined_p([(test.p_concentrated, weight) for test, weight in tests]),
         combined_p([(test.p_adjusted, weight) for test, weight in tests]),
@@ -129,17 +113,16 @@ def test_rows(
     def chosen(rows: Sequence[Row]) -> list[Row]:
         return [[row[m] for m in blocking] for row in rows]
 
-    pairs = list(pairs)
-    cases: list[tuple[Sequence[Row], Sequence[Row]]] = []
+    cases = []
     for pair in pairs:
-        sides = chosen(pair.now), chosen(pair.before)
-        cases.append(_with_means_for_failures(*sides) if blocking[:1] == [0] else sides)
-    links = [pair.links for pair in pairs]
+        now: Sequence[Row] = chosen(pair.now)
+        before: Sequence[Row] = chosen(pair.before)
+        if blocking[:1] == [0]:
+            now, before = _with_means_for_failures(now, before)
+        cases.append(ComparedTrials(now, before, pair.links, chosen(pair.held)))
     if units and len(units) < len(cases):
-        cases, links = units_of(cases, units, links)
-        return joint_permutation(cases, len(blocking), seed=seed, level=level, links=links, fineness=fineness)
-    held = [chosen(pair.held) for pair in pairs]
-    return joint_permutation(cases, len(blocking), seed=seed, level=level, held=held, links=links, fineness=fineness)
+        cases = units_of(cases, units)
+    return joint_permutation(cases, len(blocking), seed=seed, level=level, fineness=fineness)
 
 
 def _with_means_for_failures(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:

@@ -118,8 +118,7 @@ def _config(data: Mapping[str, Any]) -> Config:
         raise ConfigError(f'config.trials must be "auto", {{"max": N}} or N, not {trials!r}')
     if min(most, exact or 1 if exact is None else exact) < 1:
         raise ConfigError("config.trials must be at least 1")
-    rerun = _choice(data.get("rerun", "never"), ("never", "match", "concurrent"), "config.rerun")
-    rerun = "match" if rerun == "concurrent" else rerun  # its earlier name
+    rerun = _choice(data.get("rerun", "never"), ("never", "match"), "config.rerun")
     kept = data.get("kept_epochs", 0)
     if not (_whole(kept) and kept >= 0):
         raise ConfigError(f"config.kept_epochs must be a whole number from 0, not {kept!r}")
@@ -138,9 +137,10 @@ def _links(data: Any, where: str, trials: Mapping[str, Sequence[Row]]) -> dict[s
     """Return null, or ``{"stored": position, "whole": bool}``, for each trial of a case."""
     found = {}
     for case, given in _mapping(data, where).items():
-        links = [_link(one, f"{where}[{case!r}][{i}]") for i, one in enumerate(_list(given, f"{where}[{case!r}]"))]
+        here = f"{where}[{case!r}]"
+        links = [_link(one, f"{here}[{i}]") for i, one in enumerate(_list(given, here))]
         if len(links) != len(trials.get(case, ())):
-            raise ConfigError(f"{where}[{case!r}] must hold one entry for each trial of the case, not {len(links)}")
+            raise ConfigError(f"{here} must hold one entry for each trial of the case, not {len(links)}")
         found[case] = links
     return found
 
@@ -156,11 +156,11 @@ def _link(data: Any, where: str) -> Partner | None:
 
 
 def _trials(data: Any, where: str, width: int) -> dict[str, list[Row]]:
-    cases = _mapping(data, where)
-    return {
-        case: [_row(row, f"{where}[{case!r}][{i}]", width) for i, row in enumerate(_list(rows, f"{where}[{case!r}]"))]
-        for case, rows in cases.items()
-    }
+    found = {}
+    for case, given in _mapping(data, where).items():
+        here = f"{where}[{case!r}]"
+        found[case] = [_row(row, f"{here}[{i}]", width) for i, row in enumerate(_list(given, here))]
+    return found
 
 
 def _row(data: Any, where: str, width: int) -> Row:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -23,22 +22,14 @@ REPEATS = (1, 2, 3, 4)
 GOING_ON = (0.3, 0.25, 0.15)
 """From this p-value of the other cases after a round on, their test is out of sight, and none is asked further."""
 STEADY = 0.6
-"""The least share of stored trials that a case passed, or its failing says little and it is not picked."""
+"""The least share of stored trials that a case passed, or its failing says little and it is not picked; nor is one that
+could not have passed less often and still been."""
 LEAST_CASES = 6
 """Fewer are left to their own evidence."""
 LEAST_SUITE = 50
 """In a suite of fewer cases so many seldom fail: nothing is repeated, and the looks have the share."""
 OPEN_P = 0.15
 """From this p of the suite look on the suite is about to pass, and nothing is repeated."""
-
-
-class Failing(NamedTuple):
-    """A case whose newest trial failed."""
-
-    id: str
-    passed_before: int
-    before: int
-    """Stored trials."""
 
 
 class AskedAgain(Struct):
@@ -55,12 +46,21 @@ class AskedAgain(Struct):
     """True if a test was passed over: then none follows, or it would depend on outcomes which cases one is of."""
     tests: list[RepeatsTest] = field(default_factory=list)
 
-    def pick(self, failing: Sequence[Failing], p: float, epochs: int) -> None:
-        """After an epoch; ``p``: of the look at the whole suite. Those that still wait to be asked are asked with them,
-        so that the test after an epoch is of all cases picked until then, whenever the reruns came."""
-        first = [case for case in failing if case.id not in self.failed]
-        self.failed.update(case.id for case in first)
-        found = {case.id: Repeated(*case[1:], 0, 0, _least(case.before)) for case in first if _steady(case)}
+    def pick(self, failing: Mapping[str, tuple[int, int]], p: float, epochs: int) -> None:
+        """Pick cases after an epoch. Those that still wait to be asked are asked with them, so that the test after an
+        epoch is of all cases picked until then, whenever the reruns came.
+
+        Args:
+            failing: the cases whose newest trial failed, with their passes and trials that are stored.
+            p: of the look at the whole suite.
+            epochs: how many there are.
+        """
+        found = {}
+        for case_id, (passed, trials) in failing.items():
+            least = math.ceil(STEADY * trials)
+            if case_id not in self.failed and trials > least and passed >= least:
+                found[case_id] = Repeated(passed, trials, 0, 0, least)
+        self.failed.update(failing)
         waiting, self.newest = self.newest, ()
         if self.over or not (found or waiting) or len(self.cases) + len(found) < LEAST_CASES:
             return
@@ -103,12 +103,3 @@ class AskedAgain(Struct):
         now = sum(case.passed for case in cases), sum(case.trials for case in cases)
         before = sum(case.passed_before for case in cases), sum(case.before for case in cases)
         return RepeatsTest(epochs, repeats_p(cases), REPEATS_SHARES[epochs - 1] * alpha, len(cases), *now, *before)
-
-
-def _least(before: int) -> int:
-    return math.ceil(STEADY * before)
-
-
-def _steady(case: Failing) -> bool:
-    """True if it passed often enough to be picked, and could have passed less often and still been."""
-    return case.before > _least(case.before) and case.passed_before >= _least(case.before)

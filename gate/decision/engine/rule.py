@@ -7,7 +7,6 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from gate.decision.engine.coupled import ComparedTrials
 from gate.decision.engine.drift import (
     cleared,
     confirmed,
@@ -17,8 +16,7 @@ from gate.decision.engine.drift import (
     suspected,
     went_live,
 )
-from gate.decision.engine.evidence import Evidence, Looks, answers_now, blocking_metrics, gather
-from gate.decision.engine.looks import test_rows
+from gate.decision.engine.evidence import Evidence, KnownTests, answers_now, gather
 from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_naming, next_pass, next_wave
 from gate.decision.engine.state import Continue, Round, Row, State
 from gate.decision.engine.summary import summary
@@ -42,7 +40,7 @@ FINAL_P = 0.02
 schedule the smaller one holds, or the test alone would leave one unchanged agent in twenty inconclusive."""
 
 
-def decide(state: State, known: Looks | None = None) -> Step:
+def decide(state: State, known: KnownTests | None = None) -> Step:
     """The next step of the rule.
 
     1. Screen: one epoch over all cases.
@@ -50,7 +48,7 @@ def decide(state: State, known: Looks | None = None) -> Step:
     3. Confirm: reruns of the suspicious cases feed their e-values, which block a break of the few.
     4. Certify: PASS where every blocking metric's loss is bounded by its margin; else another epoch.
 
-    Looks and e-values share ``alpha`` (they add up to it), so an unchanged agent is blocked with at most that
+    KnownTests and e-values share ``alpha`` (they add up to it), so an unchanged agent is blocked with at most that
     probability, given independent trials and no drift since the baseline was stored.
     """
     evidence, config = gather(state, known), state.config
@@ -86,7 +84,7 @@ def decide(state: State, known: Looks | None = None) -> Step:
 
 def follow(state: State, run: Run) -> tuple[Outcome, int]:
     """The rule's answer once ``run`` has brought all that it asks for, and the agent runs that it took."""
-    known: Looks = {}
+    known: KnownTests = {}
     runs = 0
     while isinstance(step := decide(state, known), Continue):
         rounds = [Round(r.tag, r.side, run(r.side, r.cases, r.n)) for r in step.requests]
@@ -114,10 +112,10 @@ def _certified(evidence: Evidence, *, final: bool) -> bool:
     if cleared(evidence):
         return True
     if final:
-        return look.test.p > FINAL_P
+        return look.p > FINAL_P
     first = look.epochs == 1
     joint, single = (CLEAR_P, CLEAR_STATISTIC_P) if first else (LATER_CLEAR_P, LATER_CLEAR_STATISTIC_P)
-    return look.test.p > joint and min(m.smallest for m in look.test.metrics) > single
+    return look.p > joint and min(test.smallest for test in look.metrics.values()) > single
 
 
 def _bounded(evidence: Evidence) -> bool:
@@ -152,8 +150,6 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
     all over the suite that name no case are a drop of the whole.
     """
     config = evidence.state.config
-    if config.rerun == "concurrent":
-        return _judged_alone(evidence, proof)
     proof = replace(proof, replayed=not went_live(evidence))
     few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
     if few or proof.replayed:
@@ -193,19 +189,6 @@ def _against_newest(evidence: Evidence, proof: Stage) -> Outcome:
     if moved_before(evidence):
         return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
     return _outcome(evidence, "REGRESSION", proof)
-
-
-def _judged_alone(evidence: Evidence, proof: Stage) -> Outcome:
-    """``concurrent``, of records of earlier versions: fresh trials of both sides by themselves, of the named cases."""
-    now, before = evidence.fresh.get(Side.CANDIDATE, {}), evidence.fresh.get(Side.BASELINE, {})
-    if not now or not before:
-        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOT_RERUN))
-    tested = [0] if evidence.named and proof.of_cases else blocking_metrics(evidence)
-    pairs = [ComparedTrials(now[c], before[c]) for c in now if c in before]
-    test = test_rows(pairs, tested, f"{evidence.state.seed}:fresh", evidence.state.config.alpha)
-    if test.p <= evidence.state.config.alpha:
-        return _outcome(evidence, "REGRESSION", replace(proof, confirmed=True))
-    return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
 
 
 def _outcome(evidence: Evidence, verdict: Literal["PASS", "REGRESSION", "INCONCLUSIVE"], stage: Stage) -> Outcome:

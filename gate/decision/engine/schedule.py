@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gate.decision.engine.case import CaseEvidence
-from gate.decision.engine.evidence import FALSE_DISCOVERY, ZERO_TRIALS, Evidence
+from gate.decision.engine.evidence import ZERO_TRIALS, Evidence
 from gate.decision.engine.repeats import REPEATS
 from gate.decision.engine.state import CONFIRM, FULL, Config, Request
 from gate.model import Side
@@ -85,7 +85,9 @@ def unprovable(evidence: Evidence) -> tuple[str, ...]:
     if evidence.proof or config.rerun != "never":
         return ()
     cases = [case for case in _suspects(evidence) if case.id not in evidence.named]
-    return tuple(c.id for c in cases) if not _provable(evidence, cases, config, ALL_WAVES) else ()
+    if _provable(evidence, cases, config, ALL_WAVES):
+        return ()
+    return tuple([case.id for case in cases])
 
 
 def _suspects(evidence: Evidence) -> list[CaseEvidence]:
@@ -101,7 +103,7 @@ def _provable(
     """
     best = {case.id: _best_log_e(case, left, config) for case in cases}
     log_es = [best.get(case.id, case.log_e) for case in evidence.cases.values()]
-    names = len(e_bh(log_es, FALSE_DISCOVERY)) > len(evidence.named)
+    names = len(e_bh(log_es)) > len(evidence.named)
     return names or (proof and suite_e(log_es, recorded=evidence.state.recorded) >= evidence.e_threshold)
 
 
@@ -158,11 +160,14 @@ def _epoch(evidence: Evidence, config: Config, most: int) -> tuple[Request, ...]
     last = most if exact is None else exact
     if evidence.epochs >= last:
         return ()
-    left_out = () if exact is not None else tuple(c for c in evidence.wanted if _is_exhausted(evidence, c))
-    wanted = tuple(c for c in evidence.wanted if c not in left_out)
+    wanted: list[str] = []
+    left_out: list[str] = []
+    for case_id in evidence.wanted:
+        is_left_out = exact is None and _is_exhausted(evidence, case_id)
+        (left_out if is_left_out else wanted).append(case_id)
     if evidence.wanted and not wanted:
         return ()
-    request = Request(Side.CANDIDATE, FULL, wanted, n, left_out)
+    request = Request(Side.CANDIDATE, FULL, tuple(wanted), n, tuple(left_out))
     for requests in ((*_beside(evidence, config), request), (request,)):
         if config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left:
             return requests

@@ -18,9 +18,9 @@ CONCURRENT = "concurrent"
 Row = Sequence[float | None]
 """The values of one trial in metric order; None where one was not measured. Metric 0 is the trial's 0/1 success."""
 
-Rerun = Literal["never", "match", "beside", "concurrent"]
+Rerun = Literal["never", "match", "beside"]
 """The way to run the baseline's agent: ``match``, or ``beside`` if its trials are of this very job, so that no drift is
-looked for. ``concurrent`` stands in records of earlier versions only."""
+looked for."""
 
 __all__ = [
     "CONCURRENT",

@@ -8,7 +8,7 @@ from gate.decision.engine.bounds import Bound
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.evidence import Evidence
 from gate.decision.engine.schedule import unprovable
-from gate.model.evidence import CaseCounts, EvidenceSummary, LookTest, MetricChange, MetricTest
+from gate.model.evidence import CaseCounts, EvidenceSummary, MetricChange
 from gate.model.trial import Side
 
 SHOWN_E = 2.0
@@ -23,62 +23,49 @@ MOST_GAINS = 5
 
 def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
     """``proven``: of a regression, of which it is asked besides whether it gained elsewhere what it lost."""
-    looks = (
-        LookTest(
-            look.epochs,
-            look.test.p,
-            look.threshold,
-            look.test.relabelings,
-            {
-                name: MetricTest(t.p_mean, t.p_concentrated, t.p_adjusted, t.p_shift)
-                for name, t in zip(look.names, look.test.metrics, strict=True)
-            },
-            look.spent,
-        )
-        for look in evidence.looks
-    )
+    cases = {}
+    for case in evidence.cases.values():
+        if case.e_value >= SHOWN_E or case.passed < case.trials:
+            cases[case.id] = _counts(case, _finite(case.e_value))
+    perhaps_gained = {}
+    for case in _most_gained(evidence) if proven else ():
+        perhaps_gained[case.id] = _gain(case)
     return EvidenceSummary(
         epochs=evidence.epochs,
         paired=len(evidence.cases),
         runs={side.value: evidence.runs[side] for side in Side},
-        looks=tuple(looks),
+        looks=tuple(evidence.looks),
         e_value=_finite(evidence.suite_e),
         highest_e_value=_finite(evidence.highest_suite_e),
         e_threshold=evidence.e_threshold,
         named=evidence.named,
-        cases={
-            case.id: CaseCounts(
-                _finite(case.e_value), case.passed, case.trials, case.baseline_passed, case.baseline_trials
-            )
-            for case in evidence.cases.values()
-            if case.e_value >= SHOWN_E or case.passed < case.trials
-        },
-        metrics={b.metric.name: _change(b) for b in evidence.bounds},
+        cases=cases,
+        metrics={bound.metric.name: _change(bound) for bound in evidence.bounds},
         unproven=evidence.unproven,
         unprovable=unprovable(evidence),
         gained={case_id: _gain(evidence.cases[case_id]) for case_id in evidence.gained},
         repeats=tuple(evidence.repeats.tests),
-        perhaps_gained={case.id: _gain(case) for case in _most_gained(evidence)} if proven else {},
+        perhaps_gained=perhaps_gained,
     )
 
 
 def _most_gained(evidence: Evidence) -> list[CaseEvidence]:
     """Return the likeliest gains if none can be named, and the mirrored test of the whole proves that there are
     some."""
-    success = next((b for b in evidence.bounds if b.metric is evidence.state.metrics[0]), None)
-    if (
-        evidence.gained
-        or success is None
-        or success.change < -ROUNDING
-        or evidence.gain_p > evidence.state.config.alpha
-    ):
+    changes = [bound.change for bound in evidence.bounds if bound.metric is evidence.state.metrics[0]]
+    if evidence.gained or not changes or changes[0] < -ROUNDING:
+        return []
+    if evidence.gain_p > evidence.state.config.alpha:
         return []
     known = [case for case in evidence.cases.values() if case.log_gain > 0]
     return sorted(known, key=lambda case: (-case.log_gain, case.id))[:MOST_GAINS]
 
 
 def _gain(case: CaseEvidence) -> CaseCounts:
-    e_value = math.exp(min(case.log_gain, 700.0))
+    return _counts(case, math.exp(min(case.log_gain, 700.0)))
+
+
+def _counts(case: CaseEvidence, e_value: float | None) -> CaseCounts:
     return CaseCounts(e_value, case.passed, case.trials, case.baseline_passed, case.baseline_trials)
 
 

@@ -54,8 +54,10 @@ def settings(work: Path, **changes: object) -> StoreSettings:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def opened(work: Path, **changes: object) -> GitStore:
-    return GitStore.open(settings(work, **changes))
+def opened(work: Path, max_records: int = 200, max_age_days: float = 365, **changes: object) -> GitStore:
+    store = GitStore.open(settings(work, **changes))
+    store.max_records, store.max_age_days = max_records, max_age_days
+    return store
 
 
 @pytest.fixture
@@ -90,7 +92,7 @@ def test_what_is_saved_is_found_by_another_machine(store: GitStore, work: Path, 
         found = other.find("support", [commit(3), commit(1)])
     assert found is not None
     assert (found.records, found.commit, found.distance) == ((strip(at(1)),), commit(1), 1)
-    assert found.where == where
+    assert found.info.source == where
 
 
 def test_without_a_branch_nothing_is_found(store: GitStore) -> None:
@@ -274,7 +276,7 @@ def test_pruning_never_takes_releases_what_was_accepted_or_the_anchor(work: Path
             )
         assert kept(remote) == [1, 2, 3, 7, 8]
         found = store.anchor("support")
-        assert found is not None and found.candidate.key == commit(2)
+        assert found is not None and found.commit == commit(2)
         assert {line.key for line in store.ledger("support").lines} == {commit(n) for n in (1, 2, 3, 7, 8)}
 
 
@@ -285,7 +287,7 @@ def test_without_a_release_the_last_proven_record_is_kept_whatever_its_age(work:
             store.save(at(number, run=f"run {number}"), [mark(number, "regressed", base="b", anchor="a")])
         assert kept(remote) == [1, 4, 5]
         found = store.anchor("support")
-        assert found is not None and found.record.header.commit == commit(1)
+        assert found is not None and found.commit == commit(1)
 
 
 def test_the_anchor_is_near_and_without_the_runs_that_fell_short(store: GitStore) -> None:
@@ -294,8 +296,8 @@ def test_the_anchor_is_near_and_without_the_runs_that_fell_short(store: GitStore
     store.save(at(2, run="run 2"), [mark(2)])
     found = store.anchor("support", is_near=lambda known: known != commit(2))
     assert found is not None
-    assert run_ids(found.record) == ("day",)
-    assert {trial.scores["ok"].value for trial in found.record.trials} == {1.0}
+    assert run_ids(found.records[0]) == ("day",)
+    assert {trial.scores["ok"].value for trial in found.records[0].trials} == {1.0}
     assert store.anchor("support", is_near=lambda known: known == commit(1), runs={"day"}) is None
     whole = store.find("support", [commit(1)])
     assert whole is not None and run_ids(whole.records[0]) == ("day", "night")

@@ -10,11 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from gate.baselines.ledger import Mark
-from gate.baselines.pairing import reference_to
+from gate.baselines.reference import reference_to
 from gate.config.load import load_config
 from gate.errors import BaselineError, ConfigError
 from gate.model import CONFIRM, FULL, REPEAT, STORED, Criterion, ErrorKind, Scale, Score, Trial, TrialError
-from gate.pipeline.references import References, find_baseline, find_baselines, git_context, store_of
+from gate.pipeline.git_context import git_context
+from gate.pipeline.references import References, find_references, own_reference
+from gate.pipeline.store import store_of
 from gate.records import Footer, Header, PlannedCase, Record, read_record, write_record
 from gate.records.keys import suite_key
 from gate.system.git import Git
@@ -51,11 +53,11 @@ class Repository:
 
     def find(self, **overrides: str):  # type: ignore[no-untyped-def]
         config = load_config(self.root / "gate.yaml", overrides)
-        return find_baseline(config, store_of(config, os.environ), "s", self.git_context(**overrides))
+        return own_reference(config, store_of(config, os.environ), "s", self.git_context(**overrides))
 
     def references(self) -> References:
         config, git = load_config(self.root / "gate.yaml"), Git(self.root, environment=os.environ)
-        return find_baselines(config, store_of(config, os.environ), "s", self.git_context(), git)
+        return find_references(config, store_of(config, os.environ), "s", self.git_context(), git)
 
 
 @pytest.fixture
@@ -111,7 +113,7 @@ def test_records_of_the_same_agent_are_pooled_and_others_are_not(repository: Rep
 def test_a_rerun_is_no_trial_of_a_baseline() -> None:
     header = Header("s", (PlannedCase("c", "f"),), (Criterion("m", "m", Scale.UNIT),), commit="c")
     trials = [Trial("c", n, scores={"m": Score(1.0)}, tag=tag) for n, tag in enumerate((FULL, STORED, CONFIRM, REPEAT))]
-    assert reference_to([Record(header, tuple(trials), None)], "c", distance=0, source="").info.trials_per_case == 2
+    assert reference_to([Record(header, tuple(trials), None)]).info.trials_per_case == 2
 
 
 def test_against_names_any_commit_and_an_unknown_one_is_an_error(repository: Repository) -> None:
@@ -272,5 +274,5 @@ def test_where_everything_fell_short_it_is_said_of_what_is_taken(repository: Rep
     found = repository.references()
     assert found.first.info.commit == first
     [note] = found.notes
-    assert f"{first[:12]}, which was saved last, is itself below" in str(note)
+    assert f"{first[:12]}, which was saved last, itself came out" in str(note)
     assert "base commit" not in str(note)

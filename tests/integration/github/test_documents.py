@@ -15,10 +15,11 @@ import yaml
 
 from gate.action.inputs import INPUTS
 from gate.action.publish import OUTPUTS
+from tests.quick_yaml import read_yaml
 
 REPOSITORY = Path(__file__).parents[3]
-ACTION = yaml.safe_load((REPOSITORY / "action.yml").read_text(encoding="utf-8"))
-COMPOSITE = yaml.safe_load((REPOSITORY / "composite/action.yml").read_text(encoding="utf-8"))
+ACTION = read_yaml((REPOSITORY / "action.yml").read_text(encoding="utf-8"))
+COMPOSITE = read_yaml((REPOSITORY / "composite/action.yml").read_text(encoding="utf-8"))
 WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
 EXAMPLES = sorted(REPOSITORY.glob("examples/*/.github/workflows/*.yml"))
 PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("examples/**/*.md")])
@@ -40,7 +41,7 @@ class Block:
             return {".gitlab-ci": "gitlab-ci", ".circleci/config": "circle-ci", "azure-pipelines": "azure-pipelines"}[
                 named[1]
             ]
-        content = yaml.safe_load(self.text)
+        content = read_yaml(self.text)
         keys = set(content) if isinstance(content, dict) else set()
         is_step = isinstance(content, list) and all(isinstance(x, dict) and x.keys() & {"uses", "run"} for x in content)
         return "github-workflows" if keys & {True, "on", "jobs", "steps"} or is_step else "other"

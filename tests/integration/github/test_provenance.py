@@ -188,7 +188,7 @@ def test_an_added_run_is_left_out_of_a_proven_record(world: World) -> None:
     """Trials that say they are a second run of the commit, by whoever pushed them there."""
     path, record = stored(world)
     more = replace(awful(record), header=replace(record.header, run_id="f" * 32, created=record.header.created + 1))
-    both = unite(record, more).record
+    both, _ = unite(record, more)
     assert len(both.trials) == 2 * len(record.trials)
     moved = replace(both, header=replace(both.header, created=record.header.created))
     rewrite(world, {path: b"".join(record_lines(moved))})

@@ -49,7 +49,7 @@ def test_what_is_saved_is_found_in_its_stripped_form() -> None:
     found = store.find("support", [commit(4), commit(3)])
     assert found is not None
     assert (found.records, found.commit, found.distance) == ((strip(make_record(3)),), commit(3), 1)
-    assert found.where == where == f"{suite_key('support')}/{commit(3)}.jsonl"
+    assert found.info.source == where == f"{suite_key('support')}/{commit(3)}.jsonl"
     assert b"the answer" not in store.blobs[where]
     assert store.find("other", [commit(3)]) is None
 

@@ -100,7 +100,7 @@ def test_a_copy_that_was_put_aside_is_not_read_in_place_of_the_record() -> None:
         bucket.put(aside, b"not a record")
     found = opened(bucket).find("support", [commit(1)])
     assert found is not None
-    assert found.where == key
+    assert found.info.source == key
     assert [entry.where for entry in opened(bucket).entries()] == [key]
     assert [stored.where for stored in opened(bucket).contents()] == [key]
 

@@ -34,7 +34,7 @@ def test_what_is_saved_is_found_in_its_stripped_form(store: FileStore) -> None:
     found = store.find("support", commits(3))
     assert found is not None
     assert (found.records, found.commit, found.distance) == ((strip(make_record(3)),), commit(3), 0)
-    assert found.where == where
+    assert found.info.source == where
     assert "the answer" not in Path(where).read_text()
 
 

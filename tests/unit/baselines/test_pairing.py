@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference, match_cases, pair
+from gate.baselines.pairing import match_cases, pair
+from gate.baselines.reference import Reference
 from gate.config.load import load_config
 from gate.config.settings import settings_of
 from gate.decision import Settings
@@ -40,7 +41,7 @@ def against(*records: Record) -> Reference:
 def test_everything_is_comparable_with_an_equal_record() -> None:
     found = pair(PLAN, [CRITERION], against(record()))
     assert not found.not_comparable
-    assert len(found.trials) == 60
+    assert len(found.stored) == 60
 
 
 def test_an_edited_case_is_not_compared() -> None:
@@ -58,7 +59,7 @@ def test_a_changed_option_makes_the_criterion_incomparable_for_every_case() -> N
 def test_of_a_pooled_record_only_what_fits_is_taken() -> None:
     edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
     found = pair(PLAN, [CRITERION], against(record(), record(plan=edited), record(fingerprint="other")))
-    assert len(found.trials) == 60 + 57
+    assert len(found.stored) == 60 + 57
     assert not found.not_comparable
 
 
@@ -69,21 +70,21 @@ def test_the_runs_of_a_changes_reference_come_by_age_and_of_the_anchor_age_is_no
     ]
     reference = replace(against(*records), of_change=True)
     found = pair(PLAN, [CRITERION], reference)
-    assert found.runs == ("first", "merge", "night")
-    assert {trial.run for trial in found.trials} == set(found.runs)
-    assert pair(PLAN, [CRITERION], replace(reference, of_change=False)).runs == ()
+    assert found.stored_runs == ("first", "merge", "night")
+    assert {trial.run for trial in found.stored} == set(found.stored_runs)
+    assert pair(PLAN, [CRITERION], replace(reference, of_change=False)).stored_runs == ()
 
 
 def test_trials_that_a_stored_run_made_of_its_own_baseline_are_not_its_agents() -> None:
     stored = record()
     mixed = replace(stored, trials=(*stored.trials, replace(stored.trials[0], side=Side.BASELINE)))
-    assert len(pair(PLAN, [CRITERION], against(mixed)).trials) == 60
+    assert len(pair(PLAN, [CRITERION], against(mixed)).stored) == 60
 
 
 def test_cases_are_paired_by_content_under_any_id() -> None:
     swapped = (replace(PLAN[0], id="c1"), replace(PLAN[1], id="c0"), *PLAN[2:])
     found = pair(swapped, [CRITERION], against(record()))
-    assert (len(found.trials), found.not_comparable) == (60, {})
+    assert (len(found.stored), found.not_comparable) == (60, {})
     assert found.unmatched.renamed == {"c1": "c0", "c0": "c1"}
 
 
@@ -98,7 +99,7 @@ def test_a_case_whose_id_went_to_another_keeps_an_id_of_its_own() -> None:
     now = (replace(PLAN[1], id="c0"), *PLAN[2:])
     found = pair(now, [CRITERION], against(record()))
     assert found.unmatched.renamed == {"c0": "c1"}
-    assert {t.case_id for t in found.trials} - {case.id for case in now} == {"c0 (at the baseline)"}
+    assert {t.case_id for t in found.stored} - {case.id for case in now} == {"c0 (at the baseline)"}
 
 
 contents = st.lists(st.sampled_from("abcd"), max_size=6)

@@ -22,7 +22,7 @@ def stored(*records: Record) -> Record:
     """What a store holds once these runs of one commit were saved, as it is read again."""
     whole = strip(records[0])
     for record in records[1:]:
-        whole = unite(whole, strip(record)).record
+        whole, _ = unite(whole, strip(record))
     return parse_record(b"".join(record_lines(whole)))
 
 

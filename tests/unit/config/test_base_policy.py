@@ -186,6 +186,19 @@ def test_quarantine_holds_once_it_is_merged(tmp_path: Path) -> None:
     assert rules.changes == ("quarantine of 'a' takes effect once it is merged",)
 
 
+def test_quarantine_does_not_hold_for_another_case_that_goes_by_the_id(tmp_path: Path) -> None:
+    entry = {"case": "a", "owner": "x", "reason": "y", "expires": "2099-01-01"}
+    quarantined = BASE | {"quarantine": [entry]}
+    base = write(tmp_path / "base", quarantined)
+    exchanged = SUITE.replace("id: a", "id: x").replace("id: b", "id: a").replace("id: x", "id: b")
+    moved = under_base_policy(write(tmp_path / "head", quarantined, exchanged), {}, base)
+    assert moved.config.file.quarantine == []
+    assert moved.changes == ("quarantine of 'a' does not hold: that is the id of another case now",)
+    edited = SUITE.replace("input: hello", "input: hi")
+    rules = under_base_policy(write(tmp_path / "edited", quarantined, edited), {}, base)
+    assert [one.case for one in rules.config.file.quarantine] == ["a"]
+
+
 @pytest.mark.parametrize(
     ("changes", "key", "value"),
     [

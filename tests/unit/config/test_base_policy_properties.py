@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.config.base_policy import Rules, read_base, under_base_policy
 from gate.config.load import load_config, read_config
 from gate.config.resolve import Plan, make_plans
@@ -29,6 +29,7 @@ from gate.pipeline.verdict import judge_record
 from gate.records import Header, Record
 from gate.records.model import count
 from tests.properties import examples
+from tests.quick_yaml import read_yaml
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -44,7 +45,7 @@ def shown() -> Iterator[tuple[str, dict[str, Any]]]:
         for found in re.finditer(r"^```ya?ml\n(.*?)^```", text, re.M | re.S):
             where = f"{page.name}:{text[: found.start()].count(chr(10)) + 1}"
             try:
-                data = yaml.safe_load(found[1])
+                data = read_yaml(found[1])
             except yaml.YAMLError:
                 continue
             if not isinstance(data, dict):

@@ -7,7 +7,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from gate.decision.engine.evidence import Looks
+from gate.decision.engine.evidence import KnownTests
 from gate.decision.engine.rule import decide
 from gate.decision.engine.state import Config, Metric, Request, Round, Row, State
 from gate.model import Outcome, Side
@@ -44,7 +44,7 @@ def drive(start: State, trial: Callable[[Side, str], Row], *, limit: int = 100) 
     """Answers every request until a verdict; returns it with all requests, in order."""
     asked: list[Request] = []
     current = start
-    known: Looks = {}
+    known: KnownTests = {}
     for _ in range(limit):
         step = decide(current, known)
         if isinstance(step, Outcome):

@@ -8,11 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision import CONCURRENT, Comparison, Settings, exit_code, next_step, trials_in_outage
-from gate.decision.crashes import is_of_provider
+from gate.decision.crashes import is_of_provider, proven, unconfirmed
 from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, SuiteResult, Trial, TrialError, Verdict, accepted_by
 from gate.model.finding import Finding
+from gate.statistics.intervals import fisher_less
 from tests.unit.decision.records import (
     FORBIDDEN,
     LATENCY,
@@ -277,7 +278,7 @@ def test_beside_a_limit_that_fails_anyway_unconfirmed_failures_are_no_regression
     result = judge(SUITE, [TRAJECTORY, LIMITED], [*slow(6), *more], TIMED)
     assert (result.verdict, result.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_fails", criterion="latency"),
+        Finding.of("criterion_decides", criterion="latency"),
     )
 
 
@@ -300,7 +301,7 @@ def test_where_a_threshold_is_missed_without_the_failures_nothing_is_said_of_the
         result = judge(SUITE, [replace(held, ratchet=False)], trials, before)
         assert result.verdict is Verdict.BELOW_THRESHOLD
         assert result.cases[0].status is (CaseStatus.NEW if before else CaseStatus.FAILED)
-        assert result.cause == Finding.of("criterion_fails", criterion="trajectory")
+        assert result.cause == Finding.of("criterion_decides", criterion="trajectory")
 
 
 def test_a_threshold_that_unconfirmed_failures_miss_is_accepted_by_nobody_unseen() -> None:
@@ -413,6 +414,33 @@ def test_an_outage_is_an_error_and_no_regression() -> None:
     assert Finding.of("failures_excused", failed=25, of=40, error=f"timeout: {error.message}") in result.warnings
     assert not any(one.kind == "trials_lost" for one in result.warnings), "no infrastructure failed"
     assert result.errors == 0
+
+
+def test_a_confirmation_of_which_more_than_a_third_is_lost_confirms_nothing() -> None:
+    """They may be lost as the failures were."""
+    lost = [replace(lost_trial(c, n, round=9), tag=PROBE) for n in (9, 10, 11) for c in CRASHED]
+    for asked, why in ((30, "lost"), (36, "perhaps_provider")):
+        confirming = [*probes(True, others=True)[:asked], *lost]
+        found = unconfirmed(Comparison(SUITE, [TRAJECTORY], [*DOWN, *confirming], BASELINE, Settings()))
+        assert found is not None
+        assert (found["why"], found["failed"]) == (why, 6)
+    assert unconfirmed(Comparison(SUITE, [TRAJECTORY], [*DOWN, *probes(True)], BASELINE, Settings())) is None
+
+
+def test_in_an_outage_nothing_is_asked_again() -> None:
+    trials = [failed_trial(case.id) for case in SUITE[:25]] + once(SUITE[25:], trajectory=1.0)
+    step = next_step(Comparison(SUITE, [TRAJECTORY], trials, BASELINE, Settings(exact_epochs=1)), can_run=True)
+    assert isinstance(step, SuiteResult), step
+    assert step.cause.kind == "outage"
+
+
+def test_the_proof_is_of_the_cases_that_failed_before_their_confirmation() -> None:
+    """Of which cases fail in the confirmation nothing may depend: they would be picked by what proves it."""
+    confirming = probes(True)
+    late = next(n for n, one in enumerate(confirming) if one.case_id not in CRASHED)
+    confirming[late] = _probe(confirming[late].case_id, 2, Side.CANDIDATE, falls=True)
+    found = proven(Comparison(SUITE, [TRAJECTORY], [*DOWN, *confirming], BASELINE, Settings()))
+    assert found == fisher_less(0, 24, 30, 30)
 
 
 def test_what_fails_each_in_its_own_way_is_no_outage() -> None:

@@ -49,6 +49,15 @@ def test_two_stored_runs_prove_it_though_every_answer_changed() -> None:
     assert repeats(stored, trials(lambda c, n: f"new {c}", 3), lambda _: True) == NONE
 
 
+def test_two_runs_that_nothing_is_stored_beside_tell_each_others_repeats() -> None:
+    now = [t for run in ("r1", "r2") for t in trials(lambda c, n, run=run: f"{c} in {run}", 3, run)]  # type: ignore[misc]
+    found = repeats((), now, lambda _: True)
+    assert {id(t) for t in now if t.number > 1} <= found.dropped
+    assert repeats((), trials(lambda c, n: c, 3, "r1"), lambda _: True) == NONE, (
+        "nothing says what another would answer"
+    )
+
+
 def held(answered: Iterable[Trial], process: str) -> list[Trial]:
     """The trials with what they answered as drawn by this process, which keeps its answers."""
     return [replace(t, answer=f"{t.case_id} by {process}", process=process) for t in answered]

@@ -138,7 +138,7 @@ def test_a_missed_threshold_comes_before_a_gap_and_an_error() -> None:
     found = judged(SUITE, [HELD], HALF_MISSES, gaps=(Finding.of("stated", text="gone"),), stopped="budget")
     assert (found.verdict, found.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_fails", criterion="trajectory"),
+        Finding.of("criterion_decides", criterion="trajectory"),
     )
 
 
@@ -231,7 +231,7 @@ def test_the_first_rule_that_applies_anywhere_has_the_smallest_place() -> None:
     order = [
         down,
         Finding.of("not_shown_fixed", measurements=1),
-        Finding.of("criterion_fails", criterion="c"),
+        Finding.of("criterion_decides", criterion="c"),
         Finding.of("incomplete", gaps=()),
         Finding.of("no_cases"),
         Finding.of("nothing_decides"),

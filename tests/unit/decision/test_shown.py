@@ -77,13 +77,13 @@ def test_no_criterion_passes_without_a_measured_trial() -> None:
         result = judge(SUITE, [TRAJECTORY, replace(RESPONSE, blocking=False)], down, before)
         assert result.verdict is Verdict.ERROR
         assert Verdict.PASS not in by_name(result).values()
-    assert findings(judge(SUITE, [TRAJECTORY], down), "trajectory") == [Finding.of("no_value")]
+    assert findings(judge(SUITE, [TRAJECTORY], down), "trajectory") == [Finding.of("no_value", why="no_trial")]
 
 
 def test_the_cause_names_the_criterion_that_was_not_measured() -> None:
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], once(SUITE, trajectory="judge is down"))
     assert result.verdict is Verdict.ERROR
-    assert result.cause == Finding.of("criterion_not_measured", criterion="trajectory")
+    assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="trajectory")
 
 
 def test_the_cause_of_an_error_is_what_happened_most_often() -> None:

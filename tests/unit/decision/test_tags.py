@@ -53,6 +53,16 @@ def test_a_group_has_its_own_averages_and_change() -> None:
     assert result.groups[0].name in ("refund", "complex")
 
 
+def test_a_cluster_is_one_unit_of_a_group_wherever_it_is_stated() -> None:
+    cases = suite({"refund": range(10)}, 40)
+    stated = [replace(case, cluster=f"pair {n // 2}") for n, case in enumerate(cases)]
+    told = [replace(case, metadata={"cluster": f"pair {n // 2}"}) for n, case in enumerate(cases)]
+    changes = [
+        group(judge(one, [TRAJECTORY], *broken(one, range(3))), "refund").change for one in (cases, stated, told)
+    ]
+    assert changes[0] != changes[1] == changes[2]
+
+
 def test_one_complexity_is_no_group() -> None:
     cases = suite({}, 12)
     assert judge(cases, [TRAJECTORY], *broken(cases, [])).groups == ()

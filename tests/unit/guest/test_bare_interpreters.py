@@ -32,17 +32,22 @@ def score(actual, expected):
 
 def _interpreters() -> list[str]:
     """One of each minor version, the oldest first: on the path, or where version managers keep them."""
-    places = [Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python"]
-    kept = [str(path) for place in places for path in sorted(place.glob("*/bin/python3"))]
-    known = [sys.executable, *filter(None, (shutil.which(f"python3.{minor}") for minor in range(OLDEST, 20))), *kept]
-    found: dict[int, str] = {}
-    for path in known:
-        asked = [path, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-        said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-        minor = re.fullmatch(r"3\.(\d+)", said)
-        if minor is not None and int(minor[1]) >= OLDEST:
-            found.setdefault(int(minor[1]), path)
+    found = {sys.version_info.minor: sys.executable}
+    for place in (Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python"):
+        for path in sorted(place.glob("*/bin/python3")):
+            named = re.search(r"\b3\.(\d+)", path.parents[1].name)
+            if named is not None and int(named[1]) >= OLDEST:
+                found.setdefault(int(named[1]), str(path))
+    for minor in range(OLDEST, 20):
+        path_of = shutil.which(f"python3.{minor}")
+        if minor not in found and path_of is not None and runs(path_of):
+            found[minor] = path_of
     return [found[number] for number in sorted(found)]
+
+
+def runs(python: str) -> bool:
+    """False for a version manager's entry of a version that is not chosen here."""
+    return subprocess.run([python, "-I", "-S", "-c", ""], capture_output=True, check=False).returncode == 0
 
 
 FOUND = _interpreters()

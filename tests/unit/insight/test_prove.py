@@ -33,7 +33,8 @@ def test_unchanged_changes_of_a_flaky_agent_are_blocked_by_one_run_and_hardly_by
     assert found.single.share > 0.15
     assert found.threshold == 0.85
     assert 1 <= found.runs_per_case < 4
-    assert found == prove("shop", source, Settings(), changes=20, seed=1), "a seed gives the same answer again"
+    few = [prove("shop", source, Settings(), changes=3, seed=1) for _ in range(2)]
+    assert few[0] == few[1], "a seed gives the same answer again"
 
 
 def test_a_threshold_at_the_agents_own_level_blocks_and_is_told_apart_from_regressions() -> None:

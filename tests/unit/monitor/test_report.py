@@ -107,8 +107,12 @@ def test_prometheus_reads_every_line() -> None:
     assert samples
     assert all(SAMPLE.match(line) for line in samples), samples
     assert 'gate_monitor_status{suite="a\\"b\\\\c\\nd",status="critical"} 1.0' in text
-    named = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
-    assert len(named) == len(set(named))
+    kinds = [line.split()[2:] for line in text.splitlines() if line.startswith("# TYPE")]
+    named = dict(kinds)
+    assert len(named) == len(kinds)
+    assert {name: kind for name, kind in named.items() if kind != "gauge"} == {
+        name: "counter" for name in named if name.endswith("_total")
+    }
 
 
 def test_hostile_content_does_not_reach_the_terminal() -> None:

@@ -24,7 +24,6 @@ from gate.model import (
     Scale,
     Score,
     Side,
-    Suite,
     SuiteResult,
     ToolCall,
     Trial,
@@ -33,10 +32,8 @@ from gate.model import (
     Usage,
 )
 from gate.pipeline import flow
-from gate.pipeline.rounds import Memory
-from gate.pipeline.verdict import load_to_judge
+from gate.pipeline.verdict import Keeper, load_to_judge
 from gate.records import Record, digested
-from gate.scoring.score import Scorer
 
 CRITERIA = (
     Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.6, pass_threshold=0.6),
@@ -74,14 +71,14 @@ def test_a_digest_decides_as_the_trial_does(seed: int) -> None:
     rng = random.Random(seed)
     trials = [make_trial(rng, case, n, steady=seed % 4 == 0) for case in CASES for n in (1, 2, 3)]
     stored = [make_trial(rng, case, n, steady=False) for case in CASES for n in (1, 2, 3)]
-    memory = Memory(Plan(Suite("s", CASES), tuple(Scorer(c, None, {}) for c in CRITERIA)))  # type: ignore[arg-type]
-    whole, kept = decide(trials, stored), decide([memory.keep(trial) for trial in trials], stored)
+    keeper = Keeper({case.id: case for case in CASES}, CRITERIA, room=0)
+    whole, kept = decide(trials, stored), decide([keeper.keep(trial) for trial in trials], stored)
     shown = [_as_shown(case.actual) for case in whole.cases]
     assert [case.actual for case in kept.cases] == shown
     blank = {"cases": ()}
     assert replace(kept, **blank) == replace(whole, **blank)
     for mine, theirs in zip(kept.cases, whole.cases, strict=True):
-        assert replace(mine, actual=()) == replace(theirs, actual=())
+        assert mine == replace(theirs, actual=mine.actual, actual_text=mine.actual_text)
 
 
 def _as_shown(calls: tuple[tuple[ToolCall, ...], ...]) -> tuple[tuple[ToolCall, ...], ...]:

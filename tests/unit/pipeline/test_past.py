@@ -8,10 +8,11 @@ import pytest
 
 from gate.baselines import StoreSettings, open_store
 from gate.baselines.base import Store
-from gate.baselines.pairing import Reference, reference_to
+from gate.baselines.reference import Reference, reference_to
 from gate.model import BaselineInfo, Case, Criterion, Scale, Score, Trial
-from gate.pipeline import references
-from gate.pipeline.references import GitContext, past_rates
+from gate.pipeline import past
+from gate.pipeline.git_context import GitContext
+from gate.pipeline.past import past_rates
 from gate.records import Header, PlannedCase, Record
 from gate.records.model import count
 
@@ -35,7 +36,7 @@ def record(commit: str, passing: int, plan: tuple[PlannedCase, ...] = PLAN, crit
 
 
 def rates(store: Store, own: Record, where: GitContext = WHERE) -> tuple[float, ...]:
-    reference = reference_to([own], own.header.commit, distance=0, source="")
+    reference = reference_to([own], distance=0)
     return past_rates(store, reference, "s", where, PLAN, CASES, (QUALITY,))
 
 
@@ -77,7 +78,7 @@ def test_few_records_are_read_and_fewer_of_a_large_suite(
 ) -> None:
     for commit in COMMITS:
         store.save(record(commit, 10))
-    monkeypatch.setattr(references, "MOST_PAST_TRIALS", trials)
+    monkeypatch.setattr(past, "MOST_PAST_TRIALS", trials)
     asked: list[str | None] = []
     monkeypatch.setattr(store, "read", lambda entry: asked.append(entry.commit) or record(entry.commit, 10))
     assert len(rates(store, record(COMMITS[-1], 10))) == read == len(asked)

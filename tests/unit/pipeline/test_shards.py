@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference
 from gate.config.load import load_config
 from gate.model import BaselineInfo, ErrorKind, Trial, TrialError, Verdict
 from gate.pipeline.rounds import assigned_to_shards, shard_epochs, shard_result

@@ -1,12 +1,13 @@
-"""What the ledger says of the record that a change is compared with (`gate.pipeline.references`)."""
+"""What the ledger says of the record that a change is compared with (`gate.pipeline.standing`)."""
 
 from __future__ import annotations
 
 import pytest
 
 from gate.baselines.ledger import LAPSED, Ledger, Mark
-from gate.baselines.pairing import reference_to
-from gate.pipeline.references import _note_of_shortfall
+from gate.baselines.reference import Reference
+from gate.model import BaselineInfo
+from gate.pipeline.standing import note_of_shortfall
 from gate.records.keys import key_of
 from tests.unit.baselines.samples import make_record
 
@@ -16,9 +17,9 @@ NOON = 1_785_585_600.0
 
 
 def told(*marks: Mark) -> str:
-    own = reference_to([make_record()], BASE, distance=0, source="")
+    own = Reference(BaselineInfo(BASE), (make_record(),))
     below = Ledger(marks).below(key_of(BASE))
-    return "" if below is None else _note_of_shortfall(below, own, is_ancestor=True)
+    return "" if below is None else note_of_shortfall(below, own, is_ancestor=True)
 
 
 def mark(verdict: str, anchor: str = "") -> Mark:
@@ -30,11 +31,11 @@ def mark(verdict: str, anchor: str = "") -> Mark:
     [
         (
             mark("regressed", ANCHOR),
-            f"the base commit {BASE[:12]} is itself below the anchor {ANCHOR[:12]} (regressed on 2026-08-01)",
+            f"the base commit {BASE[:12]} itself came out regressed on 2026-08-01, compared with {ANCHOR[:12]}",
         ),
         (
             mark("below_threshold"),
-            f"the base commit {BASE[:12]} is itself below what it was held to (below threshold on 2026-08-01)",
+            f"the base commit {BASE[:12]} itself came out below threshold on 2026-08-01",
         ),
         (
             mark(LAPSED, ANCHOR),

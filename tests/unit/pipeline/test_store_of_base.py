@@ -19,7 +19,7 @@ from gate.baselines import STORES
 from gate.config.base_policy import Rules, read_base, under_base_policy
 from gate.config.load import read_config
 from gate.config.schema import BaselineSection
-from gate.pipeline.references import store_kind
+from gate.pipeline.store import store_kind
 from tests.properties import examples
 
 CI = {"CI": "true"}

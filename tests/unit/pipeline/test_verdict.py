@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gate.baselines.pairing import Reference
+from gate.baselines.reference import Reference, reference_to
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode, MeasureError
 from gate.model import (
@@ -25,10 +25,11 @@ from gate.model import (
 )
 from gate.model.finding import Finding
 from gate.pipeline.terms import Demands, RunDesign, Terms, own_terms, with_run_of
-from gate.pipeline.verdict import judge_record, result_of
+from gate.pipeline.verdict import judge_record, left_out_by, result_of
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
 from gate.reports.trajectory_diff import trajectory_diff
+from gate.suites import Selection
 
 CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_threshold=1.0, fingerprint="f")
 PLAN = tuple(PlannedCase(f"c{n}", f"content {n}") for n in range(20))
@@ -64,7 +65,8 @@ def test_a_rename_is_no_escape() -> None:
     renamed = tuple(replace(case, id=f"new {case.id}") if n < 5 else case for n, case in enumerate(PLAN))
     found = judged(record(plan=renamed), record())
     assert found.verdict is Verdict.PASS
-    assert found.changes[0].kind == "renamed_cases" and found.changes[0]["cases"][0] == ("c0", "new c0")
+    assert found.changes[0]["how"] == "renamed"
+    assert (found.changes[0]["before"][0], found.changes[0]["cases"][0]) == ("c0", "new c0")
     broken = record(plan=renamed)
     trials = tuple(replace(t, scores={"ok": Score(0.0)}) if "new" in t.case_id else t for t in broken.trials)
     assert judged(replace(broken, trials=trials), record()).verdict is Verdict.REGRESSED
@@ -126,8 +128,20 @@ def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
     found = judged(record(plan=(replace(plan[0], fingerprint="after"),)), record(plan=plan))
     assert (found.verdict, found.cause) == (
         Verdict.NOT_COMPARED,
-        Finding.of("incomplete", gaps=(Finding.of("nothing_paired", cases=1),)),
+        Finding.of("incomplete", gaps=(Finding.of("cases_not_compared", how="none", of=1, edited=1),)),
     )
+
+
+def test_a_case_that_lost_its_tag_is_still_owed_by_a_selection_of_the_tag() -> None:
+    stored = [PlannedCase(name, name, tags=frozenset({"smoke"} if name != "c" else ())) for name in "abc"]
+    base = reference_to([record(plan=tuple(stored))])
+    now = (PlannedCase("a", "a", tags=frozenset({"smoke"})),)
+    smoke = Selection(tags=["smoke"])
+    assert left_out_by(smoke, {"b", "c"}, now, base) == {"c"}
+    assert left_out_by(Selection(ids=["a"]), {"b", "c"}, now, base) == {"b", "c"}
+    by_metadata = Selection(tags=["smoke"], metadata={"team": ["billing"]})
+    assert left_out_by(by_metadata, {"b", "c"}, now, base) == {"b", "c"}, "of which nothing is stored"
+    assert left_out_by(None, {"b"}, now, base) == {"b"}
 
 
 def test_no_suite_is_never_green() -> None:

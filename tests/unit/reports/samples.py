@@ -259,7 +259,7 @@ REGRESSED = replace(
 BELOW = replace(
     PASSED,
     verdict=Verdict.BELOW_THRESHOLD,
-    cause=Finding.of("criterion_fails", criterion="tool_trajectory_avg_score"),
+    cause=Finding.of("criterion_decides", criterion="tool_trajectory_avg_score"),
     criteria=(REGRESSED.criteria[1],),
     cases=(replace(BROKEN[0], status=CaseStatus.FAILED, e_value=None), FLAKY),
     below=("tool_trajectory_avg_score",),
@@ -349,7 +349,7 @@ NOT_COMPARED = replace(
         "incomplete",
         gaps=(
             Finding.of("not_compared", criterion="tone", why="changed"),
-            Finding.of("too_many_cases_gone", cases=("old-1", "old-2", "old-3"), of=24),
+            Finding.of("cases_not_compared", how="gone", cases=("old-1", "old-2", "old-3"), of=24),
         ),
     ),
     criteria=(

@@ -95,8 +95,8 @@ CAUSES: list[Finding] = [
     Finding.of("suite_got_worse", criteria=("tool_trajectory_avg_score",), by_mean=False, fell=(Fell("a", 0.9, 0.41),)),
     Finding.of("traded_off", lost=LOST, gained=GAINED, named=True, gained_named=True),
     Finding.of("traded_off", lost=LOST, gained=GAINED, named=False, gained_named=False),
-    Finding.of("criterion_fails", criterion="tool_trajectory_avg_score"),
-    Finding.of("criterion_not_measured", criterion="latency"),
+    Finding.of("criterion_decides", criterion="tool_trajectory_avg_score"),
+    Finding.of("criterion_decides", Verdict.ERROR, criterion="latency"),
     Finding.of("cut_short", why="the budget is spent", epochs=2, wanted=5),
     Finding.of("agent_fails", p=0.0004),
     Finding.of("nothing_passes", trials=12),
@@ -109,7 +109,10 @@ CAUSES: list[Finding] = [
     Finding.of("cases_fail", cases=("a", "b"), copies=True),
     Finding.of(
         "incomplete",
-        gaps=(Finding.of("not_compared", criterion="tone", why="removed"), Finding.of("nothing_paired", cases=12)),
+        gaps=(
+            Finding.of("not_compared", criterion="tone", why="removed"),
+            Finding.of("cases_not_compared", how="none", of=12),
+        ),
     ),
 ]
 PROBLEMS: list[Finding] = [
@@ -158,10 +161,10 @@ GAPS: list[Finding] = [
     Finding.of("stated", text="the suite `evals` is gone"),
     Finding.of("not_compared", criterion="tone", why="removed"),
     Finding.of("not_compared", criterion="tools", why="changed"),
-    Finding.of("too_many_cases_gone", cases=("a", "b", "c"), of=24),
-    Finding.of("edited_cases_miss", cases=("a",)),
-    Finding.of("edited_cases_miss", cases=("a", "b")),
-    Finding.of("nothing_paired", cases=12),
+    Finding.of("cases_not_compared", how="gone", cases=("a", "b", "c"), of=24),
+    Finding.of("cases_not_compared", how="edited", cases=("a",)),
+    Finding.of("cases_not_compared", how="edited", cases=("a", "b")),
+    Finding.of("cases_not_compared", how="none", of=12),
     Finding.of("checks_fell_away", criterion="claims", cases=("b", "c"), of=10),
 ]
 CHANGES: list[Finding] = [
@@ -174,7 +177,7 @@ CHANGES: list[Finding] = [
     Finding.of("tools_changed", servers=("orders",), changes=("orders: find is new",)),
     Finding.of("tools_changed", servers=("orders",)),
     Finding.of("cases_changed", how="edited", cases=("a",)),
-    Finding.of("renamed_cases", cases=(("a", "b"),)),
+    Finding.of("cases_changed", how="renamed", cases=("b",), before=("a",)),
     Finding.of("cases_changed", how="removed", cases=("a",)),
     Finding.of("not_compared", criterion="tone", why="removed"),
     Finding.of("not_compared", criterion="tone", why="removed"),
@@ -250,17 +253,17 @@ WARNINGS: list[Finding] = [
 FINDINGS: list[tuple[Criterion, Finding]] = [
     (RESPONSE, Finding.of("nothing_held")),
     (RESPONSE, Finding.of("nothing_held", same=True)),
-    (RESPONSE, Finding.of("applies_to_none", Verdict.NOT_APPLIED)),
-    (RATE, Finding.of("no_value", unchecked=True)),
-    (RESPONSE, Finding.of("no_value")),
+    (RESPONSE, Finding.of("no_value", Verdict.NOT_APPLIED, why="applies_to_none")),
+    (RATE, Finding.of("no_value", why="unchecked")),
+    (RESPONSE, Finding.of("no_value", why="no_trial")),
     (RESPONSE, Finding.of("hard_rule")),
     (RESPONSE, Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="a", more=0, reason="")),
     (RESPONSE, Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="a", more=2, reason="deleted an account")),
     (RESPONSE, Finding.of("cases_not_scored", case_id="a", cases=1, of=9, error="no key")),
     (RESPONSE, Finding.of("cases_not_scored", case_id="a", cases=3, of=9, error="no key")),
     (RESPONSE, Finding.of("scores_lost", lost=80, of=120, most=0.1, error="no key")),
-    (RESPONSE, Finding.of("applies_to_none")),
-    (RESPONSE, Finding.of("applies_to_none", Verdict.NOT_COMPARED)),
+    (RESPONSE, Finding.of("no_value", why="applies_to_none")),
+    (RESPONSE, Finding.of("no_value", Verdict.NOT_COMPARED, why="applies_to_none")),
     (RESPONSE, Finding.of("mean", mean=HeldMean(0.95, 0.9, 1))),
     (RATE, Finding.of("mean", mean=HeldMean(0.5, 0.85, 10))),
     (RESPONSE, Finding.of("mean", mean=HeldMean(0.2, 0.9, 4, before=0.1))),
@@ -431,7 +434,7 @@ COSTS = [*(("reported", 0), ("list price", 0), ("partly list price", 0), ("repor
 def decided(verdict: str, stage: Stage, *, low: float = -0.29, e_value: float = 1.0, p: float = 0.14) -> SuiteResult:
     """A suite of ten cases whose pass rate fell by ten points."""
     rate = MetricChange(10, 30, -0.1, low, 0.09, 0.2, low >= -0.2, 0.31, blocks_regression=True, excluded=low)
-    look = LookTest(1, p, 0.005, 500, {"pass rate": MetricTest(p, p, p)})
+    look = LookTest(1, p, 0.005, 500, {"pass rate": MetricTest(p, p, p)}, 0.005)
     evidence = EvidenceSummary(1, 10, {}, (look,), e_value, e_value, 500.0, ("a",), {}, {"pass rate": rate})
     row = replace(INCONCLUSIVE.criteria[0], criterion=replace(INCONCLUSIVE.criteria[0].criterion, name="pass rate"))
     outcome = Outcome(verdict, ("a",), stage, evidence)  # type: ignore[arg-type]
@@ -597,7 +600,7 @@ def _proofs() -> Iterator[tuple[str, SuiteResult]]:
     yield "a proof by repeats", with_evidence(repeats, repeats=(again,))
     yield "repeats that prove nothing", with_evidence(repeats, repeats=(replace(again, p=0.2),))
     tests = {"pass rate": MetricTest(0.003, 0.9, 0.003), "other": MetricTest(0.001, 0.9, 0.001)}
-    look = LookTest(1, 0.001, 0.005, 500, tests)
+    look = LookTest(1, 0.001, 0.005, 500, tests, 0.005)
     both = with_evidence(replace(reruns, cause=broke), looks=(look,))
     assert both.outcome is not None
     by_look = replace(both.outcome, stage=Stage(StageKind.SUITE_LOOK, 1))
@@ -774,7 +777,7 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
             Finding.of("not_compared", criterion="pass_rate", why="changed"),
             (replace(gone, not_compared=Finding.of("not_compared", criterion="pass_rate", why="changed")),),
         ),
-        (Finding.of("nothing_paired", cases=24), ()),
+        (Finding.of("cases_not_compared", how="none", of=24), ()),
         (Finding.of("stated", text="the suite `evals` is gone"), ()),
     ):
         bare = replace(

@@ -20,7 +20,9 @@ def test_every_verdict_has_a_look_of_its_own_words(verdict: str) -> None:
     picture = ET.fromstring(badge("evals", verdict, "2026-05-02"))
     said = f"agent gate: evals: {verdict.replace('_', ' ')} (2026-05-02)"
     assert picture.findtext(f"{SVG}title") == picture.get("aria-label") == said
-    assert json.loads(endpoint("evals", verdict))["message"] == verdict.replace("_", " ")
+    told = json.loads(endpoint("evals", verdict))
+    assert told["message"] == verdict.replace("_", " ")
+    assert set(told) == {"schemaVersion", "label", "message", "color", "isError", "cacheSeconds"}, "what shields reads"
 
 
 @pytest.mark.parametrize("verdict", ["", "passed", "PASS", "<script>"])

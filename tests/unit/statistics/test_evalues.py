@@ -6,9 +6,9 @@ import math
 from itertools import product
 
 import pytest
-from scipy import stats
 
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
+from tests.unit.statistics.scipys import stats
 
 LARGE = [pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((5, 1), (5, 10), (10, 6), (2, 25))]
 
@@ -93,6 +93,6 @@ def test_suite_evidence_survives_what_overflows() -> None:
 
 def test_benjamini_hochberg_on_e_values() -> None:
     logs = [math.log(e) for e in (1, 60, 51, 2, 1, 1, 1, 1, 1, 1)]
-    assert e_bh(logs, 0.1) == [1, 2], "10 / (2 · 0.1) = 50"
-    assert e_bh([math.log(e) for e in (99, 1, 1, 1, 1, 1, 1, 1, 1, 1)], 0.1) == []
-    assert e_bh([], 0.1) == []
+    assert e_bh(logs) == [1, 2], "10 / (2 · 0.1) = 50"
+    assert e_bh([math.log(e) for e in (99, 1, 1, 1, 1, 1, 1, 1, 1, 1)]) == []
+    assert e_bh([]) == []

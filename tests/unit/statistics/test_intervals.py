@@ -9,7 +9,6 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from gate.statistics.intervals import (
     beta_cdf,
@@ -26,6 +25,7 @@ from gate.statistics.intervals import (
     t_quantile,
     wilson,
 )
+from tests.unit.statistics.scipys import stats
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 9, 29, 99, 2999])

@@ -9,10 +9,10 @@ from statistics import NormalDist
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from gate.statistics.sequential import combined_p, nominal_level
 from tests.properties import examples
+from tests.unit.statistics.scipys import stats
 
 SPENT, WEIGHTS = (0.007, 0.004, 0.005), (0.913, 0.771, 0.668)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gate.traces import TracedTurn
-from tests.unit.traces.spans import agent, asks, chat, log, only, request, said, span, text, tool
+from tests.unit.traces.spans import agent, asks, chat, gave, log, only, request, said, span, text, tool
 from tests.unit.traces.spans import read as read_requests
 
 ARGS = {"order": "A100"}
@@ -192,6 +192,15 @@ def test_the_wrapper_of_langchain_is_taken_off_wherever_it_stands() -> None:
     (turn,) = only(agent(1), given).turns
     (call,) = turn.invocation.tool_calls
     assert (call.args, call.result) == (ARGS, "shipped")
+
+
+def test_results_belong_to_the_calls_whose_ids_they_name() -> None:
+    asked = said("assistant", asks("lookup", {"order": "A"}, "c1"), asks("lookup", {"order": "B"}, "c2"))
+    where, told = said("user", text("Where?")), said("tool", gave("second", "c2"), gave("first", "c1"))
+    last = chat(3, read=[where, asked, told], wrote=[said("assistant", text("Shipped."))])
+    (turn,) = only(agent(1), chat(2, read=[where], wrote=[asked]), last).turns
+    found = [(call.args, call.result) for call in turn.invocation.tool_calls]
+    assert found == [({"order": "A"}, "first"), ({"order": "B"}, "second")]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from gate.decision.engine.evidence import gather
 from gate.decision.engine.state import FULL, Metric, Round, State
 from gate.model import Side
 from gate.statistics.evalues import suite_e
+from gate.statistics.permutation import ComparedTrials
 
 IDS = [f"c{n}" for n in range(20)]
 PAIRS = {case: f"pair {n // 2}" for n, case in enumerate(IDS)}
@@ -32,19 +33,22 @@ def state(clusters: dict[str, str], seed: int = 1) -> State:
 
 
 def test_a_row_is_the_mean_over_the_cases_of_the_epoch() -> None:
-    now = [([[1.0, None]], [[1.0, 2.0], [0.0, 2.0]]), ([[0.0, 4.0]], [[0.0, 4.0], [0.0, 4.0]])]
-    assert units_of(now, [[0, 1]], [(), ()]) == ([([[0.5, 4.0]], [[0.5, 3.0], [0.0, 3.0]])], [()])
+    cases = [
+        ComparedTrials([[1.0, None]], [[1.0, 2.0], [0.0, 2.0]]),
+        ComparedTrials([[0.0, 4.0]], [[0.0, 4.0], [0.0, 4.0]]),
+    ]
+    assert units_of(cases, [[0, 1]]) == [ComparedTrials([[0.5, 4.0]], [[0.5, 3.0], [0.0, 3.0]])]
 
 
 def test_a_unit_is_coupled_as_its_cases_are_and_left_out_where_they_are_coupled_differently() -> None:
-    case = ([[1.0]], [[0.0], [1.0]])
-    assert units_of([case, case], [[0, 1]], [[(0, 1)], ()]) == ([([[1.0]], [[0.0], [1.0]])], [((0, 1),)])
-    assert units_of([case, case], [[0, 1]], [[(0, 1)], [(0, 0)]]) == ([([], [])], [()])
+    free, coupled, otherwise = (ComparedTrials([[1.0]], [[0.0], [1.0]], links) for links in ((), ((0, 1),), ((0, 0),)))
+    assert units_of([free, coupled], [[0, 1]]) == [coupled]
+    assert units_of([coupled, otherwise], [[0, 1]]) == [ComparedTrials((), ())]
 
 
 def test_a_case_without_trials_on_a_side_is_left_out_of_its_unit() -> None:
-    pairs = [([[1.0]], [[1.0]]), ([], [[0.0]])]
-    assert units_of(pairs, [[0, 1]], [(), ()]) == ([([[1.0]], [[1.0]])], [()])
+    whole, empty = ComparedTrials([[1.0]], [[1.0]]), ComparedTrials([], [[0.0]])
+    assert units_of([whole, empty], [[0, 1]]) == [whole]
 
 
 def test_clusters_and_cases_of_the_same_name_are_apart() -> None:

@@ -39,7 +39,7 @@ def test_a_suite_that_met_the_same_world_passes_at_once_however_flaky_its_cases_
     assert isinstance(step, Outcome)
     assert step.verdict == "PASS"
     evidence = gather(replayed(100))
-    assert evidence.looks[0].test.p == 1
+    assert evidence.looks[0].p == 1
     assert evidence.bounds[0].change == 0
 
 

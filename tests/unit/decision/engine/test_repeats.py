@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate.decision.engine.drift import LEVEL, REPEATED_SHARE, repeats_confirmed
 from gate.decision.engine.evidence import gather
-from gate.decision.engine.repeats import LEAST_CASES, REPEATS, REPEATS_SHARES, AskedAgain, Failing
+from gate.decision.engine.repeats import LEAST_CASES, REPEATS, REPEATS_SHARES, AskedAgain
 from gate.decision.engine.rule import decide
 from gate.decision.engine.state import Config, Continue, Partner, Round, State
 from gate.model import Outcome, Side, Stage, StageKind
@@ -74,8 +74,8 @@ def test_cases_that_share_a_fixture_are_not_tested_as_if_they_were_free() -> Non
     assert gather(known).repeats.newest == SIX
 
 
-def failing(n: int, passed: int = 5, before: int = 5) -> list[Failing]:
-    return [Failing(c, passed, before) for c in ids(n)]
+def failing(n: int, passed: int = 5, before: int = 5) -> dict[str, tuple[int, int]]:
+    return dict.fromkeys(ids(n), (passed, before))
 
 
 def test_few_cases_thin_baselines_and_flaky_cases_are_left_to_themselves() -> None:
@@ -113,7 +113,7 @@ def test_unchanged_cases_are_blocked_at_most_as_often_as_the_tests_may(rate: flo
         stored = {c: sum(rng.random() < rate for _ in range(5)) for c in ids(20)}
         repeats = AskedAgain()
         for epoch in (1, 2):
-            repeats.pick([Failing(c, b, 5) for c, b in stored.items() if rng.random() >= rate], 0.03, epoch)
+            repeats.pick({c: (b, 5) for c, b in stored.items() if rng.random() >= rate}, 0.03, epoch)
             for n in REPEATS:
                 asked = {c: [rng.random() < rate for _ in range(n)] for c in repeats.newest}
                 repeats.add(asked, epoch, alpha)

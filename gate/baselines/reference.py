@@ -1,0 +1,89 @@
+"""The stored records that something is compared with, and their origin."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence, Set
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.baselines.union import run_ids, without
+from gate.model import BaselineInfo
+from gate.records import Record
+
+
+class Reference(Struct, frozen=True):
+    """The records of one agent that a candidate is compared with, and their origin."""
+
+    info: BaselineInfo
+    records: tuple[Record, ...] = ()
+    """The nearest first; the others were pooled: earlier records of the same agent."""
+    name: str = "baseline"
+    """Its name in reports, if a suite is compared with several."""
+    of_change: bool = False
+    """True if a change is held to it: then a drop that its newest runs show already is not the change's."""
+    beside: bool = False
+    """True if nothing is stored for it, and a change is judged: trials of the base commit's agent that stand in the
+    change's own record take its place."""
+
+    @property
+    def commit(self) -> str | None:
+        """Return the commit of the nearest record."""
+        return self.info.commit
+
+    @property
+    def distance(self) -> int | None:
+        """Return how many first-parent commits it lies back; None if it was not found by history."""
+        return self.info.distance
+
+    def with_records(self, records: Sequence[Record]) -> Reference:
+        """Return the same reference with these of its records, at least one, or with their parts."""
+        nearest = records[0].header
+        info = replace(
+            self.info,
+            commit=nearest.commit,
+            trials_per_case=_trials_per_case(records),
+            records=len(records),
+            dirty=nearest.dirty,
+        )
+        return replace(self, info=info, records=tuple(records))
+
+    def without_runs(self, runs: Set[str]) -> Reference:
+        """Return the reference without the trials of these runs: a record compared with itself always passes."""
+        if runs.isdisjoint(one for record in self.records for one in run_ids(record)):
+            return self
+        kept = []
+        for record in self.records:
+            left = without(record, runs)
+            if left is not None:
+                kept.append(left)
+        if kept:
+            return self.with_records(kept)
+        itself = BaselineInfo(None, missing="the stored baseline is this very record", of_itself=True)
+        return replace(self, info=itself, records=())
+
+
+def reference_to(records: Sequence[Record], *, distance: int | None = None, source: str = "") -> Reference:
+    """Return the records of one agent, at least one and the nearest first, as a reference."""
+    nearest = records[0].header
+    info = BaselineInfo(nearest.commit, distance, _trials_per_case(records), len(records), source, dirty=nearest.dirty)
+    return Reference(info, tuple(records))
+
+
+def _trials_per_case(records: Sequence[Record]) -> float:
+    """Return the mean; reruns were picked by their outcomes, and count as no trials of a baseline."""
+    cases = {case.id for record in records for case in record.header.plan}
+    measured = 0
+    for record in records:
+        measured += sum(trial.measured and trial.is_of_epoch for trial in record.trials)
+    return measured / (len(cases) or 1)
+
+
+def identity(reference: Reference) -> str:
+    """Return the commit of a reference and a digest of its runs: equal for two only if their trials are the same."""
+    runs = sorted({run_id for record in reference.records for run_id in run_ids(record)})
+    if not runs:
+        return "no baseline"
+    digest = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
+    return f"{(reference.commit or 'no commit')[:12]} (runs {digest})"

@@ -1,0 +1,130 @@
+"""The position of the work tree in its history: HEAD, the commit that it is measured against, and the ones before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+
+from gate.config.load import Config
+from gate.errors import ConfigError
+from gate.system.git import Git, GitError
+
+SHALLOW = "the clone is shallow: older baselines cannot be found (use fetch-depth: 0, on GitLab GIT_DEPTH: 0)"
+NO_GIT = "git is not installed (no program of that name in PATH), so commits are not known"
+"""The note on a folder that is in a repository."""
+SEARCHED = 200
+"""First-parent ancestors that are looked at."""
+REPORTS = "gate-results"
+"""Folder of reports and records that other steps take up: the action writes it, the guides name it."""
+
+
+class GitContext(Struct, frozen=True):
+    """The position of the work tree in its history."""
+
+    head: str | None = None
+    dirty: bool = False
+    base: str | None = None
+    """The commit that the change is measured against."""
+    ancestors: tuple[str, ...] = ()
+    """The base and its first-parent ancestors, nearest first."""
+    note: str = ""
+    anchored: bool = False
+    """True to compare with the anchor, too: on the default branch, and for a release."""
+    release: str = ""
+    """The tag that is to be released, if one is."""
+    is_cut: bool = False
+    """True if there may be further ancestors, which a shallow clone does not have."""
+    subject: str = ""
+    """First line of the commit's message."""
+    branch: str = ""
+    """Branch that is checked out; empty if a commit is."""
+
+
+def changed_files(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the user's files that differ from HEAD; ``written``: files that a run leaves, relative to the root."""
+    if not git.is_repository():
+        return ()
+    own = (config.file.output, config.file.baseline.folder, REPORTS)  # the gate itself writes these
+    return tuple(git.changed(exclude=(*own, *written)))
+
+
+def git_context(
+    config: Config,
+    git: Git,
+    written: Sequence[str] = (),
+    *,
+    changed: Sequence[str] | None = None,
+    anchored: bool | None = None,
+    release: str = "",
+) -> GitContext:
+    """Return the position of the work tree in its history.
+
+    The base is ``baseline.against`` where given; else the merge base with the default branch; on that branch itself,
+    the commit before HEAD, or HEAD while the work tree differs from it. ``changed`` are the `changed_files` if they
+    were asked for before something was installed here. ``anchored`` None: a clean commit of the default branch is.
+    """
+    if not git.is_repository():
+        if config.file.baseline.against:
+            raise ConfigError(
+                f"{config.file.baseline.against!r} names a commit, and this is not a git repository",
+                where=config.place_of("baseline", "against"),
+                hint="compare with what is stored: leave it out",
+            )
+        why = NO_GIT if git.is_out_of_reach() else "not a git repository"
+        return GitContext(note=f"{why}: the baseline is the one saved last", release=release)
+    head = git.head()
+    dirty = bool(changed_files(config, git, written) if changed is None else changed)
+    tip = _default_tip(git, config.file.baseline.remote)
+    base = _base(config, git, head, dirty, tip)
+    if anchored is None:
+        anchored = bool(release) or bool(head and tip and not dirty and git.is_ancestor(head, tip))
+    ancestors = tuple(git.first_parents(base, SEARCHED)) if base else ()
+    is_cut = head is not None and len(ancestors) < SEARCHED and git.is_shallow()
+    note = SHALLOW if is_cut else ""
+    subject = git.subject(head) if head else ""
+    return GitContext(head, dirty, base, ancestors, note, anchored, release, is_cut, subject, git.branch())
+
+
+def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | None) -> str | None:
+    """Return the commit that the change is measured against, see `git_context`; ``tip`` is the default branch's."""
+    against, remote = config.file.baseline.against, config.file.baseline.remote
+    if against:
+        found = git.resolve(against) or git.resolve(f"{remote}/{against}")
+        if found is None:
+            place = config.place_of("baseline", "against")
+            raise ConfigError(f"no commit {against!r} here", where=place, hint="fetch it first")
+        return found
+    if head is None:
+        return None
+    if tip is not None:
+        common = _merge_base(git, head, tip, remote)
+        if common not in (None, head):
+            return common
+    if dirty:
+        return head
+    parents = git.parents(head)
+    if not parents and git.is_shallow():  # they may be beyond its edge
+        with suppress(GitError):
+            git.fetch(head, remote=remote, depth=SEARCHED + 1)
+        parents = git.parents(head)
+    return parents[0] if parents else None
+
+
+def _merge_base(git: Git, head: str, tip: str, remote: str) -> str | None:
+    """Return the merge base, for which a shallow clone fetches more history if it can; None if it is not known."""
+    try:
+        return git.common_history(head, tip, remote=remote)
+    except GitError:
+        return None
+
+
+def _default_tip(git: Git, remote: str) -> str | None:
+    """Return the default branch's newest known commit; without a remote, that of a local main or master."""
+    branch = git.default_branch(remote)
+    for name in [f"{remote}/{branch}", branch] if branch else ["main", "master"]:
+        found = git.resolve(name)
+        if found is not None:
+            return found
+    return None
