@@ -225,8 +225,8 @@ def nights(drift: float, since: int, settings: Settings, seed: int) -> Answer:
     rates = [before] * (1 + NIGHTS_BEFORE) + [now] * since
     runs = [trials_of(drawn(rng, p, list(p), 5 if n == 0 else 1), f"run {n}") for n, p in enumerate(rates)]
     cases = [Case(c, ()) for c in now]
-    moved = newest_move(runs, {case.id: case for case in cases}, [CRITERION])
-    kept = runs[moved.run if moved else 0 :]
+    found = newest_move(runs, {case.id: case for case in cases}, [CRITERION])
+    kept = runs[found[1].run if found is not None else 0 :]
     stored, trials = [trial for run in kept for trial in run], list[Trial]()
     known = Comparison(
         cases, [CRITERION], trials, stored, settings, seed=seed, stored_runs=[run[0].run for run in kept]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from inspect import get_annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -138,15 +139,18 @@ def nearest(word: str, known: list[str]) -> str:
 
 
 MOST_LISTED_CHARS = 120
+FEW_LISTED_CHARS = 60
+"""Characters of a list beside other words."""
+MOST_SHOWN_CHARS = 30
 """Characters of known words that an error lists, so that it stays a line that can be read."""
 
 
-def some_of(names: list[str]) -> str:
+def some_of(names: list[str], most: int = MOST_LISTED_CHARS) -> str:
     """The first of the names, and how many more there are: one line, however many metrics or cases are known."""
     ends = accumulate(len(name) + len(", ") for name in names)
-    shown = max(1, sum(end <= MOST_LISTED_CHARS for end in ends))
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more
+    first = max(1, sum(end <= most for end in ends))
+    more = f" and {len(names) - first} more" if len(names) > first else ""
+    return ", ".join(names[:first]) + more
 
 
 def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
@@ -227,6 +231,10 @@ WANTED = {
 """Pydantic's name of a problem → what the user should have written."""
 
 
+SHOULD_BE = "Input should be "
+"""The beginning of pydantic's messages on a value that is none of those that are allowed."""
+
+
 def kind_of(value: Any) -> str:
     """Return in words what kind of value a user wrote."""
     if isinstance(value, Mapping):
@@ -237,11 +245,23 @@ def kind_of(value: Any) -> str:
 
 def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
     """Return the problem of a value in words; pydantic would name our class where a section is wanted."""
-    if found["type"] in WANTED:
-        return f"expected {WANTED[found['type']]}, found {kind_of(found['input'])}"
-    if found["type"] != "model_type":
-        return found["msg"].removeprefix("Value error, ")
-    return f"expected a mapping (known keys: {some_of(_known_keys(model, path))})"
+    kind, given = found["type"], kind_of(found["input"])
+    if kind in WANTED:
+        return f"expected {WANTED[kind]}, found {given}"
+    if kind == "model_type":
+        known = some_of(_known_keys(model, path), FEW_LISTED_CHARS)
+        return f"expected a mapping, found {given} (known keys: {known})"
+    if kind in ("too_short", "string_too_short") and not found["input"]:
+        return "is empty (write at least one)" if kind == "too_short" else "is empty"
+    if found["msg"].startswith(SHOULD_BE):
+        return f"expected {found['msg'].removeprefix(SHOULD_BE)}, found {shown(found['input'])}"
+    return found["msg"].removeprefix("Value error, ")
+
+
+def shown(value: Any) -> str:
+    """Return a short value as it was written, else its kind."""
+    short = isinstance(value, str) and len(value) <= MOST_SHOWN_CHARS
+    return repr(value) if short or isinstance(value, int | float) else kind_of(value)
 
 
 def validated(
@@ -271,12 +291,13 @@ def _is_branch(part: str | int) -> bool:
 
 
 def _known_keys(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
-    """The keys of the section at ``path`` below a model."""
+    """The keys of the section at ``path`` below a model, its own before those that it shares with others."""
     for part in path:
         field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
         if field is not None:
             model = model_in(field.annotation) or model
-    return list(model.model_fields)
+    own = get_annotations(model)
+    return sorted(model.model_fields, key=lambda name: name not in own)
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:

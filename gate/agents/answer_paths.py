@@ -203,7 +203,7 @@ def part_at(body: Any, path: str, name: str) -> Any:
         if absent and plain != path:
             return None
         hint = f"; write {path}? if it may be left out" if absent else ""
-        near = f"; {error.hint}" if error.hint else says_elsewhere(body)
+        near = f"; {error.hint}" if error.hint else says_elsewhere(body, "response")
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error} ({name}){hint}{near}") from error
 
 

@@ -33,7 +33,7 @@ from gate.formats.json_text import parse_json
 from gate.formats.messages import OBJECT, FormatError
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
 from gate.model.strictness import FEWER, OFF, Tightens, steps
-from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_withheld
+from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_allowed, is_withheld
 from gate.security.limits import RAW_LOG_CHARS, shorten, tail
 
 if TYPE_CHECKING:
@@ -71,9 +71,14 @@ def _names_or_values(value: Any) -> Any:
             if given is not None and is_withheld(str(name)):
                 raise ValueError(f"{name} is the action's own and set for nobody")
         return {str(name): None if given is None else str(given) for name, given in value.items()}
-    if isinstance(value, str):
-        return {value: None}
-    return dict.fromkeys(value) if isinstance(value, list | tuple) else value
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        return names
+    for name in names:
+        if isinstance(name, str) and "=" in name:
+            first = name.partition("=")[0]
+            raise ValueError(f"{first}=… is no name: write {{{first}: …}} to give a value")
+    return dict.fromkeys(names)
 
 
 _ENV_SCHEMA = {"type": "object", "additionalProperties": {"type": ["string", "number", "null"]}}
@@ -370,6 +375,8 @@ class Agent(ABC):
     Options: ClassVar[type[AgentOptions]]
     hidden: frozenset[str] = frozenset()
     """Variables that are set here and that it does not see."""
+    named: tuple[str, ...] = ()
+    """The variables that ``agent.env`` names."""
     known: frozenset[str] | None = None
     """Variables that are set, here or for it; None for an agent that is handed none."""
     starts_clock: ClassVar[bool] = False
@@ -416,8 +423,10 @@ class Agent(ABC):
         """Called after the last turn of a trial, however it ended."""
 
 
-def read_answer(answer: Any, *, user: str) -> Invocation:
+def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
     """Return the agent's answer, in the forms of docs/reference/agents.md.
+
+    ``mapping``: the key of the configuration that says where its parts are, for the hint of an error.
 
     Raises:
         AgentFailure: the answer is unreadable or states an error.
@@ -431,7 +440,9 @@ def read_answer(answer: Any, *, user: str) -> Invocation:
         shown = (
             next((event.data for event in streams.events_of(answer)), None) if isinstance(answer, Stream) else answer
         )
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{says_elsewhere(shown)}") from error
+        raise AgentFailure(
+            ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{says_elsewhere(shown, mapping)}"
+        ) from error
 
 
 def refuse_error(answer: Any) -> None:
@@ -508,7 +519,7 @@ def refuse_disguised(text: str) -> None:
     if any(_is_answer(candidate) for candidate in candidates):
         raise AgentFailure(
             ErrorKind.PROTOCOL,
-            "the answer is text with a JSON answer in it: print the JSON alone, and everything else on standard error",
+            "the answer is text and JSON: print the JSON alone, and the rest on standard error",
         )
 
 
@@ -578,17 +589,22 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _KEY = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|KEY|TOKEN|SECRET)\b")
 
 
-def naming_hidden(message: str, hidden: frozenset[str], known: frozenset[str] | None = None) -> str:
+def naming_hidden(
+    message: str, hidden: frozenset[str], known: frozenset[str] | None = None, named: tuple[str, ...] = ()
+) -> str:
     """An error's text, with the line to add if it names a variable that is set here and was not handed on.
 
-    Likewise for a key that is not set at all; ``known`` are the variables that are set, None if nothing is handed on.
+    Likewise for a key that is not set at all; ``known`` are the variables that are set, None if nothing is handed on;
+    ``named`` are those of ``agent.env``.
     """
     name = next((name for name in _VARIABLE.findall(message) if name in hidden), None)
     if name:
-        return f"{message} ({name} is set here, but the agent does not see it: agent.env: [{name}])"
+        return f"{message} ({name} is set here; hand it on: agent.env: [{name}])"
     key = next(iter(_KEY.findall(message)), None)
     if known is None or key is None or key in known or is_withheld(key):
         return message
+    if is_allowed(key, named):
+        return f"{message} (set {key})"
     return f"{message} (set {key}, and write agent.env: [{key}])"
 
 
@@ -657,5 +673,6 @@ def create(
     agent.reports_calls = agent.reports_calls or options.reports_calls
     if options.is_local:
         agent.hidden = hidden_names(environment, options.env)
+        agent.named = tuple(options.env)
         agent.known = frozenset(environment) | {name for name, value in options.env.items() if value is not None}
     return agent

@@ -13,37 +13,45 @@ from gate.formats.messages import OBJECT
 
 LOOKED_AT = 20_000
 """Characters of a refusal."""
-FRAMEWORKS: tuple[tuple[frozenset[str], str, str], ...] = tuple(
-    (frozenset(keys.split()), name, remedy)
-    for keys, name, remedy in (
+FRAMEWORKS: tuple[tuple[frozenset[str], str, str, str], ...] = tuple(
+    (frozenset(keys.split()), name, returned, mapped or returned)
+    for keys, name, returned, mapped in (
         (
             "choices object",
             "Chat Completions",
-            'use openai:, or http.response: {output: "choices[0].message.content", '
+            'return {"messages": [choices[0].message], "usage": usage}',
+            'use openai:, or KEY: {output: "choices[0].message.content", '
             'tool_calls: "choices[0].message.tool_calls?", usage: usage}',
         ),
         (
             "object output",
             "OpenAI's Responses",
-            "use openai: with api: responses, or http.response: {messages: output, usage: usage}",
+            'return {"messages": output, "usage": usage}',
+            "use openai: with api: responses, or KEY: {messages: output, usage: usage}",
         ),
-        ("author content", "events of google-adk", "use adk:, or return the whole list of events"),
-        ("jsonrpc result", "a server of A2A or MCP", "use a2a: or mcp:"),
-        ("jsonrpc error", "a server of A2A or MCP", "use a2a: or mcp:"),
-        ("supportedInterfaces", "the card of an A2A agent", "use a2a:"),
-        ("candidates", "Gemini", "http.response.output: candidates[0].content.parts[0].text"),
+        ("author content", "events of google-adk", "return the whole list of events", "use adk:"),
+        ("jsonrpc result", "a server of A2A or MCP", "use a2a: or mcp:", ""),
+        ("jsonrpc error", "a server of A2A or MCP", "use a2a: or mcp:", ""),
+        ("supportedInterfaces", "the card of an A2A agent", "use a2a:", ""),
+        (
+            "candidates",
+            "Gemini",
+            "return the text of candidates[0].content.parts",
+            "KEY.output: candidates[0].content.parts[0].text",
+        ),
         (
             "role content stop_reason",
             "Anthropic's Messages",
-            'http.response: {output: "content[type=text][0].text", '
+            'return {"messages": [message], "usage": usage}',
+            'KEY: {output: "content[type=text][0].text", '
             'tool_calls: {path: "content[type=tool_use]", name: name, args: input}, usage: usage}',
         ),
-        ("thread_id created_at", "a LangGraph server", "use langgraph:"),
-        ("run_id attempt", "a LangGraph server's stream", "use langgraph:, or ask for the stream_mode values"),
-        ("stop_reason message metrics", "Strands", "return str(result), and set agent.traces: true for its calls"),
+        ("thread_id created_at", "a LangGraph server", "use langgraph:", ""),
+        ("run_id attempt", "a LangGraph server's stream", "use langgraph:, or ask for the stream_mode values", ""),
+        ("stop_reason message metrics", "Strands", "return str(result), and set agent.traces: true for its calls", ""),
     )
 )
-"""The keys of an answer, whose they are, and what to write."""
+"""The keys of an answer, whose they are, what to return, and what to write instead where KEY maps the answer."""
 LANGCHAIN = {"content", "additional_kwargs", "response_metadata"}
 """Keys that a message of LangChain has."""
 REFUSALS = (
@@ -53,6 +61,8 @@ REFUSALS = (
     (re.compile(r'"jsonrpc"'), "mcp", "an MCP server"),
 )
 """The part that a server says is missing, the kind of agent that would send it, and the name of the server."""
+LACKS = re.compile(r'"loc": ?\[ ?"body", ?"(\w{1,40})"\]')
+"""The part of a JSON body that FastAPI and pydantic say is missing."""
 EXPECTED = {
     "http": "agent.http.url is the whole address of the agent, with its path",
     "openai": "agent.openai.url is what comes before /chat/completions or /responses, such as http://localhost:8000/v1",
@@ -75,6 +85,7 @@ _NOWHERE = re.compile(
 
 UNCONNECTED = (
     (re.compile(r"certificate", re.IGNORECASE), "SSL_CERT_FILE names the file with the certificate of who signed it"),
+    (re.compile(r"no TLS connection"), "does its address begin with http://?"),
     (re.compile(r"^through the proxy"), "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say which is taken"),
     (re.compile(r"^the connection closed|^the server closed"), "the server's own log says why"),
 )
@@ -89,40 +100,48 @@ def unconnected(message: str, kind: str, *, reached: bool) -> str:
     return f"; {found}" if found else ""
 
 
-def looks_like(answer: Any) -> str:
-    """The framework that answers in this form, and what reads it; empty if none is known."""
+def looks_like(answer: Any, mapping: str = "") -> str:
+    """Return the framework that answers in this form, and what reads it; empty if none is known.
+
+    ``mapping``: the key of the configuration that says where the parts of the agent's answer are, as
+    ``http.response``; empty for an agent that has none, such as a function.
+    """
     if isinstance(answer, list):
         if _is_streamed(answer):
             return "; this looks like the stream of a LangGraph graph: return what invoke gives"
         answer = next(iter(answer), None)
     if not isinstance(answer, OBJECT):
         return ""
-    found = next(((name, remedy) for keys, name, remedy in FRAMEWORKS if keys <= answer.keys()), None)
-    found = found or _state_of_a_graph(answer)
-    return f"; this looks like {found[0]}: {found[1]}" if found else ""
+    for keys, name, returned, mapped in FRAMEWORKS:
+        if keys <= answer.keys():
+            return f"; this looks like {name}: {mapped.replace('KEY', mapping) if mapping else returned}"
+    return _state_of_a_graph(answer, mapping)
 
 
-def says_elsewhere(answer: Any) -> str:
+def says_elsewhere(answer: Any, mapping: str = "") -> str:
     """`looks_like`, or else where the answer has a text that nothing reads; empty if there is none."""
-    known = looks_like(answer)
+    known = looks_like(answer, mapping)
     if known or not isinstance(answer, OBJECT) or {"output", "messages"} & answer.keys():
         return known
     texts = [name for name, value in answer.items() if isinstance(value, str) and value.strip() and _PLAIN.match(name)]
     if not texts:
         return ""
     shown = ", ".join(map(repr, texts[:MOST_TEXTS]))
-    return f"; return {shown} as output, or set http.response.output: {texts[0]}"
+    told = f"; return {shown} as output"
+    return f"{told}, or set {mapping}.output: {texts[0]}" if mapping else told
 
 
-def _state_of_a_graph(answer: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Messages of LangChain under another name, or within what one node of a graph gave."""
+def _state_of_a_graph(answer: Mapping[str, Any], mapping: str) -> str:
+    """Return that these are messages of LangChain under another name, or within what one node of a graph gave."""
     for name, value in answer.items():
         if _are_langchains(value):
-            remedy = f'return {{"messages": state["{name}"]}}, or http.response.messages: {name}'
-            return ("the state of a LangGraph graph", remedy) if name != "messages" else None
+            remedy = f'return {{"messages": state["{name}"]}}'
+            if mapping:
+                remedy += f", or {mapping}.messages: {name}"
+            return f"; this looks like the state of a LangGraph graph: {remedy}" if name != "messages" else ""
         if isinstance(value, Mapping) and _are_langchains(value.get("messages")):
-            return "the updates of a LangGraph graph", "return what invoke gives, or use langgraph:"
-    return None
+            return "; this looks like the updates of a LangGraph graph: return what invoke gives, or use langgraph:"
+    return ""
 
 
 def _is_streamed(answer: list[Any]) -> bool:
@@ -144,4 +163,7 @@ def refused_by(status: int, body: bytes, kind: str) -> str:
         found = next(((other, name) for pattern, other, name in REFUSALS if pattern.search(said)), None)
         if found is not None and found[0] != kind:
             return f"; this looks like {found[1]}: use {found[0]}:"
+        lacks = LACKS.search(said)
+        if lacks is not None and kind == "http":
+            return f'; send it: agent.http.request: {{{lacks[1]}: "{{{{message}}}}"}}'
     return ""

@@ -34,7 +34,7 @@ from gate.agents.base import (
     refuse_error,
     refuse_stream,
 )
-from gate.agents.hints import refused_by, unconnected
+from gate.agents.hints import LACKS, refused_by, unconnected
 from gate.errors import MeasureError
 from gate.formats import streams
 from gate.formats.paths import find
@@ -211,6 +211,8 @@ def _failure(response: Response, kind: str) -> AgentFailure:
     status = response.status
     said = response.body[:300].decode("utf-8", "replace").strip()
     message = f"HTTP {status}{f': {said}' if said else ''}"
+    if lacks := LACKS.search(said):
+        message = f"HTTP {status}: the request has no {lacks[1]!r}"
     if 300 <= status < 400:
         message = f"HTTP {status}: redirects are not followed (to {_target(response)})"
     message += refused_by(status, response.body, kind)
@@ -378,7 +380,7 @@ class HttpAgent(ServerAgent):
             if told.session_id is not None:
                 self._ids[request.session_id] = session_id_at(answer, told.session_id)
             answer = told.read(answer) if told.names_parts else answer
-        return replace(read_answer(answer, user=request.user), duration=response.duration)
+        return replace(read_answer(answer, user=request.user, mapping="http.response"), duration=response.duration)
 
 
 def session_id_at(answer: Any, path: str) -> str | int:

@@ -253,7 +253,7 @@ class McpAgent(Agent):
             if told.session_id is not None:
                 session.given = session_id_at(answer, told.session_id)
             answer = told.read(answer) if told.names_parts else answer
-        return replace(read_answer(answer, user=request.user), duration=duration)
+        return replace(read_answer(answer, user=request.user, mapping="mcp.response"), duration=duration)
 
 
 class _OverHttp(McpAgent, ServerAgent):

@@ -145,7 +145,9 @@ def _said(answer: Any, *, chat: bool) -> list[Any]:
     try:
         found = [find(answer, "choices[0].message")] if chat else find(answer, "output")
     except LookupError as error:
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error}{looks_like(answer)}") from error
+        raise AgentFailure(
+            ErrorKind.PROTOCOL, f"the answer has {error}{looks_like(answer, 'http.response')}"
+        ) from error
     if not isinstance(found, list):
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer's output is no list")
     return found

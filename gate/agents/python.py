@@ -27,6 +27,7 @@ from gate.agents.base import (
     Request,
     Words,
     allowed_environment,
+    naming_hidden,
     read_answer,
     refuse_truncated,
 )
@@ -105,6 +106,9 @@ class ImportFailedError(MeasureError):
         super().__init__(what, where="agent.python")
         self.needs = needs
         """The module that could not be imported, or lacks what was asked of it; empty if something else failed."""
+
+
+NOT_INSTALLED = "install it, or set agent.executable: .venv"
 
 
 class _NoSuchModuleError(MeasureError):
@@ -450,6 +454,9 @@ class PythonAgent(Agent):
             raise self._no_module(error.what) from None
         except ImportFailedError as error:
             await worker.end()
+            error.what = naming_hidden(error.what, self.hidden, self.known, self.named)
+            if "ModuleNotFoundError" in error.what:
+                error.hint = NOT_INSTALLED
             if ":" not in self._options.python:  # read as module.attribute; a module alone may be meant
                 error.hint = f"expected module:attribute, as in {self._options.python}:answer"
             raise

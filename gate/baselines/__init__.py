@@ -37,7 +37,7 @@ __all__ = [
 
 
 def open_store(kind: str, settings: StoreSettings) -> Store:
-    """A store of a registered kind; of the options, it gets those that are its own.
+    """Return a store of a registered kind; of the options, it gets those that are its own.
 
     Raises:
         ConfigError: nobody offers such a store.
@@ -48,7 +48,7 @@ def open_store(kind: str, settings: StoreSettings) -> Store:
 
 
 def store_models(kind: str, given: Mapping[str, Any]) -> list[type[StoreOptions]]:
-    """The options that may stand beside ``baseline.store``: the store's own, and those of the built-in ones.
+    """Return the options that may stand beside ``baseline.store``: the store's own, and those of the built-in ones.
 
     So ``--store`` may name another store than the file does. Other stores are loaded only where ``given`` has a key
     that is not the store's own.
@@ -56,7 +56,10 @@ def store_models(kind: str, given: Mapping[str, Any]) -> list[type[StoreOptions]
     Raises:
         ConfigError: nobody offers such a store.
     """
-    own = [STORES.load(kind, where="baseline.store").Options] if kind != "none" else []
-    if not given or (own and all(key in model.model_fields for key in given for model in own)):
-        return own
-    return [*own, *(STORES.load(name).Options for name in STORES if name != kind)]
+    models = []
+    if kind != "none":
+        models.append(STORES.load(kind, where="baseline.store").Options)
+    known = {key for model in models for key in model.model_fields}
+    if known.issuperset(given):
+        return models
+    return [*models, *(STORES.load(name).Options for name in STORES if name != kind)]

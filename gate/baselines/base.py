@@ -1,18 +1,17 @@
-"""The interface of a store of baselines, the look-up along the history, and the rule of what may be stored.
+"""The interface of a store of baselines, the search for the anchor, and the rule of what may be stored.
 
-Knows the lookup along the history and what may be stored; where the bytes are kept is left to one file per store.
+Where the bytes are kept is left to one file per store.
 """
 
 from __future__ import annotations
 
-import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from pathlib import Path
 from time import time
 from types import TracebackType
-from typing import Any, BinaryIO, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,8 +25,8 @@ from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import STORED, Side
 from gate.model.defaults import REMOTE
-from gate.records import Record, away, record_lines, strip
-from gate.records.keys import Stored, commit_key, key_of, suite_key
+from gate.records import Record, away, strip
+from gate.records.keys import Stored, commit_key, key_of
 from gate.security.limits import shorten
 from gate.system.git import COMMIT_ID
 
@@ -65,10 +64,6 @@ class StoreSettings(Struct, frozen=True):
     """Signs in to remotes on ``server``; on other servers, or if empty, git signs in as it is configured to."""
     server: str = "https://github.com"
     """The only server that is ever given the token: the remote may come from an untrusted configuration."""
-    max_records: int = 200
-    """The git store keeps at most this many of a suite, the newest."""
-    max_age_days: float = 365
-    """The git store drops what is older, but never a suite's newest."""
 
     def __repr__(self) -> str:
         return f"StoreSettings(root={self.root!r}, options={self.options!r})"  # and no secret
@@ -176,16 +171,16 @@ class Store(ABC):
     def suites_at(self, commits: Sequence[str]) -> frozenset[str]:
         """Return the folder names of the suites that the nearest of these commits has records of."""
         found: dict[str, set[str]] = {}
-        for name, key in self._names():
-            found.setdefault(key, set()).add(name)
+        for suite, key in self.names():
+            found.setdefault(key, set()).add(suite)
         for commit in commits:
             if key_of(commit) in found:
                 return frozenset(found[key_of(commit)])
         return frozenset()
 
-    def _names(self) -> Iterable[tuple[str, str]]:
-        """Yield the suite's folder name and the key of every record; a store may tell them without reading records."""
-        return ((suite_key(entry.suite_id), entry.key) for entry in self.entries())
+    @abstractmethod
+    def names(self) -> Iterable[tuple[str, str]]:
+        """Yield the suite's folder name and the key of every record, without reading records."""
 
     @abstractmethod
     def read(self, entry: Entry) -> Record:
@@ -201,17 +196,12 @@ class Store(ABC):
     def prefetch(self, entries: Sequence[Entry]) -> None:  # noqa: B027  # most stores read one as fast as many
         """Fetch what these entries name in one go, since they are about to be read."""
 
+    @abstractmethod
     def contents(self) -> Iterator[Stored]:
         """Yield every record of every suite, the newest first as far as the store can tell without reading them.
 
         Unlike `entries` it does not fail for a single record that is damaged: whoever opens that one is told.
         """
-        for entry in self.entries():
-
-            def opened(entry: Entry = entry) -> BinaryIO:
-                return io.BytesIO(b"".join(record_lines(self.read(entry))))
-
-            yield Stored(self.place(entry), opened)
 
     def anchor(
         self,
@@ -258,9 +248,9 @@ class Store(ABC):
         """Return the provenance of these records of a suite, and of those that were left out."""
         return Trust()
 
+    @abstractmethod
     def place(self, entry: Entry) -> str:
         """Return an entry's place, for people."""
-        return entry.where
 
     def close(self) -> None:  # noqa: B027  # most stores hold nothing
         """Let go of what the store holds open."""

@@ -211,7 +211,7 @@ class BlobStore(Store):
             reader = RecordReader(lines_of(file), where=self.shown(key), complete=False, remedy=self.remedy(key))
             return reader.header
 
-    def _names(self) -> Iterable[tuple[str, str]]:
+    def names(self) -> Iterable[tuple[str, str]]:
         for key in self._records(""):
             yield key.partition("/")[0], self.commit_in(key)
 

@@ -84,7 +84,7 @@ class BucketStore(BlobStore):
 
     @classmethod
     def open(cls, settings: StoreSettings) -> Self:
-        """Connects to nothing yet. Raises ConfigError for an address that is none, or where obstore is missing."""
+        """Return the store; asks nothing yet. Raises ConfigError for an address that is none, or without obstore."""
         options = BucketOptions.model_validate(settings.options)
         parts = urlsplit(options.url)
         if parts.scheme not in SCHEMES or not parts.netloc or "@" in parts.netloc or parts.query:
@@ -128,7 +128,7 @@ class BucketStore(BlobStore):
         return data
 
     def put(self, key: str, data: bytes, before: bytes | None) -> bool:
-        """Writes on top of ``before`` alone, by the store's own condition. Raises `BaselineError`."""
+        """Write on top of ``before`` only, by the store's own condition. Raises `BaselineError`."""
         from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
         mode: Any = "create"
@@ -145,7 +145,7 @@ class BucketStore(BlobStore):
         return True
 
     def keys(self, prefix: str) -> Iterable[str]:
-        """The keys that begin with a prefix. Raises `BaselineError`."""
+        """Return the keys that begin with a prefix. Raises `BaselineError`."""
         from obstore.exceptions import BaseError
 
         try:

@@ -106,6 +106,10 @@ class GitStore(BlobStore):
     """
 
     Options = GitOptions
+    max_records = 200
+    """At most this many of a suite are kept, the newest."""
+    max_age_days = 365.0
+    """Records that are older are dropped, but never a suite's newest."""
 
     def __init__(self, repository: Git, settings: StoreSettings) -> None:
         self._repository = repository
@@ -204,9 +208,6 @@ class GitStore(BlobStore):
                 raise misplaced(self.shown(file.path))
             names[file.suite] = header.suite_id
         return [_entry(file, names[file.suite]) for file in files]
-
-    def _names(self) -> Iterable[tuple[str, str]]:
-        return ((file.suite, file.key) for file in self._listed().files)
 
     def contents(self) -> Iterator[Stored]:
         tree = self._listed()
@@ -358,8 +359,8 @@ class GitStore(BlobStore):
         for view in (ledger, once_all_have_ended):
             judged = [candidate.key for candidate in anchors(view, stored) if ledger.knows(candidate.key)]
             pinned.update(judged[:ANCHOR_SEARCH])
-        kept = max(self._settings.max_records - 1, 0)
-        oldest = new.time - self._settings.max_age_days * _DAY
+        kept = max(self.max_records - 1, 0)
+        oldest = new.time - self.max_age_days * _DAY
         gone = []
         for nth, file in enumerate(others):
             is_beyond = nth >= kept or file.time < oldest

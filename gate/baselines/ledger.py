@@ -93,17 +93,17 @@ class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_def
 
 
 def acceptance(suite: str, key: str, by: str, at: float, why: str, until: date) -> Acceptance:
-    """One that ends with that day."""
+    """Return an acceptance that ends with that day."""
     return Acceptance(suite, key, by, at, why, until, v=2)
 
 
 def day_of(at: float) -> date:
-    """The day of a Unix time, in UTC."""
+    """Return the day of a Unix time, in UTC."""
     return datetime.fromtimestamp(at, UTC).date()
 
 
 def latest_day(at: float, days: int) -> date:
-    """The day that many days after a Unix time, or the last that there is."""
+    """Return the day that many days after a Unix time, or the last that there is."""
     day = day_of(at)
     return date.max if (date.max - day).days < days else day + timedelta(days=days)
 
@@ -171,7 +171,7 @@ class Ledger(Struct, frozen=True):
         return Ledger(tuple(lines), tuple(line for line in self.acceptances if line in ended and line.key not in live))
 
     def add(self, new: Iterable[Line]) -> Ledger:
-        """With further lines. What repeats the last word on its run, or is there already, adds nothing."""
+        """Return the ledger with further lines, without those that are there or repeat the last word on their run."""
         last = {(mark.key, mark.run, mark.release): replace(mark, at=0.0) for mark in self.marks}
         fresh = []
         for line in dict.fromkeys(map(_bounded, new)):
@@ -183,18 +183,18 @@ class Ledger(Struct, frozen=True):
         return Ledger(_ordered((*self.lines, *fresh)))
 
     def only(self, keys: Set[str]) -> Ledger:
-        """Without the marks of records that are no longer there. Acceptances and releases stay."""
+        """Return the ledger without the marks of records that are no longer there. Acceptances and releases stay."""
         kept = tuple(line for line in self.lines if line.key in keys or stays(line))
         if kept == self.lines:
             return self
         return Ledger(kept)
 
     def accepted(self, key: str) -> Acceptance | None:
-        """The newest acceptance of a record."""
+        """Return the newest acceptance of a record."""
         return next((line for line in reversed(self.acceptances) if line.key == key), None)
 
     def failed_runs(self, key: str) -> frozenset[str]:
-        """Runs of a record that may not serve as the anchor, each judged by its latest mark."""
+        """Return the runs of a record that may not serve as the anchor, each judged by its latest mark."""
         accepted = self.accepted(key)
         last = {mark.run: mark for mark in self.marks if mark.key == key}
         failed = set()
@@ -209,7 +209,7 @@ class Ledger(Struct, frozen=True):
         return any(line.key == key for line in self.lines if not isinstance(line, Signed))
 
     def verdict(self, key: str) -> str:
-        """The newest verdict on a record; empty if it was stored without one."""
+        """Return the newest verdict on a record; empty if it was stored without one."""
         mark = self.newest_mark(key)
         return "" if mark is None else mark.verdict
 
@@ -218,14 +218,14 @@ class Ledger(Struct, frozen=True):
         return next((mark for mark in reversed(self.marks) if mark.key == key), None)
 
     def below(self, key: str) -> Mark | None:
-        """The newest mark of a record, if it says that the record fell short and nobody accepted that."""
+        """Return the newest mark of a record, if it says that the record fell short and nobody accepted that."""
         mark = self.newest_mark(key)
         if mark is None or mark.verdict in SOUND or mark.run not in self.failed_runs(key):
             return None
         return mark
 
     def releases(self, key: str) -> tuple[str, ...]:
-        """The tags that a record was released as."""
+        """Return the tags that a record was released as."""
         return tuple(dict.fromkeys(mark.release for mark in self.marks if mark.key == key and mark.release))
 
     def rejected(self, key: str) -> bool:
@@ -252,7 +252,7 @@ class Candidate(Struct, frozen=True):
 
 
 def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None = None) -> list[Candidate]:
-    """The records that may be the anchor, the first choice first. ``stored``: key and time of those that are there.
+    """Return the records that may be the anchor, the first choice first. ``stored``: key → time of those in the store.
 
     Once a release was accepted, releases and acceptances alone move the anchor: what comes between is compared with the
     release. Until then an acceptance moves it, or a record that is far better beyond chance; a mere pass does not, for
@@ -300,12 +300,12 @@ def _candidate(line: Mark | Acceptance, failed: frozenset[str], series: str | No
 
 
 def write(ledger: Ledger) -> bytes:
-    """The file's content."""
+    """Return the file's content."""
     return b"".join(_ENCODER.encode(line) + b"\n" for line in ledger.lines)
 
 
 def read(data: bytes, suite: str, where: str) -> Ledger:
-    """The ledger in these bytes. Raises `BaselineError` for what is damaged, or of another suite."""
+    """Return the ledger in these bytes. Raises `BaselineError` for what is damaged, or of another suite."""
     lines = []
     for number, raw in enumerate(data.splitlines(), 1):
         if not raw.strip():

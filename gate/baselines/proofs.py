@@ -139,7 +139,7 @@ class ProvenPart(Struct, frozen=True):
 
 
 def check(record: Record, digests: frozenset[str]) -> ProvenPart:
-    """The part of a stored record that is proven."""
+    """Return the part of a stored record that is proven."""
     parts = parts_of(record)
     ids = tuple(part.run.id for part in parts)
     if header_digest(record.header) not in digests:
@@ -158,7 +158,7 @@ def check(record: Record, digests: frozenset[str]) -> ProvenPart:
 
 
 def write(proofs: Proofs) -> bytes:
-    """The file's content."""
+    """Return the file's content."""
     digests: dict[str, dict[str, list[str]]] = {}
     for (suite, key), found in proofs.digests.items():
         digests.setdefault(suite, {})[key] = sorted(found)
@@ -167,7 +167,7 @@ def write(proofs: Proofs) -> bytes:
 
 
 def read(data: bytes, where: str) -> Proofs:
-    """The proofs in these bytes. Raises `UntrustedError` for what the gate did not write so."""
+    """Return the proofs in these bytes. Raises `UntrustedError` for what the gate did not write so."""
     if len(data) > MAX_BYTES:
         raise UntrustedError(f"{len(data):,} bytes of proofs, at most {MAX_BYTES:,} are read", where=where)
     try:

@@ -273,6 +273,9 @@ class ProvenStore(Store):
                 self._tell(suite, candidate.key, GONE)
                 return
 
+    def names(self) -> Iterable[tuple[str, str]]:
+        return self._inner.names()
+
     def prefetch(self, entries: Sequence[Entry]) -> None:
         self._inner.prefetch(entries)
 

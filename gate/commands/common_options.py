@@ -144,4 +144,7 @@ def outputs_of(given: dict[str, Any]) -> Outputs:
         if name in paths:
             raise click.UsageError(f"the {name} report is asked for twice: give one path")
         paths[name] = Path(path)
+    for name, path in paths.items():
+        if path.is_dir():
+            raise click.UsageError(f"the {name} report: {path} is a folder (name a file in it)")
     return Outputs(paths)

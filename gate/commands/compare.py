@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from gate.insight.lineup import Contender
 
 YAML = (".yaml", ".yml")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+SHORT_COMMIT = 12
 FORMS = ("json", "html", "markdown")
 """The forms in which the table of several can be written."""
 
@@ -88,11 +91,12 @@ def _check_alone(given: dict[str, Any]) -> None:
 
 
 def _named(text: str) -> tuple[str, Path]:
-    """A name and its file: ``people=people.jsonl``, or a file that names itself."""
+    """A name and its file: ``people=people.jsonl``, or a file that names itself, by a commit in short."""
     name, equals, path = text.partition("=")
     if equals and name and path and not Path(text).exists():
         return name, Path(path)
-    return Path(text).stem, Path(text)
+    stem = Path(text).stem
+    return stem[:SHORT_COMMIT] if COMMIT.fullmatch(stem) else stem, Path(text)
 
 
 def _file(text: str) -> Path:

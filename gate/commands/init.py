@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gate.commands.setup.survey import FoundAgent, Survey
 
 MOST_SHOWN = 10
+MEASURED = (0, 1)
+"""The exit codes of a first run that measured the agent: it passed, or fell short of a threshold."""
+CORRECT = "correct what it names, then: gate run"
 
 
 @click.command(cls=Once)
@@ -59,16 +62,15 @@ def init(
         click.echo(f"wrote {folder / name}")
     for name in kept:
         click.echo(f"kept {folder / name}: you wrote or changed it (--force replaces it)")
-    code = 0
+    first = None
     if not no_run:
         first = run_first(folder, os.environ, proposal)
-        code = int(first.code)
         _show_first(first)
         answered = with_answers(proposal, first.answers)
         if answered != proposal:
             write(folder, answered, force=force)
-    _end(proposal, found, folder, [*written, *kept])
-    raise SystemExit(code)
+    _end(proposal, found, folder, [*written, *kept], first)
+    raise SystemExit(0 if first is None else int(first.code))
 
 
 def _served(url: str) -> FoundAgent:
@@ -124,15 +126,19 @@ def _show_first(first: First) -> None:
         click.echo(f"  {console(line, 400)}")
 
 
-def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str]) -> None:
-    """Print what to do next. No step measures what another one has measured."""
+def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], first: First | None) -> None:
+    """Print what to do next. No step measures what another one has measured, and none follows one that failed."""
     from gate.commands.setup.first_files import CASES
     from gate.security.escape import console
 
     for note in proposal.notes:
         click.echo(console(note, 400))
     if proposal.start:
-        click.echo(f"\nstart the server:  {proposal.start}\nasked through:     {proposal.mapping}")
+        start = f"start the server:  {proposal.start}\n" if first is None else ""
+        click.echo(f"\n{start}asked through:     {proposal.mapping}")
+    if first is not None and first.code not in MEASURED:
+        click.echo(f"\nto do: {console(first.remedy or CORRECT, 400)}")
+        return
     cases = next((suite.source for suite in found.suites if not suite.problem), CASES)
     click.echo("\nnext:")
     click.echo(f"  write your own cases   {'evals/' if cases == CASES else console(cases)} (gate help cases)")
@@ -145,5 +151,7 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str]) ->
     else:
         click.echo("  store the baseline     gate baseline")
     click.echo("  change the agent       gate run")
+    if proposal.unknown_host:
+        click.echo("  run it in CI           gate help ci (no workflow: no remote on GitHub or GitLab)")
     if proposal.first_push:
         click.echo(f"\n{proposal.first_push}")

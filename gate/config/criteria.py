@@ -304,6 +304,30 @@ def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
     return f"cases with rubrics that no criterion reads: {len(unread)} (first: {shorten(unread[0], 80)})"
 
 
+def unread_expectations(cases: Sequence[Case], scorers: Sequence[Scorer]) -> list[str]:
+    """Return a line for each part of the cases that no criterion compares with, and the key that would."""
+    if not all(_is_built_in(scorer.metric) for scorer in scorers):
+        return []  # a metric of the project may read anything
+    with_tools = [case for case in cases if any(turn.tools is not None for turn in case.turns)]
+    with_response = [case for case in cases if any(turn.response is not None for turn in case.turns)]
+    told = []
+    if with_tools and not any(scorer.needs_calls for scorer in scorers):
+        told.append(_unread(with_tools, "tools", "tool_trajectory_avg_score: 0.8"))
+    if with_response and not any(scorer.metric.reads_response for scorer in scorers):
+        told.append(_unread(with_response, "a response", "response_match_score: 0.5"))
+    return told
+
+
+def _is_built_in(metric: Metric[Any]) -> bool:
+    module = type(metric).__module__
+    return module.startswith("gate.metrics.") and not module.startswith("gate.metrics.custom")
+
+
+def _unread(cases: Sequence[Case], part: str, key: str) -> str:
+    states = "case states" if len(cases) == 1 else "cases state"
+    return f"{len(cases):,} {states} {part} that no criterion reads: add `{key}` to the criteria, or leave it out"
+
+
 def rubrics_of(case: Case) -> list[Rubric]:
     """Return the rubrics of a case and of its turns."""
     rubrics = list(case.rubrics)

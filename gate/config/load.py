@@ -154,6 +154,7 @@ def reports_named_in(path: Path) -> Mapping[str, str]:
         return {}
 
 
+MOST_ABOVE, MOST_BELOW = 3, 1
 NEAR_NAMES = (FILE_NAME, "gate.yml", "agent-gate.yaml", ".gate.yaml")
 """Files that are looked for beside a configuration that is missing."""
 
@@ -168,11 +169,8 @@ def read_config(path: Path, *, of_base: bool = False) -> ConfigFile:
         ConfigError: missing, unreadable, or with a key that was removed.
     """
     if not path.is_file():
-        hint = "`gate init` writes a first one"
-        near = next((path.with_name(name) for name in NEAR_NAMES if path.with_name(name).is_file()), None)
-        if near is not None:
-            hint = f"name it {path.name}, or: gate run -c {near.name}"
-        raise ConfigError("no such configuration file", where=str(path), hint=hint)
+        what = "a folder, and no configuration file" if path.is_dir() else "no such configuration file"
+        raise ConfigError(what, where=str(path), hint=_nearest_config(path))
     hint = "it needs at least `suite` and `agent`; `gate init` in an empty folder writes a first one"
     try:
         data, lines = read_document_with_lines(path)
@@ -183,6 +181,20 @@ def read_config(path: Path, *, of_base: bool = False) -> ConfigFile:
     if not isinstance(data, dict):
         raise ConfigError(f"expected a mapping of keys, found {kind_of(data)}", where=str(path), hint=hint)
     return _config_file(path, data, lines, of_base=of_base)
+
+
+def _nearest_config(path: Path) -> str:
+    """Return a hint for a configuration that is not there: beside it, in it, above it or one folder below."""
+    near = next((path.with_name(name) for name in NEAR_NAMES if path.with_name(name).is_file()), None)
+    if near is not None and not path.is_dir():
+        return f"name it {path.name}, or: gate run -c {near.name}"
+    folder = path.parent
+    above = [Path(*[".."] * up) / FILE_NAME for up in range(1, MOST_ABOVE + 1)]
+    below = sorted(folder.glob(f"*/{FILE_NAME}"))[:MOST_BELOW] if folder.is_dir() else []
+    for other in (path / FILE_NAME, *[folder / one for one in above], *below):
+        if other.is_file():
+            return f"did you mean: -c {other.as_posix()}"
+    return "name a file in it" if path.is_dir() else "`gate init` writes a first one"
 
 
 def config_from(data: Mapping[str, Any], root: Path) -> ConfigFile:

@@ -20,6 +20,7 @@ from gate.config.criteria import (
     build_scorers,
     check_something_blocks,
     is_idle,
+    unread_expectations,
     unread_rubrics,
     with_demands_of,
     with_previous,
@@ -246,6 +247,8 @@ class StatedCriteria(Struct, frozen=True):
     specs: tuple[CriterionSpec, ...]
     place: FilePlace
     note: str = ""
+    is_configured: bool = False
+    """True if they are those of gate.yaml, and none came with the suite."""
 
 
 def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
@@ -273,7 +276,7 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
         raw, note = ADK_DEFAULTS, NO_CRITERIA
     camel = adk or config.base_root == config.root  # earlier versions read camelCase in gate.yaml, too
     specs = read_specs(_merged_criteria(brought, raw), place.at, adk=adk, camel=camel)
-    return StatedCriteria(specs, place, note)
+    return StatedCriteria(specs, place, note, is_configured=suite.criteria is None and not brought)
 
 
 NO_CRITERIA = "no criteria are given: ADK's defaults apply ({})".format(
@@ -367,6 +370,8 @@ def _plan(
         check_something_blocks(scorers, setting.place.at(), hint)
     deselected = frozenset(case.id for case in whole) - {case.id for case in suite.cases}
     notes = _notes(suite, stated, scorers)
+    if stated.is_configured:
+        notes = (*notes, *unread_expectations(suite.cases, scorers))
     plan = Plan(suite, tuple(scorers), notes, deselected, selection=config.file.select)
     if rules is None:
         return plan

@@ -197,7 +197,8 @@ def _number(value: Any, label: str, where: str, *, adk: bool) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        what = f"{label}: expected a number, found {shorten(repr(value), 60)}"
+        found = "nothing" if value is None else shorten(repr(value), 60)
+        what = f"{label}: expected a number, found {found}"
         hint = "write a number, as 0.8, or a mapping of options" if label == "threshold" else ""
         raise ConfigError(what, where=where, hint=hint) from None
     if not isfinite(number):

@@ -30,7 +30,15 @@ def commonest_error(trials: Iterable[Trial], most: int = MAX_MESSAGE_CHARS) -> s
     if not counts:
         return ""
     text = min(counts, key=lambda text: (-counts[text], text))
-    return cut(" ".join(text.split()), most)
+    return _cut(" ".join(text.split()), most)
+
+
+def _cut(text: str, most: int) -> str:
+    """Return at most so many characters, and of a long text with a hint in brackets at its end the hint, too."""
+    said, bracket, hint = text.rpartition(" (")
+    if len(text) <= most or not bracket or not hint.endswith(")") or len(hint) > most // 2:
+        return cut(text, most)
+    return f"{cut(said, most - len(bracket + hint))} ({hint}"
 
 
 # --- an agent that is down ------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gate.errors import closest, kind_of
 from gate.formats import adk, messages
@@ -53,7 +53,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
         return _from_messages(answer, user)
     if "output" in answer or "tool_calls" in answer:
         return _from_output(answer, user)
-    raise FormatError('an answer must have "messages" or "output"')
+    raise FormatError('no "output" or "messages"')
 
 
 def _enveloped(text: str) -> Any:
@@ -125,7 +125,7 @@ def _overlay(counted: Usage | None, stated: Usage | None) -> Usage | None:
     """Return the answer's own statement as a whole, completed by the sum of its messages."""
     if counted is None or stated is None:
         return stated or counted
-    said = {name: value for name in Usage.__struct_fields__ if (value := getattr(stated, name)) is not None}
+    said = {name: value for name, value in asdict(stated).items() if value is not None}
     return replace(counted, **said)
 
 

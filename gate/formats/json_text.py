@@ -78,18 +78,22 @@ def finite(digits: str) -> float:
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=finite)
 
 
-def _check_nesting(value: Any) -> None:
+def is_too_deep(value: Any) -> bool:
+    """True if lists and objects are nested beyond `MAX_NESTING`."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_NESTING + 1):
+        inner: list[Any] = []
+        for item in level:
+            held = item.values() if isinstance(item, dict) else item
+            inner += [child for child in held if isinstance(child, (dict, list))]
+        level = inner
         if not level:
-            return
-        level = [
-            child
-            for item in level
-            for child in (item.values() if isinstance(item, dict) else item)
-            if isinstance(child, (dict, list))
-        ]
-    if level:
+            return False
+    return True
+
+
+def _check_nesting(value: Any) -> None:
+    if is_too_deep(value):
         raise RefusedTextError(f"nested more than {MAX_NESTING} deep")
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gate.errors import ConfigError
 from gate.formats.json_text import parse_json
 from gate.formats.reading import known_value, leave_unread
-from gate.formats.shapes import as_list, as_mapping
+from gate.formats.shapes import as_list, as_mapping, mappings_in
 from gate.model import Invocation, Part, ToolCall, Usage, total_usage
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.system.prices import turn_cost
@@ -122,8 +122,7 @@ def to_call(raw: Any) -> ToolCall:
     """
     if not isinstance(raw, OBJECT):
         raise FormatError(f"a tool call must be an object, not {_kind(raw)}")
-    body = raw.get("function")
-    body = raw if body is None else body
+    body = raw if raw.get("function") is None else raw["function"]
     if not isinstance(body, OBJECT):
         raise FormatError(f"function must be an object, not {_kind(body)}")
     key = next((key for key in ("arguments", "args", "input") if body.get(key) is not None), "arguments")
@@ -215,7 +214,8 @@ def usage_of(usages: Sequence[Usage]) -> Usage | None:
     if total.model is not None or not any(usage.model for usage in usages):
         return total
     costs = [turn_cost(usage) for usage in usages]
-    return replace(total, cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs))
+    known = [cost for cost in costs if cost is not None]
+    return replace(total, cost_usd=sum(known) if len(known) == len(costs) else None)
 
 
 def with_attached(text: str, attached: Sequence[Mapping[str, Any]]) -> str | list[dict[str, Any]]:
@@ -256,8 +256,7 @@ def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
     """Return the files in the first message in which the user asks something, as `Turn.attached` has them."""
     for message in as_list(messages):
         if _asks(message):
-            found = [_file(part) for part in as_list(message.get("content")) if isinstance(part, Mapping)]
-            return tuple(one for one in found if one is not None)
+            return tuple(filter(None, map(_file, mappings_in(message.get("content")))))
     return ()
 
 

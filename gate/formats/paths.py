@@ -62,8 +62,10 @@ def steps_of(path: str) -> tuple[Step, ...]:
         key, index, quoted, name, wanted = match.groups()
         if name is not None:
             steps.append(WhereEqual(name.strip(), wanted.strip()))
+        elif index is not None:
+            steps.append(int(index))
         else:
-            steps.append(int(index) if index is not None else key if quoted is None else quoted)
+            steps.append(key if quoted is None else quoted)
         at = match.end()
     return tuple(steps)
 

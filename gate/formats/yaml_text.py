@@ -226,6 +226,7 @@ def _mappings(value: Any, mark: TextMark, line: int) -> list[tuple[dict[str, Any
     raise RefusedTextError("<< takes a mapping or a list of mappings", line)
 
 
+_CONFLICT = re.compile(r"^<{7} ", re.MULTILINE)
 _HINTS = (
     (r"\n *\t", "indent with spaces, not with tabs"),
     ("mapping values are not allowed", "put the text in quotes, or begin a new line after the key"),
@@ -251,6 +252,10 @@ def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
     except RefusedTextError as error:
         raise ConfigError(error.what, where=at_line(where, error.line)) from error
     except yaml.MarkedYAMLError as error:
+        if conflict := _CONFLICT.search(text):
+            begins = text.count("\n", 0, conflict.start()) + 1
+            hint = "keep one side, and delete the lines <<<<<<<, ======= and >>>>>>>"
+            raise ConfigError("an unresolved merge conflict", where=at_line(where, begins), hint=hint) from error
         mark = error.problem_mark or error.context_mark
         what = error.problem or error.context or "unreadable"
         number = mark.line + 1 if mark else 0

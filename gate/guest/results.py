@@ -424,7 +424,7 @@ def remedy(answer: Any) -> str:
         for package, name, instead in MADE_BY:
             if (module + ".").startswith(package + "."):
                 return "; this looks like " + name + ": " + instead
-    return "; return the answer as a whole, not a generator of its pieces" if running(answer) is not None else ""
+    return "; return the answer as a whole, no generator" if running(answer) is not None else ""
 
 
 def module_of(value: Any) -> str:

@@ -132,8 +132,8 @@ def parameters(function: Callable[..., Any]) -> dict[str, str]:
     if len(others) == 1 and not {"message", "messages", "request"} & set(fields):
         fields[others.pop()] = "message"
     if others:
-        known = ", ".join((*FIELDS, "request"))
-        raise TypeError(f"cannot fill the parameter {others[0]!r} (known: {known})")
+        known = ", ".join(FIELDS[:4])
+        raise TypeError(f"nothing fills {others[-1]!r}: give it a default (filled are {known} …)")
     return fields
 
 
@@ -162,7 +162,7 @@ def plain(value: Any) -> Any:
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
-    raise TypeError(f"the agent returned something of type {type(value).__name__}, which is not JSON")
+    raise TypeError(f"the agent returned a value of type {type(value).__name__}, which is not JSON")
 
 
 def refuse_large(answer: Any, limit: int) -> None:
@@ -368,7 +368,8 @@ async def main(options: dict[str, Any]) -> None:
         if options.get("results"):
             worker.results = beside(options["results"])
     except BaseException as error:  # noqa: BLE001 - the user's module, which may raise anything
-        reply = {"fatal": f"{type(error).__name__}: {error}{place(error)}"}
+        said = error.msg if isinstance(error, SyntaxError) else error
+        reply = {"fatal": f"{type(error).__name__}: {said}{place(error)}"}
         if isinstance(error, ImportError) and error.name:
             reply["needs"] = error.name
         if isinstance(error, ModuleNotFoundError) and error.name and is_named(error.name, options["target"]):

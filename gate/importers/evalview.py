@@ -310,7 +310,8 @@ def read(document: Document) -> Contents:
         file = file.model_copy(update={"weights": shared})
     turns = tuple(Turn(turn.query, turn.expected.calls()) for turn in file.turns or ())
     if file.expected.calls() is not None or not turns:  # they may be called in any turn
-        said = turns[-1].user if turns else file.input.query if file.input is not None else ""
+        asked = file.input.query if file.input is not None else ""
+        said = turns[-1].user if turns else asked
         turns = (*turns[:-1], Turn(said, file.expected.calls()))
     case = Case(
         file.name,

@@ -120,7 +120,7 @@ def _conversation(value: Any, what: str, losses: Losses, *, instructed: bool = F
         return _said(value, what, losses, instructed=instructed)
     if isinstance(value, Mapping) and isinstance(plain_copy(value).get("messages"), list):
         return _said(value["messages"], f"{what}.messages", losses, instructed=instructed)
-    return [Turn(_text(value, _QUESTIONS, what))]
+    return [Turn(question_of(value, what))]
 
 
 def _with_expectation(turns: list[Turn], response: str | None, tools: tuple[ToolCall, ...] | None = None) -> list[Turn]:
@@ -136,10 +136,11 @@ def _calls(value: Any, what: str, arguments: str) -> tuple[ToolCall, ...]:
         raise ShapeError(f"{what}: expected a list")
     found = []
     for one in value:
-        name = one if isinstance(one, str) else one.get("name") if isinstance(one, Mapping) else None
+        name, args = one, None
+        if isinstance(one, Mapping):
+            name, args = one.get("name"), one.get(arguments, one.get("input_parameters"))
         if not isinstance(name, str) or not name:
             raise ShapeError(f"{what}: expected names of tools")
-        args = None if isinstance(one, str) else one.get(arguments, one.get("input_parameters"))
         if args is not None and not isinstance(args, Mapping):
             raise ShapeError(f"{what}: expected a mapping of arguments")
         found.append(ToolCall(name, args, any_args=args is None))
@@ -188,14 +189,16 @@ def _golden(row: Row) -> _RowFinds:
     tools, made = (_from_text(row.get(key)) for key in ("expected_tools", "tools_called"))
     expected = _expected(row.get("expected_output"), "expected_output")
     calls = _calls(tools, "expected_tools", "inputParameters") if tools else None
-    turns = _with_expectation([Turn(_text(row.get("input"), _QUESTIONS, "input"))], expected, calls)
+    turns = _with_expectation([Turn(question_of(row.get("input"), "input"))], expected, calls)
     recorded = None
     if row.get("actual_output"):
         called = _calls(made or [], "tools_called", "inputParameters")
-        told = [one.get("output") if isinstance(one, Mapping) else None for one in made or []]
-        results = tuple(ToolCall(call.name, call.args, result=value) for call, value in zip(called, told, strict=True))
+        results = []
+        for call, one in zip(called, made or [], strict=True):
+            result = one.get("output") if isinstance(one, Mapping) else None
+            results.append(ToolCall(call.name, call.args, result=result))
         said = Part(_text(row["actual_output"], _ANSWERS, "actual_output"))
-        recorded = Invocation(turns[0].user, (said,), results, reports_calls=isinstance(made, list))
+        recorded = Invocation(turns[0].user, (said,), tuple(results), reports_calls=isinstance(made, list))
     return _RowFinds(turns, name, metadata, recorded=recorded)
 
 
@@ -267,7 +270,7 @@ def _scenario(row: Row) -> _RowFinds:
     turns = []
     for one in given:
         response = _expected(adk.get(one, "expected_response"), "expected_response")
-        turns += _with_expectation([Turn(_text(one.get("input"), _QUESTIONS, "input"))], response)
+        turns += _with_expectation([Turn(question_of(one.get("input"), "input"))], response)
     losses = Losses()
     path = adk.get(row, "expected_trajectory")
     names = adk.get(path, "tool_names") if isinstance(path, Mapping) else path

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct
@@ -110,8 +111,10 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 def _criteria(document: Document, cases: Iterable[Case]) -> dict[str, Any]:
     """Return the criteria of the log: a scorer of verdicts decides, any other only reports."""
-    found: dict[str, Any] = {"contains": {}} if any(case.options for case in cases) else {}
-    given = [one for sample in _samples(document) for one in _given(sample)]
+    found: dict[str, Any] = {}
+    if any(case.options for case in cases):
+        found["contains"] = {}
+    given = list(chain.from_iterable(map(_given, _samples(document))))
     reporting = {one.scorer for one in given if not one.decides}
     for scorer in dict.fromkeys(one.scorer for one in given):
         criterion = {"metric": "recorded_score", "scorer": scorer}
@@ -228,7 +231,9 @@ def _credit(value: Any) -> float:
             value = float(value)
         except ValueError:
             word = value.strip().lower()
-            return 0.5 if word in _PARTIAL else 0.0 if word in _FAILING else 1.0
+            if word in _PARTIAL:
+                return 0.5
+            return 0.0 if word in _FAILING else 1.0
     if not isinstance(value, bool | int | float) or math.isnan(value):
         return 0.0
     return min(1.0, max(0.0, float(value)))
@@ -275,11 +280,14 @@ def _attached(content: Any, texts: Mapping[str, Any]) -> Any:
     if isinstance(content, str) and content.startswith(_ATTACHMENT):
         return texts.get(content.removeprefix(_ATTACHMENT), content)
     if isinstance(content, list):
-        return [
-            changed(part, text=_attached(part["text"], texts)) if isinstance(part, Mapping) and "text" in part else part
-            for part in content
-        ]
+        return [_attached_part(part, texts) for part in content]
     return content
+
+
+def _attached_part(part: Any, texts: Mapping[str, Any]) -> Any:
+    if not isinstance(part, Mapping) or "text" not in part:
+        return part
+    return changed(part, text=_attached(part["text"], texts))
 
 
 FORMAT = Format(

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate.formats.python_text import ComputedError, Constants, MadeCall, parsed
 from gate.formats.shapes import as_list
 from gate.importers import exports, pydantic_evals
-from gate.model import Case
+from gate.model import Case, RecordedTrial
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Format, Loss, without_losses
 
@@ -69,10 +69,14 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         raise document.error(f"it cannot be read without running it: {shorten(str(error), 100)}") from None
     found = [_read_rows(document, rows, losses)] if rows else []
     found += [_read_dataset(document, one, losses) for one in datasets]
-    criteria = {name: value for one in found for name, value in (one.criteria or {}).items()}
-    cases = tuple(case for one in found for case in one.cases)
-    recorded = tuple(trial for one in found for trial in one.recorded)
-    return Contents(cases, recorded, criteria or None), losses
+    criteria: dict[str, Any] = {}
+    cases: list[Case] = []
+    recorded: list[RecordedTrial] = []
+    for one in found:
+        criteria |= one.criteria or {}
+        cases += one.cases
+        recorded += one.recorded
+    return Contents(tuple(cases), tuple(recorded), criteria or None), losses
 
 
 def references(path: Path, root: Path) -> list[Path]:
@@ -82,7 +86,7 @@ def references(path: Path, root: Path) -> list[Path]:
     if constants is None:
         return []
     try:
-        return [found for _, told in _named_files(constants) if (found := _found(told, path.parent, root)) is not None]
+        return list(filter(None, (_found(told, path.parent, root) for _, told in _named_files(constants))))
     except (ComputedError, RecursionError):
         return []
 
@@ -232,7 +236,10 @@ def _evaluators(made: MadeCall, key: str, losses: list[Loss]) -> list[Any]:
         name = one.name.rpartition(".")[2]
         if one.computed:
             given["computed"] = True
-        found.append({name: given["0"]} if given.keys() == {"0"} else {name: given} if given else name)
+        if not given:
+            found.append(name)
+        else:
+            found.append({name: given["0"] if given.keys() == {"0"} else given})
     return found
 
 
@@ -274,9 +281,8 @@ def _losses_of_references(constants: Constants, document: Document) -> list[Loss
         for key, check in (("initial_session_file", True), ("eval_metrics", True), ("num_runs", False)):
             if key in made.fields or key in made.computed:
                 losses.append(Loss("", f"line {made.line}: {key} of {made.name.rpartition('.')[2]}", check))
-    for made in (
-        constants.calls(OTHER_GOLDENS) if any(n.startswith("deepeval") for n in constants.names.values()) else ()
-    ):
+    is_deepeval = any(name.startswith("deepeval") for name in constants.names.values())
+    for made in constants.calls(OTHER_GOLDENS) if is_deepeval else ():
         losses.append(Loss("", f"line {made.line}: the cases of {made.name.rpartition('.')[2]}"))
     return losses
 

@@ -201,8 +201,11 @@ def _end(share: float) -> str:
 
 def _estimated(share: float) -> str:
     """Whole percents; of a curve through simulated changes no more is known than that it is near all, or none."""
-    least, most = 0.001, 0.999
-    return f"< {100 * least:g}" if 0 < share < least else f"> {100 * most:g}" if most < share < 1 else percents(share)
+    if 0 < share < 0.001:
+        return "< 0.1"
+    if 0.999 < share < 1:
+        return "> 99.9"
+    return percents(share)
 
 
 def _smallest(power: Power) -> str:

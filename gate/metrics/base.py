@@ -72,6 +72,8 @@ class Metric(ABC, Generic[OptionsT]):
     """Judges what the other criteria found, and so checks nothing if it blocks alone."""
     reads_tools: ClassVar[bool] = False
     """Looks at tool calls: not measured unless there is evidence that the agent's answers report them."""
+    reads_response: ClassVar[bool] = False
+    """Compares the answer with the response that a case states."""
     absence: ClassVar[bool] = False
     """Forbids something: an answer that says and calls nothing satisfies it."""
     lexical: ClassVar[bool] = False
@@ -198,6 +200,8 @@ class PerTurn(Metric[OptionsT]):
 
 class Judged(Metric[OptionsT]):
     """Base of metrics that may ask the judge of the run."""
+
+    reads_response = True  # or its prompt may name it
 
     @property
     def needs_judge(self) -> bool:

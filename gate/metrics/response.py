@@ -29,6 +29,7 @@ class ResponseMatch(PerTurn[ResponseMatchOptions]):
 
     options_type = ResponseMatchOptions
     lexical = True
+    reads_response = True
     satisfied = "every answer has the expected words"
 
     def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:

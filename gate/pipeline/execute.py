@@ -233,7 +233,7 @@ class _Run:
                     answered = replace(answered, user=request.user)
                 invocations.append(answered if world is None else _as_recorded(answered, world.spared(session_id)))
         except AgentFailure as failure:
-            failure.message = naming_hidden(failure.message, self._agent.hidden, self._agent.known)
+            failure.message = naming_hidden(failure.message, self._agent.hidden, self._agent.known, self._agent.named)
             failed = failure.under(self._limits.transient)
         finally:
             process = self._agent.process_of(session_id)

@@ -1,4 +1,4 @@
-"""A result → the hosts that the configuration names. What goes wrong there is reported and changes no verdict."""
+"""Publishing a result on the hosts that the configuration names. What goes wrong there changes no verdict."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ def publish_result(
     Raises:
         ConfigError: nobody offers such a host, or it does not know an option.
     """
-    done = [_publish_on(name, options, result, environment) for name, options in hosts.items()]
-    return Publication(
-        tuple(url for one in done for url in one.urls),
-        tuple(note for one in done for note in one.notes),
-        tuple(problem for one in done for problem in one.problems),
-    )
+    all_of_them = Publication()
+    for name, options in hosts.items():
+        done = _publish_on(name, options, result, environment)
+        all_of_them = Publication(
+            (*all_of_them.urls, *done.urls),
+            (*all_of_them.notes, *done.notes),
+            (*all_of_them.problems, *done.problems),
+        )
+    return all_of_them
 
 
 def _publish_on(name: str, options: Mapping[str, Any], result: Result, environment: Mapping[str, str]) -> Publication:

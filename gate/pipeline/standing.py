@@ -54,8 +54,8 @@ def note_of_shortfall(mark: Mark, own: Reference, *, is_ancestor: bool) -> str:
     elif is_its_own:
         fell = f"{base} was run again, and held to its own earlier runs came out {came_out}"
     else:
-        anchor = f"the anchor {mark.anchor[:12]}" if mark.anchor else "what it was held to"
-        fell = f"{base} is itself below {anchor} ({came_out})"
+        held = f", compared with {mark.anchor[:12]}" if mark.anchor else ""
+        fell = f"{base} itself came out {came_out}{held}"
     return f"{fell}; this change is compared with it all the same"
 
 

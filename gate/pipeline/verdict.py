@@ -265,7 +265,7 @@ def _without_base_trials(record: Record) -> Record:
 
 
 def _against(record: Record, reference: Reference, demands: Demands, terms: Terms, *, reported: bool) -> SuiteResult:
-    header, is_stored = record.header, bool(reference.records) and not reference.beside
+    header = record.header
     paired = pair(
         header.plan,
         demands.criteria,
@@ -274,6 +274,9 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         judges=record.footer.judges if record.footer is not None else {},
     )
     fell_below = terms.design.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
+    doubts = terms.doubts
+    if reference.records and not reference.beside:
+        doubts = (*doubts, *terms.doubts_if_compared)
     known = replace(
         paired,
         cases=cases_of(header, demands.thresholds),
@@ -284,7 +287,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,
-        gaps=[_stated(text) for text in (*terms.doubts, *(terms.doubts_if_compared if is_stored else ()))],
+        gaps=[_stated(text) for text in doubts],
         earlier=terms.design.earlier,
         excuses=paired.excuses and not (terms.design.anchored or terms.design.release or fell_below),
         same_as=terms.design.same_as,
@@ -305,9 +308,9 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
     """Return the first result under the worst verdict of all, with the others by the names of their references."""
     if not others:
         return first
-    further = [
-        replace(other, reference=reference.name) for other, reference in zip(others, references[1:], strict=True)
-    ]
+    further = []
+    for other, reference in zip(others, references[1:], strict=True):
+        further.append(replace(other, reference=reference.name))
     worse = min(further, key=_rule_place)
     found = _with_what_nobody_accepts(replace(first, further=tuple(further)), further)
     if _rule_place(worse) >= _rule_place(first):

@@ -1,6 +1,6 @@
-"""Explains to a reader why a line does not follow the format, starting from msgspec's error.
+"""Why a line does not follow the format, in words, starting from msgspec's error.
 
-It handles refused lines only, so it can afford to look at the line again.
+Only refused lines come here, so it can afford to look at the line again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST = 200
 
 
 def describe(problem: str, kind: type[Struct], line: bytes, name: str) -> str:
-    """One line: the field with its place on the line, what it should be, and what it is.
+    """Return one line: the field with its place on the line, what it should be, and what it is.
 
     ``problem`` is msgspec's message about decoding ``line`` as ``kind``; ``name`` is what the line is called.
     """
@@ -41,9 +41,11 @@ def describe(problem: str, kind: type[Struct], line: bytes, name: str) -> str:
         place = repr(path[:_SHOWN])[1:-1].removeprefix(".") or name
         return f"{place}: {repr(what[:_LONGEST])[1:-1].lower()}"
     field = place or name
-    if unknown := re.fullmatch("Object contains unknown field `(.*)`", what, re.DOTALL):
+    unknown = re.fullmatch("Object contains unknown field `(.*)`", what, re.DOTALL)
+    if unknown:
         return f"{field} has an unknown key: {unknown[1][:_SHOWN]!r}"
-    if missing := re.fullmatch("Object missing required field `(.*)`", what):
+    missing = re.fullmatch("Object missing required field `(.*)`", what)
+    if missing:
         return f"{field} lacks its {missing[1]}"
     if not place and not isinstance(value, dict):
         return "not a JSON object"
@@ -61,15 +63,20 @@ def _wrong(what: str, value: Any, declared: Any) -> str:
 
 def _expected(what: str, declared: Any) -> str:
     """Return the wanted value in words, as ``a whole number from 1``."""
-    if words := [member.value for kind in _members(declared) if _is(kind, Enum) for member in kind]:
+    words: list[str] = []
+    for kind in _members(declared):
+        if _is(kind, Enum):
+            words += [member.value for member in kind]
+    if words:
         return "one of " + ", ".join(words)
     found = re.match(r"Expected `([^`]*)`(?: (>=|<=|>|<|of) (.*))?$", what.partition(", got ")[0])
     if not found:
         return f"what the format says, {what[:_SHOWN]!r}"
-    kinds = [_KINDS.get(kind, kind) for kind in found[1].split(" | ")]
+    expected = " or ".join([_KINDS.get(kind, kind) for kind in found[1].split(" | ")])
+    if not found[2]:
+        return expected
     bounds = {">=": "from", "<=": "up to", ">": "above", "<": "below", "of": "of"}
-    expected = " or ".join(kinds)
-    return f"{expected} {bounds[found[2]]} {found[3].removesuffix('.0')}" if found[2] else expected
+    return f"{expected} {bounds[found[2]]} {found[3].removesuffix('.0')}"
 
 
 def _shown(value: Any) -> str:
@@ -79,7 +86,7 @@ def _shown(value: Any) -> str:
 
 
 def _located(path: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
-    """The place as ``turns[0].calls[1].name``, what stands there, and the type that is declared for it."""
+    """Return the place as ``turns[0].calls[1].name``, what stands there, and the type that is declared for it."""
     place = ""
     for key, index in re.findall(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]", path):
         step = key or (_culprit(value, _inner(kind, "")) if index == "..." else int(index))
@@ -89,7 +96,7 @@ def _located(path: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
 
 
 def _culprit(found: dict[str, Any], kind: Any) -> str:
-    """The first key of an object whose value is not of the kind; msgspec tells no keys of mappings."""
+    """Return the first key of an object whose value is not of the kind; msgspec tells no keys of mappings."""
     for key, value in found.items():
         if not _fits(value, kind):
             return key
@@ -105,7 +112,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _inner(kind: Any, step: str | int) -> Any:
-    """The type that is declared one step further in: under a key, at an index, or of any value of a mapping."""
+    """Return the type that is declared one step further in: under a key, at an index, or of any value of a mapping."""
     for member in _members(kind):
         arguments = get_args(member)
         if _is(member, Struct):
@@ -121,7 +128,7 @@ def _inner(kind: Any, step: str | int) -> Any:
 
 
 def _members(kind: Any) -> Iterator[Any]:
-    """The types that a declared type allows, its bounds left out."""
+    """Yield the types that a declared type allows, its bounds left out."""
     if get_origin(kind) is Annotated:
         yield from _members(get_args(kind)[0])
     elif get_origin(kind) in (Union, UnionType):

@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -197,7 +197,7 @@ def _shared_turn(digest: str, usage: Usage | None, reports: bool) -> Invocation:
 
 @lru_cache(maxsize=1_000)
 def _shared_scores(scores: tuple[ScoreDigest, ...]) -> Mapping[str, Score]:
-    """One mapping for all trials that scored alike."""
+    """Return one mapping for all trials that scored alike."""
     return {
         name: Score(value, reason, error, details={"dimensions": dict(parts)} if parts else {})
         for name, value, reason, error, parts in scores
@@ -247,7 +247,7 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
 
 
 def _shortened(value: Any) -> Any:
-    """A JSON value with its long texts shortened; the redactor has bounded its nesting before."""
+    """Return a JSON value with its long texts shortened; the redactor has bounded its nesting before."""
     if isinstance(value, str):
         return shorten(value, MAX_STORED_TEXT)
     if isinstance(value, dict):
@@ -301,7 +301,7 @@ def merge(records: Sequence[Record]) -> Record:
 
 
 def _run_of(shards: Sequence[Record]) -> str:
-    """The run that shards make together: another one as soon as one of them was run anew."""
+    """Return the run that shards make together: another one as soon as one of them was run anew."""
     ids = [record.header.run_id for record in shards]
     return ids[0] if len(set(ids)) == 1 else blake2b("\n".join(ids).encode(), digest_size=16).hexdigest()
 
@@ -325,10 +325,10 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
     if missing:
         what = f"{name} lacks {missing} of {len(own) * header.epochs} planned trials"
         raise MeasureError(what, hint="continue it with --resume")
-    stray = next((trial.case_id for trial in record.trials if trial.case_id not in own), None)
-    if stray is not None:
-        what = f"{name} belongs to another run: it has trials of case {stray[:60]!r}, which is another shard's"
-        raise MeasureError(what)
+    for trial in record.trials:
+        if trial.case_id not in own:
+            what = f"it has trials of case {trial.case_id[:60]!r}, which is another shard's"
+            raise MeasureError(f"{name} belongs to another run: {what}")
 
 
 def _missing(record: Record, own: Iterable[str]) -> int:
@@ -340,18 +340,22 @@ def _missing(record: Record, own: Iterable[str]) -> int:
 
 
 def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
-    """Shards run side by side: durations are not added, costs are."""
-    footers = [record.footer for record in records if record.footer is not None]
-    costs = [footer.judge_cost_usd for footer in footers if footer.judge_cost_usd is not None]
-    reasons = dict.fromkeys(footer.stopped for footer in footers if footer.stopped)
-    return replace(
-        count(trials),
-        duration=max(footer.duration for footer in footers),
-        judge_cost_usd=sum(costs) if costs else None,
-        stopped="; ".join(reasons),
-        terms=_joined_terms([footer.terms for footer in footers]),
-        judges=reduce(joined_judges, [footer.judges for footer in footers]),
-    )
+    """Return the footer of all shards. They run side by side: durations are not added, costs are."""
+    found = count(trials)
+    costs, reasons, terms = [], dict[str, None](), []
+    for record in records:
+        footer = record.footer
+        if footer is None:
+            continue
+        terms.append(footer.terms)
+        if footer.judge_cost_usd is not None:
+            costs.append(footer.judge_cost_usd)
+        if footer.stopped:
+            reasons[footer.stopped] = None
+        judges = joined_judges(found.judges, footer.judges)
+        found = replace(found, duration=max(found.duration, footer.duration), judges=judges)
+    cost = sum(costs) if costs else None
+    return replace(found, judge_cost_usd=cost, stopped="; ".join(reasons), terms=_joined_terms(terms))
 
 
 def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -20,36 +20,44 @@ def changed_behaviour(cases: Sequence[CaseResult], broken: Collection[str]) -> t
     """
     wanted = set(broken)
     counts: Counter[str] = Counter()
+    places: dict[str, set[str]] = {}
     for case in cases:
-        if case.id in wanted:
-            counts.update(_sentences(case))
+        if case.id not in wanted:
+            continue
+        for sentence, place in differences_of(case).items():
+            counts[sentence] += 1
+            places.setdefault(sentence, set()).add(place)
     for sentence, holds in counts.most_common(1):
         if 2 * holds >= len(wanted):
-            return sentence, holds
+            place = places[sentence].pop() if len(places[sentence]) == 1 else ""
+            return sentence + place, holds
     return "", 0
 
 
-def _sentences(case: CaseResult) -> list[str]:
-    """Return what a case's worst trial does otherwise than a passing one, or than its author expects."""
+def differences_of(case: CaseResult) -> dict[str, str]:
+    """Return what a case's worst trial does otherwise than a passing one, or than its author expects.
+
+    Each sentence with the call before which that happens, as `` before `refund` ``; empty if there is none.
+    """
     before = _names(case.reference) or _names([turn or () for turn in case.expected])
     now = _names(case.actual)
     if not before or case.crashes == case.trials:
-        return []
+        return {}
     often, often_before = Counter(now), Counter(before)
     missing = [name for name in often_before if name not in often]
     added = [name for name in often if name not in often_before]
     if len(missing) == len(added) == 1:
-        return [f"calls {_name(added[0])} instead of {_name(missing[0])}"]
+        return {f"calls {_name(added[0])} instead of {_name(missing[0])}": ""}
     if missing:
-        return [f"no longer calls {_name(name)}{_before(name, before, now)}" for name in missing]
+        return {f"no longer calls {_name(name)}": _before(name, before, now) for name in missing}
     if added:
-        return [f"now also calls {_name(name)}" for name in added]
-    said = []
+        return {f"now also calls {_name(name)}": "" for name in added}
+    said = {}
     for name, times in often_before.items():
         if often[name] != times:
-            said.append(f"calls {_name(name)} {_times(often[name])} instead of {_times(times)}")
+            said[f"calls {_name(name)} {_times(often[name])} instead of {_times(times)}"] = ""
     if not said and before != now:
-        said.append("calls its tools in another order")
+        said["calls its tools in another order"] = ""
     return said
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from gate.decision.causes import GOT_WORSE, badness
 from gate.model import CaseResult, CaseStatus, SuiteResult
 from gate.reports import replayed
+from gate.reports.behaviour import differences_of
 from gate.reports.by_tag import in_named
 from gate.reports.formatting import count
 from gate.reports.labels import STATUSES
@@ -80,15 +81,22 @@ def distinct(reasons: Sequence[str]) -> tuple[str, ...]:
 
 
 def one_of_each_reason(cases: Sequence[CaseResult], most: int) -> tuple[tuple[CaseResult, ...], bool]:
-    """Return the first case of each distinct reason, ``most`` at most, and True if all others fail for one of these."""
+    """Return the first case of each distinct cause, ``most`` at most, and True if all others fail for one of these."""
     found: list[CaseResult] = []
     for case in cases:
-        if any(_is_alike(_first_reason(case), _first_reason(other)) for other in found):
+        if any(_has_same_cause(case, other) for other in found):
             continue
         if len(found) == most:
             return tuple(found), False
         found.append(case)
     return tuple(found), True
+
+
+def _has_same_cause(case: CaseResult, other: CaseResult) -> bool:
+    """True if the agent does the same thing otherwise in both, or both fail for the same reason."""
+    if not differences_of(case).keys().isdisjoint(differences_of(other)):
+        return True
+    return _is_alike(_first_reason(case), _first_reason(other))
 
 
 def _first_reason(case: CaseResult) -> str:

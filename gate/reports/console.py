@@ -6,6 +6,7 @@ the numbers. Outside text reaches rich only as `Text`, never as markup, and only
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -35,6 +36,9 @@ _SIGNS = {
     "mute": ("–", "dim"),
 }
 """Sign and colour of each tone."""
+_CODE = re.compile(r"`[^`\n]{1,50}`")
+_JOINED = "\ue000"
+"""Stands for a space at which no line is broken: a command is to be copied."""
 _LISTED = 20
 _MANY = 200
 """Cases that ``-v`` lists."""
@@ -292,8 +296,10 @@ def _printed(console: Console, text: str, indent: int) -> None:
 
 def _line(console: Console, indent: int, *parts: tuple[str, str], hang: int = 0) -> None:
     """Parts of text with their styles, wrapped; the lines after the first ``hang`` further in."""
-    lines = _text(*parts).wrap(console, max(console.width - indent - hang, 10), overflow="fold")
+    whole = [(_CODE.sub(lambda code: code[0].replace(" ", _JOINED), text), style) for text, style in parts]
+    lines = _text(*whole).wrap(console, max(console.width - indent - hang, 10), overflow="fold")
     for number, line in enumerate(lines):
+        line.plain = line.plain.replace(_JOINED, " ")
         line.rstrip()
         console.print(_text((" " * (indent + (hang if number else 0)), "")) + line, soft_wrap=True)
 

@@ -225,7 +225,7 @@ def _accept(label: str) -> str:
     """Return how a loss is accepted."""
     if label:
         return f"add the label `{label.replace('`', '')}` if this is intended"
-    return "if this is intended, accept it: merge it, then run `gate baseline accept`"
+    return 'if this is intended, merge it, then run `gate baseline accept --why "…"`'
 
 
 def _is_hard(suite: SuiteResult) -> bool:

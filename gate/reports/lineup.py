@@ -15,7 +15,7 @@ from gate.model import Direction, Scale
 from gate.model.lineup import Difference, Dominated, Lineup, Measure, Preference
 from gate.reports.formatting import count, difference_interval, dollars, interval, percentage, sample
 from gate.reports.sparkline import encodable
-from gate.reports.table import table
+from gate.reports.table import columns, table
 from gate.security.escape import console, markdown, unicode_only
 
 VERSION = 1
@@ -24,6 +24,8 @@ NO_FIGURES = "–"
 LIMIT = 60_000
 """Characters of the Markdown; a host's comment takes no more."""
 NARROWEST = 40
+MOST_LABEL = 8
+"""Columns of a label beside which the figures of a row fit a line of 80."""
 
 # --- words ----------------------------------------------------------------------------------------
 
@@ -91,8 +93,8 @@ def standing(measure: Measure, one: int, other: int) -> str:
     return ""
 
 
-def entry_line(lineup: Lineup, place: int) -> str:
-    """``B small: 120 trials, 3 failed, commit 0123abc, small.jsonl``."""
+def entry_line(lineup: Lineup, place: int, *, source: bool = False) -> str:
+    """``B small: 120 trials, 3 failed, commit 0123abc``; ``source`` adds the file that was read."""
     entry = lineup.entries[place]
     parts = [count(entry.trials, "trial")]
     if entry.failed:
@@ -101,7 +103,7 @@ def entry_line(lineup: Lineup, place: int) -> str:
         parts.append(f"{entry.lost:,} lost to infrastructure")
     if entry.commit:
         parts.append(f"commit {entry.commit[:12]}")
-    if entry.source:
+    if source and entry.source:
         parts.append(entry.source)
     return f"{name(lineup, place)}: {', '.join(parts)}"
 
@@ -171,7 +173,7 @@ def _lines(lineup: Lineup, width: int) -> Iterator[str]:
         yield from _wrapped(entry_line(lineup, place), width, "  ")
     for measure in lineup.measures:
         yield ""
-        yield f"{console(measure.name, 100)} ({wanted(measure)})"
+        yield from _wrapped(f"{console(measure.name, 100)} ({wanted(measure)}), then the difference to A", width)
         yield from _block(lineup, measure, width)
     yield ""
     for line in dominated_lines(lineup):
@@ -195,17 +197,25 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
-    """A row for each entry: its mean, and its difference to the first."""
+    """A row for each entry: its mean, and its difference to the first. How many trials stands above."""
     rows = []
-    for place in range(len(lineup.entries)):
-        row = [name(lineup, place), mean_of(measure, place), sample_of(measure, place), "", ""]
+    for place, label in enumerate(_labels(lineup)):
+        found = measure.estimates[place]
+        row = [label, mean_of(measure, place), "" if found is None else f"n = {found.n:,}", "", ""]
         if place:
             against = difference_text(measure, place, 0)
-            row[3] = "" if against == NO_FIGURES else f"to A: {against}"
+            row[3] = "" if against == NO_FIGURES else against
             row[4] = standing(measure, place, 0)
         rows.append(row)
     for line in table(rows, width - 2, head=False).splitlines():
         yield f"  {line}"
+
+
+def _labels(lineup: Lineup) -> list[str]:
+    """Return the names, or the letters if a name is too long for one line with its figures."""
+    places = range(len(lineup.entries))
+    names = [name(lineup, place) for place in places]
+    return names if max(map(columns, names)) <= MOST_LABEL else [letter(place) for place in places]
 
 
 # --- Markdown -------------------------------------------------------------------------------------
@@ -230,7 +240,7 @@ def _markdown_lines(lineup: Lineup) -> Iterator[str]:
     yield f"## {title(lineup)}"
     yield ""
     for place in range(len(lineup.entries)):
-        yield f"- {markdown(entry_line(lineup, place))}"
+        yield f"- {markdown(entry_line(lineup, place, source=True))}"
     yield ""
     yield from _means(lineup)
     yield ""

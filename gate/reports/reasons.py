@@ -382,7 +382,7 @@ QUANTILE = "{q:quantile} {value:figure}, limit {limit:figure}"
 FAILS = "the agent fails where it answered at the baseline"
 
 NO_VALUE = {
-    "applies_to_none": "applies to no case: none states what it compares with, and no answer has what it checks",
+    "applies_to_none": "it applies to no case: none states what it checks, and no answer has it",
     "unchecked": "no blocking criterion applies to any of these cases: nothing was checked",
     "no_trial": "no trial was measured",
 }

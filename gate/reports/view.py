@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
-from gate.model.finding import Wording
+from gate.model.finding import Finding, Wording
 from gate.reports import cases, explanation, labels, replayed
 from gate.reports.formatting import count, figure, figures, seconds, threshold
 from gate.reports.rows import RowView
@@ -22,6 +22,8 @@ MOST_KINDS = 3
 """Cases that a table shows, each of another cause."""
 MOST_TURNS = 2
 """Turns of a conversation that are shown as evidence."""
+PROVEN = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+"""Verdicts that few cases, or few stored trials, make no less sure."""
 ALL_TOOLS = "time of the agent per tool call"
 
 
@@ -235,14 +237,30 @@ class View:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings that neither the headline nor what is below it says."""
+        """The warnings that neither the headline, nor what is below it, nor the first case says."""
         told = (self.headline, *self.opening)
         found = []
         for one, line in zip(self.suite.warnings, self.all_warnings, strict=True):
-            is_thin = one.kind == "thin_baseline" and bool(thin(self.suite.deciding))
-            if not is_thin and not any(line in said for said in told):
+            if not self._is_told(one) and not any(line in said for said in told):
                 found.append(line)
         return tuple(found)
+
+    def _is_told(self, found: Finding) -> bool:
+        """True if a reader knows a warning from what stands above it, or it does not concern this verdict."""
+        decided = self.suite.deciding
+        match found.kind:
+            case "few_cases" | "thin_baseline" if decided.verdict in PROVEN:
+                return True  # they say what may be missed, and something was found
+            case "few_cases" | "thin_baseline":
+                return bool(thin(decided))
+            case "agent_failures":
+                case, _ = self.evidence
+                facts = self.suite.crashes
+                return case is not None and facts is not None and facts.message in case.reasons
+            case "measured_before":
+                return bool(explanation.measured_again(self.suite))
+            case _:
+                return False
 
     @cached_property
     def from_recordings(self) -> tuple[str, ...]:

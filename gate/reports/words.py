@@ -248,12 +248,21 @@ def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
         said = [f"{criterion(first)} {_how_it_fell(row)}", *how_it_differs(row)]
     else:
         said = [f"{criterion(first)} fell in some cases"]
-    if others:
-        said.append(f"{listing(map(criterion, others))} got worse, too")
-    for name in causes(suite, cause["missed"]):
-        missed = row_of(suite, name)
-        if missed is not None:
-            said.append(f"{criterion(name)}: {fails_besides(missed) or reason(missed)}")
+    missed = causes(suite, cause["missed"])
+    held = [name for name in others if name not in missed]
+    if held:
+        said.append(f"{listing(map(criterion, held))} got worse, too")
+    for name in missed:
+        found = row_of(suite, name)
+        if found is None:
+            continue
+        how = fails_besides(found) or reason(found)
+        if name == first:
+            said.append(how)
+        elif name in others:
+            said.append(f"{criterion(name)} got worse, and {how}")
+        else:
+            said.append(f"{criterion(name)}: {how}")
     if cause["perhaps_drift"]:
         said.append(NOT_LOOKED_FOR if cause["drift_moot"] else DRIFT)
     return said
@@ -376,7 +385,7 @@ def _too_many_errors(found: Finding, _: object) -> str:
 def _outage(found: Finding, _: object) -> str:
     cases, often = found["cases"], f": {found['error']}" if found["error"] else ""
     if not found["compared"]:
-        which = "the only case" if cases == 1 else f"all {cases} cases"
+        which = {1: "the only case", 2: "both cases"}.get(cases, f"all {cases} cases")
         return f"the agent failed in {which}{often}"
     if found["of"] == 1:
         return f"the agent fails in the only case, which it answered at the baseline{often}"

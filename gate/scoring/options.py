@@ -23,5 +23,7 @@ class ExecutorOptions(BaseModel):
 
     @property
     def named(self) -> str:
-        """The executor that is asked for by name; empty where the choice is left to the gate."""
-        return "ray" if self.ray is not None else "processes" if self.processes is not None else ""
+        """Return the executor that is asked for by name; empty if the choice is left to the gate."""
+        if self.ray is not None:
+            return "ray"
+        return "processes" if self.processes is not None else ""

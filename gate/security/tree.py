@@ -28,14 +28,15 @@ class KnownTree:
     half of the time of a short run.
     """
 
-    def __init__(self, root: Path, *, but: str = _GIT) -> None:
-        """``but``: the name of files and folders, at any depth, that do not count."""
-        self.root, self._but = root, but
+    def __init__(self, root: Path, *, but: str = _GIT, keep: bool = False) -> None:
+        """``but``: the name of files and folders, at any depth, that do not count. ``keep``: keep what is in the files
+        and no digest of it, which is quicker and takes the room that they take."""
+        self.root, self._but, self._keep = root, but, keep
         self._known: dict[str, tuple[_State | None, bytes]] = {}
         for name in _names(root, but):
             path = f"{root}/{name}"
             state = _state(path)
-            self._known[name] = state, _content(path, state)
+            self._known[name] = state, _content(path, state, keep=keep)
 
     def difference(self) -> str:
         """Return the name of a file that is no longer what it was, or that is new and that Python would load.
@@ -45,7 +46,7 @@ class KnownTree:
         for name, (known, content) in self._known.items():
             path = f"{self.root}/{name}"
             state = _state(path)
-            if state != known and _content(path, state) != content:
+            if state != known and _content(path, state, keep=self._keep) != content:
                 return name
         return next((name for name in _names(self.root, self._but) if name not in self._known and _is_loaded(name)), "")
 
@@ -54,7 +55,7 @@ class OwnPackage:
     """The gate's own package as it is when this is made, before an agent that may write to it is started."""
 
     def __init__(self, root: Path) -> None:
-        self._root, self._sources = root, KnownTree(root, but=_BYTECODE)
+        self._root, self._sources = root, KnownTree(root, but=_BYTECODE, keep=True)
         self._bytecode = {path: _state(path) for path in self._compiled()}
 
     def _compiled(self) -> list[str]:
@@ -102,20 +103,25 @@ def _state(path: str) -> _State | None:
     return found.st_ino, found.st_mode, found.st_size, found.st_ctime_ns
 
 
-def _content(path: str, state: _State | None) -> bytes:
+def _content(path: str, state: _State | None, *, keep: bool) -> bytes:
     if state is None:
         return b""
-    _, mode, *_ = state
+    _, mode, size, _ = state
     try:
         if stat.S_ISLNK(mode):
             return b"link " + os.fsencode(Path(path).readlink())
         if not stat.S_ISREG(mode):
             return b"special"
         kind = b"program " if mode & stat.S_IXUSR else b"file "
-        digest = hashlib.sha256()
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-            while piece := file.read(_PIECE):  # hashlib.file_digest would first fill 256 KiB with zeros, for each file
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if keep:
+                return kind + os.read(file, size + 1)
+            digest = hashlib.sha256()
+            while piece := os.read(file, _PIECE):  # hashlib.file_digest would first fill 256 KiB with zeros, each time
                 digest.update(piece)
-        return kind + digest.digest()
+            return kind + digest.digest()
+        finally:
+            os.close(file)
     except OSError:
         return b""

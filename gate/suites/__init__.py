@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,6 @@ SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml", *
 """The files of a folder that are read, longest suffix first."""
 
 
-class _File(Struct, frozen=True):
-    path: Path
-    source: Path
-    """The file or folder that was asked for."""
-
-
 def load(
     paths: Sequence[Path],
     *,
@@ -90,12 +85,12 @@ def load(
     layout = fields or FieldPaths.model_construct()  # its defaults need no checking
     form = format_named(format, layout) if format is not None else None
     suffixes = (*(form.suffixes if form is not None else ()), *SUFFIXES)
-    files = _unique(file for source in sources for file in _files(source, root, suffixes))
+    files = _unique(chain.from_iterable([_files(source, root, suffixes) for source in sources]))
     if not files:
         raise MeasureError("no suite files", where=_listed(sources, root), hint=f"read are {', '.join(suffixes)}")
-    groups: dict[Path | None, list[_File]] = {}
-    for file in files:
-        groups.setdefault(_criteria_folder(file) if split else None, []).append(file)
+    groups: dict[Path | None, list[Path]] = {}
+    for file, source in files:
+        groups.setdefault(_criteria_folder(file, source) if split else None, []).append(file)
     reader = _Reader(root, layout, form, losses)
     return [_suite(members, sources, folder, reader, name) for folder, members in groups.items()]
 
@@ -106,10 +101,13 @@ def case_files(paths: Sequence[Path], root: Path) -> frozenset[Path]:
 
     Not what is code as well, and what no format reads: in the folder of a suite there may be a part of the agent.
     """
-    there = [root / path for path in paths if (root / path).exists()]
-    found = (file.path for source in there for file in _files(source, root, SUFFIXES))
-    criteria = (path for source in there for path in source.rglob(CRITERIA_FILE))
-    return frozenset([*(path for path in found if path.name.endswith(SUFFIXES)), *criteria])
+    found: set[Path] = set()
+    for path in paths:
+        source = root / path
+        if source.exists():
+            found.update([file for file, _ in _files(source, root, SUFFIXES) if file.name.endswith(SUFFIXES)])
+            found.update(source.rglob(CRITERIA_FILE))
+    return frozenset(found)
 
 
 class _Reader(Struct, frozen=True):
@@ -136,12 +134,10 @@ def format_named(name: str, fields: FieldPaths | None = None) -> Format:
     return found if isinstance(found, Format) else found(fields or FieldPaths.model_construct())
 
 
-def _suite(
-    files: list[_File], sources: Sequence[Path], folder: Path | None, reader: _Reader, name: str | None
-) -> Suite:
+def _suite(files: list[Path], sources: Sequence[Path], folder: Path | None, reader: _Reader, name: str | None) -> Suite:
     base, root = folder or _common_folder(sources), reader.root
-    contents = [_read(file.path, base, reader) for file in files]
-    cases = tuple(case for content in contents for case in content.cases)
+    contents = [_read(file, base, reader) for file in files]
+    cases = tuple(chain.from_iterable([content.cases for content in contents]))
     source = _listed([folder] if folder else sources, root)
     if not cases:
         raise MeasureError("no cases", where=source, hint=_why_none(contents, reader.losses or ()))
@@ -155,25 +151,28 @@ def _suite(
         recorded=_recorded(contents),
         source=source,
         brought=_brought(contents),
-        notes=tuple(dict.fromkeys([*(note for content in contents for note in content.notes), *notes])),
+        notes=tuple(dict.fromkeys([*_notes(contents), *notes])),
     )
 
 
 def _why_none(contents: Sequence[Contents], losses: Sequence[Loss]) -> str:
     """Return what was left out of files without cases; else what a file needs."""
-    left = [
-        *map(str, sorted(losses, key=lambda loss: not loss.check)),
-        *(note for content in contents for note in content.notes),
-    ]
+    left = [*map(str, sorted(losses, key=lambda loss: not loss.check)), *_notes(contents)]
     if left:
         return shorten(f"left out: {left[0]}", 120)
     return "name at least one under `cases`: a gate that checks nothing would always pass"
 
 
+def _notes(contents: Sequence[Contents]) -> list[str]:
+    return list(chain.from_iterable([content.notes for content in contents]))
+
+
 def _recorded(contents: Sequence[Contents]) -> tuple[RecordedTrial, ...]:
     """The recorded trials; where there are any, what holds no answer is one in which the agent failed."""
-    recorded = [trial for content in contents for trial in content.recorded]
-    return (*recorded, *(trial for content in contents for trial in content.unanswered)) if recorded else ()
+    recorded = list(chain.from_iterable([content.recorded for content in contents]))
+    if recorded:
+        recorded += chain.from_iterable([content.unanswered for content in contents])
+    return tuple(recorded)
 
 
 def _limited(cases: tuple[Case, ...], content: Mapping[str, Any]) -> tuple[tuple[Case, ...], list[str]]:
@@ -254,7 +253,7 @@ def _nearest(data: Any, fields: FieldPaths) -> str:
         return f"its rows look recorded: say under `fields` where they hold what, as in `messages: {shorten(held, 40)}`"
     shapes = [format_named(name, fields).shape for name in FORMATS]
     marks = {mark: shape for shape in reversed(shapes) for mark in re.findall(r"`(\w+)`", shape)}
-    near = next((mark for key in keys if (mark := closest(key, marks, cutoff=0.75))), None)
+    near = next(filter(None, (closest(key, marks, cutoff=0.75) for key in keys)), None)
     if near == "cases":
         return "did you mean 'cases'? `gate help cases` shows the file"
     if near is not None:
@@ -317,12 +316,12 @@ def _name(path: Path, base: Path) -> str:
 # --- which files ----------------------------------------------------------------------------------
 
 
-def _files(source: Path, root: Path, suffixes: tuple[str, ...]) -> Iterator[_File]:
-    """The suite files of a source in a fixed order."""
+def _files(source: Path, root: Path, suffixes: tuple[str, ...]) -> Iterator[tuple[Path, Path]]:
+    """Yield the suite files of a source in a fixed order, each with the file or folder that was asked for."""
     if not source.exists():
         raise ConfigError("no such file or folder", where=_shown(source, root))
     if not source.is_dir():
-        yield _File(source, source)
+        yield source, source
         refers = format_named(REFERRING[source.suffix]).refers if source.suffix in REFERRING else None
         for named in refers(source, root) if refers is not None else ():
             yield from _files(named, root, EVAL_FILES if named.is_dir() else suffixes)
@@ -335,7 +334,7 @@ def _files(source: Path, root: Path, suffixes: tuple[str, ...]) -> Iterator[_Fil
         for name in sorted(names):
             if _is_suite_file(name, suffixes):
                 _refuse_outside(here / name, source, root)
-                yield _File(here / name, source)
+                yield here / name, source
 
 
 def _is_suite_file(name: str, suffixes: tuple[str, ...]) -> bool:
@@ -353,18 +352,18 @@ def _refuse_outside(path: Path, source: Path, root: Path) -> None:
         raise ConfigError("a symbolic link out of the folder is not followed", where=_shown(path, root), hint=hint)
 
 
-def _unique(files: Iterator[_File]) -> list[_File]:
+def _unique(files: Iterable[tuple[Path, Path]]) -> list[tuple[Path, Path]]:
     """Each file once, however often it is named."""
-    seen: dict[Path, _File] = {}
-    for file in files:
-        seen.setdefault(file.path.resolve(), file)
+    seen: dict[Path, tuple[Path, Path]] = {}
+    for file, source in files:
+        seen.setdefault(file.resolve(), (file, source))
     return list(seen.values())
 
 
-def _criteria_folder(file: _File) -> Path | None:
+def _criteria_folder(file: Path, source: Path) -> Path | None:
     """The nearest folder with criteria, no higher than what was asked for."""
-    top = file.source if file.source.is_dir() else file.source.parent
-    for folder in file.path.parents:
+    top = _folder_of(source)
+    for folder in file.parents:
         if (folder / CRITERIA_FILE).is_file():
             return folder
         if folder == top:
@@ -373,7 +372,11 @@ def _criteria_folder(file: _File) -> Path | None:
 
 
 def _common_folder(sources: Sequence[Path]) -> Path:
-    return Path(os.path.commonpath([source if source.is_dir() else source.parent for source in sources]))
+    return Path(os.path.commonpath(list(map(_folder_of, sources))))
+
+
+def _folder_of(source: Path) -> Path:
+    return source if source.is_dir() else source.parent
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -308,16 +308,16 @@ def _query(document: Document, raw: Any, *keys: Key) -> Turn:
         calls = tuple(_legacy_call(call) for call in adk.items(adk.get(body, "expected_tool_use"), "expected_tool_use"))
     except FormatError as error:
         raise document.error(str(error), *keys) from error
-    return Turn(query, calls, None if reference is None else (Part(reference),) if reference else ())
+    if reference is None:
+        return Turn(query, calls)
+    return Turn(query, calls, (Part(reference),) if reference else ())
 
 
 def _legacy_call(raw: Any) -> ToolCall:
     """``{tool_name, tool_input}``, or ``{name, args}`` as ADK for TypeScript writes it."""
     body = adk.mapping(raw, "an expected tool use")
     adk.refuse_unknown(body, _CALL_KEYS, "an expected tool use")
-    name, args = (
-        _either(body, python, typescript) for python, typescript in (("tool_name", "name"), ("tool_input", "args"))
-    )
+    name, args = _either(body, "tool_name", "name"), _either(body, "tool_input", "args")
     if not isinstance(name, str) or not name:
         raise FormatError("an expected tool use must have a tool_name")
     if not isinstance(args, dict | None):

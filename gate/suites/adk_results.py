@@ -98,10 +98,14 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         elif case.turns and known.turns != case.turns:
             raise document.error(f"case {case.id!r} expects something else than in an earlier run", *keys)
         recorded.append(trial)
-    kept = tuple(case if case.turns else replace(case, turns=(Turn(_UNKNOWN),)) for case in cases.values())
-    scorers = dict.fromkeys(one.scorer for trial in recorded for turn in trial.invocations for one in turn.foreign)
-    criteria |= {name: {"metric": "recorded_score", "scorer": name, "threshold": 1.0} for name in scorers}
-    return Contents(kept, tuple(recorded), criteria or None), losses
+    for name, case in cases.items():
+        if not case.turns:
+            cases[name] = replace(case, turns=(Turn(_UNKNOWN),))
+    for trial in recorded:
+        for turn in trial.invocations:
+            for score in turn.foreign:
+                criteria[score.scorer] = {"metric": "recorded_score", "scorer": score.scorer, "threshold": 1.0}
+    return Contents(tuple(cases.values()), tuple(recorded), criteria or None), losses
 
 
 def _results(document: Document) -> Iterator[tuple[tuple[Key, ...], Body]]:
@@ -161,7 +165,7 @@ def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int
     invocations = tuple(_invocation(pair) for pair in _pairs(body))
     if not is_answered(invocations):
         return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)
-    found = [score for one in metrics if (score := _foreign(one)) is not None]
+    found = list(filter(None, map(_foreign, metrics)))
     if status in FAILED and not any(adk.get(one, "eval_status") in FAILED for one in metrics):
         found.append(ForeignScore(SCORER, 0.0, "google-adk counts it as failed, by no metric"))
     *before, last = invocations

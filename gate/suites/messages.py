@@ -216,12 +216,15 @@ def _gather(
         if group is None:
             group = groups[row.case.id] = _Group(row.case, row.stated)
         group.add(row, spill)
-    for trial in sorted((wanted or set()) - known):
-        raise document.error(f"no row has trial {trial!r}", hint=f"known: {', '.join(sorted(known))}")
-    trials = [trial for group in groups.values() for trial in group.trials()]
-    recorded = tuple([trial for trial in trials if trial.error != NO_ANSWER])
-    unanswered = tuple([trial for trial in trials if trial.error == NO_ANSWER])
-    return Contents(tuple(group.case for group in groups.values()), recorded, unanswered=unanswered)
+    for number in sorted((wanted or set()) - known):
+        raise document.error(f"no row has trial {number!r}", hint=f"known: {', '.join(sorted(known))}")
+    recorded: list[RecordedTrial] = []
+    unanswered: list[RecordedTrial] = []
+    for group in groups.values():
+        for trial in group.trials():
+            (unanswered if trial.error == NO_ANSWER else recorded).append(trial)
+    cases = tuple([group.case for group in groups.values()])
+    return Contents(cases, tuple(recorded), unanswered=tuple(unanswered))
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -325,7 +328,9 @@ def _case(place: _Located, fields: FieldPaths, user: str) -> Case:
     response = place.at(fields.expected_response)
     if not isinstance(response, str | None):
         raise FormatError("the expected response must be text")
-    parts = None if response is None else (Part(response),) if response else ()
+    parts: tuple[Part, ...] | None = None
+    if response is not None:
+        parts = (Part(response),) if response else ()
     metadata = {name: place.at(path) for name, path in fields.metadata.items()}
     attached = messages.attached(place.at(fields.messages))
     return Case(
@@ -360,7 +365,9 @@ def _expected_tools(place: _Located, paths: ToolPaths | None) -> tuple[ToolCall,
 
 
 def _tags(raw: Any) -> frozenset[str]:
-    tags = [] if raw is None else [raw] if isinstance(raw, str) else raw
+    if raw is None:
+        return frozenset()
+    tags = [raw] if isinstance(raw, str) else raw
     if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
         raise FormatError("tags must be a text or a list of texts")
     return frozenset(tags)

@@ -235,7 +235,10 @@ def distribution(suite: Suite) -> Distribution:
         tags.update(case.tags or ("",))
         lengths[len(case.turns)] += 1
         stated = [turn.tools for turn in case.turns if turn.tools is not None]
-        counts["calls" if any(stated) else "no call" if stated else "nothing"] += 1
+        if not stated:
+            counts["nothing"] += 1
+        else:
+            counts["calls" if any(stated) else "no call"] += 1
         counts["response"] += any(turn.response is not None for turn in case.turns)
     return Distribution(
         cases=len(suite.cases),

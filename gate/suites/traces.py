@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,14 +123,21 @@ def unseen_in(turn: TracedTurn) -> tuple[str, ...]:
 def _notes(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> tuple[str, ...]:
     """Return notes on the reading of a file: refused parts, and those that its spans do not hold."""
     notes = [f"{where}: not read: {_counted(refused)}"] if refused else []
-    if left_out := sum(one.left_out for one in conversations):
+    left_out = sum(one.left_out for one in conversations)
+    if left_out:
         notes.append(f"{where}: {left_out:,} spans beyond the bound of a trace were left out")
-    if empty := sum(not one.turns for one in conversations):
+    empty = sum(not one.turns for one in conversations)
+    if empty:
         notes.append(f"{where}: {empty:,} conversations hold no agent and no model call")
-    turns = [turn for one in conversations for turn in one.turns]
-    missing = Counter(name for turn in turns for name in turn.captured.missing if name != "user")
+    turns = 0
+    missing: Counter[str] = Counter()
+    for one in conversations:
+        turns += len(one.turns)
+        for turn in one.turns:
+            missing.update(turn.captured.missing)
+    del missing["user"]
     if missing:
-        what = ", ".join(f"{name} in {number:,} of {len(turns):,} turns" for name, number in missing.items())
+        what = ", ".join(f"{name} in {number:,} of {turns:,} turns" for name, number in missing.items())
         notes.append(f"{where}: not recorded, so not measured: {what}")
     return tuple(notes)
 
@@ -176,8 +184,8 @@ def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[
 def _with_trials(
     suite: Suite, number: int, found: Mapping[tuple[int, str], Sequence[RecordedTrial]], notes: Sequence[str]
 ) -> Suite:
-    trials = tuple(trial for case in suite.cases for trial in found.get((number, case.id), ()))
-    return replace(suite, recorded=trials, notes=(*suite.notes, *notes))
+    trials = chain.from_iterable([found.get((number, case.id), ()) for case in suite.cases])
+    return replace(suite, recorded=tuple(trials), notes=(*suite.notes, *notes))
 
 
 def _nothing(names: Sequence[str], lost: Sequence[tuple[str, str]]) -> MeasureError:
@@ -240,13 +248,15 @@ class _Index:
 
     def _candidates(self, conversation: Conversation, words: str) -> Iterator[tuple[Sequence[_CaseOfSuite], str]]:
         yield self._by_session.get(conversation.session, ()), "its session"
-        yield _unique(p for tag in sorted(conversation.tags) for p in self._by_tag.get(tag, ())), "a tag of it"
+        tagged = chain.from_iterable([self._by_tag.get(tag, ()) for tag in sorted(conversation.tags)])
+        yield _unique(tagged), "a tag of it"
         yield self._by_words.get(words, ()) if words else (), "its first words"
 
 
 def _sessions(case: Case) -> list[str]:
     stated = case.metadata.get(SESSION)
-    return [one for one in (stated if isinstance(stated, list) else [stated]) if isinstance(one, str)]
+    named = stated if isinstance(stated, list) else [stated]
+    return [one for one in named if isinstance(one, str)]
 
 
 def _unique(places: Iterable[_CaseOfSuite]) -> list[_CaseOfSuite]:

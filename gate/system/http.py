@@ -501,6 +501,10 @@ class Client:
         except TimeoutError as error:
             text = f"{socket or f'{host}:{port}'} did not accept a connection within {CONNECT_SECONDS:g} s"
             raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
+        except ssl.SSLError as error:
+            reason = (error.reason or str(error)).lower().replace("_", " ")
+            text = f"{host}:{port}: no TLS connection ({reason})"
+            raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
         except OSError as error:
             plain = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
             text = f"{socket or f'{host}:{port}'}: {plain}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -20,7 +21,7 @@ from gate.traces.dialects import AGENTIC, Operation, session_of
 from gate.traces.said import Called
 from gate.traces.span import Piece, Span
 from gate.traces.tree import Draft, ModelCall, Trace
-from gate.traces.values import listed
+from gate.traces.values import first, first_recorded, listed
 
 MAX_TAGS = 50
 _TAGS = ("tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags")
@@ -87,7 +88,7 @@ def conversations_of(pieces: Iterable[Piece]) -> list[Conversation]:
 def conversation_of(pieces: Iterable[Piece], session: str = "") -> Conversation:
     """The conversation that pieces of one session, or of one trace, are of."""
     traces = _traces(pieces)
-    named = session or next((found for trace in traces if (found := _session(trace))), "")
+    named = session or first(map(_session, traces))
     return _conversation(named or (traces[0].trace_id if traces else ""), traces)
 
 
@@ -108,28 +109,29 @@ def _traces(pieces: Iterable[Piece]) -> list[Trace]:
         if trace is None:
             trace = found[piece.trace_id] = Trace(piece.trace_id)
         trace.add(piece)
-    with_spans = [(spans[0].order, trace) for trace in found.values() if (spans := trace.spans())]
-    return [trace for _, trace in sorted(with_spans, key=lambda pair: (pair[0], pair[1].trace_id))]
+    with_spans = [trace for trace in found.values() if trace.spans()]
+    return sorted(with_spans, key=lambda trace: (trace.spans()[0].order, trace.trace_id))
 
 
 def _session(trace: Trace) -> str:
     spans = trace.spans()
-    for span in spans:
-        if named := session_of(span.attributes):
-            return named
+    named = first(session_of(span.attributes) for span in spans)
+    if named:
+        return named
     resources = {id(span.resource): span.resource for span in spans}  # most often one
-    return next((found for resource in resources.values() if (found := session_of(resource))), "")
+    return first(map(session_of, resources.values()))
 
 
 def _conversation(session: str, traces: Sequence[Trace]) -> Conversation:
-    drafts = [(trace, draft) for trace in traces for draft in trace.drafts()]
-    drafts.sort(key=lambda pair: pair[1].anchor.span.order)
-    return Conversation(
-        session,
-        tuple([_turn(draft) for draft in _joined([draft for _, draft in drafts])]),
-        frozenset([tag for trace in traces for span in trace.spans() for tag in _tags(span)]),
-        sum(trace.left_out for trace in traces),
-    )
+    drafts: list[Draft] = []
+    tags: set[str] = set()
+    for trace in traces:
+        drafts += trace.drafts()
+        for span in trace.spans():
+            tags.update(_tags(span))
+    drafts.sort(key=lambda draft: draft.anchor.span.order)
+    turns = [_turn(draft) for draft in _joined(drafts)]
+    return Conversation(session, tuple(turns), frozenset(tags), sum(trace.left_out for trace in traces))
 
 
 def _tags(span: Span) -> list[str]:
@@ -159,9 +161,9 @@ def _continues(before: Draft, draft: Draft) -> bool:
     inputs = draft.models[0].inputs()
     if not said.answers_tools(inputs):
         return False
-    asked = [call for message in before.models[-1].outputs() for call in message.called]
+    asked = said.calls_in(before.models[-1].outputs())
     asked_ids = {call.id for call in asked if call.id}
-    answered = {one.id for message in inputs for one in message.returned if one.id}
+    answered = {one.id for one in said.results_in(inputs) if one.id}
     return bool(asked_ids & answered) if asked_ids and answered else bool(asked)
 
 
@@ -172,7 +174,7 @@ def _turn(draft: Draft) -> TracedTurn:
     anchor, calls = draft.anchor, _calls(draft)
     agentic = anchor.kind in AGENTIC
     user = said.user_text(anchor.inputs()) if agentic else ""
-    user = user or next((text for call in draft.models if (text := said.user_text(call.inputs()))), "")
+    user = user or first(said.user_text(call.inputs()) for call in draft.models)
     user = user or said.user_text(anchor.inputs())
     texts, knows_texts = _texts(draft)
     usage = _usage(draft)
@@ -184,12 +186,13 @@ def _turn(draft: Draft) -> TracedTurn:
         results=all(call.result is not UNSET for call in calls),
         usage=usage is not None,
     )
-    end = max([anchor.span.end, *(call.end for call in draft.models)])
+    *before, answer = texts or [()]
+    end = max([anchor.span.end, *[call.end for call in draft.models]])
     invocation = Invocation(
         user=user,
-        response=tuple([Part(text) for text in texts[-1]]) if texts else (),
+        response=tuple(map(Part, answer)),
         tool_calls=tuple([_plain(call) for call in calls]),
-        intermediate=tuple([Part(text) for said_before in texts[:-1] for text in said_before]),
+        intermediate=tuple(map(Part, chain.from_iterable(before))),
         usage=usage,
         duration=max(0, end - anchor.span.start) / 1e9,
         reports_calls=captured.calls,
@@ -224,15 +227,14 @@ def _why_unanswered(draft: Draft, texts: Sequence[Sequence[str]]) -> str:
 def _concludes(draft: Draft, own: Sequence[ModelCall]) -> bool:
     """True if the span that holds a turn tells an answer: other words than what was said along with a call."""
     final = _folded(_final(draft))
-    return bool(final) and all(
-        _folded(_said(call)) != final for call in own if any(message.called for message in call.outputs())
-    )
+    along_with_calls = [_folded(_said(call)) for call in own if said.calls_in(call.outputs())]
+    return bool(final) and final not in along_with_calls
 
 
 def _texts(draft: Draft) -> tuple[list[tuple[str, ...]], bool]:
     """Return the texts that were said to the user, the final one last, and whether the final one is known."""
     own, final = _own(draft), _final(draft)
-    texts = [found for call in own if (found := _said(call))]
+    texts = list(filter(None, map(_said, own)))
     if final and draft.anchor.kind in AGENTIC and (not texts or _folded(texts[-1]) != _folded(final)):
         texts.append(final)
     if not texts and final:
@@ -247,11 +249,11 @@ def _own(draft: Draft) -> list[ModelCall]:
 
 def _final(draft: Draft) -> tuple[str, ...]:
     """Return the answer in the span that holds a turn."""
-    return tuple(text for message in draft.anchor.outputs() for text in message.texts if message.role == "assistant")
+    return tuple(said.texts_in([one for one in draft.anchor.outputs() if one.role == "assistant"]))
 
 
 def _said(call: ModelCall) -> tuple[str, ...]:
-    return tuple(text for message in call.outputs() for text in message.texts)
+    return tuple(said.texts_in(call.outputs()))
 
 
 def _folded(texts: Sequence[str]) -> str:
@@ -260,9 +262,11 @@ def _folded(texts: Sequence[str]) -> str:
 
 def _usage(draft: Draft) -> Usage | None:
     """Return the usage of the model calls; None unless each that came to anything reports it."""
-    found = [usage for step in draft.metered if (usage := step.usage) is not None]
-    silent = [call for call in draft.models if call.came_to_nothing and not any(step.usage for step in call.steps)]
-    if not found or len(found) < len(draft.models) - len(silent):
+    found = [step.usage for step in draft.metered if step.usage is not None]
+    silent = 0
+    for call in draft.models:
+        silent += call.came_to_nothing and not any(step.usage for step in call.steps)
+    if not found or len(found) < len(draft.models) - silent:
         return None
     if any(usage.cost_usd is None for usage in found):
         found = [replace(usage, cost_usd=None) for usage in found]
@@ -300,8 +304,10 @@ def _plain(call: _Call) -> ToolCall:
 
 def _calls(draft: Draft) -> list[_Call]:
     """The trajectory: calls with spans by their start; behind the one before it, each that a model only asked for."""
-    spanned = [_spanned(chain) for chain in draft.tools]
-    asked = [(place, call) for place, model in enumerate(draft.models) for m in model.outputs() for call in m.called]
+    spanned = list(map(_spanned, draft.tools))
+    asked = []
+    for place, model in enumerate(draft.models):
+        asked += [(place, call) for call in said.calls_in(model.outputs())]
     if not asked:
         return spanned
     claims = _Claims(spanned)
@@ -325,18 +331,16 @@ def _calls(draft: Draft) -> list[_Call]:
     return found
 
 
-def _spanned(chain: Sequence[Operation]) -> _Call:
+def _spanned(spans: Sequence[Operation]) -> _Call:
     """One call of its spans, the outermost first."""
-    first, span = chain[0], chain[0].span
+    outermost, span = spans[0], spans[0].span
     seconds = max(0, span.end - span.start) / 1e9 if span.end else None
-    if len(chain) == 1:
-        return _Call(first.name, first.id, first.arguments, first.result, first.error, seconds)
     return _Call(
-        first.name,
-        next((step.id for step in chain if step.id), ""),
-        next((found for step in chain if (found := step.arguments) is not UNSET), UNSET),
-        next((found for step in chain if (found := step.result) is not UNSET), UNSET),
-        next((found for step in chain if (found := step.error)), ""),
+        outermost.name,
+        first(step.id for step in spans),
+        first_recorded(step.arguments for step in spans),
+        first_recorded(step.result for step in spans),
+        first(step.error for step in spans),
         seconds,
     )
 
@@ -374,7 +378,7 @@ def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Call
     known = {one.id for _, one, _ in wanting if one.id}
     told: set[tuple[str, str, str]] = set()
     for place, model in enumerate(models):
-        for given in (given for message in model.inputs() for given in message.returned):
+        for given in said.results_in(model.inputs()):
             key = (given.id, given.name, "" if given.id else repr(given.value))
             if given.value is UNSET or key in told:
                 continue

@@ -14,8 +14,8 @@ from gate.model import Usage
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 from gate.traces import said
 from gate.traces.said import Message
-from gate.traces.span import LogRecord, Piece, Span
-from gate.traces.values import is_placeholder, listed, mapping, parsed, text_in
+from gate.traces.span import Event, LogRecord, Piece, Span
+from gate.traces.values import first_recorded, is_placeholder, listed, mapping, parsed, text_in
 
 MAX_ERROR_CHARS = 1_000
 MAX_COUNT = 2**53
@@ -240,14 +240,15 @@ def session_of(attributes: Mapping[str, Any]) -> str:
 def _tool_content(step: Operation, keys: Sequence[str], event: str, of_event: str) -> Any:
     attributes = step.span.attributes
     for key in keys:
-        if key in attributes and (value := _recorded(key, attributes[key])) is not UNSET:
+        value = _recorded(key, attributes[key]) if key in attributes else UNSET
+        if value is not UNSET:
             return value
     for one in step.span.events:
         if one.name == event:
             return said.content(_of_blocks(one.attributes.get(of_event, one.attributes.get("content"))))
     if event == "gen_ai.choice":
-        return next((r.value for m in step.outputs() for r in m.returned if r.value is not UNSET), UNSET)
-    return next((c.args for m in (*step.inputs(), *step.outputs()) for c in m.called if c.args is not UNSET), UNSET)
+        return first_recorded(one.value for one in said.results_in(step.outputs()))
+    return first_recorded(call.args for call in said.calls_in((*step.inputs(), *step.outputs())))
 
 
 def _recorded(key: str, value: Any) -> Any:
@@ -317,9 +318,8 @@ def _count(attributes: Mapping[str, Any], keys: Sequence[str]) -> int | None:
 
 def _error(span: Span, logs: Sequence[LogRecord]) -> str:
     kind = span.attributes.get("error.type")
-    raised = [event.attributes for event in span.events if event.name in _RAISED] if span.events else []
-    if logs:
-        raised += [record.attributes for record in logs if record.name in _RAISED]
+    told_of: list[Event | LogRecord] = [*span.events, *logs]
+    raised = [one.attributes for one in told_of if one.name in _RAISED]
     status = span.attributes.get("gen_ai.tool.status")
     if not (span.failed or kind or status == "error" or (raised and not span.end)):
         return ""
@@ -371,8 +371,10 @@ def unread_kinds(piece: Piece) -> Iterator[str]:
         found += map(said.message, listed(attributes.get(key)))
     for prefix in ("llm.input_messages.", "llm.output_messages."):
         found += said.openinference(attributes, prefix, whole=True)
-    told = [(piece.name, piece.body)] if isinstance(piece, LogRecord) else []
-    told += [(event.name, event.attributes) for event in piece.events] if isinstance(piece, Span) else []
+    if isinstance(piece, LogRecord):
+        told = [(piece.name, piece.body)]
+    else:
+        told = [(event.name, event.attributes) for event in piece.events]
     for name, body in told:
         held = parsed(body)
         if isinstance(held, dict) and _is_message(name):

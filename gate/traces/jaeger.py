@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gate.traces.span import NOTHING, Event, Span
-from gate.traces.values import MAX_ATTRIBUTES, hex_id, whole
+from gate.traces.values import MAX_ATTRIBUTES, hex_id, objects, whole
 
 
 def is_jaeger(value: Mapping[str, Any]) -> bool:
@@ -59,7 +59,7 @@ def _span(raw: Mapping[str, Any], trace: Any, resources: _Resources) -> Span | N
         start,
         start + whole(raw.get("duration")) * 1_000,
         tags,
-        tuple([_event(log) for log in _objects(raw.get("logs"))]),
+        tuple([_event(log) for log in objects(raw.get("logs"))]),
         tags.get("otel.status_code") == "ERROR" or tags.get("error") in (True, "true"),
         message if isinstance(message, str) else "",
         scope if isinstance(scope, str) else "",
@@ -68,7 +68,7 @@ def _span(raw: Mapping[str, Any], trace: Any, resources: _Resources) -> Span | N
 
 
 def _parent(raw: Mapping[str, Any]) -> str:
-    for reference in _objects(raw.get("references")):
+    for reference in objects(raw.get("references")):
         if reference.get("refType", "CHILD_OF") == "CHILD_OF":
             return hex_id(reference.get("spanID"), 8)
     return hex_id(raw.get("parentSpanID"), 8)
@@ -81,10 +81,9 @@ def _event(log: Mapping[str, Any]) -> Event:
 
 
 def _tags(raw: Any) -> Mapping[str, Any]:
-    return {
-        key: tag.get("value") for tag in list(_objects(raw))[:MAX_ATTRIBUTES] if isinstance(key := tag.get("key"), str)
-    }
-
-
-def _objects(raw: Any) -> Iterable[Mapping[str, Any]]:
-    return [item for item in raw if isinstance(item, dict)] if isinstance(raw, list) else ()
+    found = {}
+    for tag in objects(raw)[:MAX_ATTRIBUTES]:
+        key = tag.get("key")
+        if isinstance(key, str):
+            found[key] = tag.get("value")
+    return found

@@ -9,7 +9,7 @@ from gate.errors import ConfigError
 from gate.formats.reading import known_value
 from gate.security.limits import MAX_NESTING
 from gate.traces.span import NOTHING, Event, LogRecord, Piece, Span
-from gate.traces.values import MAX_ATTRIBUTES, hex_id, nanoseconds, whole
+from gate.traces.values import MAX_ATTRIBUTES, hex_id, nanoseconds, objects, whole
 
 SPANS = ("resourceSpans", "resource_spans", "batches")
 LOGS = ("resourceLogs", "resource_logs")
@@ -77,7 +77,9 @@ def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = 
 
 def _failed(status: Mapping[str, Any]) -> bool:
     """True if a status is an error; one that is not known is left unread."""
-    codes = [known_value(status, key, _CODES) for key in ("code", "status_code")] if status else []
+    if not status:
+        return False
+    codes = [known_value(status, key, _CODES) for key in ("code", "status_code")]
     return any(code in FAILED for code in codes if code is not None)
 
 
@@ -168,8 +170,7 @@ def _object(raw: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 
 
 def _objects(raw: Any, *keys: str) -> Iterable[Mapping[str, Any]]:
-    value = _first(raw, *keys) if isinstance(raw, dict) else None
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else ()
+    return objects(_first(raw, *keys)) if isinstance(raw, dict) else ()
 
 
 # --- protobuf -------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import chain
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -74,7 +75,7 @@ def message(raw: Any, role: str = "user") -> Message:
     content = parts if isinstance(parts, list) else raw.get("content")
     texts, called, returned, other = _parts(content, found, raw)
     if "tool_calls" in raw:
-        called += [call for item in listed(raw["tool_calls"]) if (call := _called(item)) is not None]
+        called += filter(None, map(_called, listed(raw["tool_calls"])))
     if found not in _READ_ROLES:
         other.append(f"a message of {shorten(repr(found), MAX_ID_CHARS)}")
     return Message(found, tuple(texts), tuple(called), tuple(returned), tuple(other))
@@ -147,7 +148,11 @@ _IDS = ("id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "call_id
 
 
 def _id(raw: Mapping[str, Any], keys: Sequence[str] = _IDS) -> str:
-    return next((value for key in keys if isinstance(value := raw.get(key), str) and value), "")
+    for key in keys:
+        value = raw.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return ""
 
 
 def _called(raw: Any) -> Called | None:
@@ -230,12 +235,11 @@ def _openinference_part(part: Mapping[str, Any]) -> Any:
 
 def openllmetry(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
     """OpenLLMetry's messages, indexed as well."""
-    return _all(
-        message(
-            {**entry, "tool_calls": indexed(entry, "tool_calls.")}, "assistant" if "completion" in prefix else "user"
-        )
-        for entry in indexed(attributes, prefix)
-    )
+    role = "assistant" if "completion" in prefix else "user"
+    found = []
+    for entry in indexed(attributes, prefix):
+        found.append(message({**entry, "tool_calls": indexed(entry, "tool_calls.")}, role))
+    return _all(found)
 
 
 def google(raw: Any, role: str) -> tuple[Message, ...]:
@@ -245,6 +249,21 @@ def google(raw: Any, role: str) -> tuple[Message, ...]:
 
 def _all(found: Iterable[Message]) -> tuple[Message, ...]:
     return tuple([one for one in found if one.says_something])
+
+
+def texts_in(found: Iterable[Message]) -> list[str]:
+    """Return the texts of messages."""
+    return list(chain.from_iterable([one.texts for one in found]))
+
+
+def calls_in(found: Iterable[Message]) -> list[Called]:
+    """Return the calls that messages ask for."""
+    return list(chain.from_iterable([one.called for one in found]))
+
+
+def results_in(found: Iterable[Message]) -> list[Returned]:
+    """Return the results of tools that messages hold."""
+    return list(chain.from_iterable([one.returned for one in found]))
 
 
 def user_text(found: Sequence[Message]) -> str:
@@ -268,7 +287,11 @@ def plain_text(value: Any) -> str:
     if isinstance(value, str) and not isinstance(found, dict | list):
         return value  # a number, or true
     held = mapping(found)
-    texts = [text for key in _TEXT_KEYS if isinstance(text := held.get(key), str) and not is_placeholder(text)]
+    texts = []
+    for key in _TEXT_KEYS:
+        text = held.get(key)
+        if isinstance(text, str) and not is_placeholder(text):
+            texts.append(text)
     return texts[0] if len(texts) == 1 else ""
 
 

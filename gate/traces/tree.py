@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from gate.traces.dialects import AGENTIC, Kind, Operation, kind_of
 from gate.traces.said import Message
 from gate.traces.span import LogRecord, Piece, Span
+from gate.traces.values import first
 
 MAX_SPANS = 20_000
 """Most spans of one trace; further ones are left out, which the conversation says."""
@@ -49,24 +50,16 @@ class ModelCall:
     @property
     def error(self) -> str:
         """The error of the call; empty if it went well."""
-        return next((error for step in self.steps if (error := step.error)), "")
+        return first(step.error for step in self.steps)
 
     def inputs(self) -> tuple[Message, ...]:
         if self._inputs is None:
-            self._inputs = ()
-            for step in self.steps:
-                if found := step.inputs():
-                    self._inputs = found
-                    break
+            self._inputs = next(filter(None, (step.inputs() for step in self.steps)), ())
         return self._inputs
 
     def outputs(self) -> tuple[Message, ...]:
         if self._outputs is None:
-            self._outputs = ()
-            for step in self.steps:
-                if found := step.outputs():
-                    self._outputs = found
-                    break
+            self._outputs = next(filter(None, (step.outputs() for step in self.steps)), ())
         return self._outputs
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from json import JSONDecodeError
 from typing import Any
@@ -13,7 +13,7 @@ from msgspec import UNSET, MsgspecError
 from msgspec.json import Decoder
 
 from gate.errors import ConfigError
-from gate.formats.json_text import parse_json
+from gate.formats.json_text import is_too_deep, parse_json
 from gate.security.limits import MAX_ID_CHARS, MAX_NESTING, cut
 
 MAX_ATTRIBUTES = 5_000
@@ -93,7 +93,8 @@ def parsed(value: Any) -> Any:
         found = _JSON.decode(text)
     except (MsgspecError, RecursionError, UnicodeError):
         return _slowly(text, value)
-    return value if len(text) > MAX_NESTING and _is_deep(text, found) else found
+    is_suspect = len(text) > MAX_NESTING and text.count("[") + text.count("{") > MAX_NESTING
+    return value if is_suspect and is_too_deep(found) else found
 
 
 def _slowly(text: str, value: str) -> Any:
@@ -104,22 +105,6 @@ def _slowly(text: str, value: str) -> Any:
         return parse_json(text, "a span")
     except (JSONDecodeError, ConfigError):
         return value
-
-
-def _is_deep(text: str, found: Any) -> bool:
-    if text.count("[") + text.count("{") <= MAX_NESTING:
-        return False
-    level = [found]
-    for _ in range(MAX_NESTING + 1):
-        level = [
-            child
-            for item in level
-            if isinstance(item, dict | list)
-            for child in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -142,3 +127,23 @@ def text_in(attributes: Mapping[str, Any], *keys: str) -> str:
         if key in attributes and isinstance(value := attributes[key], str) and not is_placeholder(value):
             return value if len(value) <= MAX_ID_CHARS else cut(value, MAX_ID_CHARS)
     return ""
+
+
+def objects(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in a list; none of any other value."""
+    if not isinstance(value, list):
+        return []
+    return [item for item in value if isinstance(item, dict)]
+
+
+def first(texts: Iterable[str]) -> str:
+    """Return the first text that is not empty; else an empty one."""
+    return next(filter(None, texts), "")
+
+
+def first_recorded(values: Iterable[Any]) -> Any:
+    """Return the first value that was recorded; else UNSET."""
+    for value in values:
+        if value is not UNSET:
+            return value
+    return UNSET

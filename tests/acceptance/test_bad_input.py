@@ -72,7 +72,7 @@ CONFIGURATIONS = {
     ),
     "text where a mapping is wanted": (
         CONFIG.replace("python: agent:answer", "openai: gpt-x"),
-        "agent.openai: expected a mapping (known keys: url",
+        "agent.openai: expected a mapping, found text (known keys: url",
     ),
     "threshold out of range": (
         CONFIG.replace("0.5", "80"),

@@ -239,9 +239,8 @@ ALL_DEFAULTS = CONFIG.replace("baseline: {store: git}\n", "")
 @pytest.mark.parametrize(
     ("name", "kind", "merges"),
     [
-        ("circleci", "python", 3),
         ("circleci", "http", 3),
-        *((one, "python", 1) for one in RECIPES if one != "circleci"),
+        *((one, "python", 1) for one in RECIPES),
     ],
 )
 def test_after_its_merges_a_change_has_enough_to_be_compared_with(

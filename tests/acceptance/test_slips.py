@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from gate.commands.main import main
+from gate.config.load import load_config
+from gate.errors import ConfigError
 from tests.acceptance.conftest import Project
+from tests.acceptance.test_stored_epochs import serving
 
 CONFIG = "suite: evals/\nagent:\n  python: bot:answer\ncriteria:\n  tool_trajectory_avg_score: 0.8\n"
 CASES = "cases:\n  - id: a\n    input: Hi\n    tools: []\n    response: Hello\n"
 BOT = "def answer(message):\n    return {'output': 'Hello', 'tool_calls': []}\n"
 HTTP = "suite: evals/\nagent: {{http: '{}', retries: 0}}\ncriteria: {{response_match_score: 0.5}}\n"
+PRINTS = """command: [printf, 'loading\\n{"output": "Hi", "tool_calls": []}']"""
 OFFLINE = '[remote "origin"]\n\turl = http://127.0.0.1:9/acme/shop.git\n'
 MOST = 160
 
@@ -86,7 +91,11 @@ CONFIGURATION = (
         "gate.yaml", "criteria:", "trials: 0\ncriteria:", 2, "gate.yaml:4: trials: a number of trials is between 1 and"
     ),
     Slip(
-        "gate.yaml", "criteria:", "budget: 5\ncriteria:", 2, "gate.yaml:4: budget: expected a mapping (known keys: usd"
+        "gate.yaml",
+        "criteria:",
+        "budget: 5\ncriteria:",
+        2,
+        "gate.yaml:4: budget: … found a number (known keys: usd",
     ),
     Slip(
         "gate.yaml",
@@ -96,6 +105,22 @@ CONFIGURATION = (
         "gate.yaml:4: unknown store 'gti' (did you mean 'git'?)",
     ),
     Slip("gate.yaml", "criteria:", "criteria: {}\ncriteria:", 2, "gate.yaml:5: duplicate key 'criteria'"),
+    Slip("gate.yaml", "0.8", "80%", 2, "gate.yaml:5: … expected a number, found '80%' (write a number, as 0.8"),
+    Slip("gate.yaml", "0.8", "", 2, "gate.yaml:5: … expected a number, found nothing (write a number"),
+    Slip("gate.yaml", "evals/", "[]", 2, "gate.yaml:1: suite: name at least one file or folder"),
+    Slip("gate.yaml", "suite:", "<<<<<<< HEAD\nsuite:", 2, "gate.yaml:1: an unresolved merge conflict (keep one side"),
+    Slip("gate.yaml", "answer", "answer\n  http: http://x", 2, "gate.yaml:2: agent: more than one kind of agent (name"),
+    Slip("gate.yaml", "answer", "answer\n  executable: python9", 2, "agent.executable: no interpreter at python9"),
+    Slip("gate.yaml", "answer", "answer\n  env: A_KEY=abc", 2, "agent.env: A_KEY=… is no name: write {A_KEY: …"),
+    Slip("gate.yaml", "answer", "answer\n  env: {A: '${NOPE_KEY}'}", 2, "agent.env.A: … (export NOPE_KEY)"),
+    Slip("gate.yaml", "criteria:", "judge: gpt-5\ncriteria:", 2, "judge: … found text (known keys: model, base_url"),
+    Slip(
+        "gate.yaml",
+        "criteria:",
+        "gate: {on_inconclusive: fail}\ncriteria:",
+        2,
+        "gate.yaml:4: gate.on_inconclusive: expected 'warn' or 'block', found 'fail'",
+    ),
 )
 SUITE = (
     Slip(
@@ -144,18 +169,35 @@ SUITE = (
     Slip("evals/first.yaml", "input: Hi", "turns: Hi", 2, "case 'a': turns: expected a list, found text"),
     Slip("evals/first.yaml", CASES, "", 2, "evals/first.yaml: is empty (write at least one case: `gate help cases`)"),
     Slip("evals/first.yaml", CASES, "cases: []", 3, "evals: no cases (name at least one under `cases`"),
+    Slip("evals/first.yaml", CASES[7:], "  - Hi\n", 2, "evals/first.yaml:2: case 1: expected a mapping, found text"),
+    Slip("evals/first.yaml", CASES[6:], " {a: {input: Hi}}\n", 2, "evals/first.yaml:1: cases: expected a list, found"),
+    Slip("evals/first.yaml", "input: Hi", "turns: []", 2, "case 'a': turns: is empty (write at least one)"),
+    Slip("evals/first.yaml", "input: Hi", "turns: [{response: Hi}]", 2, "case 'a': missing key 'turns.input'"),
+    Slip("evals/first.yaml", "    input", "\tinput", 2, "evals/first.yaml:3: … (indent with spaces, not with tabs)"),
+    Slip("evals/first.yaml", "    tools: []\n", "", 3, "it applies to no case: none states what it checks"),
+    Slip("evals/first.yaml", "  - id", "<<<<<<< HEAD\n  - id", 2, "evals/first.yaml:2: an unresolved merge conflict"),
+    Slip("evals/first.json", "", '{"cases": [', 2, "evals/first.json:1: not JSON: Expecting value"),
+    Slip("evals/second.yaml", "", CASES, 2, "evals/second.yaml:2: duplicate case id 'a', first at evals/first.yaml:2"),
     Slip("evals/first.yaml", CASES, CASES + CASES[7:], 2, "evals/first.yaml:6: duplicate case id 'a', first at"),
 )
 AGENT = (
     Slip("bot.py", BOT, "import nowhere_x\n" + BOT, 3, "ModuleNotFoundError: No module named 'nowhere_x' (bot.py:1)"),
-    Slip("bot.py", "(message):", "(message)", 3, "SyntaxError: expected ':' (bot.py, line 1)"),
-    Slip("bot.py", "{'output'", "{'reply'", 3, "return 'reply' as output, or set http.response.output: reply"),
+    Slip("bot.py", BOT, "import lost.tools\n" + BOT, 3, "No module named 'lost' … (install it, or set"),
+    Slip("bot.py", BOT, "import os\nos.environ['A_KEY']\n" + BOT, 3, "(set A_KEY, and write agent.env: [A_KEY])"),
+    Slip("bot.py", "(message):", "(message)", 3, "SyntaxError: expected ':' (bot.py:1)"),
+    Slip("bot.py", "(message)", "(question, model)", 3, "nothing fills 'model': give it a default (filled are message"),
+    Slip("bot.py", "    return", "    yield", 3, "return the answer as a whole, no generator"),
+    Slip("bot.py", "{'output': 'Hello', 'tool_calls': []}", "5", 3, "must be text or an object, and this is a number"),
+    Slip("bot.py", "{'output'", "{'reply'", 3, "no output … return 'reply' as output"),
     Slip("bot.py", "return", "said =", 3, "must be text or an object, and this is nothing"),
     Slip("bot.py", "return", "raise KeyError('SOME_API_KEY'); return", 3, "(set SOME_API_KEY, and write"),
     Slip("bot.py", ", 'tool_calls': []", "", 3, "the answers report no tool calls: return `tool_calls` ([] for none)"),
     Slip("gate.yaml", CONFIG, HTTP.format("http://127.0.0.1:9/chat"), 3, "Connection refused; is the server started"),
     Slip("gate.yaml", CONFIG, HTTP.format("127.0.0.1:9/chat"), 2, "agent.http.url: not an address … (http://host:port"),
     Slip("gate.yaml", "python: bot:answer", "command: ./no.sh", 2, "agent.command: cannot run './no.sh'"),
+    Slip("gate.yaml", "python: bot:answer", 'command: [echo, "{"]', 3, "the answer is not JSON: Expecting"),
+    Slip("gate.yaml", "python: bot:answer", "command: [printf, '']", 3, "the answer is empty"),
+    Slip("gate.yaml", "python: bot:answer", PRINTS, 3, "print the JSON alone, and the rest on standard error"),
 )  # fmt: skip
 COMMANDS = (
     Slip("gate.yml", "", CONFIG, 2, "no such configuration file (name it gate.yaml, or: gate run -c gate.yml)"),
@@ -173,6 +215,9 @@ COMMANDS = (
     Slip(".git/config", "", OFFLINE, 4, "cannot be read: Failed to connect … (check", "run -q --store git"),
     Slip("", "", "", 4, "(`gate baseline` measures and stores one)", "baseline accept --why x"),
     Slip("", "", "", 2, "Missing option '--why'", "baseline accept"),
+    Slip("", "", "", 2, "the html report: evals is a folder (name a file in it)", "run -q --html evals"),
+    Slip("", "", "", 2, "bot.py/r.html: the html report cannot be written", "run -q --html bot.py/r.html"),
+    Slip("", "", "", 2, "gate: evals: a folder, and no configuration file (name a file in it)", "run -q -c evals"),
     Slip("new.txt", "", "x", 6, "not committed: new.txt (commit or ignore them, then run again)", "baseline"),
 )  # fmt: skip
 
@@ -225,3 +270,54 @@ def test_a_slip_is_one_line_that_says_what_to_write(
     assert len(line) <= MOST, line
     assert str(project.root) not in line
     assert "Traceback" not in shown.err
+
+
+@pytest.mark.parametrize(
+    ("moved", "folder", "said"),
+    [
+        ("app/gate.yaml", ".", "gate.yaml: no such configuration file (did you mean: -c app/gate.yaml)"),
+        ("gate.yaml", "evals", "gate.yaml: no such configuration file (did you mean: -c ../gate.yaml)"),
+    ],
+)
+def test_a_configuration_elsewhere_is_named(
+    ready: Project, project: Project, moved: str, folder: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready.copied(project)
+    (project.root / "app").mkdir()
+    (project.root / "gate.yaml").rename(project.root / moved)
+    monkeypatch.chdir(project.root / folder)
+    with pytest.raises(ConfigError) as refused:
+        load_config(Path("gate.yaml"))
+    assert str(refused.value) == said
+
+
+def test_files_of_other_editors_are_read_or_refused_with_the_line(ready: Project, project: Project) -> None:
+    """A byte-order mark and CRLF change nothing; another encoding is named."""
+    ready.copied(project)
+    for name, text in (("gate.yaml", CONFIG), ("evals/first.yaml", CASES)):
+        (project.root / name).write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert project.gate("run", "-q").code == 0
+    (project.root / "evals" / "first.yaml").write_bytes(CASES.replace("Hi", "Grüße").encode("latin-1"))
+    ran = project.gate("run", "-q")
+    assert (ran.code, "evals/first.yaml:3: not UTF-8 (save the file as UTF-8)" in ran.err) == (2, True)
+
+
+def test_a_server_that_speaks_no_tls_is_said_so(ready: Project, project: Project) -> None:
+    ready.copied(project)
+    with serving() as served:
+        project.write("gate.yaml", HTTP.format(served.url.replace("http:", "https:")))
+        ran = project.gate("run", "-q")
+    assert (ran.code, "no TLS connection" in ran.out, "begin with http://?" in ran.out) == (3, True, True), ran.out
+
+
+def test_a_response_that_no_criterion_reads_is_said_with_the_key_to_add(ready: Project, project: Project) -> None:
+    ready.copied(project)
+    ran = project.gate("run")
+    told = " ".join(ran.out.split())
+    assert ran.code == 0
+    assert "1 case states a response that no criterion reads: add `response_match_score: 0.5` to the criteria" in told
+    project.write("gate.yaml", CONFIG.replace("tool_trajectory_avg_score: 0.8", "response_match_score: 0.5"))
+    told = " ".join(project.gate("run").out.split())
+    assert "1 case states tools that no criterion reads: add `tool_trajectory_avg_score: 0.8`" in told
+    project.write("gate.yaml", CONFIG + "  response_match_score: 0.5\n")
+    assert "no criterion reads" not in project.gate("run").out

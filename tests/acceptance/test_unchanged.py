@@ -284,7 +284,7 @@ def inside(project: Project, rng: random.Random) -> None:
         (root / "unused/data.csv").unlink()
 
 
-@pytest.mark.parametrize("number", [3, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [3, pytest.param(25, marks=pytest.mark.slow)])
 def test_only_changes_of_the_agent_are_measured(project: Project, number: int) -> None:
     rng = random.Random(20261126)
     asked(project)

@@ -44,7 +44,7 @@ def test_the_first_problem_by_the_users_own_keys() -> None:
         ({"name": "x", "one": {"zzz": 1}}, "here: one: unknown key 'zzz' (known: most_calls)"),
         ({"name": "x", "many": [{}, {"zzz": 1}]}, "here: many.1: unknown key 'zzz' (known: most_calls)"),
         ({"name": "x", "by_name": {"a": {"zzz": 1}}}, "here: by_name.a: unknown key 'zzz' (known: most_calls)"),
-        ({"name": "x", "one": {"mostCalls": 0}}, "here: one.mostCalls: Input should be greater than or equal to 1"),
+        ({"name": "x", "one": {"mostCalls": 0}}, "here: one.mostCalls: expected greater than or equal to 1, found 0"),
         ({"name": "x", "Section": 1}, "here: unknown key 'Section' (known: by_name, either, many, name, one)"),
     ]:
         assert said(data) == line, (data, line)

@@ -38,5 +38,5 @@ def problem(area: str, name: str, found: str, remedy: str = "", code: ExitCode =
 
 def refused(area: str, name: str, error: GateError, remedy: str = "") -> Checkup:
     """An error that would end a run, as it words itself."""
-    said = f"{error.where}: {error.what}" if error.where else error.what
+    said = f"{error.where}: {error.what}" if error.where not in ("", name) else error.what
     return problem(area, name, said, remedy or error.hint, error.exit_code)

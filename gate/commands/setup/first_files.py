@@ -23,6 +23,7 @@ from gate.errors import ConfigError, ExitCode, GateError
 from gate.model import Invocation, Result, Suite, Trial
 from gate.security import files
 from gate.security.escape import console
+from gate.security.limits import shorten
 from gate.system.signals import in_loop
 
 CASES = "evals/first.yaml"
@@ -57,6 +58,8 @@ STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
 """The last line of a file that `gate init` wrote: a digest of the lines before it."""
 LEAST_ALIKE = 60
 """Characters by which a reason is known to be in the headline, which may cut it off."""
+MOST_SHORT = 160
+"""Characters of an error beside which it is told what to do."""
 MOST_KEYS = 10
 """Providers whose variables the agent is shown."""
 SECOND_NAMES = {"GOOGLE": "GEMINI"}
@@ -78,6 +81,8 @@ class FirstFiles(Struct, frozen=True):
     """The way to ask the server and to read its answer, on one line."""
     own_cases: bool = False
     """True if the cases are the gate's own, which state nothing yet."""
+    unknown_host: bool = False
+    """True if a workflow was wanted, and no remote says which host it is for."""
 
 
 def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: bool) -> FirstFiles:
@@ -107,8 +112,9 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
     if ci.remote_of(folder):
         text += _yaml({"baseline": {"store": "git"}})
     proposed[FILE_NAME] = text
+    unknown_host = workflow and not made.path
     if agent is None:
-        return FirstFiles(proposed, first_push=made.first_push)
+        return FirstFiles(proposed, first_push=made.first_push, unknown_host=unknown_host)
     own = CASES in proposed or (sources == [f"{Path(CASES).parent}/"] and is_untouched(folder / CASES))
     return FirstFiles(
         proposed,
@@ -117,6 +123,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
         start,
         mapping=_mapping(agent) if start else "",
         own_cases=own,
+        unknown_host=unknown_host,
     )
 
 
@@ -302,6 +309,8 @@ class First(Struct, frozen=True):
     code: ExitCode
     answers: Mapping[str, Trial] = {}
     """Case → its trial, if the agent answered."""
+    remedy: str = ""
+    """What to do about a run that failed; empty if nothing is known."""
 
 
 def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles) -> First:
@@ -328,9 +337,11 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
         options = RunOptions(command=join([*words, "--trials", "1"]), fills_baseline=False)
         result = in_loop(run_gate(load_config(path, overrides), options, Outputs(), environment, NoProgress()))
     except GateError as error:
-        return First((str(error), *_remedies(str(error), path, environment, proposal)), error.exit_code)
+        return First((str(error),), error.exit_code, remedy=_remedy(str(error), path, environment, proposal))
     trials = {trial.case_id: trial for trial in read_record(Path(result.record_paths[0])).trials if trial.answered}
-    return First(_outcome_lines(result, trials, path, environment, proposal), result.exit_code, trials)
+    reasons = list(dict.fromkeys(reason for suite in result.suites for case in suite.cases for reason in case.reasons))
+    remedy = _remedy(" ".join(reasons), path, environment, proposal)
+    return First(_outcome_lines(result, reasons, trials, short=bool(remedy)), result.exit_code, trials, remedy)
 
 
 def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFiles:
@@ -344,23 +355,21 @@ def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFil
 
 
 def _outcome_lines(
-    result: Result, trials: Mapping[str, Trial], path: Path, environment: Mapping[str, str], proposal: FirstFiles
+    result: Result, reasons: Sequence[str], trials: Mapping[str, Trial], *, short: bool
 ) -> tuple[str, ...]:
+    """Return the verdict, why, and what was answered; ``short`` if it is told besides what to do."""
     from gate.reports.console import render_line
 
     headline = render_line(result)
-    found: dict[str, None] = {}
-    for suite in result.suites:
-        for case in suite.cases:
-            found |= dict.fromkeys(case.reasons)
     lines = headline.splitlines()
-    lines += [reason for reason in found if reason[:LEAST_ALIKE] not in headline][:3]
+    lines += [reason for reason in reasons if reason[:LEAST_ALIKE] not in headline][:3]
+    if short:
+        lines = [shorten(line, MOST_SHORT) for line in lines]
     said = [turn.text for trial in trials.values() for turn in trial.invocations if turn.text]
     if said:
         lines.append(f"it answered: {said[0]}")
-    return (*lines, *_remedies(" ".join(found), path, environment, proposal))
+    return tuple(lines)
 
 
-def _remedies(text: str, path: Path, environment: Mapping[str, str], proposal: FirstFiles) -> list[str]:
-    found = remedy_for(text, path.name, environment, start=proposal.start)
-    return [f"to do: {found}"] if found else []
+def _remedy(text: str, path: Path, environment: Mapping[str, str], proposal: FirstFiles) -> str:
+    return remedy_for(text, path.name, environment, start=proposal.start)

@@ -99,7 +99,7 @@ def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> 
     for trial in probed.first:
         turns += trial.invocations
     return [
-        _text(turns),
+        _text(config, turns),
         _calls(config, turns),
         *_usage(turns),
         _latency(probed.turns),
@@ -109,10 +109,16 @@ def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> 
     ]
 
 
-def _text(turns: Sequence[Invocation]) -> Checkup:
+MAPPED = ("http", "mcp", "langgraph")
+"""The kinds of agents whose answers the configuration maps."""
+
+
+def _text(config: Config, turns: Sequence[Invocation]) -> Checkup:
     said = [turn.text for turn in turns if turn.text.strip()]
     if not said:
-        remedy = "name its path under http.response.output, or return output"
+        remedy = "return it as output"
+        if config.agent_kind in MAPPED:
+            remedy += f", or name its path under agent.{config.agent_kind}.response.output"
         return note(AREA, "text", "the answers hold no text", remedy)
     found = f"{len(said)} of {count(len(turns), 'answer')} hold text, the first of {len(said[0]):,} characters"
     return ok(AREA, "text", found)

@@ -41,7 +41,7 @@ class Test(Struct, frozen=True):
 
 
 class Prompt(Struct, frozen=True):
-    """The prompt to the agent, with its variables put in."""
+    """A prompt to the agent: a template with places for variables, or with its variables put in."""
 
     text: str
     label: str = ""
@@ -109,9 +109,8 @@ def _content(case: Case, test: Test, prompt: Prompt) -> dict[str, Any]:
 def _unread_parts(raw: Mapping[str, Any], options: Mapping[str, Any]) -> list[tuple[str, bool]]:
     found = [(key, True) for key in raw if key not in TEST_KEYS]
     found += [(key, False) for key in ("provider", "providers", "providerOutput") if raw.get(key) not in (None, [], "")]
-    found += (
-        [("assertScoringFunction, a program, which is never run", True)] if raw.get("assertScoringFunction") else []
-    )
+    if raw.get("assertScoringFunction"):
+        found.append(("assertScoringFunction, a program, which is never run", True))
     for key, value in options.items():
         if key in _UNSEEN and value:
             found.append((f"options.{key}, which {_UNSEEN[key]}, is never run", True))
@@ -157,11 +156,14 @@ def _id(name: str, label: str) -> str:
 
 def with_unique_ids(made: Sequence[Made]) -> list[Made]:
     """The cases with ids of their own: of several with one id, each gets a mark of its content; equal ones are one."""
-    distinct = _distinct(made)
-    counts = Counter(one.case.id for one in distinct)
-    marks = {_mark(one) for one in distinct}
-    short = len(marks) == len(distinct)
-    return [one if counts[one.case.id] == 1 else _marked(one, 6 if short else 16) for one in made]
+    ones = distinct(made)
+    counts = Counter(one.case.id for one in ones)
+    marks = {_mark(one) for one in ones}
+    length = 6 if len(marks) == len(ones) else 16
+    found = []
+    for one in made:
+        found.append(one if counts[one.case.id] == 1 else _marked(one, length))
+    return found
 
 
 def key_of(case: Case) -> str:
@@ -170,7 +172,8 @@ def key_of(case: Case) -> str:
     return json.dumps(held, sort_keys=True, ensure_ascii=False, default=str)
 
 
-def _distinct(made: Sequence[Made]) -> list[Made]:
+def distinct(made: Sequence[Made]) -> list[Made]:
+    """Return the cases without those that are there before."""
     return list({key_of(one.case): one for one in made}.values())
 
 
@@ -185,9 +188,15 @@ def _marked(one: Made, length: int) -> Made:
 
 def losses_of(made: Sequence[Made]) -> list[Loss]:
     """Return the losses of the cases, once each."""
-    return list(dict.fromkeys(Loss(one.case.id, what, check) for one in made for what, check in one.losses))
+    found = []
+    for one in made:
+        found += [Loss(one.case.id, what, check) for what, check in one.losses]
+    return list(dict.fromkeys(found))
 
 
 def criteria_of(made: Sequence[Made]) -> dict[str, Any] | None:
     """The criteria that the cases need."""
-    return {name: value for one in made for name, value in one.criteria.items()} or None
+    found: dict[str, Any] = {}
+    for one in made:
+        found |= one.criteria
+    return found or None

@@ -8,8 +8,6 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from msgspec import Struct
-
 from gate.formats.positions import Key
 from gate.importers.promptfoo.assertions import NotPromptfooError, from_text
 from gate.importers.promptfoo.cases import (
@@ -17,7 +15,7 @@ from gate.importers.promptfoo.cases import (
     Prompt,
     Test,
     criteria_of,
-    key_of,
+    distinct,
     losses_of,
     make,
     mapping,
@@ -34,13 +32,6 @@ MAX_DEPTH = 10
 _SAID = {"providers", "targets", "evaluateOptions", "commandLineOptions", "derivedMetrics", "env", "tracing"}
 """Keys that check nothing; they are said to be left out."""
 _SEPARATOR = "\n---\n"
-
-
-class _Template(Struct, frozen=True):
-    """A prompt with places for variables."""
-
-    text: str
-    label: str
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
@@ -69,7 +60,7 @@ class _Configuration:
             self._add(keys, raw, default, prompts)
         for keys, raw in self._scenarios():
             self._add(keys, raw, default, prompts)
-        made = with_unique_ids(list({key_of(one.case): one for one in self._made}.values()))
+        made = with_unique_ids(distinct(self._made))
         if len(made) < len(self._made):
             self._losses.append(Loss("", f"{len(self._made) - len(made)} tests that are there twice", check=False))
         cases = tuple(one.case for one in made)
@@ -77,9 +68,9 @@ class _Configuration:
 
     # --- prompts ---
 
-    def _prompts(self) -> list[_Template]:
+    def _prompts(self) -> list[Prompt]:
         listed = self._data.get("prompts", ["{{prompt}}"])
-        found = list[_Template]()
+        found = list[Prompt]()
         if isinstance(listed, Mapping):
             listed = [{"id": key, "label": label} for key, label in listed.items()]
         if isinstance(listed, str):
@@ -93,7 +84,7 @@ class _Configuration:
                 self._losses.append(Loss("", f"prompt {_short(one)}: {error}"))
         return found
 
-    def _prompt(self, given: Any) -> Iterator[_Template]:
+    def _prompt(self, given: Any) -> Iterator[Prompt]:
         """Raises `NotReadError` for one that is made by a program."""
         label = ""
         if isinstance(given, Mapping):
@@ -108,12 +99,12 @@ class _Configuration:
         if given.startswith("exec:"):
             raise NotReadError("it is made by a program, which is never run")
         if not named:
-            yield _Template(given, label or given)
+            yield Prompt(given, label or given)
             return
         for name in self._folder.matching(given):
             yield from self._prompts_of(name, label)
 
-    def _prompts_of(self, name: str, label: str) -> Iterator[_Template]:
+    def _prompts_of(self, name: str, label: str) -> Iterator[Prompt]:
         text = self._folder.text(name)
         if name.endswith((".yaml", ".yml")):
             text = json.dumps(self._folder.value(name), ensure_ascii=False)
@@ -121,7 +112,7 @@ class _Configuration:
         if name.endswith(".txt"):
             parts = text.strip().split(_SEPARATOR)
         for part in parts:
-            yield _Template(part.strip(), label or f"{name.removeprefix(SCHEME)}: {part.strip()}")
+            yield Prompt(part.strip(), label or f"{name.removeprefix(SCHEME)}: {part.strip()}")
 
     # --- tests ---
 
@@ -239,7 +230,7 @@ class _Configuration:
     # --- cases ---
 
     def _add(
-        self, keys: tuple[Key, ...], raw: dict[str, Any], default: Mapping[str, Any], prompts: list[_Template]
+        self, keys: tuple[Key, ...], raw: dict[str, Any], default: Mapping[str, Any], prompts: list[Prompt]
     ) -> None:
         location = self._document.location(*keys)
         named = raw.get("description") or f"test at {location}"
@@ -260,7 +251,7 @@ class _Configuration:
         except NotPromptfooError as error:
             raise self._document.error(f"{_short(named)}: {error}", *keys) from None
 
-    def _make(self, test: Test, prompt: _Template, *, several: bool) -> None:
+    def _make(self, test: Test, prompt: Prompt, *, several: bool) -> None:
         around = test.options
         template = f"{around.get('prefix') or ''}{prompt.text}{around.get('suffix') or ''}"
         text = rendered(template, _escaped(test.variables) if _is_json(template) else test.variables)
@@ -268,7 +259,7 @@ class _Configuration:
         if len(self._made) > MAX_CASES:
             raise NotPromptfooError(f"more than {MAX_CASES:,} cases")
 
-    def _wanted(self, test: Mapping[str, Any], prompts: list[_Template]) -> list[_Template]:
+    def _wanted(self, test: Mapping[str, Any], prompts: list[Prompt]) -> list[Prompt]:
         names = test.get("prompts")
         if not names:
             return prompts
@@ -322,7 +313,11 @@ def _nested(value: Any, variables: Mapping[str, Any]) -> Any:
 
 def _escaped(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Texts as they stand inside a JSON text."""
-    return {key: json.dumps(value)[1:-1] if isinstance(value, str) else value for key, value in variables.items()}
+    found = dict(variables)
+    for key, value in variables.items():
+        if isinstance(value, str):
+            found[key] = json.dumps(value)[1:-1]
+    return found
 
 
 def _from_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def render(lineup: Lineup) -> str:
         title=f"{words.title(lineup)} · Agent Gate",
         styles=("lineup.css",),
         heading=words.title(lineup),
-        entries=[words.entry_line(lineup, place) for place in range(len(lineup.entries))],
+        entries=[words.entry_line(lineup, place, source=True) for place in range(len(lineup.entries))],
         names=[words.name(lineup, place) for place in range(len(lineup.entries))],
         rows=[_row(lineup, measure) for measure in lineup.measures],
         pictures=list(filter(None, (_picture(lineup, lineup.cost), _picture(lineup, lineup.latency)))),

@@ -203,7 +203,7 @@ def processes(name: str, *arguments: str, **more: Any) -> dict[str, Any]:
 
 
 NOT_SET = "(set SHOP_API_KEY, and write agent.env: [SHOP_API_KEY])"
-NOT_SEEN = "(SHOP_API_KEY is set here, but the agent does not see it: agent.env: [SHOP_API_KEY])"
+NOT_SEEN = "(SHOP_API_KEY is set here; hand it on: agent.env: [SHOP_API_KEY])"
 LOCAL = {
     "python": ({"python": "bot:key"}, {"python": "bot:leave"}, {"python": "bot:anser"}, "did you mean 'answer'"),
     "command": (

@@ -244,7 +244,7 @@ def test_failures_are_named(root: Path) -> None:
         "cancels_itself": (ErrorKind.CRASH, "CancelledError"),
         "rate_limited": (ErrorKind.UNREACHABLE, "RuntimeError: slow down"),
         "returns_none": (ErrorKind.PROTOCOL, "the answer cannot be read"),
-        "returns_an_object": (ErrorKind.PROTOCOL, "returned something of type object, which is not JSON"),
+        "returns_an_object": (ErrorKind.PROTOCOL, "returned a value of type object, which is not JSON"),
         "returns_nan": (ErrorKind.PROTOCOL, "not JSON compliant"),
         "returns_too_much": (ErrorKind.PROTOCOL, "an answer of more than 10,000,000 bytes"),
         "segfaults": (ErrorKind.CRASH, "the agent's process was killed by SIGSEGV"),
@@ -385,7 +385,7 @@ def test_what_an_agent_prints_is_not_an_answer(root: Path) -> None:
         ),
         ("my_agent:nothing", {}, "has no attribute 'nothing'"),
         ("my_agent:AGENT_NAME", {"my_agent.py": "AGENT_NAME = 'x'"}, "is not callable"),
-        ("my_agent:two_unknown", {}, "cannot fill the parameter 'a' (known: message, messages"),
+        ("my_agent:two_unknown", {}, "nothing fills 'b': give it a default (filled are message, messages"),
         ("broken:answer", {"broken.py": "def answer(message:\n  return 1"}, "(broken.py:1)"),
         ("dead:answer", {"dead.py": "import os, sys; sys.stderr.write('no key'); os._exit(9)"}, "status 9: no key"),
         (

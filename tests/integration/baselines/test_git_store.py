@@ -54,8 +54,10 @@ def settings(work: Path, **changes: object) -> StoreSettings:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def opened(work: Path, **changes: object) -> GitStore:
-    return GitStore.open(settings(work, **changes))
+def opened(work: Path, max_records: int = 200, max_age_days: float = 365, **changes: object) -> GitStore:
+    store = GitStore.open(settings(work, **changes))
+    store.max_records, store.max_age_days = max_records, max_age_days
+    return store
 
 
 @pytest.fixture

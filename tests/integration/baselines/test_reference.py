@@ -274,5 +274,5 @@ def test_where_everything_fell_short_it_is_said_of_what_is_taken(repository: Rep
     found = repository.references()
     assert found.first.info.commit == first
     [note] = found.notes
-    assert f"{first[:12]}, which was saved last, is itself below" in str(note)
+    assert f"{first[:12]}, which was saved last, itself came out" in str(note)
     assert "base commit" not in str(note)

@@ -229,7 +229,7 @@ def _text(folder: Folder, name: str) -> str:
             "executor.processes scores without a judge, and response_evaluation_score asks one",
         ),
         ({"executor": {"processes": 2, "ray": "auto"}}, "either processes or ray, not both"),
-        ({"executor": "remote"}, "executor: expected a mapping (known keys: processes, ray)"),
+        ({"executor": "remote"}, "executor: expected a mapping, found text (known keys: processes, ray)"),
         ({"executor": {"rays": "auto"}}, "unknown key 'rays' (did you mean 'ray'?)"),
         ({"executor": {"ray": "somewhere"}}, "executor.ray"),
         ({"executor": {"processes": 0}}, "executor.processes"),

@@ -259,7 +259,7 @@ def test_what_env_cannot_mean_is_refused(written: Any) -> None:
 def test_an_error_that_speaks_of_a_variable_that_is_hidden_names_the_line_to_add() -> None:
     hidden = hidden_names({"MY_API_KEY": "k", "SEEN_KEY": "s", "INPUT_TOKEN": "t"}, AgentOptions(env="SEEN_KEY").env)
     said = naming_hidden("KeyError: 'MY_API_KEY'", hidden)
-    assert said.endswith("(MY_API_KEY is set here, but the agent does not see it: agent.env: [MY_API_KEY])")
+    assert said.endswith("(MY_API_KEY is set here; hand it on: agent.env: [MY_API_KEY])")
     for other in ("KeyError: 'SEEN_KEY'", "INPUT_TOKEN is missing", "NOT_SET_KEY", "no key"):
         assert naming_hidden(other, hidden) == other
 
@@ -268,6 +268,7 @@ def test_a_key_that_is_not_set_is_named_with_what_hands_it_on() -> None:
     said = naming_hidden("set OPENAI_API_KEY", frozenset(), frozenset({"PATH"}))
     told = "(set OPENAI_API_KEY, and write agent.env: [OPENAI_API_KEY])"
     assert said == f"set OPENAI_API_KEY {told}"
+    assert naming_hidden("set OPENAI_API_KEY", frozenset(), frozenset(), ("OPENAI_*",)).endswith("(set OPENAI_API_KEY)")
     for known in (None, frozenset({"OPENAI_API_KEY"})):
         assert naming_hidden("set OPENAI_API_KEY", frozenset(), known) == "set OPENAI_API_KEY"
     assert naming_hidden("no MAX_TOKENS given", frozenset(), frozenset()) == "no MAX_TOKENS given"

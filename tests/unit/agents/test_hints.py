@@ -40,7 +40,7 @@ MISSING = b'{"detail":[{"type":"missing","loc":["body","%s"],"msg":"Field requir
 )
 def test_an_answer_of_a_known_framework_names_what_reads_it(answer: Any, remedy: str) -> None:
     with pytest.raises(AgentFailure) as failure:
-        read_answer(answer, user="")
+        read_answer(answer, user="", mapping="http.response")
     assert remedy in failure.value.message
     assert ("looks like" in failure.value.message) == bool(remedy)
     assert "\n" not in failure.value.message
@@ -57,9 +57,26 @@ def test_an_answer_of_a_known_framework_names_what_reads_it(answer: Any, remedy:
 )
 def test_an_answer_of_nobody_says_where_its_text_is(answer: Any, told: str) -> None:
     with pytest.raises(AgentFailure) as failure:
-        read_answer(answer, user="")
+        read_answer(answer, user="", mapping="http.response")
     assert told in failure.value.message
     assert ("as output, or set" in failure.value.message) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"reply": "hello"}, "; return 'reply' as output"),
+        ({"choices": [], "object": "chat.completion"}, 'return {"messages": [choices[0].message], "usage": usage}'),
+        ({"object": "response", "output": [{"type": "message"}]}, 'return {"messages": output, "usage": usage}'),
+        ({"role": "assistant", "content": [], "stop_reason": "end_turn"}, 'return {"messages": [message], "usage"'),
+        ({"history": [MESSAGE]}, 'return {"messages": state["history"]}'),
+    ],
+)
+def test_a_function_is_told_what_to_return_and_no_key_of_a_server(answer: Any, told: str) -> None:
+    with pytest.raises(AgentFailure) as failure:
+        read_answer(answer, user="")
+    assert told in failure.value.message
+    assert "response" not in failure.value.message.partition(";")[2]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +87,8 @@ def test_an_answer_of_nobody_says_where_its_text_is(answer: Any, told: str) -> N
         (MISSING % b"userId", "http", "this looks like an ADK server: use adk:"),
         (MISSING % b"assistant_id", "a2a", "this looks like a LangGraph server: use langgraph:"),
         (b'{"jsonrpc": "2.0", "error": {}}', "http", "this looks like an MCP server: use mcp:"),
-        (MISSING % b"question", "http", ""),
+        (MISSING % b"question", "http", 'send it: agent.http.request: {question: "{{message}}"}'),
+        (MISSING % b"question", "a2a", ""),
         (b"\xff", "http", ""),
     ],
 )

@@ -70,7 +70,7 @@ def test_lone_surrogates_are_replaced() -> None:
     [
         (None, "an answer must be text or an object"),
         (3, "an answer must be text or an object"),
-        ({}, 'an answer must have "messages" or "output"'),
+        ({}, 'no "output" or "messages"'),
         ({"tool_call": []}, "unknown key 'tool_call', did you mean 'tool_calls'?"),
         ({"output": "x", "tool_call": []}, "unknown key 'tool_call', did you mean 'tool_calls'?"),
         ({"output": "x", "toolCalls": []}, "unknown key 'toolCalls', did you mean 'tool_calls'?"),

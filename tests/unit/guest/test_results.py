@@ -339,7 +339,7 @@ def made_in(module: str) -> Any:
         (made_in("google.cloud"), ""),
         (object(), ""),
         ([], ""),
-        ((piece for piece in "ab"), "not a generator of its pieces"),
+        ((piece for piece in "ab"), "as a whole, no generator"),
     ],
 )
 def test_an_object_that_is_no_answer_says_what_to_return(answer: Any, said: str) -> None:

@@ -117,7 +117,7 @@ def test_checks_in_the_expectation_are_checks() -> None:
             "name: x\ninput: {query: a}\nweights: {}\nthresholds: {weights: {}}",
             "f.yaml:1: weights and thresholds.weights say the same",
         ),
-        ("name: x\ninput: {query: a}\nthresholds: {min_score: 101}", "f.yaml:3: thresholds.min_score: Input should be"),
+        ("name: x\ninput: {query: a}\nthresholds: {min_score: 101}", "f.yaml:3: thresholds.min_score: expected"),
         (
             "name: x\ninput: {query: a}\nthresholds: {min_score: 0.8}",
             "f.yaml:3: thresholds.min_score: 0.8 is too low for a scale from 0 to 100 (did you mean 80?)",

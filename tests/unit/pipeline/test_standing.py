@@ -31,11 +31,11 @@ def mark(verdict: str, anchor: str = "") -> Mark:
     [
         (
             mark("regressed", ANCHOR),
-            f"the base commit {BASE[:12]} is itself below the anchor {ANCHOR[:12]} (regressed on 2026-08-01)",
+            f"the base commit {BASE[:12]} itself came out regressed on 2026-08-01, compared with {ANCHOR[:12]}",
         ),
         (
             mark("below_threshold"),
-            f"the base commit {BASE[:12]} is itself below what it was held to (below threshold on 2026-08-01)",
+            f"the base commit {BASE[:12]} itself came out below threshold on 2026-08-01",
         ),
         (
             mark(LAPSED, ANCHOR),

@@ -49,6 +49,11 @@ def test_only_what_at_least_half_of_the_broken_cases_share_is_told() -> None:
     assert changed_behaviour([one, other, third], "abc") == ("", 0)
 
 
+def test_the_call_that_follows_is_told_only_if_it_is_the_same_in_all() -> None:
+    alone, before_refund = case("look_up", "", "a"), case("look_up refund", "refund", "b")
+    assert changed_behaviour([alone, before_refund], "ab") == ("no longer calls `look_up`", 2)
+
+
 def test_cases_that_did_not_break_and_that_never_answered_say_nothing() -> None:
     broken = case("look_up refund", "refund")
     assert changed_behaviour([broken], []) == ("", 0)

@@ -163,7 +163,8 @@ CHECKS = (check_bounds, check_names, check_blocks)
 @pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS)
 def test_claims_hold_in_many_simulations(check: object) -> None:
-    check(some(60))  # type: ignore[operator]
+    """A claim that is wrong in a fifth of the worlds, and not in a twentieth, is found with a probability of 0.92."""
+    check(some(40))  # type: ignore[operator]
 
 
 def test_the_cases_of_a_headline_and_their_numbers_are_those_of_the_trials() -> None:

@@ -109,7 +109,7 @@ def test_a_loss_and_what_was_not_compared_can_be_accepted_unless_a_threshold_is_
 @pytest.mark.parametrize("suite", [REGRESSED, LOST, EXCUSED, BELOW, NOT_COMPARED, INCONCLUSIVE, FAILED])
 def test_there_is_something_to_do_about_each_verdict_but_a_pass(suite: SuiteResult) -> None:
     assert next_step(suite)
-    assert ("accept it" in next_step(suite)) is ("`ok`" in next_step(suite, "ok")) is suite.is_acceptable
+    assert ("baseline accept" in next_step(suite)) is ("`ok`" in next_step(suite, "ok")) is suite.is_acceptable
     assert next_step(replace(suite, accepted="ann", if_accepted=Verdict.PASS)) == ""
     assert next_step(replace(suite, accepted="ann", if_accepted=Verdict.ERROR))
 
