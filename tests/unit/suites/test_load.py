@@ -97,6 +97,8 @@ def test_hidden_and_foreign_files_are_not_read(tmp_path: Path) -> None:
             r"other\.json: not a suite in any known format .*`gate help cases`.* `format: NAME`",
         ),
         ("near.json", {"eval_case": []}, r"near\.json: not a suite .*nearest is an ADK eval set"),
+        ("qa.jsonl", '{"question": "Hi"}\n', r"qa\.jsonl: not a suite .*call question `input`; `gate help"),
+        ("talk.json", [{"id": "a", "conversation": []}], r"talk\.json: not a suite .*`messages: conversation`"),
         ("rows.json", [{"task": 1, "conversation": []}], r"rows\.json: not a suite .*`messages: conversation`"),
         ("schema.json", {"type": "object", "properties": {}}, r"schema\.json: not a suite in any known format"),
         ("text.yaml", "just text", r"text\.yaml: not a suite in any known format"),
