@@ -168,9 +168,7 @@ def _conversation(
     conversation = _get(document, body, "conversation", keys)
     scenario = _get(document, body, "conversation_scenario", keys)
     if (conversation is None) == (scenario is None):
-        raise document.error(
-            f"case {identifier!r}: give give exactly one of conversation and conversation_scenario", *keys
-        )
+        raise document.error(f"case {identifier!r}: give exactly one of conversation and conversation_scenario", *keys)
     if scenario is not None:
         return _scenario(document, scenario, identifier, (*keys, "conversation_scenario"))
     if not isinstance(conversation, list) or not conversation:
