@@ -134,10 +134,15 @@ def with_note(where: str, found: Contents, losses: Sequence[Loss], hint: str = "
     """The contents of a recording, with one note of everything that was not read; none of it checks anything."""
     if not losses:
         return found
+    return replace(found, notes=(*found.notes, f"{where}: {not_read(losses, ', which `gate import` lists')}{hint}"))
+
+
+def not_read(losses: Sequence[Loss], where_all_are: str = "") -> str:
+    """The parts of a recording that were not read, in words; each kind once, and the first kinds of many."""
     kinds = [str(loss) for loss in losses[:MOST_KINDS]]
     if len(losses) > MOST_KINDS:
-        kinds.append(f"and {len(losses) - MOST_KINDS} more kinds, which `gate import` lists")
-    return replace(found, notes=(*found.notes, f"{where}: not read: {', '.join(kinds)}{hint}"))
+        kinds.append(f"and {len(losses) - MOST_KINDS} more kinds{where_all_are}")
+    return f"not read: {', '.join(kinds)}"
 
 
 MOST_KINDS = 20
