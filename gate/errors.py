@@ -56,6 +56,31 @@ def _without_password(text: str) -> str:
     return _USERINFO.sub("***@", text) if "@" in text else text
 
 
+MOST_CHARS = 194
+"""The longest error: with ``gate: `` before it, it is a line of 200 characters."""
+_PATH = re.compile(r"""(?P<first>(?:\w+://)?/?[^\s/'"`(,;]+)(?P<middle>/[^\s'"`),;]*)(?=/[^\s/'"`),;])""")
+"""A path of at least three parts, but for its last one."""
+
+
+def short_line(text: str) -> str:
+    """The text, short enough for a line: first paths lose their middle, the longest before others, then digests their
+    end, then the text does."""
+    text = text[:MOST_LOOKED_AT]
+    while len(text) > MOST_CHARS:
+        longest = max(_PATH.finditer(text), key=lambda path: len(path["middle"]), default=None)
+        if longest is None or len(longest["middle"]) <= len(_LEFT_OUT):
+            text = _DIGEST.sub(r"\1…", text)
+            return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"
+        text = text[: longest.start("middle")] + _LEFT_OUT + text[longest.end("middle") :]
+    return text
+
+
+MOST_LOOKED_AT = 5_000
+"""Characters of an error that are looked at: what somebody else wrote may be in it."""
+_LEFT_OUT = "/…"
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{12,}\b")
+
+
 class GateError(Exception):
     """A run that cannot mean anything. Shown as one line; `--debug` adds the traceback."""
 
@@ -68,6 +93,11 @@ class GateError(Exception):
         self.hint = _without_password(hint)
 
     def __str__(self) -> str:
+        return short_line(self.whole)
+
+    @property
+    def whole(self) -> str:
+        """The line, however long it is."""
         line = f"{self.where}: {self.what}" if self.where else self.what
         return f"{line} ({self.hint})" if self.hint else line
 

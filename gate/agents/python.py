@@ -303,7 +303,7 @@ class PythonAgent(Agent):
         return cls(options, root, interpreter, allowed_environment(environment, options.env))
 
     async def __aenter__(self) -> Self:
-        self._descendants.watch(self.user)
+        self._descendants.watch(0 if self.user is None else self.user.number)
         try:
             self._workers = list(await asyncio.gather(*(self._start() for _ in self._workers)))
             if self.world is not None and "workers" not in self._options.model_fields_set:

@@ -40,7 +40,7 @@ ENOUGH_TRIALS = 5.0
 """Trials a case, on average, from which a record is a good anchor: against a thin one a loss would go unseen."""
 SUFFIX = ".jsonl"
 """The suffix of a record's file."""
-AGAIN = "store a sound one of that commit: `gate baseline save RECORD`"
+AGAIN = "save it again"
 """The hint for a damaged baseline that was moved away."""
 
 
@@ -338,7 +338,7 @@ def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record
         raise misplaced(where)
     if not is_sound(record):
         what = "the stored baseline is damaged: its runs are not those of its trials"
-        raise BaselineError(what, where=where, hint=away(where, AGAIN))
+        raise BaselineError(what, where=where, hint=away(AGAIN))
     return record
 
 
@@ -355,7 +355,7 @@ def united(read: Callable[[], Record], new: Record, say: Say) -> Record:
     try:
         stored = read()
     except BaselineError as error:
-        what = f"the record of this commit that is stored already cannot be read: {error.what}"
+        what = f"not saved: {error.what}"
         raise BaselineWriteError(what, where=error.where, hint="restore or remove it, then save again") from None
     record, note = unite(stored, new)
     if note:

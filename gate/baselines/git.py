@@ -169,9 +169,9 @@ class GitStore(BlobStore):
     def shown(self, key: str) -> str:
         return f"{self._where}:{key}"
 
-    def remedy(self, key: str) -> str:
-        branch = self._branch_name
-        return f"on {branch}, `git rm {key}` (or `git revert` what damaged it), commit and push; then {AGAIN}"
+    @property
+    def remedy(self) -> str:
+        return f"`git rm` it, then {AGAIN}"
 
     def key_of_record(self, header: Header) -> str:
         return _named(header).path

@@ -188,7 +188,7 @@ def attached(content: Any) -> tuple[Mapping[str, Any], ...]:
             if name in _BESIDE_TEXT or not says_something(value):
                 continue
             if name not in ("inline_data", "file_data"):
-                raise FormatError(f"user_content has a {name}, which cannot be put to an agent")
+                raise FormatError(f"user_content has {name}, which cannot be put to an agent")
             held = mapping(carried(value), name)
             stated = {key: get(held, key) for key in _KNOWN[name]}
             found.append({name: {key: one for key, one in stated.items() if one is not None}})

@@ -79,7 +79,7 @@ class _Archive:
         if checksum != info.CRC:
             raise ConfigError("damaged: its checksum is another", where=where)
         try:
-            return parse_json(found.decode(), where)
+            return parse_json(found.decode(), where, allow_nan=True)
         except (UnicodeDecodeError, json.JSONDecodeError) as error:
             raise ConfigError(f"not JSON: {error}", where=where) from None
 

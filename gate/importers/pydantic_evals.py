@@ -145,11 +145,16 @@ def _duration(checks: _Checks, given: Mapping[str, Any]) -> bool:
 def _judged(checks: _Checks, given: Mapping[str, Any]) -> bool:
     """A rubric; how it is asked, by which model and what it is scored as is the gate's own."""
     rubric = given.get("rubric")
-    if given.keys() - {"rubric", "model", "include_input", "include_expected_output"} or not isinstance(rubric, str):
+    asserts = given.get("assertion") is not False  # else it only gives points, which decide nothing there either
+    if given.keys() - _HOW_JUDGED or not isinstance(rubric, str) or not asserts:
         return False
+    carried(given)  # how it is judged there
     checks.rubrics.append(Rubric(rubric, rubric, "FINAL_RESPONSE_QUALITY"))
     checks.criteria[RUBRICS] = {"threshold": 1.0}  # an LLMJudge asserts
     return True
+
+
+_HOW_JUDGED = {"rubric", "model", "model_settings", "include_input", "include_expected_output", "assertion"}
 
 
 def _equals(checks: _Checks, given: Mapping[str, Any]) -> bool:

@@ -73,4 +73,6 @@ class RecordedScore(Metric[RecordedOptions]):
         found = next((one for one in scored if one.scorer == self.options.scorer), None)
         if found is None:
             return Score(None, reason=f"{self.options.scorer} scored nothing in this trial")
+        if found.value is None:
+            return Score(None, error=found.reason or f"{self.options.scorer} gave no score")
         return Score(found.value, found.reason or f"{self.options.scorer}: {found.value:g}")

@@ -73,8 +73,8 @@ class ForeignScore(Struct, frozen=True, gc=False):
     """A score that another tool gave a recorded trial."""
 
     scorer: str
-    value: float
-    """0–1; 1 is the whole credit."""
+    value: float | None
+    """0–1; 1 is the whole credit. None: the scorer could not say."""
     reason: str = ""
 
 

@@ -26,6 +26,7 @@ from gate.monitor.store import MonitorState
 from gate.monitor.window import Limits, Status, WindowFinding, after_silence, decide
 from gate.reports.formatting import count
 from gate.security import files
+from gate.suites.base import losses_of, not_read
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
 
@@ -252,6 +253,8 @@ class Watch:
             notes.append(f"requests that were no OTLP: {self._options.inbox.refused}")
         if waiting := self._intake.waiting:
             notes.append(f"traces that are not complete yet: {waiting}")
+        if self._intake.unread:
+            notes.append(not_read(losses_of(self._intake.unread)))
         if self._intake.problem:
             notes.append(f"the last line that could not be read: {self._intake.problem}")
         return [*notes, *(f"not delivered: {problem}" for problem in self.problems)]

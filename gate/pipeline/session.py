@@ -277,8 +277,7 @@ def check_package(session: Session) -> None:
     """Raise ConfigError if a file of the gate's own has changed: an agent that runs as its user can write to it."""
     if session.package is None:
         return
-    session.package.drop_new_bytecode()
-    changed = session.package.difference()
+    changed = session.package.drop_new_bytecode() or session.package.difference()
     if changed:
         what = f"{shorten(changed, 200)!r} of the gate's own package was changed during the run"
         raise ConfigError(what, hint="install the gate anew, and let the agent run as another user: agent.user")

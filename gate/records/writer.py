@@ -21,7 +21,7 @@ from gate.errors import ConfigError, MeasureError
 from gate.model import Trial
 from gate.records.lines import footer_line, header_lines, summed, trial_line
 from gate.records.model import Footer, Header, Record, count, difference, joined_judges
-from gate.records.reader import RecordReader, Tally, away, closed_trials, lines_of
+from gate.records.reader import RecordReader, Tally, closed_trials, lines_of
 from gate.security import files
 
 _BEGIN = b'{"gate_record":'
@@ -154,7 +154,7 @@ class RecordWriter:
         try:
             lines = _lines_from_start(self._file)
             where = str(self.path)
-            remedy = away(where, "measure again; or name another file by --record")
+            remedy = "move it away, or name another by --record"
             reader = RecordReader(
                 lines, where=where, complete=False, error=MeasureError, truncated=_TruncatedError, remedy=remedy
             )

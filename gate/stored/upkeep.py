@@ -138,7 +138,7 @@ def _as_write_error() -> Iterator[None]:
     try:
         yield
     except BaselineError as error:
-        what = f"not saved: what is stored already cannot be read: {error.what}"
+        what = f"not saved: {error.what}"
         raise BaselineWriteError(what, where=error.where, hint=error.hint) from None
 
 
@@ -307,7 +307,7 @@ def accept_baseline(
         ConfigError: there is no such commit, nobody is known who accepts, no reason is given, or the day is not one
             that it may count until.
     """
-    if not why.strip():
+    if not any(one.isprintable() and not one.isspace() for one in why):
         raise ConfigError("no reason given", where="--why", hint="say which change is wanted")
     last = _last_day(config, until)
     git = Git(config.root, environment=environment)

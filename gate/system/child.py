@@ -24,7 +24,6 @@ from weakref import finalize
 from gate.system import guardian
 from gate.system.concealed import conceal
 from gate.system.guardian import MARK, sweep
-from gate.system.own_user import OwnUser
 from gate.system.stopping import LOOK_SECONDS, STOPPING
 from gate.system.wire import GarbledError, Reading
 
@@ -179,12 +178,12 @@ class Descendants:
         """The environment for a process that is started."""
         return {**environment, MARK: self._mark}
 
-    def watch(self, user: OwnUser | None = None) -> None:
+    def watch(self, user: int = 0) -> None:
         """Starts the guardian, before the first process; without one, a killed gate leaves its processes behind.
 
-        ``user``: who the processes are started as; all that are this user's are ended with them.
+        ``user``: the number of a user of their own; all processes that are this user's are ended with them.
         """
-        self._user = 0 if user is None else user.number
+        self._user = user
         with suppress(OSError):
             command = script_command(Path(guardian.__file__), self._mark, str(self._user))
             self._guardian = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)

@@ -73,6 +73,12 @@ def append(project: Project, *lines: str, name: str = "a.jsonl") -> None:
         file.write("".join(lines))
 
 
+def test_what_no_reader_reads_of_production_is_listed_once_a_kind(shop: Project) -> None:
+    more = [json.dumps({**json.loads(row(f"a{number}")), "reviewed": "no"}) + "\n" for number in range(30)]
+    append(shop, *more)
+    assert "not read: reviewed (30 times)" in shop.gate("monitor", "--once").out
+
+
 def once(project: Project, *arguments: str, **environment: str) -> tuple[int, dict[str, Any], str]:
     ran = project.gate("monitor", "--once", "--json", "status.json", *arguments, **environment)
     path = project.root / "status.json"

@@ -61,7 +61,7 @@ def test_header_and_samples_are_the_log(tmp_path: Path, packed: bool) -> None:
         ({"other.json": b"{}"}, "has no header.json"),
         ({"header.json": b"[]"}, "expected a mapping"),
         ({"header.json": b"{"}, "not JSON"),
-        ({"header.json": b'{"a": NaN}'}, "NaN"),
+        ({"header.json": b'{"a": Infinity}'}, "Infinity"),
         ({"header.json": b"\xff"}, "not JSON"),
     ],
 )

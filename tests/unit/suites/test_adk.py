@@ -125,7 +125,7 @@ def test_files_of_a_question_are_part_of_it() -> None:
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"function_response": {"name": "approve", "response": {"ok": True}}}, "user_content has a function_response"),
+        ({"function_response": {"name": "approve", "response": {"ok": True}}}, "user_content has function_response"),
         ({"inline_data": {"mime_type": "image/png", "data": "aGk="}}, "no text, only inline_data"),
     ],
 )

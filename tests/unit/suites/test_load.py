@@ -97,6 +97,8 @@ def test_hidden_and_foreign_files_are_not_read(tmp_path: Path) -> None:
             r"other\.json: no suite in any format that is read .*`gate help cases`.* `format: NAME`",
         ),
         ("near.json", {"eval_case": []}, r"near\.json: no suite .*nearest is an ADK eval set"),
+        ("qa.jsonl", '{"question": "Hi"}\n', r"qa\.jsonl: no suite .*call question `input`; `gate help"),
+        ("talk.json", [{"id": "a", "conversation": []}], r"talk\.json: no suite .*`messages: conversation`"),
         ("rows.json", [{"task": 1, "conversation": []}], r"rows\.json: no suite .*`messages: conversation`"),
         ("schema.json", {"type": "object", "properties": {}}, r"schema\.json: no suite in any format"),
         ("text.yaml", "just text", r"text\.yaml: no suite in any format"),
