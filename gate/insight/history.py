@@ -242,8 +242,11 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: s
     header = reader.header
     criteria, cases = judge.terms(header)
     key = commit_key(header)
-    marks = {mark.run: mark.verdict for mark in ledger.marks if mark.key == key} if ledger else {}
-    releases = ledger.releases(key) if ledger else ()
+    marks: dict[str, str] = {}
+    releases: tuple[str, ...] = ()
+    if ledger is not None:
+        marks = {mark.run: mark.verdict for mark in ledger.marks if mark.key == key}
+        releases = ledger.releases(key)
     fingerprints = {case.id: case.fingerprint for case in header.plan}
     tags = {case.id: case.tags for case in header.plan}
     trials, found = iter(reader), []
