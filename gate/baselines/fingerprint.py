@@ -1,4 +1,4 @@
-"""What makes two measurements comparable: fingerprints of cases, criteria and agents.
+"""Fingerprints of cases, criteria and agents, which tell whether two measurements are comparable.
 
 Equal fingerprints must mean that the same was measured in the same way; unequal ones may differ in nothing that counts.
 A false "same" compares apples with pears, a false "different" merely costs trials, so anything in doubt is included.

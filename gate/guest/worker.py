@@ -171,7 +171,7 @@ def refuse_large(answer: Any, limit: int) -> None:
     while waiting:
         value = waiting.pop()
         seen += 1
-        size += len(value) if isinstance(value, (str, bytes)) else 1
+        size += len(value) if isinstance(value, (str, bytes, list, tuple, dict)) else 1
         if size > limit or seen > limit:
             raise ValueError(f"an answer of more than {limit:,} bytes")
         if isinstance(value, dict):

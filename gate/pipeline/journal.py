@@ -147,7 +147,7 @@ def newest_first(*folders: Path) -> list[Path]:
     """Return the record files of some folders by the time of their last line, without any that vanish meanwhile."""
     dated = []
     for folder in folders:
-        for path in folder.glob("*.jsonl"):
+        for path in files.plain(folder.glob("*.jsonl")):
             with suppress(OSError):
                 dated.append((path.stat().st_mtime, path))
     return [path for _, path in sorted(dated, reverse=True)]

@@ -88,6 +88,11 @@ def remove(path: Path) -> None:
 # --- paths ----------------------------------------------------------------------------------------
 
 
+def plain(paths: Iterable[Path]) -> list[Path]:
+    """The paths of files themselves, without links, pipes and devices, which somebody may have laid beside them."""
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
 @contextmanager
 def _opened_folder(path: Path, *, make: bool) -> Iterator[tuple[int, bool]]:
     """A descriptor of the folder, and whether the change may control what is in it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from gate.formats.messages import FormatError
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored
 from gate.model import Behavior, Case, Complexity, Part, Persona, Rubric, Scenario, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
+from gate.suites.base import Contents, Document, Format, Loss, kinds_of, nothing_unread, without_losses
 
 _CASE_KEYS = (
     "eval_id",
@@ -202,7 +203,7 @@ def _persona(raw: Any) -> Persona:
     for item in adk.items(adk.get(body, "behaviors"), "behaviors"):
         one = adk.mapping(item, "a behavior")
         texts = [adk.items(adk.get(one, name), name) for name in ("behavior_instructions", "violation_rubrics")]
-        if not all(isinstance(text, str) for listed in texts for text in listed):
+        if not all(isinstance(text, str) for text in chain.from_iterable(texts)):
             raise FormatError("behavior_instructions and violation_rubrics are lists of texts")
         names = [adk.get(one, name) for name in ("name", "description")]
         behaviors.append(Behavior(_words(names[0]), _words(names[1]), tuple(texts[0]), tuple(texts[1])))
@@ -234,8 +235,7 @@ def _turn(document: Document, raw: Any, keys: tuple[Key, ...]) -> Turn:
     except FormatError as error:
         raise document.error(str(error), *keys) from error
     if not invocation.user:
-        kinds = ", ".join(dict.fromkeys(key for part in attached for key in part))
-        beside = f", only {kinds}" if kinds else ""
+        beside = f", only {kinds_of(attached)}" if attached else ""
         raise document.error(f"user_content has no text{beside}", *keys, hint="say in words what is asked")
     rubrics = _rubrics(document, adk.get(raw, "rubrics"), (*keys, "rubrics"))
     calls = tuple(ToolCall(call.name, call.args) for call in invocation.tool_calls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +238,8 @@ def validation_error(
     if problem.kind == "unknown":
         where = str(document.location(*path))
         return unknown_key(str(path[-1]), list(problem.known), f"{where}: {subject}" if subject else where)
-    names = ".".join(str(part) for part in (path[1:] if subject else path) if not isinstance(part, int))
+    named = path[1:] if subject else path
+    names = ".".join([part for part in named if isinstance(part, str)])
     if problem.kind == "missing":
         what = f"missing key {names!r}"
     else:
@@ -255,6 +257,11 @@ def _subject(document: Document, path: tuple[Key, ...]) -> str:
         value = value[part]
     identifier = as_mapping(value).get("id")
     return f"case {identifier!r}" if isinstance(identifier, str | int) else f"case {case[-1] + 1}"
+
+
+def kinds_of(attached: Iterable[Mapping[str, Any]]) -> str:
+    """Return the kinds of what is attached to a user's text, for messages."""
+    return ", ".join(dict.fromkeys(chain.from_iterable(attached)))
 
 
 def is_recorded(criterion: Any) -> bool:

@@ -324,6 +324,7 @@ def test_accepting_what_is_not_stored_is_refused(world: World) -> None:
         ((other, "--why", "x"), 4, "no record of"),
         (("v9", "--why", "x"), 2, "commit 'v9' not found"),
         (("--why", " "), 2, "no reason given"),
+        (("--why", "\u200b"), 2, "no reason given"),
     ):
         done = world.gate(folder, "baseline", "accept", *arguments)
         assert done.code == code, done.err

@@ -310,7 +310,7 @@ class First(Struct, frozen=True):
     answers: Mapping[str, Trial] = {}
     """Case → its trial, if the agent answered."""
     remedy: str = ""
-    """What to do about a run that failed; empty if nothing is known."""
+    """The advice about a run that failed; empty if nothing is known."""
 
 
 def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles) -> First:
