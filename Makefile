@@ -120,6 +120,7 @@ bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/simulate.py --write docs/dev/evidence/decision.md
 	$(BIN)/python benchmarks/frontier.py --write docs/dev/evidence/decision.md
+	$(BIN)/python benchmarks/frontier.py --table small --write docs/dev/evidence/decision.md
 	$(BIN)/python benchmarks/assumptions.py --write docs/dev/evidence/decision.md
 	$(BIN)/python benchmarks/recorded.py --write docs/dev/evidence/decision.md
 	$(BIN)/python benchmarks/rules.py --write docs/dev/evidence/decision.md

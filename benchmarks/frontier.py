@@ -1,9 +1,11 @@
-"""Shares of changes found and of drift blocked, by how readily the record counts beside the base's agent now.
+"""Frontiers that the rule stands on: one part of it is another in each row, and every row meets the same changes.
 
-    python benchmarks/frontier.py [--runs 400] [--only TEXT] [--write docs/dev/evidence/decision.md]
+    python benchmarks/frontier.py [--runs 400] [--table drift|small] [--only TEXT]
+        [--write docs/dev/evidence/decision.md]
 
-Each row lets the record count while the base agrees with it to another degree; in the first it never counts, and in the
-last the base is not asked. All other parts of the rule stay, and every row meets the same changes.
+``drift``: power and drift where the base can be run, by how readily the record counts beside the base's agent now. In
+the first row it never counts, and in the last the base is not asked. ``small``: what small suites find, leave
+inconclusive and cost, by how the looks share the error and by the interval that lets a change pass.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import page
 from simulate import Answer, Cell, World, play, simulate, worlds
 
-from gate.decision.engine import drift, evidence
-from gate.decision.engine.state import Config
+from gate.decision.engine import bounds, drift, evidence
+from gate.decision.engine.case import CaseEvidence
+from gate.decision.engine.drift import Check
+from gate.decision.engine.state import Config, State
 from gate.statistics.intervals import wilson
 
 
@@ -34,8 +38,19 @@ class Point:
     agrees_twice: float
     beside: float
     """Part of a look's share of alpha that the look beside the base, which takes its place, has."""
+    base_alone: bool = False
+    """True if the check ends where the base's agent alone was asked twice. The step of both sides is left out, and its
+    share of the error is the others'."""
 
 
+STEPS = drift.QUARTERS, drift.WHOLE, drift.AGAIN, drift.BOTH
+BASE_ALONE = (
+    (*drift.QUARTERS[:-1], Check(0, 1, 0.45, 0.35)),
+    (Check(0, 1, 0.65, 0.35),),
+    Check(0, 1, 0.35, 0.3),
+    Check(0, 0, 0.0, 0.0),
+)
+"""The steps of the check, and what they are without the step of both sides: one that asks for no trial is none."""
 ALWAYS = "always: stored trials only"
 CHOSEN = Point(
     "**p > .9 asked once, > .35 twice: the rule**", drift.AGREES, drift.LEANS, drift.AGREES_TWICE, evidence.BESIDE
@@ -43,6 +58,7 @@ CHOSEN = Point(
 POINTS = (
     Point("never", 2.0, 2.0, 2.0, 1.0),
     CHOSEN,
+    replace(CHOSEN, name="the same, the base alone: no step of both sides", base_alone=True),
     Point("p > .6 asked once, > .25 twice", 0.6, 0.05, 0.25, 1.2),
     Point("p > .2 asked once", 0.2, 0.2, 0.2, 1.2),
     Point(ALWAYS, drift.AGREES, drift.LEANS, drift.AGREES_TWICE, evidence.BESIDE),
@@ -60,10 +76,11 @@ def play_at(point: Point, world: World, seed: int) -> Answer:
     """One change by the rule at this point."""
     drift.AGREES, drift.LEANS, drift.AGREES_TWICE = point.agrees, point.leans, point.agrees_twice
     evidence.BESIDE = point.beside
+    drift.QUARTERS, drift.WHOLE, drift.AGAIN, drift.BOTH = BASE_ALONE if point.base_alone else STEPS
     return play(replace(world, config=Config()) if point.name == ALWAYS else world, seed)
 
 
-def table(pool: ProcessPoolExecutor, runs: int, seed: int, only: str) -> Iterator[str]:
+def by_record(pool: ProcessPoolExecutor, runs: int, seed: int, only: str) -> Iterator[str]:
     by_name = {world.name: world for world in worlds()}
     heads = ["−5 points", "−10 points, N = 30", "unchanged", "drift −2", "drift −4", "drift −8"]
     yield f"| the record counts | {' | '.join(heads)} |"
@@ -80,10 +97,67 @@ def said(cell: Cell) -> str:
     return f"{cell.share('REGRESSION'):.3f} ({low:.3f}–{high:.3f}) at {cell.runs:.2f}"
 
 
+# --- small suites ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Looking:
+    """One rule for suites in which nothing is repeated."""
+
+    name: str
+    shares: tuple[float, ...]
+    """Share of alpha of the look after epoch 1, 2 and 3."""
+    is_tight: bool = False
+    """True if the interval from the spread within cases is taken at every look, and not at the last alone."""
+
+
+SHARES, bound_at = evidence.ALONE_SHARES, bounds.bound_of
+LOOKING = (
+    Looking(f"**{', '.join(f'{share:.2f}'.lstrip('0') for share in SHARES)}: the rule**", SHARES),
+    Looking(".25, .20, .30", (0.25, 0.20, 0.30)),
+    Looking(".15, .20, .40", (0.15, 0.20, 0.40)),
+    Looking("the rule, the last look's interval at every look", SHARES, is_tight=True),
+)
+COARSE = Config(fineness=2)
+"""Many changes make up for what a single p-value lacks in digits."""
+SMALL = (
+    World("10 cases, −20 points, 15 stored", cases=10, baseline=15, drop=0.2, config=COARSE),
+    World("20 cases, −10 points, 12 stored", cases=20, baseline=12, drop=0.1, config=COARSE),
+    World("30 cases, −10 points, 5 stored", cases=30, drop=0.1, config=COARSE),
+    World("20 cases, unchanged, 12 stored", cases=20, baseline=12, config=COARSE),
+    World("30 cases, flaky, unchanged, 15 stored", suite="flaky", cases=30, baseline=15, config=COARSE),
+)
+
+
+def play_looking(looking: Looking, world: World, seed: int) -> Answer:
+    """One change by the rule that looks so."""
+
+    def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool) -> bounds.Bound | None:
+        return bound_at(cases, state, m, ended=ended or looking.is_tight)
+
+    evidence.ALONE_SHARES, evidence.bound_of = looking.shares, bound_of
+    return play(world, seed)
+
+
+def by_looks(pool: ProcessPoolExecutor, runs: int, seed: int, only: str) -> Iterator[str]:
+    yield from page.head(f"shares of the looks ({runs} changes a cell)", [world.name for world in SMALL])
+    for looking in LOOKING:
+        if only in looking.name:
+            cells = [simulate(pool, partial(play_looking, looking, world), runs, seed) for world in SMALL]
+            shown = [f"{said(cell)}, {cell.share('INCONCLUSIVE'):.3f} inconclusive" for cell in cells]
+            yield f"| {looking.name} | {' | '.join(shown)} |"
+
+
+TABLES = {"drift": ("frontier", by_record), "small": ("small", by_looks)}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    given = page.parser(__doc__, runs=400, seed=20_000).parse_args(argv)
+    parser = page.parser(__doc__, runs=400, seed=20_000)
+    parser.add_argument("--table", choices=tuple(TABLES), default="drift")
+    given = parser.parse_args(argv)
+    section, rows = TABLES[given.table]
     with ProcessPoolExecutor(given.processes) as pool:
-        page.publish({"frontier": table(pool, given.runs, given.seed, given.only)}, given.write)
+        page.publish({section: rows(pool, given.runs, given.seed, given.only)}, given.write)
     return 0
 
 

@@ -10,6 +10,7 @@ against a baseline, with a JUnit and a Markdown report, and every call of a func
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import runpy
 import subprocess
@@ -39,6 +40,8 @@ def answer(message):
     return {"output": "It is sunny.", "tool_calls": [call] if "Paris" in message else []}
 """,
 }
+LOADED = ("gate.commands.run", "gate.pipeline.flow", "gate.decision", "gate.reports.markdown", "gate.reports.junit")
+"""Modules that the run imports, with most of the others."""
 NOUNS = {"Case", "RecordedTrial", "Trial", "Invocation", "CaseResult"}
 """The types of a trial on its way: asked, recorded, run, answered, reported."""
 
@@ -150,6 +153,9 @@ def prepare(folder: Path, package: Path) -> None:
 def watched_run(package: Path) -> Watch:
     """Runs and judges the cases with the package, in a repository of their own."""
     sys.path.insert(0, str(package.parent))
+    for room in LOADED:  # watching their imports would take most of the time
+        with suppress(ImportError):
+            importlib.import_module(room)
     watch = Watch()
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), package)

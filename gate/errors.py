@@ -56,6 +56,31 @@ def _without_password(text: str) -> str:
     return _USERINFO.sub("***@", text) if "@" in text else text
 
 
+MOST_CHARS = 194
+"""The longest error: with ``gate: `` before it, it is a line of 200 characters."""
+_PATH = re.compile(r"""(?P<first>(?:\w+://)?/?[^\s/'"`(,;]+)(?P<middle>/[^\s'"`),;]*)(?=/[^\s/'"`),;])""")
+"""A path of at least three parts, but for its last one."""
+
+
+def short_line(text: str) -> str:
+    """The text, short enough for a line: first paths lose their middle, the longest before others, then digests their
+    end, then the text does."""
+    text = text[:MOST_LOOKED_AT]
+    while len(text) > MOST_CHARS:
+        longest = max(_PATH.finditer(text), key=lambda path: len(path["middle"]), default=None)
+        if longest is None or len(longest["middle"]) <= len(_LEFT_OUT):
+            text = _DIGEST.sub(r"\1…", text)
+            return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"
+        text = text[: longest.start("middle")] + _LEFT_OUT + text[longest.end("middle") :]
+    return text
+
+
+MOST_LOOKED_AT = 5_000
+"""Characters of an error that are looked at: what somebody else wrote may be in it."""
+_LEFT_OUT = "/…"
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{12,}\b")
+
+
 class GateError(Exception):
     """A run that cannot mean anything. Shown as one line; `--debug` adds the traceback."""
 
@@ -68,6 +93,11 @@ class GateError(Exception):
         self.hint = _without_password(hint)
 
     def __str__(self) -> str:
+        return short_line(self.whole)
+
+    @property
+    def whole(self) -> str:
+        """The line, however long it is."""
         line = f"{self.where}: {self.what}" if self.where else self.what
         return f"{line} ({self.hint})" if self.hint else line
 
@@ -154,7 +184,7 @@ def some_of(names: list[str], most: int = MOST_LISTED_CHARS) -> str:
 
 
 def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known word that is most like this one, where one is by at least ``cutoff`` (0–1)."""
+    """Return the most similar known word, if its similarity is at least ``cutoff`` (0–1)."""
     from difflib import get_close_matches  # weight: only on the way to an error
 
     return next(iter(get_close_matches(word, sorted(known), n=1, cutoff=cutoff)), None)
@@ -244,7 +274,7 @@ def kind_of(value: Any) -> str:
 
 
 def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
-    """Return the problem of a value in words; pydantic would name our class where a section is wanted."""
+    """Return the problem of a value in words; pydantic would name our class instead of the section."""
     kind, given = found["type"], kind_of(found["input"])
     if kind in WANTED:
         return f"expected {WANTED[kind]}, found {given}"
@@ -267,7 +297,7 @@ def shown(value: Any) -> str:
 def validated(
     model: type[ModelT], data: Mapping[str, Any], where: str, *, noun: str = "key", also: tuple[str, ...] = ()
 ) -> ModelT:
-    """The data as ``model`` reads it. A hint names the keys of ``also``, too, which another model reads.
+    """Validate the data with ``model``. A hint also suggests the keys of ``also``, which another model reads.
 
     Raises:
         ConfigError: one line on the first problem, with the nearest known key.

@@ -112,7 +112,7 @@ def _tip(branch: str | None, git: Git) -> str | None:
 
 
 def _previous_release(activity: Activity, git: Git, head: str) -> str | None:
-    """The nearest earlier tag of the same series; never a candidate, which may have failed and was not released."""
+    """The nearest earlier tag of the same series; never a release candidate, which may have failed."""
     own = series_of(activity.tag or "")
     tags = [tag for tag in git.tags(merged=head) if tag.name != activity.tag and tag.commit != head]
     earlier = [tag for tag in tags if own is None or (series_of(tag.name) == own and not is_candidate(tag.name))]

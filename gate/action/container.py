@@ -32,7 +32,7 @@ CONNECT_SECONDS = 2.0
 BOOT_SECONDS = 30.0
 """Seconds for a server to listen: one that ``setup`` starts in the background is still loading."""
 PAUSE_SECONDS = 0.2
-"""Between two looks whether the server listens by now, or the command has ended."""
+"""Seconds between checks whether the server listens or the command has ended."""
 LEFT_BYTES = 1_000_000
 """At most as much of what a command left in its pipe is shown: what it started may print without end."""
 
@@ -131,7 +131,7 @@ def prepare(
         for name in ("venv", "uv", "pip"):
             files.check(cache / name)
     except OSError as error:
-        raise ConfigError(f"the setup cannot be kept: {error.strerror}", where=str(cache)) from None
+        raise ConfigError(f"the setup cannot be stored: {error.strerror}", where=str(cache)) from None
     downloads = {"UV_CACHE_DIR": str(cache / "uv"), "PIP_CACHE_DIR": str(cache / "pip"), "UV_LINK_MODE": "copy"}
     before = {**handed_on(environment, ("*",)), **downloads}
     _run(["uv", "venv", "--quiet", "--seed", "--allow-existing", str(venv)], root, before, say, "setup")

@@ -1,4 +1,4 @@
-"""Holds the runner's files while code that is not trusted runs: those that steer later steps, and the event.
+"""Protects the runner's files while untrusted code runs: those that control later steps, and the event.
 
 The runner names them by paths, and reads them after the step. What runs in between may put a link, a pipe or a folder
 in the place of each, or words of its own into it. So their folders and the event are held open and read before anything
@@ -55,7 +55,7 @@ class HeldFiles:
                 if file.about is not None:
                     _make(file, file.about)
                 if not os.path.samestat(os.fstat(file.folder), file.path.parent.stat()):
-                    raise OSError(0, "something else is in the place of its folder")
+                    raise OSError(0, "something else replaced its folder")
             except OSError as error:
                 problems.append(f"{file.path}, which the runner reads, cannot be made anew: {error.strerror}")
         return problems

@@ -32,6 +32,7 @@ from gate.pipeline.session import RunOptions
 from gate.records import merge, read_record, write_record
 from gate.reports.console import render as render_console
 from gate.reports.files import Outputs
+from gate.security import files
 from gate.security.escape import console
 from gate.stored.judging import decide_merged
 from gate.stored.upkeep import carry_on, save_baseline
@@ -135,7 +136,7 @@ def _rules(step: Step, overrides: Mapping[str, Any], base: BasePolicy | None) ->
 
 
 def _has_environment(config: Config) -> bool:
-    """True if the agent's configured interpreter is here; a virtual environment of a laptop is not in a checkout."""
+    """True if the agent's configured interpreter exists; a local virtual environment is not part of a checkout."""
     executable = getattr(config.agent, "executable", None)
     return executable is not None and (config.root / Path(executable).expanduser()).exists()
 
@@ -187,7 +188,7 @@ def _join_shards(step: Step) -> Path:
     if folder.resolve() in step.workspace.resolve().parents:  # the whole machine, for one, would be searched
         raise ConfigError("it is not a folder of shard records: the workspace is in it", where="with: shards")
     try:
-        paths = sorted(folder.rglob("*.jsonl"))
+        paths = files.plain(sorted(folder.rglob("*.jsonl")))
     except OSError as error:
         raise MeasureError(f"it cannot be searched: {error.strerror}", where=str(folder)) from None
     if not paths:

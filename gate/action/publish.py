@@ -32,6 +32,7 @@ from gate.model import Result, Verdict
 from gate.reports import load_report
 from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.markdown import render as render_markdown
+from gate.security import files
 from gate.security.escape import console, markdown
 from gate.stored.statement import statement_of, written
 
@@ -160,7 +161,7 @@ def _records_left(step: Step) -> list[Effect]:
         return []
     folder = step.workspace / RESULTS
     copies: list[Effect] = []
-    for path in sorted((output / "records").glob(f"*/{head}*.jsonl")):
+    for path in files.plain(sorted((output / "records").glob(f"*/{head}*.jsonl"))):
         copies.append(CopyFile(folder / f"{path.parent.name}.jsonl", path))
     return [_ignored(folder), *copies] if copies else []
 

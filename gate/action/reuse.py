@@ -87,7 +87,8 @@ def take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str, 
 
 
 def count_earlier(step: Step, config: Config, base: str | None) -> str:
-    """Lay what was joined for the pull request's earlier heads where it is counted; shards continue their own records.
+    """Put the joined records of the pull request's earlier heads where they are counted; shards continue their
+    own records.
 
     Return a note for the reader if it is not known that this measurement is the first.
     """
@@ -300,7 +301,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
                 yield run, f"pull request {pull.number} (run {run.id})"
 
     def _runs_of_pull_request(self, pull: PullRequest, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
-        """Return the records that are known to be of this pull request; asked once for each branch that they are of.
+        """Return the records known to belong to this pull request; requested once per branch.
 
         Raises:
             PublishError: there are more than are asked for, or some that may be another pull request's of the same

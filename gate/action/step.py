@@ -127,7 +127,7 @@ def open_step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step
 
 
 def _environment(environment: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str, str]:
-    """The environment that the gate sees, without the inputs. Git and the stores sign in with the token.
+    """The gate's environment, without the inputs. Git and the stores authenticate with the token.
 
     So the checkout need not leave a token in its files. It has a variable of its own, which no other process gets.
     """

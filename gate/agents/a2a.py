@@ -27,7 +27,7 @@ from gate.system.http import Response, check_url
 CARD = "/.well-known/agent-card.json"
 BINDINGS = ("JSONRPC", "HTTP+JSON")
 FIRST_LOOK = 0.1
-"""Seconds after which a task that goes on is asked for again; each later look waits twice as long."""
+"""Seconds before an unfinished task is polled again; each later wait is twice as long."""
 LONGEST_LOOK = 2.0
 HERE = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 - names that a card may bear
 """Hosts by which a card means the machine that it was taken from."""
@@ -67,7 +67,7 @@ class A2AServer(ByAddress, Server):
     @classmethod
     def _is_a_path(cls, value: str | None) -> str | None:
         if value is not None and (not value.startswith("/") or value.startswith("//")):
-            raise ValueError("write a path such as /a2a; the server is that of url")
+            raise ValueError("write a path such as /a2a; url sets the server")
         return value
 
 
@@ -98,7 +98,7 @@ class A2AContext(Struct):
     task_id: str = ""
     """The task that waits for the next message; empty if none does."""
     artifacts: frozenset[str] = frozenset()
-    """The artifacts of that task that were there before."""
+    """The task's earlier artifacts."""
 
 
 class A2AAgent(ServerAgent):
@@ -260,7 +260,7 @@ def interface_of(card: Any) -> Interface:
         FormatError: it is no card, or names no such interface.
     """
     if not isinstance(card, Mapping):
-        raise FormatError("it is no object")
+        raise FormatError("it is not an object")
     told = card.get("supportedInterfaces") or card.get("additionalInterfaces") or []
     listed = [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
     if isinstance(card.get("url"), str):  # 0.3
@@ -293,7 +293,7 @@ def results_of(response: Response, *, is_rpc: bool, asked: str) -> list[Any]:
         streams.refuse_broken(events)
         bodies = [event.data for event in events]
         if not bodies:
-            raise FormatError("the stream holds no event")
+            raise FormatError("the stream has no events")
     else:
         bodies = [decode_answer(response.body, must_be_json=True)]
     return [_result_of(body, asked) if is_rpc else _refuse_stated(body) for body in bodies]
@@ -301,7 +301,7 @@ def results_of(response: Response, *, is_rpc: bool, asked: str) -> list[Any]:
 
 def _result_of(body: Any, asked: str) -> Any:
     if not isinstance(body, Mapping) or body.get("jsonrpc") != "2.0":
-        raise FormatError("it is no JSON-RPC: does agent.a2a.endpoint lead to the agent?")
+        raise FormatError("it is not JSON-RPC: is agent.a2a.endpoint correct?")
     _refuse_stated(body)
     if body.get("id") != asked:
         raise FormatError("it answers another request")
@@ -319,7 +319,7 @@ def _refuse_stated(body: Any) -> Any:
     data = error.get("data") if isinstance(error, Mapping) else None
     detail = f" ({shorten(json.dumps(data, ensure_ascii=False, default=repr), 300)})" if data else ""
     kind = ErrorKind.CRASH if code in (LIMITED, None) else ErrorKind.PROTOCOL
-    raise AgentFailure(kind, f"the agent states an error: {text}{f' ({code})' if code is not None else ''}{detail}")
+    raise AgentFailure(kind, f"the agent reports an error: {text}{f' ({code})' if code is not None else ''}{detail}")
 
 
 def _refuse_unanswered(exchange: Exchange) -> None:

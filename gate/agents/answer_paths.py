@@ -51,7 +51,7 @@ class CallPaths(BaseModel):
     """The tool's duration in seconds."""
 
     def read(self, body: Any, what: str) -> Any:
-        """The calls with their parts under the usual names."""
+        """Return the calls with their parts under the usual names."""
         calls = part_at(body, self.path, what)
         calls = [calls] if isinstance(calls, Mapping) else calls
         places = {"name": self.name, "args": self.args}

@@ -67,9 +67,9 @@ def _names_or_values(value: Any) -> Any:
     if isinstance(value, Mapping):
         for name, given in value.items():
             if isinstance(given, bool) or not (given is None or isinstance(given, str | int | float)):
-                raise ValueError(f"{name}: expected text or a number (quote true and false)")
+                raise ValueError(f"{name}: expected a string or a number (quote true and false)")
             if given is not None and is_withheld(str(name)):
-                raise ValueError(f"{name} is the action's own and set for nobody")
+                raise ValueError(f"{name} is reserved for the action and cannot be set")
         return {str(name): None if given is None else str(given) for name, given in value.items()}
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple):
@@ -116,9 +116,9 @@ class VersionSource(BaseModel):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if self.url is not None and self.header is None:
-            raise ValueError("an url is asked for a header: name the header")
+            raise ValueError("url needs a header: set header, too")
         if sum(given is not None for given in (self.text, self.command, self.header)) != 1:
-            raise ValueError("give a text, a command or a header")
+            raise ValueError("set a string, a command or a header")
         return self
 
 
@@ -266,15 +266,15 @@ class Request(Struct, frozen=True):
     """From 0."""
     user: str
     messages: tuple[Mapping[str, Any], ...]
-    """OpenAI messages: what was said so far by both sides, ending with this turn's user message."""
+    """OpenAI messages: the conversation so far, ending with this turn's user message."""
     state: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     app: Mapping[str, str] = field(default_factory=dict)
     attached: tuple[Mapping[str, Any], ...] = ()
-    """The parts that the user sends beside the text, as google-genai has them."""
+    """The parts that the user sends with the text, in google-genai's form."""
     clock: Clock = field(default_factory=Clock)
     traceparent: str = ""
-    """The trace that the turn is asked within, as W3C Trace Context writes it; empty if none is received."""
+    """The turn's trace as a W3C Trace Context; empty if traces are not received."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables for a process that is started for this turn alone."""
     log: Log = field(default_factory=Log)
@@ -451,7 +451,7 @@ def refuse_error(answer: Any) -> None:
     if error:
         said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=repr)
         known = looks_like(answer) if "jsonrpc" in answer else ""
-        raise AgentFailure(ErrorKind.CRASH, f"the agent states an error: {shorten(said, 1000)}{known}")
+        raise AgentFailure(ErrorKind.CRASH, f"the agent reports an error: {shorten(said, 1000)}{known}")
 
 
 def refuse_truncated(text: str) -> None:
@@ -613,7 +613,7 @@ def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
 
     def value(match: re.Match[str]) -> str:
         if is_withheld(match[1]):
-            raise ConfigError(f"{match[1]} is the action's own and handed to nobody", where=where, hint=HINT_SECRET)
+            raise ConfigError(f"{match[1]} is reserved for the action and not passed on", where=where, hint=HINT_SECRET)
         found = environment.get(match[1])
         if not found:
             state, hint = ("not set", f"export {match[1]}") if found is None else ("empty", f"give {match[1]} a value")
@@ -646,10 +646,10 @@ def _kind_in(agent: Mapping[str, Any], where: str) -> str:
     if len(kinds) == 1:
         return kinds[0]
     if kinds:
-        raise ConfigError("more than one kind of agent", where=where, hint="name one of " + ", ".join(AGENTS))
+        raise ConfigError("more than one agent kind", where=where, hint="name one of " + ", ".join(AGENTS))
     if not unknown:
-        raise ConfigError("no kind of agent is named", where=where, hint="name one of " + ", ".join(AGENTS))
-    raise ConfigError("no kind of agent is named", where=where, hint=AGENTS.unknown(unknown[0]).hint)
+        raise ConfigError("no agent kind is set", where=where, hint="name one of " + ", ".join(AGENTS))
+    raise ConfigError("no agent kind is set", where=where, hint=AGENTS.unknown(unknown[0]).hint)
 
 
 def _config_error(error: ValidationError, options: type[AgentOptions], where: str) -> ConfigError:

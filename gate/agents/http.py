@@ -76,9 +76,9 @@ class Server(BaseModel):
     def _are_headers(cls, value: Mapping[str, str]) -> Mapping[str, str]:
         for name in value:
             if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
-                raise ValueError(f"{name!r} is not the name of a header")
+                raise ValueError(f"{name!r} is not a header name")
             if name.lower() in ("host", "content-length", "transfer-encoding", "connection", "accept-encoding"):
-                raise ValueError(f"the header {name} is the client's to set")
+                raise ValueError(f"the header {name} is set by the client")
         return value
 
 

@@ -102,9 +102,9 @@ class McpServer(Server):
     @model_validator(mode="after")
     def _has_one_way(self) -> Self:
         if bool(self.url) == bool(self.command):
-            raise ValueError("name either the url of the server or the command that is one")
+            raise ValueError("set either the server's url or a command that starts it")
         if self.command and (self.headers or self.socket):
-            raise ValueError("headers and socket are for a server behind a url; a process gets variables by agent.env")
+            raise ValueError("headers and socket need a url; pass variables to a process with agent.env")
         return self
 
 
@@ -380,7 +380,7 @@ class _OverStdio(McpAgent):
 
 
 def arguments_for(schema: Any) -> dict[str, Any]:
-    """The arguments of a tool that nobody described, by its schema. Raises AgentFailure where that is not clear."""
+    """Return a tool's default arguments from its schema. Raises AgentFailure if they are ambiguous."""
     schema = schema if isinstance(schema, Mapping) else {}
     known = schema.get("properties")
     names = [str(name) for name in known] if isinstance(known, Mapping) else []

@@ -33,7 +33,7 @@ class Program:
         self.user: OwnUser | None = None
 
     async def __aenter__(self) -> Self:
-        self._descendants.watch(self.user)
+        self._descendants.watch(0 if self.user is None else self.user.number)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -167,7 +167,7 @@ class _Worker:
                 reply = _reply(line)
                 future = self._pending.pop(reply["id"], None)
                 if future is None:
-                    raise ValueError("a reply to nothing that was asked")
+                    raise ValueError("a reply without a request")
                 if not future.done():
                     future.set_result(reply)
         except (ValueError, RecursionError):
@@ -187,7 +187,7 @@ class _Worker:
         self._pending.clear()
 
     async def ask(self, request: Mapping[str, Any], log: Log) -> dict[str, Any]:
-        """The worker's reply; what the function wrote is added to the log.
+        """The worker's reply; the function's output is added to the log.
 
         Raises ConnectionResetError where the process ends before it replies.
         """
@@ -243,12 +243,12 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def _reply(line: bytes) -> dict[str, Any]:
-    """A reply as worker.py writes it. The user's code has the line open too: ValueError for anything else."""
+    """Parse a reply from worker.py. User code can write to this line too, so anything else raises ValueError."""
     reply = _object(line)
     if type(reply.get("id")) is not str:
         raise ValueError("no id")
     if type(reply.get("log", "")) is not str:
-        raise ValueError("a log that is no text")
+        raise ValueError("a log that is not text")
     if "error" in reply:
         error = reply["error"]
         fits = isinstance(error, dict) and isinstance(error.get("message"), str)
@@ -303,7 +303,7 @@ class PythonAgent(Agent):
         return cls(options, root, interpreter, allowed_environment(environment, options.env))
 
     async def __aenter__(self) -> Self:
-        self._descendants.watch(self.user)
+        self._descendants.watch(0 if self.user is None else self.user.number)
         try:
             self._workers = list(await asyncio.gather(*(self._start() for _ in self._workers)))
             if self.world is not None and "workers" not in self._options.model_fields_set:

@@ -79,9 +79,9 @@ async def _told(source: VersionSource, server: Server, environment: Mapping[str,
         async with asyncio.timeout(SECONDS), Client(environment=environment) as client:
             response = await client.request("GET", address, headers=headers)
     except HttpError as error:
-        raise MeasureError(f"{address} does not tell it: {error.message}", where=WHERE) from None
+        raise MeasureError(f"{address} does not state it: {error.message}", where=WHERE) from None
     except TimeoutError:
-        raise MeasureError(f"{address} does not tell it within {SECONDS:g} s", where=WHERE) from None
+        raise MeasureError(f"{address} does not state it within {SECONDS:g} s", where=WHERE) from None
     told = response.headers.get(source.header.lower())
     if told is None:
         what = f"the answer to GET {address} (HTTP {response.status}) has no header {source.header}"
@@ -93,5 +93,5 @@ def _checked(text: str, error: type[GateError]) -> str:
     version = text.strip()
     if not version or len(version) > MOST:
         what = "it is empty" if not version else f"it has more than {MOST} characters"
-        raise error(what, where=WHERE, hint="a version is a short text, such as 1.4.2 or a commit")
+        raise error(what, where=WHERE, hint="a version is a short string, such as 1.4.2 or a commit")
     return version

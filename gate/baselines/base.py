@@ -33,14 +33,14 @@ from gate.system.git import COMMIT_ID
 POOL = 5
 """The most records of one agent that are pooled."""
 POOL_SEARCH = 20
-"""Stored ancestors that are read to find them."""
+"""Number of stored ancestors to read to find them."""
 ANCHOR_SEARCH = 10
 """Records that are read to find an anchor that covers the suite with enough trials."""
 ENOUGH_TRIALS = 5.0
 """Trials a case, on average, from which a record is a good anchor: against a thin one a loss would go unseen."""
 SUFFIX = ".jsonl"
 """The suffix of a record's file."""
-AGAIN = "store a sound one of that commit: `gate baseline save RECORD`"
+AGAIN = "save it again"
 """The hint for a damaged baseline that was moved away."""
 
 
@@ -215,8 +215,8 @@ class Store(ABC):
     ) -> Reference | None:
         """Return the record that nothing may fall short of: the last accepted release, else see `anchors`.
 
-        Of the first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials a case, else the one
-        with the most; if none suits, the first. None if there is no such record.
+        Of the first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials per case, else the
+        one with the most; if none suits, the first. None if there is no such record.
 
         ``is_near`` says which commits come into question, ``suits`` which records still cover the suite, ``series``
         which releases. ``runs`` are to be compared, and no yardstick for themselves. ``at`` is the time (Unix; None:
@@ -265,7 +265,7 @@ class Store(ABC):
 
 
 def thickness(record: Record) -> float:
-    """Return the trials a case of the record's own epochs."""
+    """Return the trials per case of the record's own epochs."""
     own = sum(trial.is_of_epoch for trial in record.trials)
     return own / max(1, len(record.header.plan))
 
@@ -337,8 +337,8 @@ def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record
     if header.dirty or header.suite_id != suite_id or commit_key(header) != key:
         raise misplaced(where)
     if not is_sound(record):
-        what = "the stored baseline is damaged: its runs are not those of its trials"
-        raise BaselineError(what, where=where, hint=away(where, AGAIN))
+        what = "the stored baseline is damaged: its runs do not match its trials"
+        raise BaselineError(what, where=where, hint=away(AGAIN))
     return record
 
 
@@ -355,7 +355,7 @@ def united(read: Callable[[], Record], new: Record, say: Say) -> Record:
     try:
         stored = read()
     except BaselineError as error:
-        what = f"the record of this commit that is stored already cannot be read: {error.what}"
+        what = f"not saved: {error.what}"
         raise BaselineWriteError(what, where=error.where, hint="restore or remove it, then save again") from None
     record, note = unite(stored, new)
     if note:

@@ -91,9 +91,10 @@ class BlobStore(Store):
         """Return a key's place as people know it."""
         return key
 
-    def remedy(self, key: str) -> str:
-        """Return what to do about a damaged record."""
-        return f"remove the object {key}, then {AGAIN}"
+    @property
+    def remedy(self) -> str:
+        """The way on from a damaged record."""
+        return f"remove the object, then {AGAIN}"
 
     def key_of_record(self, header: Header) -> str:
         """Return the key that a record is kept under."""
@@ -139,7 +140,7 @@ class BlobStore(Store):
                 fresh = {key: write for key, write in writes.items() if write[0] != write[1]}
                 if not (fresh or gone) or self._asked(partial(self.put_all, fresh, gone), BaselineWriteError):
                     return next(iter(writes), "")
-        raise BaselineWriteError(f"{TRIES} other writers came before", where=suite_id, hint="save the record again")
+        raise BaselineWriteError(f"{TRIES} other writers were faster", where=suite_id, hint="save the record again")
 
     def _with_record(self, kept: Record, lines: Sequence[Line], say: Say) -> tuple[Writes, list[str]]:
         """Return the writes that unite a record with what is kept of its commit, and add lines to its ledger."""
@@ -208,7 +209,7 @@ class BlobStore(Store):
 
     def _header(self, key: str) -> Header:
         with self.open_blob(key) as file:
-            reader = RecordReader(lines_of(file), where=self.shown(key), complete=False, remedy=self.remedy(key))
+            reader = RecordReader(lines_of(file), where=self.shown(key), complete=False, remedy=self.remedy)
             return reader.header
 
     def names(self) -> Iterable[tuple[str, str]]:
@@ -250,7 +251,7 @@ class BlobStore(Store):
     def _record(self, key: str, data: bytes, suite_id: str) -> Record:
         """Return the record in these bytes. Raises `BaselineError` if it is damaged, or not where it belongs."""
         where = self.shown(key)
-        record = parse_record(data, where=where, remedy=self.remedy(key))
+        record = parse_record(data, where=where, remedy=self.remedy)
         check_belongs(record, suite_id, self.commit_in(key), where)
         if key != self.key_of_record(record.header):
             raise misplaced(where)

@@ -1,4 +1,4 @@
-"""Baselines in an object store: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage.
+"""Baselines in an object store: S3 and compatible stores, Google Cloud Storage, Azure Blob Storage.
 
 obstore speaks to them. A write is made only on top of what was read, by the store's own conditions, so that no writer
 loses what another stored.
@@ -89,7 +89,7 @@ class BucketStore(BlobStore):
         parts = urlsplit(options.url)
         if parts.scheme not in SCHEMES or not parts.netloc or "@" in parts.netloc or parts.query:
             known = ", ".join(f"{scheme}://BUCKET/PREFIX" for scheme in SCHEMES)
-            raise ConfigError(f"{options.url!r} is no bucket", where="baseline.url", hint=f"known: {known}")
+            raise ConfigError(f"{options.url!r} is not a bucket", where="baseline.url", hint=f"known: {known}")
         try:
             from obstore.exceptions import BaseError
             from obstore.store import from_url  # weight: 15 MB, for those who use it
@@ -103,7 +103,7 @@ class BucketStore(BlobStore):
         try:
             bucket = from_url(options.url, config=given, client_options=client, retry_config=RETRIES)  # type: ignore[call-overload]
         except (BaseError, ValueError) as error:
-            raise ConfigError(told(error), where="baseline.url", hint="check the variables that sign in") from None
+            raise ConfigError(told(error), where="baseline.url", hint="check the credentials") from None
         return cls(bucket, options.url.rstrip("/"))
 
     def get(self, key: str) -> bytes | None:

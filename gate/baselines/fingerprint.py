@@ -1,4 +1,4 @@
-"""What makes two measurements comparable: fingerprints of cases, criteria and agents.
+"""Fingerprints of cases, criteria and agents, which tell whether two measurements are comparable.
 
 Equal fingerprints must mean that the same was measured in the same way; unequal ones may differ in nothing that counts.
 A false "same" compares apples with pears, a false "different" merely costs trials, so anything in doubt is included.
@@ -45,7 +45,7 @@ def _digest(canonical: Any) -> str:
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _CANONICAL = frozenset({str, int, bool, type(None)})
-"""Types whose values are their own canonical form, and nearly all that a case holds."""
+"""Types whose values are their own canonical form; nearly all values of a case have one."""
 
 
 def _canonical(value: Any) -> Any:
@@ -218,7 +218,7 @@ def of_agent(
             what = f"agent.sources: {pattern!r} matches no file"
             raise ConfigError(what, where=str(git.root), hint="globs are relative to this folder, such as src/**")
     if not names:
-        raise ConfigError("the agent has no files here", where=str(git.root), hint="its code belongs beside the suite")
+        raise ConfigError("the agent has no files here", where=str(git.root), hint="its code belongs next to the suite")
     digest = hashlib.sha256()
     for name in names:
         # The commit of a submodule says what is in it, also where its own files are not looked at.

@@ -41,7 +41,7 @@ IN_A_FOLDER = "write `baseline: {store: file}`"
 TRIES = 4
 """Attempts of git over a connection that breaks."""
 AT_ONCE = 50
-"""Records that are brought and held at one time where all of them are read."""
+"""Number of records to fetch and hold at once when reading all of them."""
 _LONGEST_WAIT = 4.0
 _DAY = 86_400.0
 _NAME = re.compile(
@@ -169,9 +169,9 @@ class GitStore(BlobStore):
     def shown(self, key: str) -> str:
         return f"{self._where}:{key}"
 
-    def remedy(self, key: str) -> str:
-        branch = self._branch_name
-        return f"on {branch}, `git rm {key}` (or `git revert` what damaged it), commit and push; then {AGAIN}"
+    @property
+    def remedy(self) -> str:
+        return f"`git rm` it, then {AGAIN}"
 
     def key_of_record(self, header: Header) -> str:
         return _named(header).path

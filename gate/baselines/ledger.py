@@ -42,7 +42,7 @@ class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True
     suite: str
     """Name of the suite's folder."""
     key: str
-    """The record that it is part of: its commit, as its file is named."""
+    """The record that it belongs to: its commit, as in the file name."""
     run: str
     verdict: str
     """Against everything that the run was compared with."""
@@ -171,7 +171,7 @@ class Ledger(Struct, frozen=True):
         return Ledger(tuple(lines), tuple(line for line in self.acceptances if line in ended and line.key not in live))
 
     def add(self, new: Iterable[Line]) -> Ledger:
-        """Return the ledger with further lines, without those that are there or repeat the last word on their run."""
+        """Return the ledger with more lines; skips lines that it has, or that repeat the last verdict on a run."""
         last = {(mark.key, mark.run, mark.release): replace(mark, at=0.0) for mark in self.marks}
         fresh = []
         for line in dict.fromkeys(map(_bounded, new)):
@@ -317,7 +317,7 @@ def read(data: bytes, suite: str, where: str) -> Ledger:
 def _parsed(raw: bytes, suite: str, where: str) -> Line:
     hint = "restore the file from the branch's history"
     if len(raw) > MAX_LINE:
-        raise BaselineError("the ledger of the baselines is damaged: a line is too long", where=where, hint=hint)
+        raise BaselineError("the baseline ledger is damaged: a line is too long", where=where, hint=hint)
     try:
         line: Line = _DECODER.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -326,7 +326,7 @@ def _parsed(raw: bytes, suite: str, where: str) -> Line:
     if line.v > VERSION:
         raise BaselineError(f"written in format {line.v}; this version reads up to {VERSION}", where=where)
     if not 0 <= line.at <= LAST_SECOND:
-        raise BaselineError("the ledger of the baselines is damaged: its time is none", where=where, hint=hint)
+        raise BaselineError("the baseline ledger is damaged: a time is invalid", where=where, hint=hint)
     if line.suite != suite:
         raise BaselineError(
             f"the ledger belongs to suite {shorten(line.suite, 60)!r}, not {suite!r}", where=where, hint=hint

@@ -148,7 +148,7 @@ class Match(Struct, frozen=True):
     """The pairs of cases in a stored plan and another."""
 
     ids: Mapping[str, str]
-    """Stored id → the id that its trials go by now: of the same case, or one that no case has."""
+    """Stored id → the present id for its trials: that of the same case, or one that no case has."""
     same: frozenset[str]
     """The stored ids whose case is still there with the same content."""
     edited: frozenset[str]

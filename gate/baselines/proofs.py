@@ -112,8 +112,7 @@ def header_digest(header: Header) -> str:
 
 
 def part_digest(header: Header, part: RunPart) -> str:
-    """Return the digest of one run's trials, with the suite and the commit that they are of. Their numbers are given
-    anew."""
+    """Return the digest of one run's trials, with their suite and commit. The trials are renumbered."""
     about = ["run", header.suite_id, commit_key(header), part.run.id, part.run.created]
     return _digest(about, sorted(trial_lines(part.trials)))
 
@@ -132,8 +131,8 @@ class ProvenPart(Struct, frozen=True):
     """The proven part of a record."""
 
     record: Record | None
-    """With its proven runs alone, and without what its header says of no run that could be proven; None if there is no
-    such run, or what they have in common is not proven."""
+    """Return the record with only its proven runs and their part of the header; None if no run is proven, or if
+    the shared header is not."""
     left_out: tuple[str, ...] = ()
     """The ids of its other runs."""
 
@@ -176,6 +175,6 @@ def read(data: bytes, where: str) -> Proofs:
             raise UntrustedError(f"proofs of format {found.v}; this version reads up to {VERSION}", where=where)
         ledgers = {suite: read_ledger(text.encode(), suite, where).lines for suite, text in found.ledgers.items()}
     except (msgspec.MsgspecError, BaselineError, ValueError, RecursionError):
-        raise UntrustedError("no proofs of the gate, or damaged ones", where=where) from None
+        raise UntrustedError("not the gate's proofs, or damaged", where=where) from None
     digests = {(suite, key): frozenset(known) for suite, held in found.digests.items() for key, known in held.items()}
     return Proofs(digests, ledgers)

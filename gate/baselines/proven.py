@@ -30,7 +30,7 @@ PARTLY = "runs that nothing proves are left out"
 NOT_THEIRS = "passed over, since nothing shows that it is theirs"
 PERHAPS_THEIRS = "it counts, though nothing shows that it is theirs"
 SEARCHED = 5
-"""Newest records that are looked up one by one, beside those that are known to be proven."""
+"""Number of newest records to look up one by one, besides the known proven ones."""
 
 
 class RewrittenError(BaselineError):

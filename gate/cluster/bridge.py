@@ -80,7 +80,7 @@ def _plain(error: BaseException) -> Exception:
         return MeasureError(what, where="executor.ray", hint=hint)
     first = next((line for line in str(cause or error).splitlines() if line.strip()), "")
     what = f"the cluster could not score a batch: {type(cause or error).__name__}: {first}"
-    return MeasureError(what[:1000], where="executor.ray", hint="what was measured is kept: continue with --resume")
+    return MeasureError(what[:1000], where="executor.ray", hint="finished trials are kept: continue with --resume")
 
 
 def _connect(address: str) -> Any:

@@ -142,7 +142,7 @@ def outputs_of(given: dict[str, Any]) -> Outputs:
         if not (name and equals and path):
             raise click.BadParameter(f"{text!r} is not of the form markdown=report.md", param_hint="--report")
         if name in paths:
-            raise click.UsageError(f"the {name} report is asked for twice: give one path")
+            raise click.UsageError(f"the {name} report is requested twice: give one path")
         paths[name] = Path(path)
     for name, path in paths.items():
         if path.is_dir():

@@ -250,7 +250,7 @@ def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str
     if not given["prefer"]:
         return (), None
     if config is None:
-        raise ConfigError("--prefer asks a judge, and no configuration names one", hint="use --config FILE")
+        raise ConfigError("--prefer needs a judge, and no configuration sets one", hint="use --config FILE")
     from gate.insight.lineup import Contender
     from gate.insight.preference import ask_preferences
     from gate.stored.judging import read_whole

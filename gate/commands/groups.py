@@ -31,7 +31,7 @@ class OnceGroup(Once, click.Group):
 
 
 def refuse_options_before_subcommand(ctx: click.Context) -> None:
-    """Raise UsageError for an option before a sub-command's name, which the sub-command would not see."""
+    """Raise UsageError for an option before the sub-command's name, where the sub-command would not see it."""
     for param in ctx.command.params:
         if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{param.opts[-1]} belongs after {ctx.invoked_subcommand!r}", ctx=ctx)

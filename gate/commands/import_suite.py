@@ -37,7 +37,7 @@ def import_suite(sources: tuple[Path, ...], path: Path, form: str | None, allow_
     suites = load(list(sources), root=Path.cwd(), format=form, losses=found)
     if len(suites) > 1:
         names = ", ".join(suite.id for suite in suites[:5])
-        raise ConfigError(f"these are {len(suites)} suites: {names}", hint="import each on its own")
+        raise ConfigError(f"these are {len(suites)} suites: {names}", hint="import each separately")
     (suite,) = suites
     made = convert(suite)
     losses = [*found, *made.losses]

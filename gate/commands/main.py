@@ -12,7 +12,7 @@ import click
 
 from gate import __version__
 from gate.commands.groups import LazyGroup
-from gate.errors import Cancelled, ExitCode, GateError, closest
+from gate.errors import Cancelled, ExitCode, GateError, closest, short_line
 from gate.system.stopping import STOPPING
 from gate.system.streams import keep_open
 
@@ -66,7 +66,7 @@ def main() -> NoReturn:
     try:
         cli.main([word for word in arguments if word != "--debug"], prog_name="gate", standalone_mode=False)
     except GateError as error:
-        _fail(str(error), error.exit_code, debug)
+        _fail(error.whole, error.exit_code, debug)
     except click.exceptions.Exit as error:
         raise SystemExit(error.exit_code) from None
     except click.ClickException as error:
@@ -106,7 +106,7 @@ def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:
         traceback.print_exc()
     from gate.security.escape import console
 
-    click.echo(f"gate: {console(_from_here(message))}", err=True)
+    click.echo(f"gate: {console(short_line(_from_here(message)))}", err=True)
     raise SystemExit(int(exit_code))
 
 

@@ -1,4 +1,4 @@
-"""`gate mcp-replay`: an MCP server on standard input and output, recorded and replayed with the run that asks it."""
+"""`gate mcp-replay`: an MCP server on standard input and output, recorded and replayed with its run."""
 
 from __future__ import annotations
 

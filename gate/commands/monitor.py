@@ -56,11 +56,11 @@ def monitor(config_path: Path, **given: Any) -> NoReturn:
     from gate.monitor.service import check_other, set_up, stored_report
 
     if given["once"] and given["looking"]:
-        raise click.UsageError("either --once or --status")
+        raise click.UsageError("give either --once or --status")
     if given["receive"] is not None and (given["once"] or given["looking"]):
-        raise click.UsageError("--receive is for a monitor that stays")
+        raise click.UsageError("--receive needs a monitor that keeps running")
     if given["versus"] is not None and not (given["once"] or given["looking"]):
-        raise click.UsageError("--versus decides once: with --once or --status")
+        raise click.UsageError("--versus needs --once or --status")
     overrides = {f"monitor.{name}": given[name] for name in ("sample_rate", "receive") if given[name] is not None}
     config = load_config(config_path, overrides)
     setup = set_up(config, os.environ, given, looking=given["looking"])

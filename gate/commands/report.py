@@ -37,7 +37,7 @@ def report(record: Path | None, baseline: str | None, config_path: Path, **given
     from gate.stored.judging import report_record
 
     if given["statement"] and baseline is not None:
-        raise click.UsageError("a comparison that was chosen by hand is not stated: --statement goes without --against")
+        raise click.UsageError("--statement cannot be combined with --against")
     path, outputs = record_or_newest(record, config_path), outputs_of(given)
     with errors_in_reports(lambda: outputs):
         result = report_record(path, baseline, config_path, os.environ, outputs, command_line())

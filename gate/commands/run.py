@@ -105,9 +105,9 @@ def _rules(config_path: Path, given: dict[str, Any], stack: ExitStack) -> Rules:
     from gate.config.load import load_config
 
     if given["statement"] and given["shard"]:
-        raise click.UsageError("a shard decides nothing that could be stated: --statement goes with the whole run")
+        raise click.UsageError("a shard has no verdict: use --statement with the whole run")
     if given["statement"] and given["replay"]:
-        raise click.UsageError("what was recorded before is no run of a commit: --statement does not go with --replay")
+        raise click.UsageError("recorded trials are not a run of a commit: omit --statement")
     overrides, revision = overrides_of(given), given["rules_from"]
     if revision is None:
         return Rules(load_config(config_path, overrides))

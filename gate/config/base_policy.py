@@ -81,7 +81,7 @@ class Rules(Struct, frozen=True):
     doubts: tuple[str, ...] = ()
     """The reasons why nothing under these rules may pass: the base's rules are not known, or were left out."""
     base: Config | None = None
-    """The base commit's own configuration; None if it is not known."""
+    """The base commit's configuration; None if unknown."""
     is_first: bool = False
     """True if the base commit has no such configuration: a suite with a baseline must have come from another."""
     commit: str = ""

@@ -25,7 +25,7 @@ from gate.reports import REPORTS
 from gate.suites import FORMATS
 
 TEXT_ALONE = ("HttpRequest", "ToolPaths", "ArgsRule", "VersionSource", "BaseAddress")
-"""Objects that a text alone may stand for."""
+"""Objects that can be written as a string."""
 TEXT = {"type": "string"}
 SHARED_BY = 3
 """Definitions that have a property alike from which on it is defined once."""
@@ -158,7 +158,7 @@ def _definitions(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
 
 
 def _share_properties(definitions: dict[str, Any]) -> None:
-    """Define a property that several definitions have alike once, and refer to it."""
+    """Define a property shared by several definitions once, and refer to it."""
     places: dict[str, list[tuple[dict[str, Any], str]]] = {}
     for definition in definitions.values():
         for branch in (definition, *definition.get("anyOf", [])):

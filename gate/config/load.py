@@ -282,7 +282,7 @@ def _agent(file: File, place: FilePlace) -> tuple[str, AgentOptions]:
 
 
 def _check_store(section: BaselineSection, place: FilePlace, option: str = "") -> None:
-    """A store that somebody offers, with options that are its own or a built-in store's; ``option`` named it."""
+    """Return an available store with its own options or a built-in store's; ``option`` named it."""
     try:
         models = section.models()
     except ConfigError as error:

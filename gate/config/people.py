@@ -22,7 +22,7 @@ def calibration_file(config: Config, root: Path) -> Path:
 
 
 def mark_of(criterion: Criterion) -> float | None:
-    """The score from which an answer passes, where judge and people are compared; of zeros and ones always 1."""
+    """The score from which an answer passes when judge and people are compared; always 1 for scores of 0 and 1."""
     mark = criterion.pass_threshold
     return 1.0 if criterion.scale is Scale.BINARY and mark else mark
 
@@ -88,7 +88,7 @@ def _stale(place: Path, criterion: Criterion) -> str:
 
 
 def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:
-    """True if cases have options or rubrics of their own: the question is then another than the labelled one."""
+    """True if cases have their own options or rubrics: the question then differs from the labelled one."""
     kind = scorer.metric.rubric_type
     if scorer.by_case:
         return True

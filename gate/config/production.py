@@ -27,7 +27,7 @@ class _Section(BaseModel):
 
 
 class AlertAddress(_Section):
-    """The target of alerts in one form; a text is the variable of the address."""
+    """The target of alerts in one form; a string names the variable with the address."""
 
     url: Variable
     """Environment variable with the address, which is a secret."""
@@ -99,7 +99,7 @@ class MonitorSection(_Section):
     window: int = Field(default=200, ge=10, le=100_000)
     """Number of newest scored traces that decide the status."""
     max_age: Seconds | None = None
-    """How long a scored trace stays in the window, such as ``24h``. Default: until newer ones replace it."""
+    """The time that a scored trace stays in the window, such as ``24h``. Default: until newer ones replace it."""
     min_samples: int = Field(default=30, ge=5)
     """Fewest measured traces for a status other than ``insufficient_data``."""
     warning: float = Field(default=0.85, gt=0, lt=1)

@@ -413,7 +413,7 @@ def _blocks(scorer: Scorer) -> bool:
 
 
 def _only_at_base(config: Config, suite: Suite, rules: SuiteRules) -> frozenset[str]:
-    """The criteria of the base commit that the change leaves out.
+    """The base commit's criteria that the change removed.
 
     One of them that no case is left for goes as the cases went: it is measured no longer, so not compared.
     """
@@ -444,7 +444,7 @@ def _check_scorers(config: Config, plans: Sequence[Plan]) -> None:
             name = scorer.criterion.name
             if isinstance(scorer.metric, InAgentMetric) and config.agent_kind != "python":
                 what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
-                raise ConfigError(what, where=config.criteria.file, hint="leave run_in out: the gate imports it")
+                raise ConfigError(what, where=config.criteria.file, hint="remove run_in: the gate imports it")
             if scorer.needs_calls and not config.agent.tells_tools:
                 place = f"agent.{config.agent_kind}.response"
                 what = f"{name} looks at tool calls, and {place} does not say where to find them"

@@ -158,7 +158,7 @@ def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
 
 
 def is_custom(metric: str) -> bool:
-    """True if a metric is named by the path of the user's own code."""
+    """True if a metric's name is the path of user code."""
     return metric not in METRICS and ("." in metric or ":" in metric)
 
 

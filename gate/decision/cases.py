@@ -1,4 +1,4 @@
-"""The result of each case: its status, the reasons why its trials failed, and the trajectories that show it."""
+"""The result of each case: its status, its trials' failures, and the trajectories that show them."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def _responses(case: Case, trial: Trial | None, criteria: Iterable[Criterion]) -
 
 
 def worst_wording(comparison: Comparison, criterion: Criterion) -> Wording | None:
-    """Return how the case that lost most of a criterion is worded now; None if no text of it is known."""
+    """Return the present wording of the case that lost most; None if its text is unknown."""
     now, before = comparison.values(criterion), comparison.stored_values(criterion)
     sign = 1.0 if criterion.direction is Direction.HIGHER else -1.0
     falls = {}

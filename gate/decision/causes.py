@@ -124,7 +124,7 @@ def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]
 
 
 def trade_of(outcome: Outcome | None) -> Finding | None:
-    """Return the trade that a proven regression is, or None if it is none.
+    """Return the trade in a proven regression, or None if it is not a trade.
 
     Cases broke, or the statistic that a few large drops move most rejected; others gained; and no metric that carries
     the regression has a lower mean than before. Where a mean fell, the suite is worse, whatever single cases gained.

@@ -19,7 +19,7 @@ from gate.model.finding import Finding
 
 
 class Incomparable(str, Enum):
-    """The reason why the baseline's score of a criterion on a case cannot be compared with this one."""
+    """The reason why the baseline's score cannot be compared with this one."""
 
     EDITED = "edited"
     """The case's content differs, so no criterion is comparable on it."""
@@ -30,7 +30,7 @@ class Incomparable(str, Enum):
 
 
 class Unmatched(Struct, frozen=True):
-    """The cases and criteria of the baseline that are no longer measured, or have another name now."""
+    """The baseline's cases and criteria that are no longer measured, or were renamed."""
 
     removed: tuple[Criterion, ...] = ()
     """The baseline's criteria that are no longer measured."""

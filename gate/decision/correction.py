@@ -44,7 +44,7 @@ class ByRates(Struct, frozen=True):
         return slope(self.known)
 
     def value(self, measured: float, fell: float) -> float:
-        """A mean as people would find it, of which the share ``fell`` is of trials that the agent failed.
+        """A mean as people would score it, in which the share ``fell`` comes from failed trials.
 
         These are no verdicts of the judge: they count as 0, and nothing of them is corrected.
         """

@@ -143,7 +143,7 @@ def probes(comparison: Comparison) -> tuple[Request, ...]:
 
 
 def _answering(comparison: Comparison, n: int) -> Sequence[str]:
-    """Return so many cases that answered each time, spread over the suite."""
+    """Return this many cases that always answered, spread over the suite."""
     ids = []
     for case in comparison.judged:
         trials = comparison.measured(case.id)
@@ -205,7 +205,7 @@ _OF_PROVIDER = re.compile(
 
 
 def is_of_provider(comparison: Comparison, why: Finding) -> bool:
-    """True if failures that did not come again look like a provider's, every one of them."""
+    """True if all failures that did not recur look like the provider's."""
     if why["why"] != "gone":
         return False
     for case_id in failures_by_case(comparison):

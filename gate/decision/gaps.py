@@ -23,7 +23,7 @@ MOST_CASES = 200
 
 
 def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list[Finding]:
-    """Return what the base holds and was not compared; ``blocking``: the rows that can fail the suite."""
+    """Return the base's contents that were not compared; ``blocking``: the rows that can fail the suite."""
     silent = silent_criteria(comparison)
     names = {finding["criterion"] for finding in silent}
     found = []
@@ -49,7 +49,7 @@ def are_few(gone: int, known: int) -> bool:
 
 
 def new_cases(comparison: Comparison) -> tuple[str, ...]:
-    """Return the judged cases that the baseline does not have, under any name."""
+    """Return the judged cases that the baseline does not have under any name."""
     return tuple([case.id for case in comparison.judged if case.id not in comparison.baseline])
 
 
@@ -59,7 +59,7 @@ def removed_cases(comparison: Comparison) -> tuple[str, ...]:
 
 
 def edited_cases(comparison: Comparison) -> tuple[str, ...]:
-    """Return the cases that the baseline measured with another content."""
+    """Return the cases whose content differs at the baseline."""
     found = set()
     for (case_id, _), why in comparison.not_comparable.items():
         if why is Incomparable.EDITED:
@@ -146,7 +146,8 @@ def _fell_beyond_chance(comparison: Comparison, sides: Mapping[str, _Sides]) -> 
 
 
 def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
-    """True if the mean of a blocking score that has no mark fell by at least half of its scale, content aside."""
+    """True if the mean of a blocking score without a pass mark fell by at least half of its scale, except content
+    scores."""
     case = comparison.by_id[case_id]
     for criterion in comparison.criteria:
         if not (criterion.blocking and criterion.blocks_regression and criterion.scale.is_bounded):

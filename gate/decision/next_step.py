@@ -28,7 +28,7 @@ MOST_RETRIES = 2
 LEAST_DOWN = 8
 """Failing cases that tell an outage when a run ended before it had tried every case; or half of the suite's."""
 REPEATED = 3
-"""Steady cases that are asked again where it is not known whether repeats are draws of their own."""
+"""Number of steady cases to rerun if repeats may not be independent draws."""
 VARYING = 6
 """Cases that are asked again, twice, where only those that vary tell."""
 SELDOM = 0.25

@@ -1,4 +1,4 @@
-"""Trials that do not count: those that infrastructure lost, and failures of an agent that was down."""
+"""Trials that do not count: those lost to infrastructure, and failures during an outage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_IN_VAIN = 10
 OF_ALL_CASES = (FULL, CONCURRENT)
 """Tags of trials that no failure picked the cases of."""
 MOST = 0.5
-"""An outage takes more than this share of the cases that answered."""
+"""Share of the answering cases above which failures are an outage."""
 
 
 def commonest_error(trials: Iterable[Trial], most: int = MAX_MESSAGE_CHARS) -> str:

@@ -30,8 +30,8 @@ def pass_rate(margin: float | None = None, own: Criterion | None = None) -> Crit
 
 
 def mark(criterion: Criterion, case: Case) -> float | None:
-    """Return the bar that a single trial has to reach, or stay below if lower is better; None: trials are not judged
-    singly."""
+    """Return the limit that each trial must reach, or stay below if lower is better; None if single trials are
+    not judged."""
     if criterion.metric in OF_SEVERAL_TRIALS:
         return None
     own = case.thresholds.get(criterion.name)
@@ -161,5 +161,5 @@ def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> boo
 
 
 def _applies(score: Score | None) -> bool:
-    """True if a criterion applies: else it has a score that says neither a value nor why there is none."""
+    """True if a criterion applies; otherwise, its score has neither a value nor an error."""
     return score is None or not score.does_not_apply

@@ -47,7 +47,7 @@ BREAKABLE = 0.8
 WANTED = POWER_FIND
 """Share of changes that a design is to find."""
 PASSES = 0.94
-"""Share of unchanged changes that the stored trials are to let pass."""
+"""Share of unchanged agents that should pass with the stored trials."""
 SECONDS = 4.0
 """Seconds of a simulation by default, about; the number of runs follows from the size of the design."""
 LEAST_RUNS, MOST_RUNS = 8, 400
@@ -258,7 +258,7 @@ class Power(Struct, frozen=True):
     """The share of unchanged agents that are blocked."""
     inconclusive: Share
     runs_per_case: float
-    """Agent runs a case of an unchanged agent, both sides."""
+    """Agent runs per case of an unchanged agent, both sides."""
     cost_per_run: float | None = None
 
 
@@ -328,7 +328,8 @@ def _count_found(rates: Rates, design: Design, drop: float, runs: int, rng: Rand
 def wanted_designs(
     rates: Rates, design: Design, drop: float, *, runs: int = 40, tick: Tick = lambda: None
 ) -> tuple[Wanted, ...]:
-    """Return the cases that find a drop four times in five, by stored trials a case: halving the ladder of designs."""
+    """Return the cases that find a drop four times in five, by stored trials per case: halving the ladder of
+    designs."""
     answers = []
     for stored in STORED:
         rng = Random(f"0:{stored}")  # noqa: S311 - reproducible, not secret
@@ -505,7 +506,7 @@ last. Fitted to simulations: docs/evidence/decision.md."""
 
 
 def stored_wanted(rates: Rates, goal: Goal, *, alpha: float, epochs: int) -> int:
-    """Return how many stored trials a case find the goal's drop as often as it asks, between 5 and 25."""
+    """Return how many stored trials per case find the goal's drop as often as it asks, between 5 and 25."""
     for stored in range(STORED_TRIALS, MOST_STORED):
         if chance_of_finding(rates, goal.drop, stored, alpha=alpha, epochs=epochs) >= goal.find:
             return stored
@@ -513,7 +514,7 @@ def stored_wanted(rates: Rates, goal: Goal, *, alpha: float, epochs: int) -> int
 
 
 def stored_enough(rates: Rates, goal: Goal, *, alpha: float, epochs: int, margin: float | None = None) -> int:
-    """Return the stored trials a case that reach the goal and let an unchanged agent pass, between 5 and 25."""
+    """Return the stored trials per case that reach the goal and let an unchanged agent pass, between 5 and 25."""
     for stored in range(stored_wanted(rates, goal, alpha=alpha, epochs=epochs), MOST_STORED):
         if chance_of_passing(rates, stored, epochs=epochs, margin=margin) >= PASSES:
             return stored
@@ -521,7 +522,8 @@ def stored_enough(rates: Rates, goal: Goal, *, alpha: float, epochs: int, margin
 
 
 def chance_of_passing(rates: Rates, stored: int, *, epochs: int, margin: float | None = None) -> float:
-    """Return about how often the bad end of an unchanged suite's interval lies within the margin of the pass rate."""
+    """Return the approximate probability that the bad end of an unchanged suite's interval lies within the
+    pass-rate margin."""
     cases = len(rates.counts)
     if not cases:
         return 0.0

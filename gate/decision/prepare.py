@@ -70,7 +70,7 @@ def with_outcomes(
     criteria: Sequence[Criterion],
     not_comparable: Mapping[tuple[str, str], Incomparable],
 ) -> tuple[Trial, ...]:
-    """Return the trials with the score of `RATE_METRIC` where a criterion asks for it: 1 if a trial passes, else 0.
+    """Return the trials with the score of `RATE_METRIC` if a criterion needs it: 1 if a trial passes, else 0.
 
     ``not_comparable``: of the baseline, which criteria say nothing of which case; there it passes by the others.
     """

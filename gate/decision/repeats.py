@@ -58,7 +58,7 @@ Steady = Callable[[Trial], bool]
 
 
 class Repeats(Struct, frozen=True):
-    """The trials that repeat a draw that counts already."""
+    """The trials that repeat an already counted draw."""
 
     dropped: frozenset[int] = frozenset()
     """The trials (by ``id``) that repeat another of their session."""

@@ -153,7 +153,7 @@ def _rate_of_both(comparison: Comparison, criterion: Criterion) -> BothSides:
 
 
 def _outcomes_of_all(comparison: Comparison) -> Pairs:
-    """Return 1 for each trial of epochs that passes and 0 for each other, by judged case that has any.
+    """Return 1 for each passing trial of an epoch and 0 for each other, by judged case with trials.
 
     The candidate's pass by all criteria, since the estimate is that of the suite; the baseline's by those that can be
     compared.

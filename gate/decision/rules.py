@@ -92,7 +92,7 @@ def not_shown_fixed(table: Table) -> Finding | None:
 
 
 def regressed_ago(earlier: Iterable[Verdict]) -> int:
-    """Return how many measurements ago this change was regressed, if none since has passed; 0 if that is not so."""
+    """Return how many measurements ago this change regressed; 0 if a later one passed or none regressed."""
     for ago, verdict in enumerate(earlier, start=1):
         if verdict is Verdict.PASS:
             return 0
@@ -158,7 +158,7 @@ def gaps(table: Table) -> Finding | None:
 
 
 def problem(table: Table) -> Finding | None:
-    """Something else kept the suite from being measured."""
+    """Another problem prevented the measurement."""
     comparison = table.comparison
     found = measuring_problem(comparison)
     if found is not None:
@@ -207,7 +207,8 @@ def noise(table: Table) -> Finding | None:
 
 
 def _drifted(rows: Iterable[CriterionResult]) -> dict[str, str]:
-    """Return the criteria whose loss shows against the stored baseline alone, with what it does not show against."""
+    """Return the criteria whose loss shows only against the stored baseline, with the reference against which it
+    does not show."""
     found = {}
     for row in rows:
         for finding in row.findings:

@@ -57,7 +57,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     runs: int | None = None
     """The most agent runs, both sides together."""
     kept_epochs: int = 0
-    """Epochs of the candidate that the run makes in any case, for later changes to compare with."""
+    """Epochs that the run always makes, for later changes to compare with."""
     comparisons: AtLeastOne = 1
     """The comparisons of one job that share ``alpha``: of each suite with each of its references."""
     suites: AtLeastOne = 1

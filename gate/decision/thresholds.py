@@ -56,7 +56,7 @@ class Group(Struct, frozen=True):
 
     values: Sequence[Sequence[float]] = ()
     failed: Sequence[int] = ()
-    """By case: how many of its values stand for a failure of the agent."""
+    """By case: how many of its values represent agent failures."""
 
     def mean(self, correction: Correction | None) -> float:
         """Return the mean over cases, corrected where the judge is calibrated."""
@@ -74,7 +74,7 @@ class Group(Struct, frozen=True):
 
 
 class Sample(Struct, frozen=True):
-    """The values of one demand: of cases that the baseline can be compared with, and of the others."""
+    """The values for one requirement: those of comparable cases, and the others."""
 
     kept: Group
     before: Group
@@ -95,7 +95,7 @@ class Sample(Struct, frozen=True):
 
 
 def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
-    """Return the sample of all judged cases without a threshold of their own; it is worked out once."""
+    """Return the sample of all judged cases without their own threshold, computed once."""
     found: Sample | None = comparison.samples.get(criterion.name)
     if found is None:
         own = {case.id for case in _with_own_threshold(comparison, criterion)}
@@ -357,7 +357,7 @@ def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> 
 
 
 def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Return what the cases with a threshold of their own are, each on its own trials alone."""
+    """Return the findings on cases with their own threshold, each from its own trials."""
     error = error_of_tests(comparison)
     held = excused = short = 0
     missed: list[tuple[HeldMean, int]] = []
@@ -459,14 +459,6 @@ def _chernoff(values: Sequence[float], ends: tuple[float, float], error: float, 
     return worst + (best - worst) * bounded_upper_bound(share, len(values), error)
 
 
-class _Over(Struct, frozen=True):
-    """A trial above the most that it may reach."""
-
-    value: float
-    case_id: str
-    limit: float
-
-
 def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """Return any trial above the most that a single trial may reach, unless its own case was as far above before."""
     if criterion.direction is Direction.HIGHER:
@@ -476,36 +468,41 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     over = _trials_over(comparison, criterion)
     if not over:
         return [Finding.of("trial_limit")]
-    beyond = [one for one in over if not _was_above(comparison, criterion, one)]
-    worst = max(beyond or over, key=lambda one: one.value)
+    beyond = [(value, case) for value, case in over if not _was_above(comparison, criterion, value, case)]
+    value, case = max(beyond or over, key=lambda one: one[0])
     return [
         Finding.of(
             "trial_limit",
             Verdict.BELOW_THRESHOLD if beyond else Verdict.PASS,
-            case_id=worst.case_id,
-            value=worst.value,
-            limit=worst.limit,
+            case_id=case.id,
+            value=value,
+            limit=mark(criterion, case),
             trials=len(beyond),
         )
     ]
 
 
-def _trials_over(comparison: Comparison, criterion: Criterion) -> list[_Over]:
+def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[float, Case]]:
+    """Return the values above the most that a trial of their case may reach."""
     found = []
     for case in comparison.judged:
         limit = mark(criterion, case)
-        for value in measured_values(comparison.measured(case.id), criterion) if limit is not None else ():
-            if limit is not None and value > limit:
-                found.append(_Over(value, case.id, limit))
+        if limit is None:
+            continue
+        values = measured_values(comparison.measured(case.id), criterion)
+        found += [(value, case) for value in values if value > limit]
     return found
 
 
-def _was_above(comparison: Comparison, criterion: Criterion, one: _Over) -> bool:
+def _was_above(comparison: Comparison, criterion: Criterion, value: float, case: Case) -> bool:
     """True if this very case broke its limit at the baseline, and is not beyond the margin of its highest trial."""
-    if not (criterion.ratchet and comparison.excuses) or (one.case_id, criterion.name) in comparison.not_comparable:
+    if not (criterion.ratchet and comparison.excuses) or (case.id, criterion.name) in comparison.not_comparable:
         return False
-    highest = max(measured_values(comparison.baseline.get(one.case_id, ()), criterion), default=one.limit)
-    return highest > one.limit and one.value <= _with_margin(highest, criterion)
+    limit = mark(criterion, case)
+    before = measured_values(comparison.baseline.get(case.id, ()), criterion)
+    if limit is None or not before:
+        return False
+    return max(before) > limit and value <= _with_margin(max(before), criterion)
 
 
 def _with_margin(value: float, criterion: Criterion) -> float:

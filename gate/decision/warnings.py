@@ -21,7 +21,7 @@ FEW_CASES = 10
 BLIND_MARGIN = 0.5
 """From this margin of the pass rate on, which four cases or fewer have, only a case that breaks outright is seen."""
 MEASURABLE = 0.05
-"""Seconds that a first answer takes at least, for a faster second one to mean anything."""
+"""Minimum seconds of a first answer for a faster second one to be significant."""
 MOST_QUICKER = 0.75
 """Share of the cases whose repeats are quicker if a cache answers; a server that was cold is slow for the first few."""
 

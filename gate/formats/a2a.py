@@ -86,7 +86,7 @@ class Exchange(Struct):
     def _add_artifact(self, artifact: Mapping[str, Any], *, append: bool) -> None:
         key = _text(artifact, "artifactId") or f"#{len(self.artifacts)}"
         if append and key not in self.artifacts:
-            raise FormatError("an artifact is continued that was never begun: a part of the stream is missing")
+            raise FormatError("an artifact continues without a beginning: part of the stream is missing")
         if len(self.artifacts) >= MOST_ARTIFACTS and key not in self.artifacts:
             raise FormatError(f"the task has more than {MOST_ARTIFACTS:,} artifacts")
         if append:
@@ -147,9 +147,9 @@ def _without_empty(texts: Iterable[str]) -> list[str]:
 
 
 def state_of(raw: Any) -> str:
-    """A state as 0.3 writes it: ``TASK_STATE_INPUT_REQUIRED`` is ``input-required``."""
+    """A state in the form of version 0.3: ``TASK_STATE_INPUT_REQUIRED`` is ``input-required``."""
     if not isinstance(raw, str):
-        raise FormatError("the task tells no state")
+        raise FormatError("the task has no state")
     return raw.removeprefix("TASK_STATE_").lower().replace("_", "-")
 
 
@@ -213,7 +213,7 @@ def _with_result(call: ToolCall, response: Any) -> ToolCall:
 
 def _kind_of(result: Any) -> tuple[str, Mapping[str, Any]]:
     if not isinstance(result, Mapping):
-        raise FormatError("a result is no object")
+        raise FormatError("a result is not an object")
     for key, kind in KINDS.items():
         if isinstance(result.get(key), Mapping):
             return kind, result[key]
@@ -236,7 +236,7 @@ def _text(body: Mapping[str, Any], key: str) -> str:
 def _agreeing(key: str, known: str, told: str) -> str:
     """Return the exchange that all results describe. Raises FormatError where one belongs to something else."""
     if known and told and known != told:
-        raise FormatError(f"a result is of another {key} than those before it: it answers something else")
+        raise FormatError(f"a result has a different {key} from earlier ones: it answers something else")
     return told or known
 
 

@@ -115,8 +115,8 @@ def is_incomplete(events: Sequence[Mapping[str, Any]]) -> bool:
     if not spoken:
         return False
     last = spoken[-1]
-    calls = any(get(part, "function_call") is not None for part in _raw_parts(get(last, "content")))
-    return bool(get(last, "partial")) or (calls and not get(last, "long_running_tool_ids"))
+    calls = _held_in(_raw_parts(get(last, "content")), "function_call")
+    return bool(get(last, "partial")) or (bool(calls) and not get(last, "long_running_tool_ids"))
 
 
 def failure_of(events: Any) -> str:
@@ -160,23 +160,26 @@ def camel(name: str) -> str:
 
 def either_spelling(reasons: Mapping[str, str]) -> dict[str, str]:
     """The paths of keys, in snake and camel case."""
-    return {spelled: reason for path, reason in reasons.items() for spelled in (path, _camel_path(path))}
-
-
-def _camel_path(path: str) -> str:
-    return ".".join(map(camel, path.split(".")))
+    found = {}
+    for path, reason in reasons.items():
+        found[path] = reason
+        found[".".join(map(camel, path.split(".")))] = reason
+    return found
 
 
 def camel_keys(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part with its keys in camel case, as google-adk's servers in any language take it."""
-    return {camel(key): camel_keys(held) if isinstance(held, Mapping) else held for key, held in part.items()}
+    """A part with camelCase keys, which google-adk's servers accept in any language."""
+    found = {}
+    for key, held in part.items():
+        found[camel(key)] = camel_keys(held) if isinstance(held, Mapping) else held
+    return found
 
 
 def attached(content: Any) -> tuple[Mapping[str, Any], ...]:
     """Return the files in a user's content, in the message or by their address.
 
     Raises:
-        FormatError: any other part, such as a function's response, which cannot be put to an agent.
+        FormatError: any other part, such as a function's response, which cannot be sent to an agent.
     """
     found: list[Mapping[str, Any]] = []
     for part in _raw_parts(content):
@@ -185,9 +188,10 @@ def attached(content: Any) -> tuple[Mapping[str, Any], ...]:
             if name in _BESIDE_TEXT or not says_something(value):
                 continue
             if name not in ("inline_data", "file_data"):
-                raise FormatError(f"user_content has a {name}, which cannot be put to an agent")
+                raise FormatError(f"user_content has {name}, which cannot be sent to an agent")
             held = mapping(carried(value), name)
-            found.append({name: {key: one for key in _KNOWN[name] if (one := get(held, key)) is not None}})
+            stated = {key: get(held, key) for key in _KNOWN[name]}
+            found.append({name: {key: one for key, one in stated.items() if one is not None}})
     return tuple(found)
 
 
@@ -206,8 +210,7 @@ def get(body: Mapping[str, Any], name: str) -> Any:
 
 def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:
     """Raises `FormatError` for a key that ADK does not know, naming the nearest one that it does."""
-    names = list(known)
-    spelled = {*names, *(camel(name) for name in names)}
+    spelled = _either(known)
     for key in body:
         if key not in spelled:
             near = closest(str(key), spelled)
@@ -217,11 +220,17 @@ def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> 
 
 def refuse_misspelt(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:
     """Raises `FormatError` for a key that looks like a known one, where google-adk passes over unknown keys."""
-    spelled = {spelling for name in known for spelling in (name, camel(name))}
+    spelled = _either(known)
     for key in body:
         near = None if key in spelled else closest(str(key), spelled, cutoff=0.85)
         if near:
             raise FormatError(f"unknown key {shorten(str(key), 80)!r} in {what}, did you mean {near!r}?")
+
+
+def _either(names: Iterable[str]) -> set[str]:
+    """Return names in snake and camel case."""
+    names = set(names)
+    return names | set(map(camel, names))
 
 
 def _strict(value: Any, what: str) -> Mapping[str, Any]:
@@ -310,6 +319,12 @@ def _raw_parts(content: Any) -> list[Mapping[str, Any]]:
     return [mapping(part, "a part") for part in parts]
 
 
+def _held_in(parts: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
+    """Return the calls, responses or whatever else parts hold under a name."""
+    held = [get(part, name) for part in parts]
+    return [one for one in held if one is not None]
+
+
 def _texts(parts: list[Mapping[str, Any]]) -> tuple[Part, ...]:
     texts = []
     for part in parts:
@@ -391,8 +406,8 @@ def _read_events(events: list[Mapping[str, Any]], final: Mapping[str, Any] | Non
     usages: list[Usage] = []
     for event in events:
         parts = _raw_parts(get(event, "content"))
-        calls.extend(_call(raw) for part in parts if (raw := get(part, "function_call")) is not None)
-        responses.extend(raw for part in parts if (raw := get(part, "function_response")) is not None)
+        calls += map(_call, _held_in(parts, "function_call"))
+        responses += _held_in(parts, "function_response")
         if event is not final:
             texts.extend(_texts(parts))
         usage = usage_of_event(event)
@@ -420,7 +435,8 @@ def usage_of_event(event: Mapping[str, Any]) -> Usage | None:
 
 def _count(body: Mapping[str, Any], *names: str) -> int | None:
     """The sum of some token counts; None if no count is reported."""
-    known = [count for name in names if (count := whole(get(body, f"{name}_token_count"), name)) is not None]
+    counts = [whole(get(body, f"{name}_token_count"), name) for name in names]
+    known = [count for count in counts if count is not None]
     return whole(sum(known), "the sum of tokens") if known else None
 
 
@@ -440,8 +456,8 @@ def _is_final(event: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> bool:
     actions = get(event, "actions")
     if (isinstance(actions, Mapping) and get(actions, "skip_summarization")) or get(event, "long_running_tool_ids"):
         return True
-    calls = any(get(part, "function_call") is not None for part in parts)
+    calls = _held_in(parts, "function_call")
     if get(event, "error_code") and not calls:
         return True
-    responses = any(get(part, "function_response") is not None for part in parts)
+    responses = _held_in(parts, "function_response")
     return not calls and not responses and get(parts[-1], "code_execution_result") is None

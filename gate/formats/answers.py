@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gate.errors import closest, kind_of
 from gate.formats import adk, messages
@@ -19,7 +19,7 @@ CONTENT = ("messages", "output", "tool_calls")
 """The keys of which an answer object has at least one."""
 KEYS = (*CONTENT, "usage", "cost_usd")
 _STATED = frozenset({"usage", "cost_usd", "model", "system_fingerprint"})
-"""The keys that say something of what an answer took."""
+"""The keys for an answer's usage."""
 
 
 def to_invocation(answer: Any, *, user: str) -> Invocation:
@@ -47,7 +47,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
             return adk.events_to_invocation(answer, user=user)
         return messages.to_invocation(_latest(answer), user=user)
     if not isinstance(answer, messages.OBJECT):
-        raise FormatError(f"an answer must be text or an object, and this is {kind_of(answer)}")
+        raise FormatError(f"an answer must be text or an object, but this is {kind_of(answer)}")
     _refuse_misspelt(answer)
     if "messages" in answer:
         return _from_messages(answer, user)
@@ -81,7 +81,7 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
         raise FormatError("tool_calls must be a list")
     output = answer.get("output")
     if isinstance(output, list) and answer.get("object") == "response":
-        raise FormatError("the output is a list of items, which hold the calls, too")
+        raise FormatError("the output is a list of items that already contain the calls")
     if output is None and not calls:
         raise FormatError("no output and no tool call")
     if output is not None and not isinstance(output, str):
@@ -125,7 +125,7 @@ def _overlay(counted: Usage | None, stated: Usage | None) -> Usage | None:
     """Return the answer's own statement as a whole, completed by the sum of its messages."""
     if counted is None or stated is None:
         return stated or counted
-    said = {name: value for name in Usage.__struct_fields__ if (value := getattr(stated, name)) is not None}
+    said = {name: value for name, value in asdict(stated).items() if value is not None}
     return replace(counted, **said)
 
 

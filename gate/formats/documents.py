@@ -117,7 +117,7 @@ def read_text(path: Path, where: str) -> str:
 def _decode(raw: bytes, where: str, first_line: int = 1) -> str:
     if raw.startswith(_LFS_POINTER):
         hint = "run `git lfs pull`; with actions/checkout, `lfs: true`"
-        raise ConfigError("its content is in Git LFS, and here is the pointer alone", where=where, hint=hint)
+        raise ConfigError("its content is in Git LFS, and only the pointer is here", where=where, hint=hint)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -18,14 +18,16 @@ from gate.formats.positions import Key, RefusedTextError, TextMark, at_line
 from gate.security.limits import MAX_NESTING, shorten
 
 
-def parse_json(text: str, where: str, *, first_line: int = 1) -> Any:
+def parse_json(text: str, where: str, *, first_line: int = 1, allow_nan: bool = False) -> Any:
     """The value of a JSON text, under the bounds of this module; ``first_line`` is the text's first line in its source.
+
+    With ``allow_nan``, a NaN that Python wrote is null.
 
     Raises `json.JSONDecodeError` if the text is not JSON, for callers to say what that means, and `ConfigError` if it
     is JSON that we refuse.
     """
     try:
-        value = _STRICT.decode(text)
+        value = (_WITH_NAN if allow_nan else _STRICT).decode(text)
         if text.count("[") + text.count("{") > MAX_NESTING:
             _check_nesting(value)
     except json.JSONDecodeError:
@@ -67,6 +69,14 @@ def _refuse(word: str) -> NoReturn:
     raise RefusedTextError(f"{word} is not a JSON number")
 
 
+NAN = "NaN is not a JSON number"
+
+
+def _refuse_but_nan(word: str) -> None:
+    if word != "NaN":
+        _refuse(word)
+
+
 def finite(digits: str) -> float:
     """The number that these digits spell. Raises `RefusedTextError` if no float can hold it."""
     value = float(digits)
@@ -76,6 +86,7 @@ def finite(digits: str) -> float:
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=finite)
+_WITH_NAN = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_but_nan, parse_float=finite)
 
 
 def is_too_deep(value: Any) -> bool:
@@ -98,7 +109,7 @@ def _check_nesting(value: Any) -> None:
 
 
 def _name_refused(text: str, where: str, first_line: int) -> NoReturn:
-    """Reads a refused text again, slowly, to say which line is to blame."""
+    """Read a refused text again, slowly, to find the line at fault."""
     try:
         json_marks(text, strict=True)
     except RefusedTextError as error:

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError
 from gate.formats.json_text import parse_json
-from gate.formats.reading import known_value, leave_unread
-from gate.formats.shapes import as_list, as_mapping
+from gate.formats.reading import changed, known_value, leave_unread
+from gate.formats.shapes import as_list, as_mapping, mappings_in
 from gate.model import Invocation, Part, ToolCall, Usage, total_usage
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.system.prices import turn_cost
@@ -122,8 +122,7 @@ def to_call(raw: Any) -> ToolCall:
     """
     if not isinstance(raw, OBJECT):
         raise FormatError(f"a tool call must be an object, not {_kind(raw)}")
-    body = raw.get("function")
-    body = raw if body is None else body
+    body = raw if raw.get("function") is None else raw["function"]
     if not isinstance(body, OBJECT):
         raise FormatError(f"function must be an object, not {_kind(body)}")
     key = next((key for key in ("arguments", "args", "input") if body.get(key) is not None), "arguments")
@@ -197,7 +196,7 @@ def whole(raw: Any, name: str) -> int | None:
     """A count from 0 to `MAX_COUNT`. Raises `FormatError`."""
     value = number(raw, name)
     if value is not None and value > MAX_COUNT:
-        raise FormatError(f"{name} {shorten(str(raw), 40)} is beyond any count")
+        raise FormatError(f"{name} {shorten(str(raw), 40)} is too large")
     return None if value is None else int(value)
 
 
@@ -205,7 +204,7 @@ def usage_of(usages: Sequence[Usage]) -> Usage | None:
     """Return the usage of several model calls together.
 
     Several models have no price together, so each part is priced by itself if all can be. Raises `FormatError` if
-    the sum is beyond any count.
+    the sum is too large.
     """
     total = total_usage(tuple(usages))
     if total is None:
@@ -215,7 +214,8 @@ def usage_of(usages: Sequence[Usage]) -> Usage | None:
     if total.model is not None or not any(usage.model for usage in usages):
         return total
     costs = [turn_cost(usage) for usage in usages]
-    return replace(total, cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs))
+    known = [cost for cost in costs if cost is not None]
+    return replace(total, cost_usd=sum(known) if len(known) == len(costs) else None)
 
 
 def with_attached(text: str, attached: Sequence[Mapping[str, Any]]) -> str | list[dict[str, Any]]:
@@ -234,7 +234,27 @@ def _attached(part: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_from_user(message: Any) -> bool:
     """True if a message, of any form read here, is the user's."""
-    return isinstance(message, OBJECT) and message.get("role", message.get("type")) in ("user", "human")
+    if not isinstance(message, OBJECT):
+        return False
+    message = unwrapped(message)
+    return message.get("role", message.get("type")) in ("user", "human")
+
+
+def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message in LangChain's serialized forms, which have it in ``kwargs`` or ``data``; else the message itself."""
+    for key in ("kwargs", "data"):
+        held = dict.get(message, key) if isinstance(message, dict) else None
+        if isinstance(held, OBJECT) and "content" in held and message.keys() <= _WRAPPER:
+            name = message.get("id") or [message.get("type")]
+            for read in ("lc", "type", key):
+                message.get(read)
+            kind = str(held.get("type") or (name[-1] if isinstance(name, list) else name))
+            return changed(held, type=_CLASSES.get(kind, kind))
+    return message
+
+
+_WRAPPER = frozenset({"lc", "type", "id", "kwargs", "data", "name"})
+_CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system", "ToolMessage": "tool"}
 
 
 def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
@@ -245,7 +265,7 @@ def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
 
 def _asks(message: Any) -> bool:
     """True if the user says something: Anthropic's API has what a tool gave back in the user's messages, too."""
-    content = message.get("content") if is_from_user(message) else None
+    content = unwrapped(message).get("content") if is_from_user(message) else None
     if isinstance(content, str):
         return bool(content.strip())
     parts = content if isinstance(content, list) else ()
@@ -256,8 +276,7 @@ def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
     """Return the files in the first message in which the user asks something, as `Turn.attached` has them."""
     for message in as_list(messages):
         if _asks(message):
-            found = [_file(part) for part in as_list(message.get("content")) if isinstance(part, Mapping)]
-            return tuple(one for one in found if one is not None)
+            return tuple(filter(None, map(_file, mappings_in(unwrapped(message).get("content")))))
     return ()
 
 
@@ -269,16 +288,22 @@ def _file(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return _by_address(held.get("url") if isinstance(held, Mapping) else held, "image/*")
     if kind in ("file", "input_file"):
         held = as_mapping(part.get("file", part))
-        return _by_address(held.get("file_data"), "application/octet-stream", held.get("filename"))
+        return _by_address(held.get("file_data"), _ANY_FILE, held.get("filename"))
     if kind == "input_audio":
         held = as_mapping(part.get("input_audio"))
         return {"inline_data": {"mime_type": f"audio/{held.get('format')}", "data": held.get("data")}}
-    if kind == "image":
+    if kind in ("image", "document") and "source" in part:  # Anthropic's
         held = as_mapping(part.get("source"))
         if held.get("type") == "base64":
             return {"inline_data": {"mime_type": held.get("media_type"), "data": held.get("data")}}
-        return _by_address(held.get("url"), "image/*")
+        return _by_address(held.get("url"), "image/*" if kind == "image" else _ANY_FILE)
+    if kind in ("image", "audio", "video", "document"):  # Inspect's
+        form = part.get("mime_type") or (f"{kind}/{part.get('format') or '*'}" if kind != "document" else _ANY_FILE)
+        return _by_address(part.get(kind), str(form), part.get("filename"))
     return None
+
+
+_ANY_FILE = "application/octet-stream"
 
 
 def _by_address(address: Any, kind: str, name: Any = None) -> Mapping[str, Any] | None:
@@ -298,6 +323,7 @@ _DATA_ADDRESS = re.compile(r"data:([^;,]*)(?:;[^;,]*)*?;base64,")
 
 
 def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
+    message = unwrapped(message)
     kind = message.get("type")
     status = known_value(message, "status", _STATUSES)
     role = message.get("role")
@@ -359,7 +385,7 @@ def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
 
 
 def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed: bool) -> None:
-    """Join a tool's result to its call. One without a call says nothing of what was called: it is left unread."""
+    """Join a tool's result to its call. A result without a call is ignored, because its tool is unknown."""
     name = message.get("name")
     identifier = _optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId")
     index = reading.open.take(identifier, name if isinstance(name, str) else None)

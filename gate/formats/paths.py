@@ -37,7 +37,7 @@ class PathError(LookupError):
     def __init__(self, path: str, step: Step, value: Any) -> None:
         super().__init__(f"nothing at {path!r}")
         self.step = f"{step.key}={step.value}" if isinstance(step, WhereEqual) else str(step)
-        """The step that leads nowhere, as text."""
+        """The step of a path that finds nothing, as text."""
         self.hint = _hint(step, value)
         """The keys that are there instead: the nearest, or all of them. Empty: nothing that has keys."""
 
@@ -62,8 +62,10 @@ def steps_of(path: str) -> tuple[Step, ...]:
         key, index, quoted, name, wanted = match.groups()
         if name is not None:
             steps.append(WhereEqual(name.strip(), wanted.strip()))
+        elif index is not None:
+            steps.append(int(index))
         else:
-            steps.append(int(index) if index is not None else key if quoted is None else quoted)
+            steps.append(key if quoted is None else quoted)
         at = match.end()
     return tuple(steps)
 

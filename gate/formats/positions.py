@@ -35,7 +35,7 @@ class LineNumbers:
         self._items = items
         self._root: TextMark | None = None
         self._list: tuple[tuple[Key, ...], list[int]] | None = None
-        """The first list that was asked about, and the lines of its items."""
+        """The first requested list, and the lines of its items."""
 
     def line(self, *keys: Key) -> int | None:
         """The line, from 1, of the value at ``keys``, or of its nearest ancestor that is there.

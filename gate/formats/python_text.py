@@ -150,10 +150,12 @@ class Constants(Struct):
         if not isinstance(decorator, ast.Call) or dotted(decorator.func, self.names) != "pytest.mark.parametrize":
             return None
         try:
-            made = self._made(decorator, bound, "")
-            names, rows = (made.fields.get(key, made.fields.get(place)) for key, place in
-                           (("argnames", "0"), ("argvalues", "1")))  # fmt: skip
-            names = [one.strip() for one in names.split(",")] if isinstance(names, str) else list(names or ())
+            given = self._made(decorator, bound, "").fields
+            rows = given.get("argvalues", given.get("1"))
+            names = given.get("argnames", given.get("0")) or ()
+            if isinstance(names, str):
+                names = [one.strip() for one in names.split(",")]
+            names = list(names)
             if len(names) == 1:
                 return [{names[0]: row} for row in rows or ()] or None
             return [dict(zip(names, row, strict=True)) for row in rows or ()] or None
@@ -163,8 +165,8 @@ class Constants(Struct):
     def _loop(self, target: ast.expr, iterated: ast.expr, bound: Bound) -> list[Bound]:
         """Return the values of the variables in each round; once, unknown, if the rounds are computed."""
         value = self._or_unknown(iterated, bound)
-        names = [one.id for one in (target.elts if isinstance(target, ast.Tuple) else [target])
-                 if isinstance(one, ast.Name)]  # fmt: skip
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        names = [one.id for one in targets if isinstance(one, ast.Name)]
         rounds = as_list(value)
         try:
             if isinstance(target, ast.Name) and rounds:

@@ -62,6 +62,14 @@ def known_value(body: Mapping[str, Any], key: str, known: Collection[str | int])
     return held
 
 
+def replaced(body: Mapping[str, Any], key: str, value: Any, ignored: Ignored) -> Any:
+    """The value, put in place of the text that held it; what is not read of it is listed."""
+    if isinstance(body, Fields):
+        value = with_read_marks(value, ignored, (key,))
+        dict.__setitem__(body, key, value)
+    return value
+
+
 def leave_unread(body: Mapping[str, Any], *keys: str) -> None:
     """Have keys listed although they were looked at: what they hold could not be used."""
     if isinstance(body, Fields):

@@ -151,7 +151,7 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
     events = list(events_of(text))
     objects = [event.data for event in events if isinstance(event.data, Mapping)]
     if not events:
-        raise FormatError("the stream holds no event")
+        raise FormatError("the stream has no events")
     if not objects:
         return answers.to_invocation(_plain(events) if whole else _endless(), user=user)
     refuse_broken(events)
@@ -163,7 +163,7 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
         if not whole:
             _endless()
         if adk.is_incomplete(objects):
-            raise FormatError("the stream broke off: its last event is partial, or a call without what came of it")
+            raise FormatError("the stream broke off: its last event is partial, or a call has no result")
         return adk.events_to_invocation([data for data in objects if not data.get("partial")], user=user)
     for fits, read in DIALECTS:
         if any(fits(data) for data in objects):
@@ -171,7 +171,7 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
             read(turn, events)
             return finished(turn, user=user)
     shown = shorten(json.dumps(objects[0], ensure_ascii=False, default=repr), 120)
-    raise FormatError(f"its events are of no known dialect (the first: {shown}); http.response.events says where")
+    raise FormatError(f"its events have no known dialect (the first: {shown}); map them with http.response.events")
 
 
 def _endless() -> NoReturn:
@@ -184,7 +184,7 @@ def finished(turn: Assembly, *, user: str) -> Invocation:
         raise FormatError("the stream broke off: its last event is missing")
     if turn.error:
         said = turn.error if isinstance(turn.error, str) else json.dumps(turn.error, ensure_ascii=False, default=repr)
-        raise FormatError(f"the agent states an error: {shorten(said, 1000)}")
+        raise FormatError(f"the agent reports an error: {shorten(said, 1000)}")
     return answers.to_invocation(turn.to_answer(), user=user)
 
 
@@ -218,14 +218,14 @@ def refuse_broken(events: Sequence[StreamEvent]) -> None:
     """Raises FormatError for an event that begins like an object and is none: it may have held a call."""
     for event in events:
         if isinstance(event.data, str) and _OPENS.match(event.data):
-            raise FormatError(f"an event is no JSON that can be read: {shorten(event.data, 120)}")
+            raise FormatError(f"an event is not valid JSON: {shorten(event.data, 120)}")
 
 
 def _plain(events: Sequence[StreamEvent]) -> str:
     """The text of events that are none of them objects; half an object is no text."""
     text = "".join(str(event.data) for event in events if event.data != DONE)
     if not text:
-        raise FormatError("the stream holds no event in which there is anything")
+        raise FormatError("the stream has only empty events")
     if _OPENS.match(text) and isinstance(_value(text.strip()), str):
         raise FormatError(f"the stream broke off within an event: {shorten(text, 120)}")
     return text
@@ -238,7 +238,7 @@ def _whole(events: Sequence[StreamEvent], objects: Sequence[Mapping[str, Any]]) 
             return event.data  # type: ignore[no-any-return]
     full = [data for data in objects if "type" not in data and not data.keys().isdisjoint(answers.CONTENT)]
     if len(full) > 1:
-        raise FormatError("several of its events are answers: http.response.events says how they add up")
+        raise FormatError("several of its events are answers: say how to join them in http.response.events")
     return full[0] if full and full[0] is objects[-1] else None
 
 

@@ -75,7 +75,7 @@ def _resolve(text: str) -> Any:
     if _FLOAT.match(text):
         return finite(text)
     if _NOT_FINITE.match(text):
-        raise RefusedTextError(f"{text} is not a number that can be used")
+        raise RefusedTextError(f"{text} is not a usable number")
     return text
 
 

@@ -21,7 +21,7 @@ def told(answer: Any) -> Any:
 
 
 def form_of(answer: Any) -> str:
-    """The name of the form that `told` gives and the gate reads with a reader of its own; empty for its usual ones."""
+    """Name of the form that `told` returns and the gate reads with a special reader; empty for the usual forms."""
     return "adk" if is_adk(answer) and not adk_failure(answer) else ""
 
 

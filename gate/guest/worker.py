@@ -171,7 +171,7 @@ def refuse_large(answer: Any, limit: int) -> None:
     while waiting:
         value = waiting.pop()
         seen += 1
-        size += len(value) if isinstance(value, (str, bytes)) else 1
+        size += len(value) if isinstance(value, (str, bytes, list, tuple, dict)) else 1
         if size > limit or seen > limit:
             raise ValueError(f"an answer of more than {limit:,} bytes")
         if isinstance(value, dict):
@@ -208,7 +208,7 @@ def in_stdlib(path: str) -> bool:
 
 
 def failure(error: BaseException) -> dict[str, Any]:
-    """An exception of the user's code as the gate's error kinds: its own failure, unless somebody refused it."""
+    """Return the error kind for an exception in user code: its own failure, unless a service refused it."""
     later = any(refused(cause) for cause in causes(error))
     return {
         "kind": "unreachable" if later else "crash",
@@ -251,7 +251,7 @@ def causes(error: BaseException) -> list[BaseException]:
 
 
 def refused(error: BaseException) -> bool:
-    """True if a connection was refused, a host unknown, or a provider said that it takes no request now."""
+    """True if a connection was refused, a host is unknown, or a provider accepts no requests now."""
     status = getattr(error, "status_code", getattr(getattr(error, "response", None), "status_code", None))
     return status in LATER or isinstance(error, (ConnectionRefusedError, socket.gaierror))
 

@@ -29,7 +29,7 @@ AHEAD_LEVEL = 0.8
 DAY, WEEK = 86_400, 604_800
 """Seconds."""
 MOST_TAGS = 30
-"""Tags that are followed, those of most cases."""
+"""Number of tags to follow, the most frequent ones."""
 
 
 class PastRun(Struct, frozen=True):
@@ -106,7 +106,7 @@ class Going(Struct, frozen=True):
     by_week: Estimate | None
     """None where the runs hold no usable times, or are all of one day."""
     found: bool
-    """True if it is more than chance, at the error that all criteria share."""
+    """True if it is significant at the error rate shared by all criteria."""
 
 
 class Ahead(Struct, frozen=True):

@@ -29,7 +29,7 @@ def read_member(archive: bytes, name: str, where: str) -> bytes:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             return _read(opened, name, where)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError, ValueError) as error:
-        raise UntrustedError(f"not an archive that can be read: {error}", where=where) from error
+        raise UntrustedError(f"not a readable archive: {error}", where=where) from error
 
 
 def _read(opened: zipfile.ZipFile, name: str, where: str) -> bytes:
@@ -47,7 +47,7 @@ def _read(opened: zipfile.ZipFile, name: str, where: str) -> bytes:
     with opened.open(member) as stream:
         content = stream.read(member.file_size + 1)  # the sizes above are only claimed
     if len(content) != member.file_size:
-        raise UntrustedError(f"{name!r} is not of the size that it states", where=where)
+        raise UntrustedError(f"{name!r} does not have its stated size", where=where)
     return content
 
 
@@ -57,7 +57,7 @@ def members(archive: bytes, where: str) -> list[str]:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             found = opened.infolist()
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
-        raise UntrustedError(f"not an archive that can be read: {error}", where=where) from error
+        raise UntrustedError(f"not a readable archive: {error}", where=where) from error
     if len(found) > MAX_MEMBERS:
         raise UntrustedError(f"{len(found):,} files, at most {MAX_MEMBERS:,} are read", where=where)
     return list(dict.fromkeys(member.filename for member in found))
@@ -78,7 +78,7 @@ def record_members(path: Path) -> Iterator[tuple[str, bytes | UntrustedError]]:
             for name in dict.fromkeys(m.filename for m in members if m.filename.endswith(".jsonl")):
                 yield name, _read_or_refused(opened, name, where)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
-        raise UntrustedError(f"not an archive that can be read: {error}", where=where) from error
+        raise UntrustedError(f"not a readable archive: {error}", where=where) from error
 
 
 def _read_or_refused(opened: zipfile.ZipFile, name: str, where: str) -> bytes | UntrustedError:

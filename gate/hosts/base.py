@@ -198,7 +198,7 @@ _MARKER = re.compile(
 
 
 def with_marker(comment: PostComment, stamp: Stamp, *, limit: int) -> str:
-    """The comment's text behind the invisible line that names its suite and run; cut to ``limit`` characters."""
+    """The comment's text after the invisible line that names its suite and run; cut to ``limit`` characters."""
     key = key_of(comment.suite_id)
     marker = f"<!-- agent-gate suite={key} run={stamp.run} attempt={stamp.attempt} head={stamp.head} -->"
     text = f"{marker}\n{comment.body}"

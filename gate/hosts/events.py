@@ -104,7 +104,7 @@ class Facts(Struct, frozen=True):
 
 
 def activity(event: str, payload: Mapping[str, Any], facts: Facts) -> Activity:
-    """Return the activity of the gate on an event. Never raises: an event that it cannot place is REFUSED."""
+    """Return the gate's activity for an event. Never raises: an unknown event is REFUSED."""
     if event in _UNSAFE:
         return _refused(*_UNSAFE[event])
     decide = _SUPPORTED.get(event)

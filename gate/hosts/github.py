@@ -37,7 +37,7 @@ PUBLIC = "https://github.com"
 COMMENT_LIMIT = 65_536
 """Characters of an issue comment."""
 MOVES = ("head_ref_force_pushed", "head_ref_deleted", "head_ref_restored")
-"""Events after which the head may be one that it was before."""
+"""Events after which the head may be an earlier one."""
 MOVED_SINCE = "it was set before the latest change; set it again"
 WRITERS = ("admin", "write")
 """The permissions of someone who may accept; ``maintain`` is reported as ``write``."""
@@ -64,7 +64,7 @@ class CannotComment(PublishError):  # noqa: N818  (named by its consequence)
 
 
 class NoArtifactError(UntrustedError):
-    """A run left no artifact of that name, or it has expired."""
+    """The run has no artifact of that name, or it has expired."""
 
 
 class PullRequest(Struct, frozen=True):
@@ -117,7 +117,7 @@ class GitHub:
         return CheckRuns(self._rest, self._repository, stamp, page=page, about=about)
 
     def login(self) -> str:
-        """Return our own login. GraphQL, because REST answers this question for persons' tokens alone."""
+        """Return our own login. Uses GraphQL, because REST answers only for personal tokens."""
         if not self._login:
             query = {"query": "query { viewer { login } }"}
             answer = self._rest.send("POST", self._graphql_url, query, repeatable=True)
@@ -134,7 +134,7 @@ class GitHub:
             return _pull_request(self._rest.get(self._path(f"pulls/{number}")))
 
     def pull_request_of(self, run: MeasuringRun) -> PullRequest | None:
-        """The open pull request of this repository whose head the run measured; nothing of it is taken from the run.
+        """Return this repository's open pull request whose head the run measured; trusts nothing from the run.
 
         None: it was closed, or a later push has its own run.
 
@@ -363,7 +363,8 @@ class GitHub:
             return self._write_comment(number, comment.suite_id, body, stamp)
 
     def fail(self, number: int, failure: PostFailure, stamp: Stamp) -> Done:
-        """Puts the failure above what earlier runs said, so that it is not taken for this one's. Raises likewise."""
+        """Put the failure above earlier results, so that they are not mistaken for this run's. Raises the
+        same errors."""
         with _explained(number):
             if self.pull_request(number).head != stamp.head:
                 return Done(note=MOVED_ON)
@@ -449,7 +450,7 @@ class GitHub:
         content = self._rest.download(self._path(f"actions/artifacts/{newest['id']}/zip"), MAX_ARCHIVE_BYTES)
         digest = newest.get("digest")  # None on servers that do not compute it
         if digest and digest != f"sha256:{hashlib.sha256(content).hexdigest()}":
-            raise UntrustedError("its content is not what its digest says", where=where)
+            raise UntrustedError("its content does not match its digest", where=where)
         return content
 
     def _path(self, rest: str) -> str:

@@ -117,7 +117,7 @@ class Rest:
             if url is None:
                 return
             if url in seen:
-                raise RestError("the next page is one that was read already", where=url)
+                raise RestError("the next page was read before", where=url)
             seen.add(url)
             response = self._request("GET", url, query=parameters)
             page = self._json(response)

@@ -12,7 +12,7 @@ from gate.errors import ConfigError
 from gate.model import Case, Rubric, Scenario, Suite, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites import native
-from gate.suites.base import Document, Loss, is_recorded
+from gate.suites.base import Document, Loss, is_recorded, kinds_of
 
 _CHECKS = ("turns", "scenario", "options", "thresholds", "rubrics")
 _PARTS = (*_CHECKS, "tags", "complexity", "metadata", "state", "app", "cluster")
@@ -65,8 +65,7 @@ def _by_call(case: Case, again: Case) -> Iterator[str]:
     """Return the notes on expected calls that cannot be written as they are."""
     for number, (turn, other) in enumerate(zip(case.turns, again.turns, strict=False), start=1):
         if turn.attached:
-            kinds = ", ".join(dict.fromkeys(key for part in turn.attached for key in part))
-            yield f"turn {number}: {kinds}, which is part of the question"
+            yield f"turn {number}: {kinds_of(turn.attached)}, which is part of the question"
         for call, written in zip(turn.tools or (), other.tools or (), strict=False):
             if call != written and call.args is None:
                 change = "names no args, so that only a call without any matches; written, it takes any args"
@@ -87,7 +86,7 @@ def _row(case: Case) -> dict[str, Any]:
     if len(turns) == 1 and "rubrics" not in turns[0]:
         conversation = turns[0]
     if case.scenario is not None:
-        conversation = {"scenario": _scenario(case.scenario)}
+        conversation = {"scenario": _stated(case.scenario)}
     row = {
         "id": case.id,
         **conversation,
@@ -112,9 +111,9 @@ def _turn(turn: Turn) -> dict[str, Any]:
     return {**found, "rubrics": _rubrics(turn.rubrics)} if turn.rubrics else found
 
 
-def _scenario(scenario: Scenario) -> dict[str, Any]:
-    found = to_builtins(scenario)
-    return {key: value for key, value in found.items() if value is not None}
+def _stated(held: Rubric | Scenario) -> dict[str, Any]:
+    """Return the fields that have a value."""
+    return {key: value for key, value in to_builtins(held).items() if value is not None}
 
 
 def _tool(call: ToolCall) -> dict[str, Any]:
@@ -124,5 +123,4 @@ def _tool(call: ToolCall) -> dict[str, Any]:
 
 
 def _rubrics(rubrics: Sequence[Rubric]) -> list[dict[str, Any]]:
-    rows = ({"id": r.id, "text": r.text, "type": r.type, "description": r.description} for r in rubrics)
-    return [{key: value for key, value in row.items() if value is not None} for row in rows]
+    return [_stated(rubric) for rubric in rubrics]

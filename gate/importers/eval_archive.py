@@ -53,14 +53,14 @@ class _Archive:
         if len(archive.infolist()) > MAX_MEMBERS:
             raise ConfigError(f"more than {MAX_MEMBERS:,} members", where=where)
         if len(self._members) < len(archive.infolist()):
-            raise ConfigError("a member is there twice", where=where)
+            raise ConfigError("a member occurs twice", where=where)
 
     def log(self) -> dict[str, Any]:
         if _HEADER not in self._members:
             if _STARTED not in self._members:
                 raise ConfigError(f"not an archive of Inspect: it has no {_HEADER}", where=self._where)
             hint = "run it to its end: what a log lacks was never measured"
-            raise ConfigError("the log was begun and never finished", where=self._where, hint=hint)
+            raise ConfigError("the log is unfinished", where=self._where, hint=hint)
         header = self._json(self._members[_HEADER])
         if not isinstance(header, dict):
             raise ConfigError(f"{_HEADER}: expected a mapping", where=self._where)
@@ -77,9 +77,9 @@ class _Archive:
             found += chunk
         where = f"{self._where}: {info.filename}"
         if checksum != info.CRC:
-            raise ConfigError("damaged: its checksum is another", where=where)
+            raise ConfigError("damaged: its checksum is wrong", where=where)
         try:
-            return parse_json(found.decode(), where)
+            return parse_json(found.decode(), where, allow_nan=True)
         except (UnicodeDecodeError, json.JSONDecodeError) as error:
             raise ConfigError(f"not JSON: {error}", where=where) from None
 
@@ -92,7 +92,7 @@ class _Archive:
                 while chunk := member.read(_CHUNK):
                     yield chunk
         else:
-            raise ConfigError(f"{info.filename} is packed by method {info.compress_type}", where=self._where)
+            raise ConfigError(f"{info.filename} is compressed with method {info.compress_type}", where=self._where)
 
     def _packed(self, info: ZipInfo) -> bytes:
         """A member as it is in the file. `zipfile` refuses methods that it cannot unpack, even to hand them out."""
@@ -109,7 +109,7 @@ def _zstandard(packed: bytes, where: str) -> Iterator[bytes]:
         import zstandard  # an extra
     except ImportError:
         raise ConfigError(
-            "its members are packed by zstandard, which is not installed", where=where, hint=INSTALL
+            "its members are compressed with zstandard, which is not installed", where=where, hint=INSTALL
         ) from None
 
     try:

@@ -48,7 +48,7 @@ class OutputModel(_Model):
 
 
 class TurnExpectation(_Model):
-    """The expectations of a single turn: output checks hold for the whole conversation, so they stand at the case."""
+    """The expectations of a single turn; output checks apply to the whole conversation, so they belong to the case."""
 
     tools: list[Text] | None = None
     tool_categories: list[Text] | None = None
@@ -59,10 +59,10 @@ class TurnExpectation(_Model):
     def _one_sequence(self) -> Self:
         order = self.tool_sequence if self.tool_sequence is not None else self.sequence
         if self.tool_sequence is not None and self.sequence is not None:
-            raise ValueError("tool_sequence and sequence say the same")
+            raise ValueError("tool_sequence and sequence mean the same: keep one")
         left_out = sorted(set(self.tools or ()) - set(order)) if order is not None else []
         if left_out:
-            raise ValueError(f"the sequence leaves out {', '.join(left_out)} of tools")
+            raise ValueError(f"the sequence omits {', '.join(left_out)} of tools")
         return self
 
     def calls(self) -> tuple[ToolCall, ...] | None:
@@ -114,9 +114,7 @@ class WeightsModel(_Model):
     def _whole(self) -> Self:
         total = math.fsum(self.model_dump().values())
         if not math.isclose(total, 1.0, abs_tol=1e-6):
-            raise ValueError(
-                f"the weights sum to {total:g}, not to 1; those left out count as EvalView's .3, .5 and .2"
-            )
+            raise ValueError(f"the weights sum to {total:g}, not to 1; omitted ones count as EvalView's .3, .5 and .2")
         return self
 
 
@@ -179,14 +177,14 @@ class EvalViewFile(_Model):
     @model_validator(mode="after")
     def _one_conversation(self) -> Self:
         if self.input is None and self.turns is None:
-            raise ValueError("no `input`, and no `turns`: what is the agent asked?")
+            raise ValueError("neither `input` nor `turns`: write the user's message")
         turns = self.turns or []
         if self.expected.calls() is not None and any(turn.expected.calls() is not None for turn in turns):
             raise ValueError("expected tools belong either to the turns or to the whole test case")
         if any(turn.context for turn in turns[1:]):
-            raise ValueError("only the first turn can bring a context")
+            raise ValueError("only the first turn can have a context")
         if self.weights is not None and self.thresholds.weights is not None:
-            raise ValueError("weights and thresholds.weights say the same")
+            raise ValueError("weights and thresholds.weights mean the same: keep one")
         return self
 
     @property
@@ -226,7 +224,7 @@ class ProjectModel(BaseModel):
     @model_validator(mode="after")
     def _once(self) -> Self:
         if self.weights is not None and self.scoring.weights is not None:
-            raise ValueError("weights and scoring.weights say the same")
+            raise ValueError("weights and scoring.weights mean the same: keep one")
         return self
 
 
@@ -277,7 +275,7 @@ SCORE = "overall_score"
 CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "pii"}
 """The criterion that each check stands for."""
 SOURCE_THRESHOLDS = {SCORE: 70.0, CHECKS["hallucination"]: 1.0}
-"""EvalView's demands on a test that states no threshold: its default ``min_score``, and no contradiction."""
+"""EvalView's requirements for a test without a threshold: its default ``min_score``, and no contradiction."""
 _MODELS: dict[str, type[BaseModel]] = {
     "": EvalViewFile,
     "input": InputModel,

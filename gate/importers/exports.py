@@ -13,10 +13,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.errors import ConfigError
 from gate.formats import adk
 from gate.formats.documents import parse_csv
-from gate.formats.messages import FormatError
-from gate.formats.reading import Ignored, plain_copy, says_something
+from gate.formats.json_text import parse_json
+from gate.formats.messages import FormatError, unwrapped
+from gate.formats.reading import Ignored, plain_copy, replaced, says_something
+from gate.formats.shapes import as_list, as_mapping
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, nothing_unread, without_losses
@@ -61,7 +64,7 @@ def _text(value: Any, names: Sequence[str], what: str) -> str:
     if isinstance(value, Mapping) and value:
         name = _usual(plain_copy(value), names)
         return str(value[name]) if name is not None else json.dumps(value, ensure_ascii=False, sort_keys=True)
-    raise ShapeError(f"{what}: expected a text or a mapping with one, found {shorten(repr(value), 60)}")
+    raise ShapeError(f"{what}: expected a string or a mapping with one, found {shorten(repr(value), 60)}")
 
 
 def _usual(held: Mapping[str, Any], names: Sequence[str]) -> str | None:
@@ -92,9 +95,9 @@ def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False)
     """Return the user's text in a list of messages; with ``instructed``, behind the instructions that stand before
     it."""
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
-        raise ShapeError(f"{what}: expected a list of messages")
+        raise ShapeError(f"{what}: expected a list of messages, as {_MESSAGES}")
     before, said = list[str](), list[str]()
-    for one in messages:
+    for one in map(unwrapped, messages):
         role, text = one.get("role", one.get("type")), one.get("content")
         if role in _USER or (role in _INSTRUCTIONS and instructed):
             if not isinstance(text, str) or not text:
@@ -111,6 +114,7 @@ def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False)
     return [Turn(text) for text in said]
 
 
+_MESSAGES = '[{"role": "user", "content": "…"}]'
 _USER, _INSTRUCTIONS = ("user", "human"), ("system", "developer")
 
 
@@ -157,17 +161,19 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
 
 def _rubrics(texts: Any, what: str) -> list[Rubric]:
     if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
-        raise ShapeError(f"{what}: expected a list of texts")
+        raise ShapeError(f"{what}: expected a list of strings")
     return [Rubric(text, text, "FINAL_RESPONSE_QUALITY") for text in texts]
 
 
-def _from_text(value: Any) -> Any:
-    """A value that a CSV file holds as JSON in text."""
+def _given(row: Row, name: str) -> Any:
+    """The value of a key in either spelling; a table has lists and mappings as JSON in text."""
+    key = next((one for one in (adk.camel(name), name) if one in row), name)
+    value = adk.get(row, name)
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return replaced(row, key, parse_json(value, key), IGNORED)
+    except (ValueError, ConfigError):
         return value
 
 
@@ -176,30 +182,41 @@ def _from_text(value: Any) -> Any:
 
 def _golden(row: Row) -> _RowFinds:
     """DeepEval's golden or conversational golden."""
-    metadata = _mapping(_from_text(row.get("additional_metadata")), "additional_metadata")
-    metadata |= {key: row[key] for key in ("context", "retrieval_context") if row.get(key)}
-    name, given = _name(row.get("name")), _from_text(row.get("turns"))
-    if row.get("scenario") or given:
-        if not given:
+    metadata = _mapping(_given(row, "additional_metadata"), "additional_metadata")
+    metadata |= _kept(row, "context", "retrieval_context")
+    name, turns = _name(row.get("name")), _given(row, "turns")
+    if row.get("scenario") or turns:
+        if not turns:
             raise ShapeError("scenario: a simulated user cannot be carried over; state turns")
-        metadata |= {key: row[key] for key in ("scenario", "user_description") if row.get(key)}
-        outcome, losses = row.get("expected_outcome"), Losses()
+        metadata |= _kept(row, "scenario", "user_description", "persona")
+        outcome, losses = adk.get(row, "expected_outcome"), Losses()
         rubrics = _rubrics([outcome], "expected_outcome") if outcome else []
-        return _RowFinds(_said(given, "turns", losses), name, metadata, rubrics, losses=losses)
-    tools, made = (_from_text(row.get(key)) for key in ("expected_tools", "tools_called"))
-    expected = _expected(row.get("expected_output"), "expected_output")
+        return _RowFinds(_said(turns, "turns", losses), name, metadata, rubrics, losses=losses)
+    tools, made = _given(row, "expected_tools"), _given(row, "tools_called")
+    expected = _expected(adk.get(row, "expected_output"), "expected_output")
     calls = _calls(tools, "expected_tools", "inputParameters") if tools else None
-    turns = _with_expectation([Turn(question_of(row.get("input"), "input"))], expected, calls)
+    asked = _with_expectation([Turn(question_of(row.get("input"), "input"))], expected, calls)
     recorded = None
-    if row.get("actual_output"):
+    answer = adk.get(row, "actual_output")
+    if answer:
         called = _calls(made or [], "tools_called", "inputParameters")
         results = []
         for call, one in zip(called, made or [], strict=True):
             result = one.get("output") if isinstance(one, Mapping) else None
             results.append(ToolCall(call.name, call.args, result=result))
-        said = Part(_text(row["actual_output"], _ANSWERS, "actual_output"))
-        recorded = Invocation(turns[0].user, (said,), tuple(results), reports_calls=isinstance(made, list))
-    return _RowFinds(turns, name, metadata, recorded=recorded)
+        said = Part(_text(answer, _ANSWERS, "actual_output"))
+        recorded = Invocation(asked[0].user, (said,), tuple(results), reports_calls=isinstance(made, list))
+    return _RowFinds(asked, name, metadata, recorded=recorded)
+
+
+def _kept(row: Row, *names: str) -> dict[str, Any]:
+    """Return what is kept of a row as metadata, where it says something."""
+    found = {}
+    for name in names:
+        value = adk.get(row, name)
+        if value:
+            found[name] = value
+    return found
 
 
 def _example(row: Row) -> _RowFinds:
@@ -212,7 +229,7 @@ def _example(row: Row) -> _RowFinds:
     response = _expected(row.get(stated), stated)
     split = [row["split"]] if isinstance(row.get("split"), str) else row.get("split") or []
     if not isinstance(split, list) or not all(isinstance(one, str) for one in split):
-        raise ShapeError("split: expected a text or a list of texts")
+        raise ShapeError("split: expected a string or a list of strings")
     metadata = _mapping(row.get("metadata"), "metadata")
     return _RowFinds(_with_expectation(turns, response), _name(row.get("id")), metadata, tags=split, losses=losses)
 
@@ -289,14 +306,15 @@ def _name(value: Any) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
+_OF_GOLDENS = ("actual_output", "expected_tools", "tools_called", "additional_metadata", "retrieval_context")
 _KINDS: tuple[tuple[frozenset[str], Callable[[Row], _RowFinds]], ...] = (
     (frozenset({"scenario_id", "scenarioId"}), _scenario),
     (frozenset({"inputs"}), _example),
     (frozenset({"item", "ideal"}), _evals_row),
+    (frozenset(map(adk.camel, _OF_GOLDENS)), _golden),
     (frozenset({"expectedOutput", "datasetName", "sourceTraceId", "dataset_name", "source_trace_id"}), _item),
-    (frozenset({"expected_output", "actual_output", "expected_tools", "tools_called", "additional_metadata",
-                "retrieval_context", "scenario"}), _golden),
-)  # fmt: skip
+    (frozenset({"expected_output", "scenario", *_OF_GOLDENS}), _golden),
+)
 """Keys of which one is in a row of a kind, and its reader; the first that fits reads it."""
 
 
@@ -315,26 +333,30 @@ _CRITERIA: Mapping[str, Any] = {
 
 _WRITTEN, _PEOPLE = "when it was written", "for people"
 _SOURCE, _RECORDED = "where the row comes from", "of the recording"
+_OF_CALLS = ("description", "reasoning", "type")
 IGNORED = Ignored(
     {
         **dict.fromkeys(("created_at", "modified_at", "createdAt", "updatedAt", "updated_at"), _WRITTEN),
         **dict.fromkeys(("comments", "description"), _PEOPLE),
         **dict.fromkeys(("dataset_id", "source_run_id", "datasetName", "datasetId", "dataset_name"), _SOURCE),
         **dict.fromkeys(("sourceTraceId", "sourceObservationId", "source_trace_id", "source_observation_id"), _SOURCE),
-        **dict.fromkeys(("project_id", "projectId", "source_file", "schema_type", "schemaType"), _SOURCE),
+        **dict.fromkeys(("project_id", "projectId", "source_file", "sourceFile", "schema_type", "schemaType"), _SOURCE),
         **dict.fromkeys(("token_cost", "input_token_count", "output_token_count", "completion_time"), _RECORDED),
-        **dict.fromkeys(("tools_called.description", "tools_called.reasoning", "tools_called.type"), _RECORDED),
-        **dict.fromkeys(("expected_tools.description", "expected_tools.reasoning", "expected_tools.type"), _PEOPLE),
+        **dict.fromkeys(("tokenCost", "inputTokenCount", "outputTokenCount", "completionTime"), _RECORDED),
+        **{f"{key}.{one}": _RECORDED for key in ("tools_called", "toolsCalled") for one in _OF_CALLS},
+        **{f"{key}.{one}": _PEOPLE for key in ("expected_tools", "expectedTools") for one in _OF_CALLS},
         **dict.fromkeys(("sample.model", "sample.usage", "sample.finish_reason", "sample.error"), _RECORDED),
+        "$.meta": "of a page of a service's answer",
         "$.tags": "of DeepEval's own reports",
         "$.custom_column_key_values": "columns that DeepEval's own reports show",
+        "$.customColumnKeyValues": "columns that DeepEval's own reports show",
     }
 )
 
 
 def _checks(path: str) -> bool:
     """True for a key that nobody knows, but for those of a recorded answer."""
-    return path.partition(".")[0] not in ("sample", "tools_called")
+    return path.partition(".")[0] not in ("sample", "tools_called", "toolsCalled")
 
 
 # --- a file ---------------------------------------------------------------------------------------
@@ -343,15 +365,42 @@ def _checks(path: str) -> bool:
 def recognises(data: Any) -> bool:
     if isinstance(data, str):  # a table: its first line names the columns
         return _kind(dict.fromkeys(data.removeprefix("\ufeff").partition("\n")[0].strip().split(","))) is not None
+    if isinstance(data, Mapping):
+        return bool(_wrapper(data))
     return isinstance(data, list) and bool(data) and _kind(data[0]) is not None
+
+
+def _wrapper(data: Any) -> str:
+    """Return the key under which an answer of a service, or a file with more than its rows, has them; else nothing."""
+    held = as_mapping(data)
+    return next((key for key in _WRAPPERS if recognises(as_list(held.get(key)))), "")
+
+
+_WRAPPERS = ("data", "items", "examples", "goldens", "scenarios", "rows")
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases of a file, and what is lost of them. Raises `ConfigError` for a row that is of no kind."""
+    rows, lost = _rows(document)
+    found, losses = _carry(rows)
+    return found, [*lost, *losses]
+
+
+def _rows(document: Document) -> tuple[Document, list[Loss]]:
+    """The document as rows, also if it is a table, or has more than its rows; and what is lost of the rest."""
     if isinstance(document.data, str):
         rows, lines = parse_csv(document.data, document.where)
-        document = replace(document, data=rows, row_lines=lines)
-    return _carry(document)
+        return replace(document, data=rows, row_lines=lines), []
+    key = _wrapper(document.data)
+    if not key:
+        return document, []
+    rows = document.data[key]
+    said = (one for one, held in document.data.items() if one != key and says_something(held))
+    others = [str(one) for one in said if (str(one),) not in IGNORED]
+    places = [*((key, number) for number in range(len(rows))), *((one,) for one in others)]
+    lines = [document.location(*place).line or 1 for place in places]
+    lost = [Loss("", one, keys=(number,)) for number, one in enumerate(others, len(rows))]
+    return replace(document, data=rows, lines=None, row_lines=lines), lost
 
 
 @nothing_unread(IGNORED, checks=_checks)
@@ -361,7 +410,7 @@ def _carry(document: Document) -> tuple[Contents, list[Loss]]:
     for number, row in enumerate(document.data):
         reader = _kind(row)
         if reader is None:
-            raise document.error("a row of another kind than the first", number)
+            raise document.error("a row of a different kind from the first", number)
         try:
             found = reader(row)
         except (ShapeError, FormatError) as error:
@@ -394,7 +443,9 @@ def _case(document: Document, found: _RowFinds, number: int) -> Case:
 
 def read(document: Document) -> Contents:
     """The cases of a file. Raises `ConfigError` for what cannot be read, or would be checked elsewhere and not here."""
-    return without_losses(document, *carry(document))
+    rows, lost = _rows(document)
+    found, losses = _carry(rows)
+    return without_losses(rows, found, [*lost, *losses])
 
 
 FORMAT = Format(

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from gate.formats import messages
 from gate.formats.messages import FormatError
-from gate.formats.reading import Ignored, changed
+from gate.formats.reading import Ignored, changed, plain_copy
 from gate.formats.shapes import as_mapping, as_text
 from gate.importers.eval_archive import read_eval_archive
 from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Turn, Usage, total_usage
@@ -36,7 +36,7 @@ from gate.suites.base import (
 
 _ATTACHMENT = "attachment://"
 _INCLUDES = "includes"
-_FAILING = {"i", "n", "incorrect", "noanswer", "no", "false", "fail", "failed", "nan", ""}
+_FAILING = {"i", "n", "incorrect", "noanswer", "no", "false", "fail", "failed", ""}
 """Scores in words that give no credit: Inspect's letters, and words that scorers give instead."""
 _PARTIAL = {"p", "partial"}
 MAX_ERROR_CHARS = 1_000
@@ -74,6 +74,7 @@ IGNORED = Ignored(
         **dict.fromkeys(("messages.id", "messages.source", "messages.model", "messages.metadata"), _MADE),
         **dict.fromkeys(("messages.internal", "messages.function", "tool_calls.type", "tool_calls.view"), _MADE),
         **dict.fromkeys(("tool_calls.internal", "content.internal", "content.refusal", "content.citations"), _MADE),
+        "content.detail": "how closely an image is looked at",
         **dict.fromkeys(("content.reasoning", "content.summary", "content.signature", "content.redacted"), "a thought"),
         **dict.fromkeys(("input.id", "input.source", "input.metadata", "error.type"), _MADE),
         **dict.fromkeys(("model_usage.*.total_tokens", "model_usage.*.reasoning_tokens"), "in the other counts"),
@@ -96,11 +97,11 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         known = cases.setdefault(case.id, case)
         if (known.turns, known.options) != (case.turns, case.options):
             raise document.error(
-                f"sample {case.id!r} has another input or target than in an earlier epoch", "samples", number
+                f"sample {case.id!r} has a different input or target from an earlier epoch", "samples", number
             )
         trial = _trial(document, sample, case, number)
         if (trial.case_id, trial.number) in seen:
-            raise document.error(f"epoch {trial.number} of sample {case.id!r} is there twice", "samples", number)
+            raise document.error(f"epoch {trial.number} of sample {case.id!r} occurs twice", "samples", number)
         seen.add((trial.case_id, trial.number))
         recorded.append(trial)
         if known is case:
@@ -156,14 +157,14 @@ def _case(document: Document, sample: Sample, number: int) -> Case:
     targets = sample.get("target") or []
     targets = [targets] if isinstance(targets, str) else targets
     if not isinstance(targets, list) or not all(isinstance(text, str) for text in targets):
-        raise document.error("target: expected a text or a list of texts", "samples", number)
+        raise document.error("target: expected a string or a list of strings", "samples", number)
     metadata = sample.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise document.error("metadata: expected a mapping", "samples", number)
     contained = targets if _INCLUDES in _scorers(sample) and len(targets) == 1 else []
     return Case(
         str(identifier),
-        (Turn(user),),
+        (Turn(user, attached=messages.attached(_plain(spoken, sample))),),
         metadata={**metadata, **({"target": targets} if targets else {})},
         options={"contains": {"values": contained, "ignore_case": True}} if contained else {},
         location=document.location("samples", number),
@@ -180,6 +181,8 @@ def _trial(document: Document, sample: Sample, case: Case, number: int) -> Recor
     if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
         raise document.error("epoch: expected a whole number from 1", "samples", number)
     origin = f"{document.location('samples', number)}, epoch {epoch}"
+    if sample.get("invalidation"):
+        raise document.error(f"sample {case.id!r} was invalidated", "samples", number)
     if error := sample.get("error"):
         said = error.get("message") if isinstance(error, Mapping) else error
         return RecordedTrial(case.id, epoch, (), shorten(str(said), MAX_ERROR_CHARS), origin)
@@ -224,8 +227,8 @@ def _score(given: _ScoreValue) -> ForeignScore:
     return ForeignScore(given.scorer, _credit(given.value), shorten(told, MAX_ERROR_CHARS))
 
 
-def _credit(value: Any) -> float:
-    """A score from 0 to 1 of letters, words or numbers; more than 1 counts as 1."""
+def _credit(value: Any) -> float | None:
+    """A score from 0 to 1 of letters, words or numbers; more than 1 counts as 1. None if the scorer gave none."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -234,7 +237,9 @@ def _credit(value: Any) -> float:
             if word in _PARTIAL:
                 return 0.5
             return 0.0 if word in _FAILING else 1.0
-    if not isinstance(value, bool | int | float) or math.isnan(value):
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if not isinstance(value, bool | int | float):
         return 0.0
     return min(1.0, max(0.0, float(value)))
 
@@ -285,9 +290,12 @@ def _attached(content: Any, texts: Mapping[str, Any]) -> Any:
 
 
 def _attached_part(part: Any, texts: Mapping[str, Any]) -> Any:
-    if not isinstance(part, Mapping) or "text" not in part:
+    if not isinstance(part, Mapping):
         return part
-    return changed(part, text=_attached(part["text"], texts))
+    for key in ("text", "image", "audio", "video", "document"):
+        if key in part:
+            return changed(part, **{key: _attached(plain_copy(part).get(key), texts)})
+    return part
 
 
 FORMAT = Format(

@@ -59,7 +59,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     shared = list(_evaluators(document, data, "evaluators"))
     for number, row in enumerate(data["cases"]):
         if not isinstance(row, Mapping):
-            raise document.error("a case is a mapping", "cases", number)
+            raise document.error("a case must be a mapping", "cases", number)
         checks = _Checks([], [], [], criteria, row.get("expected_output"))
         for name, given in (*shared, *_evaluators(document, row, "evaluators", "cases", number)):
             _apply(checks, name, given)
@@ -143,17 +143,22 @@ def _duration(checks: _Checks, given: Mapping[str, Any]) -> bool:
 
 
 def _judged(checks: _Checks, given: Mapping[str, Any]) -> bool:
-    """A rubric; how it is asked, by which model and what it is scored as is the gate's own."""
+    """A rubric; the gate sets its question, its model and its score."""
     rubric = given.get("rubric")
-    if given.keys() - {"rubric", "model", "include_input", "include_expected_output"} or not isinstance(rubric, str):
+    asserts = given.get("assertion") is not False  # else it only gives points, which decide nothing there either
+    if given.keys() - _HOW_JUDGED or not isinstance(rubric, str) or not asserts:
         return False
+    carried(given)  # how it is judged there
     checks.rubrics.append(Rubric(rubric, rubric, "FINAL_RESPONSE_QUALITY"))
     checks.criteria[RUBRICS] = {"threshold": 1.0}  # an LLMJudge asserts
     return True
 
 
+_HOW_JUDGED = {"rubric", "model", "model_settings", "include_input", "include_expected_output", "assertion"}
+
+
 def _equals(checks: _Checks, given: Mapping[str, Any]) -> bool:
-    """The expected output to the letter, as a pattern of the whole answer."""
+    """The exact expected output, as a pattern for the whole answer."""
     if given.keys() - {"evaluation_name"} or not isinstance(checks.expected, str):
         return False
     checks.patterns.append(rf"\A{re.escape(checks.expected)}\Z")

@@ -58,7 +58,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases that a file states, and what is lost of it. Raises `ConfigError` if it is no Python."""
     constants = _constants(document.data, document.folder or Path())
     if constants is None:
-        raise document.error("it is no Python that can be read")
+        raise document.error("it is not valid Python")
     losses = list[Loss]()
     try:
         rows = _goldens(constants, losses)
@@ -179,7 +179,7 @@ class _Dataset(Struct):
 
 
 def _datasets(constants: Constants, losses: list[Loss]) -> list[_Dataset]:
-    """Return the datasets that are made in the file, and one of the cases that stand alone."""
+    """Return the datasets defined in the file, and one for its separate cases."""
     found, taken = list[_Dataset](), set[int]()
     for made in constants.calls(_qualified(EVALS, DATASET)):
         listed = made.fields.get("cases")

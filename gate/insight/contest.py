@@ -129,12 +129,13 @@ async def _open(
 
 def _jobs(config: Config, plan: Plan, epochs: int) -> list[list[Job]]:
     """Return the trials by epoch; of recordings those that there are."""
-    if config.agent_kind != "replay":
-        return [[Job(case, number) for case in plan.suite.cases] for number in range(1, epochs + 1)]
-    known = Counter(trial.case_id for trial in plan.suite.recorded)
-    last = max(known.values(), default=0)
-    cases = plan.suite.cases
-    return [[Job(case, number) for case in cases if number <= known[case.id]] for number in range(1, last + 1)]
+    trials = {case.id: epochs for case in plan.suite.cases}
+    if config.agent_kind == "replay":
+        trials = Counter(trial.case_id for trial in plan.suite.recorded)
+    found = []
+    for number in range(1, max(trials.values(), default=0) + 1):
+        found.append([Job(case, number) for case in plan.suite.cases if number <= trials.get(case.id, 0)])
+    return found
 
 
 async def _run_in_turn(running: Sequence[_Running], progress: Progress) -> None:

@@ -70,7 +70,7 @@ def compare_requests(
         elif not all(is_whole for _, is_whole in told):
             partly += 1
     if not known:
-        raise MeasureError("no case of both records has what it asked recorded", where=str(folder), hint=HINT)
+        raise MeasureError("no case has recorded requests in both records", where=str(folder), hint=HINT)
     return RequestDifferences(known, differing, partly, len(shared) - known)
 
 

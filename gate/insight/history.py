@@ -24,6 +24,7 @@ from gate.records import Run as StoredRun
 from gate.records.keys import Stored, commit_key
 from gate.records.measured import MeasuredReader, created_in
 from gate.records.misplaced import MISPLACED, is_misplaced
+from gate.security import files
 from gate.security.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def history_of(
             reading.take(stored)
         return reading.result(", ".join(map(str, sources[:3])) + (" …" if len(sources) > 3 else ""))
     if config is None:
-        raise ConfigError("no record, folder or archive is named", hint="name one, or give --config")
+        raise ConfigError("no record, folder or archive given", hint="name one, or give --config")
     from gate.pipeline.store import store_of  # weight: only where no source is named
 
     folder = config.output / "records"
@@ -171,7 +172,7 @@ def _named(sources: Sequence[Path], reading: _Reading) -> Iterator[Stored]:
     for source in sources:
         if source.is_dir():
             paths = sorted(islice(source.rglob(PATTERN), MOST_FILES))
-            yield from (_file(path) for path in paths if path.is_file() and not path.is_symlink())
+            yield from map(_file, files.plain(paths))
         elif not source.exists():
             raise ConfigError("no such file or folder", where=str(source))
         elif zipfile.is_zipfile(source):
@@ -241,8 +242,11 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: s
     header = reader.header
     criteria, cases = judge.terms(header)
     key = commit_key(header)
-    marks = {mark.run: mark.verdict for mark in ledger.marks if mark.key == key} if ledger else {}
-    releases = ledger.releases(key) if ledger else ()
+    marks: dict[str, str] = {}
+    releases: tuple[str, ...] = ()
+    if ledger is not None:
+        marks = {mark.run: mark.verdict for mark in ledger.marks if mark.key == key}
+        releases = ledger.releases(key)
     fingerprints = {case.id: case.fingerprint for case in header.plan}
     tags = {case.id: case.tags for case in header.plan}
     trials, found = iter(reader), []
@@ -267,5 +271,5 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: s
             )
         )
     if next(trials, None) is not None:
-        raise MeasureError("its runs are not those of its trials", where=where)
+        raise MeasureError("its runs do not match its trials", where=where)
     return found

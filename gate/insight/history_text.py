@@ -69,7 +69,8 @@ def _suite(suite: SuiteHistory, *, cases: bool, tags: bool, width: int | None) -
 def _runs(suite: SuiteHistory, width: int | None) -> str:
     """The newest runs, the newest first."""
     rate = pass_rate_of(suite)
-    by_run = {} if rate is None else {point.run: point.estimate.value for point in rate.points}
+    points = rate.points if rate is not None else ()
+    by_run = {point.run: point.estimate.value for point in points}
     times = times_of(suite.runs)
     rows: list[tuple[str, ...]] = [("time (UTC)", "commit", "pass rate", "verdict", "version")]
     newest = range(len(suite.runs))[::-1][:MOST_RUNS]

@@ -39,7 +39,7 @@ class Contender(Struct, frozen=True):
 
 
 class SharedCases(Struct, frozen=True):
-    """The cases that all contenders have."""
+    """The cases common to all contenders."""
 
     cases: tuple[Case, ...]
     """The cases as the first entry has them."""
@@ -66,7 +66,7 @@ def check_contenders(names: Sequence[str]) -> None:
         raise ConfigError(f"{len(names)} are too many to compare: {MOST_ENTRIES} at most")
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(f"two go by the name {name!r}", hint="name them apart: NAME=FILE")
+            raise ConfigError(f"two are named {name!r}", hint="give them different names: NAME=FILE")
 
 
 def line_up(
@@ -81,7 +81,7 @@ def line_up(
     """Return the comparison of these records; ``terms`` say what a trial passes by, the first record's own by default.
 
     Raises:
-        MeasureError: there is no case that all of them have.
+        MeasureError: they have no case in common.
         ConfigError: nothing that is compared goes by the name ``quality``.
     """
     terms = terms or own_terms(contenders[0].record)
@@ -132,7 +132,7 @@ def common_cases(contenders: Sequence[Contender], terms: Terms) -> SharedCases:
     cases = tuple(case for case in cases_of(first, terms.thresholds) if case.id in shared)
     if not cases:
         raise MeasureError(
-            "there is no case that all of them have",
+            "they have no case in common",
             where=", ".join(one.source or one.name for one in contenders[:5]),
             hint="they are records of different suites, or every case was edited",
         )

@@ -6,18 +6,18 @@ Knows numbers by entry and case; where they come from is left to the pipeline.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 
 from msgspec import Struct
 
-from gate.decision.estimates import estimate
+from gate.decision.estimates import estimate_of
 from gate.model import Direction, Estimate, Scale
 from gate.model.lineup import Difference, Dominated, Measure, OrderedVote, Preference
 from gate.statistics.intervals import mean
 from gate.statistics.simultaneous import paired_difference
 
 LEVEL = 0.95
-"""With what probability all intervals of differences hold."""
+"""Probability that all intervals of differences hold jointly."""
 
 Values = Mapping[str, Sequence[float]]
 """Case → what its trials measured; cases without a value are left out."""
@@ -63,8 +63,7 @@ def _measure(found: Measured, comparisons: int) -> Measure:
 
 def _estimate(values: Values, scale: Scale) -> Estimate | None:
     """An entry's own mean over its cases."""
-    trials = [value for group in values.values() for value in group]
-    return estimate([mean(group) for group in values.values()], trials, scale)
+    return estimate_of(list(values.values()), scale)
 
 
 def _difference(found: Measured, one: int, other: int, comparisons: int) -> Difference:
@@ -72,7 +71,7 @@ def _difference(found: Measured, one: int, other: int, comparisons: int) -> Diff
     groups = [(found.values[one][case_id], found.values[other][case_id]) for case_id in cases]
     differences = [mean(mine) - mean(theirs) for mine, theirs in groups]
     trials = sum(len(mine) for mine, _ in groups)
-    step = _step([group for pair in groups for group in pair]) if found.scale.is_zero_to_one else 0.0
+    step = _step(list(chain.from_iterable(groups))) if found.scale.is_zero_to_one else 0.0
     value, low, high = paired_difference(differences, comparisons=comparisons, step=step, level=LEVEL)
     least, most = found.scale.range  # no difference is larger than the scale
     low, high = max(low, least - most), min(high, most - least)
@@ -81,7 +80,7 @@ def _difference(found: Measured, one: int, other: int, comparisons: int) -> Diff
 
 def _step(groups: Sequence[Sequence[float]]) -> float:
     """Return the change of a case's mean by one trial if all scores are zeros and ones; else 0."""
-    if not all(value in (0.0, 1.0) for group in groups for value in group):
+    if not set(chain.from_iterable(groups)) <= {0.0, 1.0}:
         return 0.0
     return mean([1 / len(group) for group in groups])
 
@@ -97,7 +96,7 @@ def dominated(measures: Sequence[Measure], entries: int) -> tuple[Dominated, ...
     """
     found = []
     for entry in range(entries):
-        beaten = [one for by in range(entries) if (one := _beats(measures, by, entry)) is not None]
+        beaten = list(filter(None, [_beats(measures, by, entry) for by in range(entries)]))
         beaten.sort(key=lambda one: not one.proven)
         found += beaten[:1]
     return tuple(found)

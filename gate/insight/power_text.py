@@ -139,7 +139,7 @@ def _text(answer: SuitePower, asked: Asked) -> str:
     runs = f"{count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
     own = "" if power.known else "; no trials are known, so the cases are a typical suite's"
     units = f" in {count(power.units, 'unit')} (cluster:)" if 0 < power.units < design.cases else ""
-    size = f"{count(design.cases, 'case')}{units}, {count(design.stored, 'stored trial')} a case"
+    size = f"{count(design.cases, 'case')}{units}, {count(design.stored, 'stored trial')} per case"
     beside = f", {count(power.criteria, 'criterion', 'criteria')} beside success" if power.criteria else ""
     alone = ", against these alone" if asked.of_record else ""
     base = ", the base can be run" if design.config.rerun == "match" else alone
@@ -156,7 +156,7 @@ def _text(answer: SuitePower, asked: Asked) -> str:
 
 
 def _sentence(power: Power) -> str:
-    """Return what the suite finds, in the words of a team."""
+    """Return in plain words what the suite can find."""
     if power.broken is None:
         breaks = "No case of this suite passes often enough to break"
     elif power.broken.share >= CATCHES:
@@ -201,8 +201,11 @@ def _end(share: float) -> str:
 
 def _estimated(share: float) -> str:
     """Whole percents; of a curve through simulated changes no more is known than that it is near all, or none."""
-    least, most = 0.001, 0.999
-    return f"< {100 * least:g}" if 0 < share < least else f"> {100 * most:g}" if most < share < 1 else percents(share)
+    if 0 < share < 0.001:
+        return "< 0.1"
+    if 0.999 < share < 1:
+        return "> 99.9"
+    return percents(share)
 
 
 def _smallest(power: Power) -> str:
@@ -216,7 +219,7 @@ def _smallest(power: Power) -> str:
 def _cost(power: Power) -> str:
     runs = power.runs_per_case * power.design.cases
     price = "" if power.cost_per_run is None else f", about {dollars(runs * power.cost_per_run)}"
-    return f"an unchanged agent takes {power.runs_per_case:.2f} runs a case{price}"
+    return f"an unchanged agent takes {power.runs_per_case:.2f} runs per case{price}"
 
 
 def _wanted(found: Wanted) -> str:

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from random import Random
 from statistics import fmean
 
@@ -47,7 +48,7 @@ class Proof(Struct, frozen=True):
     suite: str
     cases: int
     stored: float
-    """Stored trials a case, on average."""
+    """Stored trials per case, on average."""
     changes: int
     blocked: Share
     regressed: Share
@@ -65,12 +66,12 @@ class Proof(Struct, frozen=True):
 class Source(Struct, frozen=True):
     """Recorded trials, to be drawn from."""
 
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
     criteria: tuple[Criterion, ...]
     rates: Rates
-    passing: tuple[tuple[Trial, ...], ...]
+    passing: Sequence[Sequence[Trial]]
     """By case, the trials that passed."""
-    failing: tuple[tuple[Trial, ...], ...]
+    failing: Sequence[Sequence[Trial]]
     sizes: tuple[int, ...]
     """By case, how many are stored."""
 
@@ -78,7 +79,7 @@ class Source(Struct, frozen=True):
         """Return a trial of this case: one of its own that came out so, else of any case, else a made failure."""
         passes = rng.random() < rate
         outcomes = self.passing if passes else self.failing
-        known = outcomes[index] or [trial for trials in outcomes for trial in trials]
+        known = outcomes[index] or list(chain.from_iterable(outcomes))
         if known:
             return rng.choice(known)
         others = self.failing if passes else self.passing
@@ -96,7 +97,7 @@ class Source(Struct, frozen=True):
 
 def source_of(cases: Sequence[Case], criteria: Sequence[Criterion], trials: Sequence[Trial]) -> Source:
     """Return the trials that an A/A test draws from; cases of which no outcome is known are left out."""
-    by_case: dict[str, tuple[list[Trial], list[Trial]]] = {}
+    by_case: dict[str, dict[bool, list[Trial]]] = {}
     known = {case.id: case for case in cases}
     for trial in trials:
         case = known.get(trial.case_id)
@@ -104,12 +105,13 @@ def source_of(cases: Sequence[Case], criteria: Sequence[Criterion], trials: Sequ
         if outcome is not None:
             # Without its answer: a trial that is drawn twice is no sign of a cache.
             bare = replace(trial, invocations=(), answer="", process="", log="", run="", replay=None)
-            by_case.setdefault(trial.case_id, ([], []))[not outcome].append(bare)
-    kept = tuple(case for case in cases if case.id in by_case)
-    passing, failing = (tuple(tuple(by_case[case.id][side]) for case in kept) for side in (0, 1))
-    sizes = tuple(len(good) + len(bad) for good, bad in zip(passing, failing, strict=True))
-    counts = tuple((len(good), size) for good, size in zip(passing, sizes, strict=True))
-    return Source(kept, tuple(criteria), Rates(counts), passing, failing, sizes)
+            by_case.setdefault(trial.case_id, {True: [], False: []})[outcome].append(bare)
+    kept = [case for case in cases if case.id in by_case]
+    passing = [by_case[case.id][True] for case in kept]
+    failing = [by_case[case.id][False] for case in kept]
+    sizes = [len(good) + len(bad) for good, bad in zip(passing, failing, strict=True)]
+    counts = [(len(good), size) for good, size in zip(passing, sizes, strict=True)]
+    return Source(kept, tuple(criteria), Rates(tuple(counts)), passing, failing, tuple(sizes))
 
 
 def prove(
@@ -165,11 +167,9 @@ def _change(
             found, case_id=case_id, number=numbers[case_id, side], round=round_, tag=tag, side=side, again=False
         )
 
-    stored = [
-        trial(case.id, Side.CANDIDATE, FULL, n)
-        for case, size in zip(source.cases, source.sizes, strict=True)
-        for n in range(1, size + 1)
-    ]
+    stored = []
+    for case, size in zip(source.cases, source.sizes, strict=True):
+        stored += [trial(case.id, Side.CANDIDATE, FULL, n) for n in range(1, size + 1)]
     numbers.clear()
     trials: list[Trial] = []
     seed = rng.randrange(1 << 30)
@@ -185,12 +185,11 @@ def _change(
 
 
 def _asked(step: More, trial: Callable[[str, Side, str, int], Trial]) -> list[Trial]:
-    return [
-        trial(case_id, request.side, request.tag, step.round)
-        for request in step.requests
-        for case_id in request.cases
-        for _ in range(request.n)
-    ]
+    found = []
+    for request in step.requests:
+        for case_id in request.cases:
+            found += [trial(case_id, request.side, request.tag, step.round) for _ in range(request.n)]
+    return found
 
 
 # --- the gate beside it ---------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from gate.system.clock import now
 
 
 def proof_of_record(path: Path, changes: int, progress: Progress) -> Proof:
-    """Return what became of unchanged changes under a record's own terms.
+    """Return the verdicts on simulated unchanged agents under a record's own terms.
 
     Raises:
         MeasureError: the record has no trial whose outcome is known.
@@ -83,7 +83,7 @@ def told(proofs: Sequence[Proof], width: int | None, *, as_json: bool) -> str:
 
 
 def _text(proof: Proof, width: int | None) -> str:
-    stored = f"{proof.stored:.1f} stored trials a case"
+    stored = f"{proof.stored:.1f} stored trials per case"
     rows: list[Sequence[str]] = [("unchanged changes", f"of {proof.changes:,}", "95 % interval")]
     rows.append(_row("blocked", proof.blocked))
     rows.append(_row("  regressed", proof.regressed))
@@ -96,7 +96,7 @@ def _text(proof: Proof, width: int | None) -> str:
             in_words(proof),
             f"{console(proof.suite)}: {count(proof.cases, 'case')}, {stored}; nothing was run",
             table(rows, width),
-            f"an unchanged agent takes {proof.runs_per_case:.2f} runs a case",
+            f"an unchanged agent takes {proof.runs_per_case:.2f} runs per case",
         ]
     )
 

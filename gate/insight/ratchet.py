@@ -224,7 +224,8 @@ def _threshold(
     criteria: Sequence[Criterion],
     holds: Callable[[Sequence[Criterion]], bool],
 ) -> Raised | str:
-    """Return the highest threshold up to ``room`` under which enough trials pass, or why it stays, if that is said."""
+    """Return the highest threshold up to ``room`` under which enough trials pass, or the reason why it stays, if
+    any."""
     criterion, estimate = result.criterion, result.candidate
     least, step = criterion.threshold, criterion.scale.step
     if least is None or step is None or criterion.direction is Direction.LOWER:

@@ -29,7 +29,7 @@ _REMOTE = re.compile(
 
 
 def write_site(found: Histories, folder: Path, *, link: str = "", commits: str = "") -> list[Path]:
-    """Write the pages, badges and data into a folder, which may hold other files. Returns what was written.
+    """Write the pages, badges and data into a folder, which may hold other files. Return the files written.
 
     Args:
         found: what they show.
@@ -61,4 +61,4 @@ def checked_link(link: str) -> None:
     """Raise `ConfigError` for an address that a page should not link to."""
     scheme, colon, _ = link.partition(":")
     if colon and "/" not in scheme and scheme.lower() not in ("https", "http"):
-        raise ConfigError(f"no address of a report: {link!r}", where="--link", hint="https://… or a relative path")
+        raise ConfigError(f"not a report address: {link!r}", where="--link", hint="https://… or a relative path")

@@ -240,7 +240,7 @@ def save(path: Path, fingerprint: str, calibration: Calibration, criterion: str 
     try:
         _read(entries[fingerprint])
     except msgspec.ValidationError as error:
-        raise MeasureError(f"the labels give no calibration that can be kept: {error}") from None
+        raise MeasureError(f"the labels give no usable calibration: {error}") from None
     files.write_text(path, json.dumps({"version": FORMAT, "calibrations": entries}, indent=2) + "\n")
 
 

@@ -101,7 +101,7 @@ class Spending(Struct, frozen=True):
 
 
 class CallError(Exception):
-    """A call that could not be made good. Never leaves this module: it becomes the `error` of an answer."""
+    """A call that failed for good. Never leaves this module: it becomes the `error` of an answer."""
 
     def __init__(self, message: str, *, billed: bool = False) -> None:
         super().__init__(message)
@@ -211,7 +211,7 @@ class Judge:
         return Moderation(result.flagged, tuple(sorted(name for name, hit in result.categories.items() if hit)))
 
     async def complete(self, messages: list[dict[str, str]]) -> str:
-        """Return the first model's next message, in plain text; never remembered: every conversation is one of its own.
+        """Return the first model's next message as plain text; never cached, because every conversation is different.
 
         Raises:
             CallError: it could not be asked, or it said nothing.
@@ -232,7 +232,7 @@ class Judge:
         if choice.message.refusal or choice.finish_reason == "content_filter":
             raise CallError("the model refused")
         if not (text := (choice.message.content or "").strip()):
-            raise CallError("the model said nothing")
+            raise CallError("the model returned nothing")
         return text
 
     def _run_sampling(self) -> dict[str, Any]:
@@ -275,7 +275,7 @@ class Judge:
             self.answered.add(one_line(redact(found.model), MOST_OF_NAME))
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
-        """The parameters to send: the criterion's, else the run's; what nobody set is left to the server."""
+        """The parameters to send: the criterion's, else the run's; unset ones are left to the server."""
         own = question.overrides.judge_model_config
         chosen = {
             name: value
@@ -451,7 +451,7 @@ def _parse(shape: type[B], body: bytes) -> B:
         return shape.model_validate_json(body)
     except ValidationError:
         said = shorten(body.decode("utf-8", "replace"), 80)
-        raise TransientError(f"not an answer of the protocol: {said!r}", billed=True) from None
+        raise TransientError(f"not a valid answer: {said!r}", billed=True) from None
 
 
 def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:

@@ -52,7 +52,7 @@ class Budget(Struct):
         if self.usd is None:
             return None
         if estimate is None:
-            return "judge not asked: its price is not known and the budget is in dollars"
+            return "judge not asked: its price is unknown and the budget is in dollars"
         if self._used_usd + estimate > self.usd:
             spent = f"{self._used_usd:.4f} of {self.usd:.4f} US dollars"
             return f"budget spent: {spent}, and the next call could exceed it"

@@ -154,7 +154,7 @@ def members(options: JudgeOptions, environment: Mapping[str, str]) -> tuple[Memb
     model = options.model or environment.get("GATE_JUDGE_MODEL")
     if base_url and not model:
         raise ConfigError(
-            f"no judge model is named for {base_url}", where="judge", hint="set judge.model or GATE_JUDGE_MODEL"
+            f"no judge model is set for {base_url}", where="judge", hint="set judge.model or GATE_JUDGE_MODEL"
         )
     first = Juror(model=model or DEFAULT_MODEL, base_url=base_url, api_key_env=options.api_key_env, price=options.price)
     return tuple(_member(juror, first, environment) for juror in (first, *options.jury))
@@ -171,7 +171,7 @@ def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Membe
         raise ConfigError(
             "the judge's key is not set",
             where="judge",
-            hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own",
+            hint="set OPENAI_API_KEY, or judge.base_url for your own endpoint",
         )
     return Member(juror.model, base_url or OPENAI_URL, key or NO_KEY, juror.price)
 
@@ -199,15 +199,15 @@ def check(
     try:
         jury = members(options or JudgeOptions(), environment)
     except ConfigError as error:
-        raise ConfigError(f"{error.what} (asked by {', '.join(needed_by)})", where="judge", hint=error.hint) from None
+        raise ConfigError(f"{error.what} (needed by {', '.join(needed_by)})", where="judge", hint=error.hint) from None
     if usd is None:
         return
     for member in jury:
         if cost_of(member, 1000, 1000) is None:
             raise ConfigError(
-                f"budget.usd cannot bound the judge {member.model!r}: its price is not known",
+                f"budget.usd cannot bound the judge {member.model!r}: its price is unknown",
                 where="judge",
-                hint="state judge.price: {input: …, output: …}, US dollars per million tokens; 0 for one of your own",
+                hint="set judge.price: {input: …, output: …}, US dollars per million tokens; 0 for your own model",
             )
 
 

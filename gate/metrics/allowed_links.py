@@ -91,7 +91,7 @@ def _covers(pattern: str, host: str) -> bool:
 
 
 def targets(text: str) -> Iterator[tuple[str, str]]:
-    """(``link`` or ``image``, URL) of everything in a Markdown text that leads somewhere.
+    """Yield (``link`` or ``image``, URL) for everything in a Markdown text that links or loads.
 
     Raises:
         MarkupError: its HTML would take too long to read.

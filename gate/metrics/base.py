@@ -53,7 +53,7 @@ class Metric(ABC, Generic[OptionsT]):
     """
 
     version: ClassVar[int] = 1
-    """Part of the fingerprint: raise it when the same input may score differently."""
+    """Part of the fingerprint: increase it when the same input may score differently."""
     previous: ClassVar[type[Metric[Any]] | None] = None
     """The metric as it was in the version before, kept for one release: scored beside it, so that baselines which were
     measured by the old version are still compared, by the old version."""

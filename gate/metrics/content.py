@@ -1,4 +1,4 @@
-"""Texts that an answer must or must not hold, decided without a judge: words, patterns, JSON of a given shape."""
+"""Required and forbidden content of an answer, decided without a judge: words, patterns, JSON of a given shape."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), TEXTS_SCHEMA]
 
 
 class TextOptions(Options):
-    """The texts to look for; given for all cases, or by one case for itself."""
+    """The texts to look for; for all cases, or in a case's options."""
 
     values: Texts = ()
     """A string or a list."""
@@ -35,7 +35,7 @@ class TextOptions(Options):
     @classmethod
     def _not_empty(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         if any(not value for value in values):
-            raise ValueError("an empty text is contained in everything")
+            raise ValueError("an empty string is contained in everything")
         return values
 
 
@@ -52,12 +52,12 @@ class RegexOptions(Options):
     def _valid(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:
             if compile_pattern(pattern).search("") is not None:
-                raise ValueError(f"{pattern!r} matches the empty text, and so everything")
+                raise ValueError(f"{pattern!r} matches the empty string, and so everything")
         return patterns
 
 
 class SchemaOptions(Options):
-    """The schema of the answer; given for all cases, or by one case for itself."""
+    """The schema of the answer; for all cases, or in a case's options."""
 
     schema_: Mapping[str, Any] | None = Field(default=None, alias="schema")
     """A JSON Schema."""

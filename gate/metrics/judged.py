@@ -239,7 +239,7 @@ def of_turns(verdicts: Sequence[TurnVerdict], *, average: Callable[[Sequence[flo
 
 
 def answer_text(invocation: Invocation, *, intermediate: bool = False) -> str:
-    """Return the texts that the user was told in a turn; thoughts are left out."""
+    """Return the texts shown to the user in a turn, without thoughts."""
     parts = (invocation.intermediate if intermediate else ()) + invocation.response
     return text_of(parts, thoughts=False)
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 MAX_WORK = 2_000_000
 """Characters that are looked at in one text: tags inside of tags are read more than once."""
 _EACH = 20
-"""The cost of an attribute beside its characters."""
+"""The cost of an attribute in addition to its characters."""
 MAX_DEPTH = 4
 """Documents inside of attributes."""
 _START = re.compile(r"<([A-Za-z][^\t\n\f\r />]*+)")
@@ -67,7 +67,7 @@ def targets(text: str) -> Iterator[tuple[str, str]]:
 
 def _targets(text: str, work: _WorkLimit, depth: int) -> Iterator[tuple[str, str]]:
     if depth == 0:
-        raise MarkupError("its documents are nested too deeply to be read")
+        raise MarkupError("its documents are nested too deeply")
     for tag, after in _tags(text, work):
         for name, value in tag.attributes:
             for reading in dict.fromkeys((value, unescape(value))):

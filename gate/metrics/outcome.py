@@ -1,4 +1,4 @@
-"""The success of trials: counted from the other scores when the suite is judged, or scored by the tool that ran
+"""The success of trials: computed from the other scores when the suite is judged, or scored by the tool that ran
 them."""
 
 from __future__ import annotations
@@ -73,4 +73,6 @@ class RecordedScore(Metric[RecordedOptions]):
         found = next((one for one in scored if one.scorer == self.options.scorer), None)
         if found is None:
             return Score(None, reason=f"{self.options.scorer} scored nothing in this trial")
+        if found.value is None:
+            return Score(None, error=found.reason or f"{self.options.scorer} gave no score")
         return Score(found.value, found.reason or f"{self.options.scorer}: {found.value:g}")

@@ -117,7 +117,7 @@ _MATCHER = _Matcher()
 
 @lru_cache(maxsize=1_000)
 def _is_quick(pattern: str) -> bool:
-    """True if each place of a text is looked at a few times at most: nothing is repeated, little is optional."""
+    """True if matching visits each position only a few times: nothing is repeated, little is optional."""
     repeats = list(_repeats(parser.parse(pattern)))
     return len(repeats) <= _OPTIONAL and all(most <= 1 for most in repeats)
 

@@ -1,4 +1,4 @@
-"""Personal data in a text, found offline by shape and check digit; counts it and never shows it."""
+"""Personal data in a text, found offline by shape and check digit; reported as counts only."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def find_personal(text: str) -> Iterator[PiiMatch]:
 
 
 def not_said_in(findings: Iterable[PiiMatch], known: str) -> list[PiiMatch]:
-    """The findings that ``known`` does not contain: what the user said first is not a disclosure."""
+    """Return the findings that are not in ``known``: data that the user said first is not a disclosure."""
     said = _plain(known)
     return [finding for finding in findings if _plain(finding.value) not in said]
 

@@ -1,4 +1,4 @@
-"""Compares what the agent answered with what the author expected, by words."""
+"""Compares the agent's answer with the expected one, word by word."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ResponseMatchOptions(Options):
     thoughts: Literal["include", "exclude"] = "include"
     """Include or exclude parts of the answer that the model marked as thoughts. google-adk includes them."""
     flavor: Literal["adk", "adk-ts"] = "adk"
-    """How to compare words: as google-adk (counted, stemmed, any script) or as ADK-TS (a set, not stemmed, ASCII
+    """The comparison of words: as google-adk (counted, stemmed, any script) or as ADK-TS (a set, not stemmed, ASCII
     only)."""
 
 

@@ -187,7 +187,7 @@ def _reason(turns: Sequence[TurnVotes], before: int) -> str:
 
 
 class _AdkRubrics(RubricMetric[RubricOptions]):
-    """Rubrics of the criterion, of the case and of the turn; the latter two where their type is the metric's."""
+    """Rubrics of the criterion, and those of the case and the turn with the metric's type."""
 
     options_type = RubricOptions
 
@@ -228,7 +228,7 @@ class _PerTurnRubrics(_AdkRubrics):
         return score_of(await asyncio.gather(*(self._judge_turn(some, done, judge) for some, done in pairs)))
 
     async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge | None) -> TurnVotes:
-        """A turn without rubrics is not asked about."""
+        """A turn without rubrics is skipped."""
         return await self.judge_rubrics(rubrics, self.material(done), judge) if rubrics else TurnVotes((), Answers())
 
 

@@ -50,7 +50,7 @@ class ToneOptions(JudgedOptions):
     @model_validator(mode="after")
     def _heard(self) -> ToneOptions:
         if self.words and self.backend != "keywords":
-            raise ValueError("words are for `backend: keywords`; the judge hears tones by itself")
+            raise ValueError("words needs `backend: keywords`; the judge uses none")
         return self
 
 

@@ -73,8 +73,8 @@ class ForeignScore(Struct, frozen=True, gc=False):
     """A score that another tool gave a recorded trial."""
 
     scorer: str
-    value: float
-    """0–1; 1 is the whole credit."""
+    value: float | None
+    """0–1; 1 is the whole credit. None: the scorer could not say."""
     reason: str = ""
 
 
@@ -96,7 +96,7 @@ class Invocation(Struct, frozen=True, gc=False):
     reports_calls: bool = False
     """True if the answer would have told of tool calls: then none in ``tool_calls`` means that none was made."""
     unseen: tuple[str, ...] = ()
-    """Parts that the source did not record, of `PARTS`: a metric that reads one of them does not measure the trial."""
+    """Parts (of `PARTS`) that the source did not record; a metric that needs one cannot measure the trial."""
     foreign: tuple[ForeignScore, ...] = ()
     """The scores of the tool that recorded the trial, in the last turn of a recorded trial."""
 
@@ -140,7 +140,7 @@ def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
 
 
 class ToolTime(Struct, frozen=True):
-    """Time that one tool took, over some calls of it: total time / timed calls."""
+    """Time per call of one tool: total time / timed calls."""
 
     name: str
     calls: int

@@ -28,7 +28,7 @@ class Course(Struct, frozen=True):
     alpha: float = 0.0
     """The job's bound on the probability that an unchanged agent is called regressed."""
     suites: int = 1
-    """Suites of the job, which share it."""
+    """Number of the job's suites, which share it."""
     family: int = 1
     """Jobs of the matrix, which share it."""
     reruns: int = 0
@@ -49,7 +49,7 @@ class Course(Struct, frozen=True):
     """Runs of both sides that tell whether repeated trials are draws of their own."""
     baseline_repeating: int = 0
     drifting: int = 0
-    """Runs of both sides that tell the change from a drift of the provider."""
+    """Runs of both sides that distinguish a regression from provider drift."""
     baseline_drifting: int = 0
     again: int = 0
     """Runs of both sides in place of trials that were lost to infrastructure; no other count has them but ``runs``."""
@@ -82,6 +82,6 @@ class ReplayedShare(Struct, frozen=True):
     replayed: int
     """Requests that recordings answered."""
     saved_usd: float | None = None
-    """The cost of those requests when they were recorded; None if it is not known."""
+    """The cost of those requests when they were recorded; None if unknown."""
     live: tuple[LiveCase, ...] = ()
     """The other cases."""

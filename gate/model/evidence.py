@@ -13,7 +13,7 @@ class StageKind(str, Enum):
     """The stage at which a decision ended."""
 
     SUITE_LOOK = "suite_look"
-    """A joint test of the whole suite after an epoch proved a regression."""
+    """A joint test of the whole suite proved a regression after an epoch."""
     CASES_AT_PASS = "cases_at_pass"  # noqa: S105 - no password
     """The e-values of the cases did, after an epoch."""
     CASE_RERUNS = "case_reruns"
@@ -23,7 +23,8 @@ class StageKind(str, Enum):
     CERTIFIED = "certified"
     """Every blocking metric's loss is bounded by its margin."""
     UNPROVEN = "unproven"
-    """All is bounded, but a case that always passed fails every time, and the baseline is too thin to prove it."""
+    """Everything is bounded, but a case that always passed fails every time, and the baseline is too thin to
+    prove it."""
     END = "end"
     """The schedule ended without either."""
     NOTHING = "nothing"
@@ -58,7 +59,7 @@ class Stage(Struct, frozen=True):
 
     @property
     def concurrent(self) -> bool:
-        """True if it turned on running both commits now."""
+        """True if running both commits now decided it."""
         return self.confirmed or self.kind is StageKind.DRIFTED
 
 
@@ -129,7 +130,8 @@ class MetricChange(Struct, frozen=True):
     detectable: float | None
     blocks_regression: bool
     excluded: float | None = None
-    """The change below which the true one lies in at most 5 % of runs, early stopping included; None: not bounded."""
+    """Lower bound of the change: the true one is below it in at most 5 % of runs, including early stopping; None
+    if unbounded."""
 
 
 class RepeatsTest(Struct, frozen=True):
@@ -163,7 +165,7 @@ class EvidenceSummary(Struct, frozen=True):
     highest_e_value: float | None
     e_threshold: float
     named: tuple[str, ...]
-    """Cases that are worse at a false discovery rate of at most 10 %, whether or not a regression is proven."""
+    """Cases that are worse at a false discovery rate of at most 10 %, even if no regression is proven."""
     cases: Mapping[str, CaseCounts]
     metrics: Mapping[str, MetricChange]
     unproven: tuple[str, ...] = ()

@@ -52,8 +52,8 @@ class Measure(Struct, frozen=True):
     """The reasons why entries are left out, by entry; empty for an entry that is not."""
 
     def gain(self, one: int, other: int) -> Estimate | None:
-        """Return the estimated lead of ``one`` over ``other``: positive is better, whatever the direction. None: not
-        known."""
+        """Return the estimated lead of ``one`` over ``other``: positive is better in either direction. None
+        if unknown."""
         for found in self.differences:
             if {found.one, found.other} == {one, other}:
                 same = (found.one == one) == (self.direction is Direction.HIGHER)

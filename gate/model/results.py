@@ -143,7 +143,7 @@ class CaseStatus(str, Enum):
     REMOVED = "removed"
     ERROR = "error"
     FAILED = "failed"
-    """A hard failure, or below its own threshold."""
+    """A hard failure, or a miss of its own threshold."""
     QUARANTINED = "quarantined"
     UNCHECKED = "unchecked"
     """No blocking criterion applies to it: nothing was checked, so it neither passed nor failed."""
@@ -190,7 +190,7 @@ class CaseResult(Struct, frozen=True, gc=False):
     log: str = ""
     """The end of the agent's output beside its answers in the worst candidate trial, with its traceback."""
     same_world: bool = False
-    """True if the model was asked the same things in each trial as in a recorded one, and answered from there."""
+    """True if each trial sent the model the same requests as a recorded trial, and was answered from it."""
     difference: str = ""
     """The first difference from the recording, if something went live; empty if it is not known."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
@@ -251,7 +251,7 @@ class SuiteResult(Struct, frozen=True):
     suite_id: str
     verdict: Verdict
     cause: Finding
-    """The finding that the verdict rests on: reports open with it."""
+    """The finding that decides the verdict; reports open with it."""
     criteria: tuple[CriterionResult, ...]
     cases: tuple[CaseResult, ...]
     baseline: BaselineInfo | None = None

@@ -42,7 +42,7 @@ class Scale(str, Enum):
 
     @property
     def is_zero_to_one(self) -> bool:
-        """True if scores reach from 0 to 1."""
+        """True if scores range from 0 to 1."""
         return self.range == (0.0, 1.0)
 
     @property

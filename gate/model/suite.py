@@ -102,7 +102,7 @@ class Case(Struct, frozen=True, gc=False):
     cluster: str = ""
     """The group of cases that share a fixture, so that their trials of one epoch depend on one another."""
     scenario: Scenario | None = None
-    """The scenario of a case whose user is simulated: ``turns`` then holds the first one alone."""
+    """The scenario of a case with a simulated user; ``turns`` then holds only the first turn."""
 
     def as_held(self, said: Sequence[Invocation]) -> Case:
         """The case with the turns that a simulated user took, which state nothing; any other case is what it is."""

@@ -189,7 +189,7 @@ class Trial(Struct, frozen=True, gc=False):
     started: float | None = None
     """Unix time."""
     again: bool = False
-    """True if it was run in place of an earlier trial of its round that could not be measured."""
+    """True if it replaced an unmeasured trial of its round."""
     answer: str = ""
     """A short digest of the whole answer, responses and tool calls of all turns; empty where none is known."""
     process: str = ""

@@ -37,5 +37,5 @@ SEVERITY = (
 
 
 def worst(verdicts: list[Verdict]) -> Verdict:
-    """The worst of the verdicts; PASS for none, so callers refuse emptiness before asking."""
+    """Return the worst verdict; PASS for none, so callers must refuse empty lists."""
     return max(verdicts, key=SEVERITY.index, default=Verdict.PASS)

@@ -7,6 +7,7 @@ restart reads its lines again, so a file is settled only up to the first line of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import time
 from typing import Any, Protocol
@@ -17,12 +18,13 @@ from msgspec.structs import replace
 
 from gate.formats import messages
 from gate.formats.messages import FormatError
+from gate.formats.reading import carried, kind_of, unread, with_read_marks
 from gate.monitor.model import Counts, WatchedTrace
 from gate.monitor.sampling import concerns_sample, is_sampled, sampled_in, trace_key
 from gate.monitor.sources import Line
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.suites.base import is_answered
-from gate.suites.messages import FieldPaths, value_at
+from gate.suites.messages import FieldPaths, ignored_in, value_at
 
 MOST_BYTES = 128 * 2**20
 """Most bytes of the lines whose spans wait, about; beyond it the oldest trace is scored as it is."""
@@ -53,6 +55,10 @@ class TraceFormat(Protocol):
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
         """Return the conversation in the pieces of a trace; None if they tell nothing of an agent."""
+
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """The kinds of keys in traces that were not read, and how often."""
 
 
 class _Waiting(Struct):
@@ -88,6 +94,8 @@ class Intake:
         self._waiting: dict[str, _Waiting] = {}
         self._size = 0
         self.lines = self.bad = self.lost = self.cut = self.empty = self.late = 0
+        self._unread: Counter[str] = Counter()
+        """Of rows."""
         self.problem = ""
         """The problem of the last line that could not be read."""
 
@@ -96,6 +104,11 @@ class Intake:
         counts = Counts(lines=self.lines, bad=self.bad, lost=self.lost, cut=self.cut, empty=self.empty, late=self.late)
         self.lines = self.bad = self.lost = self.cut = self.empty = self.late = 0
         return counts
+
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """The kinds of keys that were not read and are not ignored on purpose, and how often."""
+        return self._unread if self._traces is None else {**self._traces.unread, **self._unread}
 
     @property
     def waiting(self) -> int:
@@ -130,8 +143,14 @@ class Intake:
         pieces = self._traces.pieces(value) if self._traces is not None and _may_hold_traces(value) else ()
         if pieces:
             return self._add_pieces(source, line, pieces, counted=counted)
-        row = self._row(value)
-        return [row] if row is not None else []
+        ignored = ignored_in(self._fields.messages)
+        marked = with_read_marks(value, ignored)
+        row = self._row(marked)
+        if row is None:
+            return []
+        for key in unread(marked, ignored):
+            self._unread[kind_of(key.path, self._unread)] += key.count
+        return [row]
 
     def ready(self, at: float) -> Iterator[WatchedTrace]:
         """Conversations of which no span came for so long that none is expected."""
@@ -247,7 +266,7 @@ class Intake:
         if said is None and not _is_answered(found):
             said = NO_ANSWER
         invocation = replace(invocation, usage=own or invocation.usage, duration=duration)
-        return WatchedTrace(trace, (invocation,), said)
+        return WatchedTrace(trace, (carried(invocation),), said)
 
 
 def _is_answered(said: Sequence[Any]) -> bool:

@@ -79,7 +79,7 @@ class Counts(Struct, frozen=True):
     truncated: int = 0
     """Files that became shorter, or began anew."""
     lost: int = 0
-    """Traces of the sample that bad lines name, or one where a line names none."""
+    """Number of sampled traces named by unreadable lines, or one for a line that names none."""
 
     def __add__(self, other: Counts) -> Counts:
         pairs = ((getattr(self, name), getattr(other, name)) for name in self.__struct_fields__)

@@ -64,7 +64,7 @@ PROBE = WatchedTrace(
         ),
     ),
 )
-"""An answer of which nothing is expected."""
+"""An answer without expectations."""
 
 
 class Skipped(Struct, frozen=True):

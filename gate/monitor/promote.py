@@ -31,7 +31,7 @@ MAX_SLUG_CHARS = 40
 MAX_OWN_CHARS = 20
 """Most characters of a trace's id in its case's."""
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
-_HINT = "add it by hand:"
+_HINT = "`gate promote TRACE --show` prints the case, to be added by hand"
 
 
 class Promoted(Struct, frozen=True):
@@ -84,8 +84,7 @@ def added(text: str, case: Promoted, where: str) -> str:
     """A suite file's text with one more case, below the others.
 
     Raises:
-        ConfigError: the file is written in a way that a case cannot be added to without rewriting it; the error holds
-            the case.
+        ConfigError: the file is written in a way that a case cannot be added to without rewriting it.
     """
     if not text.strip():
         return f"{text}cases:\n{_indented(case.text, 2)}"
@@ -93,14 +92,14 @@ def added(text: str, case: Promoted, where: str) -> str:
     cases = before.get("cases") if isinstance(before, dict) else before
     place = _place(text)
     if place is None or not isinstance(cases, list):
-        raise ConfigError("it is not a list of cases in block style", where=where, hint=f"{_HINT}\n{case.text}")
+        raise ConfigError("it is not a list of cases in block style", where=where, hint=_HINT)
     at, column = place
     head, tail = text[:at], text[at:]
     head += "" if head.endswith("\n") else "\n"
     found = f"{head}{_indented(case.text, column)}{tail}"
     wanted = [*cases, case.value]
     if _parsed(found, where) != (before | {"cases": wanted} if isinstance(before, dict) else wanted):
-        raise ConfigError("a case cannot be added without rewriting it", where=where, hint=f"{_HINT}\n{case.text}")
+        raise ConfigError("a case cannot be added without rewriting it", where=where, hint=_HINT)
     return found
 
 
@@ -135,7 +134,7 @@ def _turns(found: Observation) -> Sequence[Invocation]:
         raise ConfigError(f"the conversation of trace {found.trace!r} is not here: it {why}", hint=hint)
     turns = unpack_invocations(found.kept)
     if not turns or not all(turn.user.strip() for turn in turns):
-        raise ConfigError(f"trace {found.trace!r} does not hold what was asked", hint="capture the content of messages")
+        raise ConfigError(f"trace {found.trace!r} does not contain the user's message", hint="capture message content")
     return turns
 
 

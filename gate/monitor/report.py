@@ -180,7 +180,7 @@ def make_report(
 def _averages(
     window: Sequence[Observation], scoring: Scoring, expected: Expected | None
 ) -> tuple[CriterionAverage, ...]:
-    """Return the average of each criterion, with that of CI."""
+    """Return the average of each criterion in production and in CI."""
     values: dict[str, list[float]] = {}
     for one in window:
         for name, value in one.scores.items():

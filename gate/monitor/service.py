@@ -145,7 +145,7 @@ def _plan_of(config: Config, environment: Mapping[str, str]) -> Plan:
 def _check_places(places: Sequence[Path], config: Config) -> None:
     if not places:
         hint = "a file or a folder with OTLP JSON lines or rows of messages; or name it on the command line"
-        raise ConfigError("no traces are named", where=f"{config.path}: monitor.traces", hint=hint)
+        raise ConfigError("no traces given", where=f"{config.path}: monitor.traces", hint=hint)
     for place in places:
         if not place.exists() and not place.parent.is_dir() and not place.is_relative_to(config.output):
             raise ConfigError(f"no such file or folder: {place}", where="monitor.traces")
@@ -220,7 +220,7 @@ def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list
 def check_other(setup: Setup, other: Path) -> None:
     """Raises `ConfigError` if what a window is to be compared with is the monitor's own state."""
     if other.resolve() == setup.state_path.resolve():
-        raise ConfigError("it is this monitor's own state", where=str(other), hint="name that of the other version")
+        raise ConfigError("it is this monitor's own state", where=str(other), hint="give the other version's state")
 
 
 def compared_with(setup: Setup, other: Path) -> Versus:
@@ -288,7 +288,7 @@ def _own_verdict(record: Record, name: str) -> str:
 
 
 async def watch(setup: Setup, state: MonitorState, environment: Mapping[str, str], say: Say | None) -> Watch:
-    """Reads once, or with ``say`` until a signal comes."""
+    """Read once, or with ``say`` until a signal arrives."""
     async with AsyncExitStack() as stack:
         judge = None
         if any(scorer.needs_judge for scorer in setup.scoring.scorers):

@@ -39,9 +39,9 @@ class Position(Struct, frozen=True):
     offset: int = 0
     """Everything before it was read, and counted."""
     safe: int = 0
-    """Everything before it is settled: a restart reads again from here, and counts from `offset` on."""
+    """The offset up to which everything is final: a restart reads from here, and counts from `offset`."""
     read: int = 0
-    """Everything before it was read, a line without its end included."""
+    """The offset up to which everything was read, including an incomplete line."""
     mark: bytes = b""
     """Digest of the `MARK_BYTES` before ``read``, or of as many as there are."""
     changed: int = 0

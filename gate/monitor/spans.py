@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from gate.monitor.model import NO_AGENT, WatchedTrace
-from gate.suites.traces import unseen_in
+from gate.suites.traces import IGNORED, unseen_in
 from gate.traces import Captured, Piece, Span, TraceReader, conversation_of, failure_of
 
 PARTS = {"input": "user", "output": "response", "calls": "calls"}
-"""The need of a score → the part of a turn that shows it."""
+"""The need of a score → the part of a turn that provides it."""
 MOST_SERVICES = 1_000
 """Services that are remembered as an agent's."""
 
@@ -22,9 +22,14 @@ class TelemetryTraces:
     """The formats of traces that the gate reads."""
 
     def __init__(self) -> None:
-        self._reader = TraceReader()
+        self._reader = TraceReader(IGNORED)
         self._services: set[str] = set()
         """The services that were seen in traces of agents."""
+
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """The kinds of keys that were not read and are not ignored on purpose, and how often."""
+        return self._reader.unread
 
     def pieces(self, value: Any) -> Sequence[Piece]:
         """The spans and log records in a line's value; empty if it holds none."""

@@ -250,7 +250,7 @@ class MonitorState:
 
     @_said_kindly
     def window(self, most: int, criteria: str, since: float) -> list[Observation]:
-        """The newest traces that were scored by these criteria and not before ``since``, the oldest first.
+        """Return the newest traces scored by these criteria since ``since``, the oldest first.
 
         Conversations are left out.
         """

@@ -26,6 +26,7 @@ from gate.monitor.store import MonitorState
 from gate.monitor.window import Limits, Status, WindowFinding, after_silence, decide
 from gate.reports.formatting import count
 from gate.security import files
+from gate.suites.base import losses_of, not_read
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
 
@@ -36,7 +37,7 @@ PUBLISH_SECONDS = 5.0
 LOOK_SECONDS = 600.0
 """Time for which lines that are read in one go count as read at once; or half of `monitor.silence`."""
 LEAST_LOST = 3
-"""Traces that could not be read, or be told to be complete, from which a look may count as lost."""
+"""Number of unreadable or possibly incomplete traces from which a check may count as lost."""
 ATTEMPTS = 3
 """Attempts at telling a target, in one `once`."""
 _END = re.compile(rb'"(?:endTimeUnixNano|end_time_unix_nano)"\s*:\s*"?(\d{16,20})')
@@ -62,7 +63,7 @@ class WatchOptions(Struct, frozen=True):
 
 
 class Watch:
-    """One monitor at work on its state."""
+    """One running monitor with its state."""
 
     def __init__(
         self, options: WatchOptions, state: MonitorState, observer: Observer, alerts: Alerts, traces: TraceFormat | None
@@ -115,7 +116,7 @@ class Watch:
 
     @property
     def lost(self) -> str:
-        """The reason why new traces could not be measured: too much of them could not be read. Empty if they could."""
+        """The reason why new traces could not be measured, if too many were unreadable; else empty."""
         if self._are_few(self._lost):
             return ""
         held = f" of {self._lost:,} traces" if self._lost > self._bad else ""
@@ -252,6 +253,8 @@ class Watch:
             notes.append(f"requests that were no OTLP: {self._options.inbox.refused}")
         if waiting := self._intake.waiting:
             notes.append(f"traces that are not complete yet: {waiting}")
+        if self._intake.unread:
+            notes.append(not_read(losses_of(self._intake.unread)))
         if self._intake.problem:
             notes.append(f"the last line that could not be read: {self._intake.problem}")
         return [*notes, *(f"not delivered: {problem}" for problem in self.problems)]

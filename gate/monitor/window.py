@@ -32,7 +32,7 @@ class Status(str, Enum):
     HEALTHY = "healthy"
     """Not shown to be below a limit."""
     WARNING = "warning"
-    """The pass rate is shown to be below `Limits.warning`."""
+    """The pass rate is proven to be below `Limits.warning`."""
     CRITICAL = "critical"
     """The pass rate is shown to be below `Limits.critical`."""
     INSUFFICIENT_DATA = "insufficient_data"
@@ -93,7 +93,7 @@ class WindowFinding(Struct, frozen=True):
     share: PassShare
     """The pass share of the whole window, at the level of the decision."""
     evidence: PassShare | None = None
-    """The part of the window that decided, at the level of the decision; None: none excluded a limit."""
+    """The part of the window that decided, at the decision's level; None if no limit was excluded."""
     unmeasured: int = 0
     """Traces of the window without an outcome."""
     why: str = ""

@@ -47,7 +47,7 @@ class BaseAgent(Struct, frozen=True):
     mixed_with_change: bool = False
     """True if it cannot, as it would be the change's agent or run in the change's surroundings."""
     beside: bool = False
-    """True if it is to be run in place of a stored baseline, since there is none."""
+    """True if it runs because no baseline is stored."""
     without_rules: bool = False
     """True if the base commit has no configuration."""
     check: Callable[[], None] = _nothing_to_check
@@ -102,7 +102,7 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
         found = tree().difference()
         if found:
             what = f"{shorten(found, 200)!r} was changed in the base commit's work tree while the agent was run"
-            raise ConfigError(what, hint="neither the agent nor what it starts may write to files that git tracks")
+            raise ConfigError(what, hint="neither the agent nor its processes may write to files that git tracks")
 
     if not (config.agent.is_local and (is_stored or beside) and commit and git.is_repository() and git.resolve(commit)):
         return BaseAgent(False, config.agent, root)
@@ -159,7 +159,7 @@ async def _served(session: Session, reference: Reference) -> BaseAgent:
 
 
 def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:
-    """Return why it would be the change's agent, or asked as that one is; empty if it is the base's own."""
+    """Return the reason why the change could affect the base's agent or its start; empty if it cannot."""
     config, commit = session.config, reference.commit
     server = server_of(config.agent, config.agent_kind)
     if server is not None and expand(server.url, session.environment, where=config.agent_kind) == url:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gate.pipeline.execute import Job
 
 PROBES = 3
-"""Trials that may fail one by one, before several run at a time without a known price."""
+"""Number of trials that may fail one at a time before several run at once without a known price."""
 
 
 def judge_budget(limits: BudgetSection) -> JudgeBudget:
@@ -172,7 +172,7 @@ class Spent(Struct, frozen=True):
     """None where nothing is known of any trial."""
     cost_basis: Literal["", "reported", "list price", "partly list price"]
     cost_unknown: int
-    """Trials that were measured and do not tell all of their cost."""
+    """Number of measured trials that do not report their whole cost."""
 
 
 def spent_on(trials: Iterable[Trial]) -> Spent:

@@ -337,7 +337,7 @@ class _Wave:
         raise MeasureError(
             f"the agent failed in each of its first {self._size} trials: {self._last.kind.value}: {self._last.message}",
             where="agent",
-            hint="nothing further was run",
+            hint="the run stopped",
         )
 
 
@@ -348,9 +348,9 @@ class _Patience:
         self.resume_at = 0.0
         """No attempt starts before this loop time."""
         self.in_flight: list[float] = []
-        """When each attempt began that goes on; one that goes on while everyone waits is being answered."""
+        """The start of each running attempt; one that runs while all others wait is being answered."""
         self.is_over = False
-        """True if what the agent puts off is unmeasured at once; each further trial is asked for once."""
+        """True if a trial that the agent defers counts as unmeasured at once; each later trial is tried once."""
         self._asked = 0.0
         """Seconds, since the last answer."""
         self._lost = 0
@@ -388,7 +388,7 @@ class _Patience:
     def check(self) -> None:
         """Raise MeasureError before a further trial if it would be put off like all of those before it."""
         if self.is_over and self._lost >= LEAST_WAVE:
-            raise MeasureError(self._said, where="agent", hint="nothing further was run; run again once it answers")
+            raise MeasureError(self._said, where="agent", hint="the run stopped; run again once it answers")
 
 
 # --- who talks to the agent -----------------------------------------------------------------------
@@ -406,7 +406,7 @@ class User(Protocol):
     """One user of one trial."""
 
     async def next_turn(self, said: Sequence[Invocation]) -> str | None:
-        """Return the user's next message, or None if there is none. Raises `AgentFailure` if nobody can tell."""
+        """Return the user's next message, or None if there is none. Raises `AgentFailure` if it is unknown."""
 
 
 class ScriptedUser:

@@ -41,10 +41,10 @@ async def run_gate(
     plans = list(make_plans(config, environment))
     outputs = outputs.beside(config.root, config.file.reports)
     if options.record_path is not None and len(plans) > 1:
-        raise ConfigError("--record names one file, and there are several suites", hint="leave it out")
+        raise ConfigError("--record names one file, but there are several suites", hint="leave it out")
     if options.record_path is not None and options.record_path.exists() and not options.record_path.is_file():
         what = "a record is a file that can be read again, and this is none"
-        raise ConfigError(what, where=str(options.record_path), hint="leave --record out, or name another path")
+        raise ConfigError(what, where=str(options.record_path), hint="omit --record, or name another path")
     with ExitStack() as stack:
         stack.callback(progress.close)
         own = (options.record_path, options.statement_path, *outputs.wanted.values())
@@ -110,7 +110,7 @@ def _with_shared_budget(session: Session, plans: Sequence[Plan], baselines: Sequ
 def _stepped_down(
     suites: Sequence[MeasuredSuite], results: Sequence[SuiteResult], environment: Mapping[str, str]
 ) -> list[SuiteResult]:
-    """Return the results, each judged by what the proven suites leave of the error budget, as its record then says."""
+    """Return the results, each judged with the error budget that the proven suites leave over, as its record states."""
 
     def again(number: int, proven: int) -> SuiteResult:
         suite = suites[number]

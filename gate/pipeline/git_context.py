@@ -68,12 +68,12 @@ def git_context(
     if not git.is_repository():
         if config.file.baseline.against:
             raise ConfigError(
-                f"{config.file.baseline.against!r} names a commit, and this is not a git repository",
+                f"{config.file.baseline.against!r} names a commit, but this is not a git repository",
                 where=config.place_of("baseline", "against"),
-                hint="compare with what is stored: leave it out",
+                hint="remove it to compare with the stored baseline",
             )
         why = NO_GIT if git.is_out_of_reach() else "not a git repository"
-        return GitContext(note=f"{why}: the baseline is the one saved last", release=release)
+        return GitContext(note=f"{why}: the last saved baseline is used", release=release)
     head = git.head()
     dirty = bool(changed_files(config, git, written) if changed is None else changed)
     tip = _default_tip(git, config.file.baseline.remote)

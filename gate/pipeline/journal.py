@@ -140,14 +140,14 @@ def check_untracked(config: Config, git: Git, suite_id: str) -> None:
     found = git.tracked_in(records_folder(config, suite_id))
     if found is not None:
         hint = f"git rm --cached {one_line(found, 200)}, and name the folder in .gitignore"
-        raise ConfigError("a record that is committed is no measurement", where=one_line(found, 200), hint=hint)
+        raise ConfigError("a committed record is not a measurement", where=one_line(found, 200), hint=hint)
 
 
 def newest_first(*folders: Path) -> list[Path]:
     """Return the record files of some folders by the time of their last line, without any that vanish meanwhile."""
     dated = []
     for folder in folders:
-        for path in folder.glob("*.jsonl"):
+        for path in files.plain(folder.glob("*.jsonl")):
             with suppress(OSError):
                 dated.append((path.stat().st_mtime, path))
     return [path for _, path in sorted(dated, reverse=True)]
@@ -252,7 +252,7 @@ def record_before(record: Path, config_path: Path) -> Path:
 
 def _no_record_in(config_path: Path, what: str) -> MeasureError:
     folder = results_folder(config_path) / "records"
-    return MeasureError(what, where=str(folder), hint="`gate run` makes one; or name a record")
+    return MeasureError(what, where=str(folder), hint="`gate run` writes one; or name a record")
 
 
 def _finished(config_path: Path) -> Iterator[tuple[Path, Header]]:

@@ -39,7 +39,7 @@ HISTORY = 200
 MOST_HISTORY = 10_000
 """The most commits of the default branch that are looked at."""
 CHAINED = 3
-"""The newest jobs that are believed together: two that ran at one time do not know of each other."""
+"""Number of newest jobs to trust together: concurrent jobs do not know of each other."""
 TRIED = 12
 """The newest runs of each event and workflow file that are looked at in search of them."""
 RUNS_OF_COMMIT = 3
@@ -47,7 +47,7 @@ RUNS_OF_COMMIT = 3
 LOOK_UPS = 12
 """The most commits that are looked up one by one."""
 FORMER = 3
-"""The stored commits whose runs are asked for the name that the default branch had."""
+"""Number of stored commits whose runs are searched for the default branch's earlier name."""
 MAY_NOT = (403, 404)
 GONE = (404, 410)
 NOBODY = "only a job on GitHub can ask who measured them, unless `baseline.key` is given"

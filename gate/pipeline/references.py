@@ -330,7 +330,7 @@ def _with_provenance(reference: Reference, trust: Trust) -> Reference:
 def suites_left_out(
     config: Config, store: Store | None, suites: Sequence[str], where: GitContext, environment: Mapping[str, str]
 ) -> str:
-    """Return which suites the base's own configuration runs, and has records of, that are not run now; empty for none.
+    """Return the suites that the base's configuration runs and has records of, but that are not run now.
 
     A suite that was renamed or removed would leave nothing to compare. One store may serve several configurations, so
     the base's own says which of its suites are meant.

@@ -64,7 +64,7 @@ def _rerun_of_base(
         raise ConfigError(
             f"baseline.rerun: {stated} needs the base commit's agent, and it cannot be run here",
             where=str(session.config.path),
-            hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
+            hint="it needs a python: or command: agent, and a stored baseline whose commit is in this clone",
         )
     return stated
 
@@ -323,7 +323,7 @@ class SuiteRun:
                     session.progress.trial(trial)
 
     def _next(self, number: int) -> More | SuiteResult | None:
-        """Return the next round that a reference, by its number, asks for, or a verdict if another reference follows.
+        """Return the next round that a reference, by its number, needs, or a verdict if another reference follows.
 
         The last needs no verdict here: the closed record is judged. A further one asks for no trials of the base.
         """
@@ -377,7 +377,7 @@ class SuiteRun:
         return jobs
 
     async def _pause(self, step: More) -> bool:
-        """Wait as long as the step asks for. Returns False if the budget does not leave the time."""
+        """Wait as long as the step requires. Return False if the budget does not allow it."""
         run_budget = self.session.run_budget
         if run_budget.deadline is not None and time.monotonic() + step.pause >= run_budget.deadline:
             run_budget.stopped = f"the budget of minutes leaves no time to {step.why}"

@@ -99,7 +99,7 @@ class Session(Struct, frozen=True):
     settings: Settings
     run_budget: RunBudget
     version: str = ""
-    """The agent's version, as `agent.version` tells it; empty if it has none."""
+    """The agent's version from `agent.version`; empty if it has none."""
     package: OwnPackage | None = None
     """The gate's own files as they were before the agent was started; None if the gate does not start it."""
 
@@ -270,18 +270,17 @@ async def check_version(session: Session) -> None:
     now_ = await version_of(config.agent_kind, config.agent, root=config.root, environment=session.environment)
     if now_ != session.version:
         what = f"the agent's version changed during the run, from {session.version!r} to {now_!r}"
-        raise MeasureError(what, where="agent.version", hint="measure again once it stays; nothing of this is stored")
+        raise MeasureError(what, where="agent.version", hint="measure again once it is stable; nothing was stored")
 
 
 def check_package(session: Session) -> None:
     """Raise ConfigError if a file of the gate's own has changed: an agent that runs as its user can write to it."""
     if session.package is None:
         return
-    session.package.drop_new_bytecode()
-    changed = session.package.difference()
+    changed = session.package.drop_new_bytecode() or session.package.difference()
     if changed:
         what = f"{shorten(changed, 200)!r} of the gate's own package was changed during the run"
-        raise ConfigError(what, hint="install the gate anew, and let the agent run as another user: agent.user")
+        raise ConfigError(what, hint="reinstall the gate, and run the agent as another user: agent.user")
 
 
 def fingerprint_of_version(config: Config, version: str) -> str:

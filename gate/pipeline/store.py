@@ -90,6 +90,6 @@ def _root_of(config: Config, kind: str, environment: Mapping[str, str]) -> Path:
     if brought is not None and _has_restored(config, git):
         what = f"the change brings {one_line(brought, 200)} into the folder of the baselines, which counts once merged"
         raise ConfigError(
-            what, where=str(config.root / name), hint="take it out of the change, or keep baselines elsewhere"
+            what, where=str(config.root / name), hint="remove it from the change, or keep baselines elsewhere"
         )
     return config.root if brought is None else base

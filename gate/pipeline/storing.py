@@ -41,7 +41,7 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
     except BaselineError as error:
         return f"nothing further was run for later changes: {error}"
     budget = run.session.run_budget
-    purpose = f"storing {count(each, 'trial')} a case for later changes"
+    purpose = f"storing {count(each, 'trial')} per case for later changes"
     made, ended = 0, ""
     cases = _short(run, own)
     while cases:
@@ -98,7 +98,7 @@ def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> tuple[in
 
 
 def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored: int) -> int:
-    """Return how many trials a case is to have after this run; ``stored``: those that other runs made at least.
+    """Return how many trials per case is to have after this run; ``stored``: those that other runs made at least.
 
     A run leaves so many of its own at most. Where other runs of this agent are stored, it adds them to theirs, until
     they are enough: for the goal, and for an unchanged agent to pass.

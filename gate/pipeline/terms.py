@@ -60,7 +60,7 @@ class RunDesign(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     scheduled: bool = False
     """True if a schedule decided from round to round what to run, so that each of its looks counts."""
     whole: bool = False
-    """True if everything that was measured of the commit counts, in one look, whatever it was run for."""
+    """True if all of the commit's trials count in one look, whatever their purpose."""
     anchored: bool = False
     """True if the anchor is a reference too: the commit is on the default branch, or is a release."""
     release: str = ""
@@ -115,7 +115,7 @@ class Terms(Demands, frozen=True):
         return replace(self, design=replace(self.design, **changes))
 
     def plain(self) -> dict[str, Any]:
-        """Return the terms as JSON values, for the record; the design's stand among the others."""
+        """Return the terms as JSON values for the record, including those of the design."""
         found: dict[str, Any] = msgspec.to_builtins(replace(self, notes=(), design=RunDesign()), order="deterministic")
         found.pop("design", None)
         found |= msgspec.to_builtins(self.design, order="deterministic")
@@ -296,7 +296,7 @@ def comparisons_of(references: Sequence[Reference], *, rules: int = 1, beside: b
 
 
 def divided(settings: Settings, suites: int, comparisons: int) -> Settings:
-    """Return the settings of each suite of a job that makes so many comparisons in so many suites."""
+    """Return the settings of each suite in a job with these numbers of comparisons and suites."""
     return replace(settings, suites=max(1, suites), comparisons=max(1, comparisons))
 
 

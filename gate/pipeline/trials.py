@@ -56,7 +56,7 @@ class TrialRunner:
         run_id: str = "",
         version: str = "",
     ) -> None:
-        """``version``: what the candidate told as the run began."""
+        """``version``: the candidate's version at the start of the run."""
         self.config, self.plan, self.environment, self.run_budget = config, plan, environment, run_budget
         self.redactor = redactor_of(environment)
         self._base, self._run_id, self._version = base, run_id, version
@@ -262,7 +262,8 @@ class TrialRunner:
         return self._judge
 
     async def _open_in_agent(self) -> MetricProcesses | None:
-        """Return the processes of the custom metrics that run in the agent's interpreter; None if there are none."""
+        """Return the worker processes for custom metrics that run in the agent's interpreter; None if there
+        are none."""
         metrics = [scorer.metric for scorer in self.plan.scorers if isinstance(scorer.metric, InAgentMetric)]
         if self._processes is None and metrics:
             from gate.agents.python import PythonOptions
@@ -388,4 +389,4 @@ def check_executor(config: Config, plan: Plan) -> None:
     if not named or judged is None:
         return
     what = f"executor.{named} scores without a judge, and {judged} asks one"
-    raise ConfigError(what, where=str(config.path), hint="leave `executor` out: judges' answers overlap in any case")
+    raise ConfigError(what, where=str(config.path), hint="remove `executor`: judge calls overlap anyway")

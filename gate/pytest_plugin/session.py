@@ -119,7 +119,7 @@ class GateSession:
             self._run_here(session)
 
     def _run_here(self, session: pytest.Session) -> None:
-        """Runs the cases after the tests of pytest-xdist's workers, in the process that started these."""
+        """Run the cases after the tests of pytest-xdist's workers, in the process that started them."""
         for run in self._runs:
             items = self._collected(run, session)
             self._config.hook.pytest_collection_modifyitems(session=session, config=self._config, items=items)

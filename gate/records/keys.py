@@ -12,7 +12,7 @@ from msgspec import Struct
 from gate.records.model import Header
 
 UNCOMMITTED = "uncommitted"
-"""Stands for the commit of a record that was measured outside any repository."""
+"""Placeholder for the commit of a record measured outside a repository."""
 
 
 class Stored(Struct, frozen=True):

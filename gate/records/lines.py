@@ -65,7 +65,7 @@ def read_line(kind: type[S], line: bytes, name: str) -> S:
 
 
 def read_header_line(line: bytes) -> wire.HeaderLine:
-    """The first line of a record of a known format. Raises `MalformedError`."""
+    """Read the first line of a record. Raises `MalformedError` for an unknown format."""
     try:
         version = _decoder(wire.VersionLine).decode(line).gate_record
     except ValidationError as problem:
@@ -113,7 +113,7 @@ def trial_line(trial: Trial) -> bytes:
 
 
 def _shortened(line: bytes, text_limit: int) -> bytes:
-    """A trial's line with every text shortened but the name of its case."""
+    """A trial's line with every text shortened except the case's name."""
     plain = decode(line)
     return to_line({**clean(plain, text_limit=text_limit), "case": plain["case"]})
 

@@ -17,7 +17,7 @@ from gate.errors import BaselineError, GateError
 from gate.model import MeasuredTrial, MeasuredTurn, Side, values_of
 from gate.records.lines import CLOSING, read_line
 from gate.records.model import Footer, Header
-from gate.records.reader import EDITED, HINT_TRUNCATED, RecordReader, away, lines_of
+from gate.records.reader import HINT_TRUNCATED, RecordReader, away, lines_of
 from gate.records.wire import Amount, ClosingLine, MalformedError, Ordinal, ScoreObject, UsageObject, to_footer
 from gate.security.limits import MAX_LINE_BYTES
 
@@ -70,7 +70,6 @@ class MeasuredReader:
         self._file = file
         self._where = where
         self._error = error
-        self._edited = f"{EDITED}: {away(where)}"
         opened = RecordReader(lines_of(file), where=where, complete=False, error=error)
         self.header: Header = opened.header
         self.footer: Footer | None = None
@@ -91,7 +90,7 @@ class MeasuredReader:
                     self.footer = self._closed(closing)
                     self._checksum.update(closing + newline)
         if self.footer is None:
-            raise self._wrong("not closed", HINT_TRUNCATED)
+            raise self._unreadable("not closed", HINT_TRUNCATED)
 
     def _blocks(self) -> Iterator[bytes]:
         """Whole lines, many at once."""
@@ -99,9 +98,9 @@ class MeasuredReader:
             if not block.endswith(b"\n"):
                 block += self._file.readline(MAX_LINE_BYTES + 1)
             if len(block) > MAX_LINE_BYTES and max(map(len, block.split(b"\n"))) > MAX_LINE_BYTES:
-                raise self._wrong("a line is too long")
+                raise self._unreadable("a line is too long")
             if not block.endswith(b"\n"):
-                raise self._wrong("cut short", HINT_TRUNCATED)
+                raise self._unreadable("cut short", HINT_TRUNCATED)
             yield block
 
     def _taken(self, block: bytes) -> list[_Line]:
@@ -128,7 +127,7 @@ class MeasuredReader:
             key = (trial.case_id, trial.number, trial.side)
             if trial.case_id not in self._known or key in self._seen:
                 what = "is there twice" if key in self._seen else "is of a case outside the plan"
-                raise self._wrong(f"trial {trial.number} of case {trial.case_id[:60]!r} {what}", self._edited)
+                raise self._edited(f"trial {trial.number} of case {trial.case_id[:60]!r} {what}")
             self._seen.add(key)
 
     def _check_scores(self, trials: Sequence[_Line]) -> None:
@@ -137,24 +136,27 @@ class MeasuredReader:
             values = [value for value in values_of(name, trials) if value is not None]
             if values and not (low <= min(values) and max(values) <= high):
                 wrong = next(value for value in values if not low <= value <= high)
-                raise self._wrong(f"the score {wrong:g} of {name[:60]!r} is outside its scale", self._edited)
+                raise self._edited(f"the score {wrong:g} of {name[:60]!r} is outside its scale")
 
     def _closed(self, raw: bytes) -> Footer:
         footer, claimed = to_footer(self._read(ClosingLine, raw, "closing line"))
         if claimed != self._checksum.hexdigest():
-            raise self._wrong("the checksum does not fit", self._edited)
+            raise self._edited("the checksum does not fit")
         if footer.trials != len(self._seen):
-            raise self._wrong("the counts do not fit", self._edited)
+            raise self._edited("the counts do not fit")
         return footer
 
     def _read(self, kind: type[S], raw: bytes, name: str) -> S:
         try:
             return read_line(kind, raw, name)
         except MalformedError as problem:
-            raise self._wrong(str(problem)) from None
+            raise self._unreadable(str(problem)) from None
 
-    def _wrong(self, what: str, hint: str = "") -> GateError:
+    def _unreadable(self, what: str, hint: str = "") -> GateError:
         return self._error(f"unreadable record: {what}", where=self._where, hint=hint)
+
+    def _edited(self, what: str) -> GateError:
+        return self._error(f"damaged: {what}", where=self._where, hint=away())
 
 
 def _closing_in(block: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Why a line does not follow the format, in words, starting from msgspec's error.
+"""The reason why a line does not follow the format, in words, starting from msgspec's error.
 
 Only refused lines come here, so it can afford to look at the line again.
 """

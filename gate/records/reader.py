@@ -1,4 +1,4 @@
-"""Reads records: streaming with flat memory, or whole; refuses what is truncated, edited, doubled or no record.
+"""Reads records, streaming in constant memory or whole; refuses truncated, edited and duplicated ones.
 
 Knows what lines mean together; single lines are left to `lines`. Input may be untrusted: anything wrong is the
 caller's `GateError`, naming the line.
@@ -40,15 +40,12 @@ def _read_entry(raw: bytes) -> wire.TrialLine | wire.ClosingLine:
     return _CLOSING(raw) if raw.startswith(CLOSING) else _TRIAL(raw)
 
 
-HINT_TRUNCATED = "its run was interrupted, or the file cut short: continue the run with --resume, or save it again"
-NOT_A_RECORD = "is it a record of `gate run`? Then it was damaged"
-EDITED = "it was edited or damaged after it was written"
-PERHAPS_EDITED = "if it was edited or damaged after it was written"
+HINT_TRUNCATED = "continue its run with --resume, or save it again"
 
 
-def away(where: str, then: str = "measure again") -> str:
+def away(then: str = "measure again") -> str:
     """Return the hint for a damaged file: nothing continues or replaces it, so its owner has to move it away."""
-    return f"move {where} away, then {then}"
+    return f"move it away, then {then}"
 
 
 class RecordReader:
@@ -70,7 +67,7 @@ class RecordReader:
         remedy: str = "",
     ) -> None:
         self._lines = iter(lines)
-        self._remedy = remedy or away(where)
+        self._remedy = remedy or away()
         self._where = where
         self._complete = complete
         self._error = error
@@ -139,7 +136,7 @@ class RecordReader:
         self._advance(body)
         found = self.checksum.hexdigest()[:SUM_DIGITS]
         if claimed != found or end != b',"sum":"%b"}\n' % found.encode():
-            raise self._problem("the sum does not fit this line or one before it", EDITED)
+            raise self._problem("the sum does not fit this line or one before it", damaged=True)
         self._advance(end)
 
     def _read_header(self) -> Header:
@@ -149,10 +146,10 @@ class RecordReader:
         while len(plan) < line.cases:
             part = self._believed(wire.to_plan, self._next(_PLAN))
             if not part:
-                raise self._problem("an empty plan line", EDITED)
+                raise self._problem("an empty plan line", damaged=True)
             plan += part
         if len(plan) != line.cases or len({case.id for case in plan}) != line.cases:
-            raise self._problem("the plan does not hold the cases that the header says", EDITED)
+            raise self._problem("the plan does not hold the cases that the header says", damaged=True)
         return replace(header, plan=tuple(plan))
 
     def _next(self, read: Callable[[bytes], T]) -> T:
@@ -173,9 +170,9 @@ class RecordReader:
         try:
             return read(raw)
         except NotJSONError as problem:
-            return self._problem(str(problem), NOT_A_RECORD)
+            return self._problem(str(problem), perhaps_damaged=True)
         except MalformedError as problem:
-            raise self._problem(str(problem), PERHAPS_EDITED if self.end else "") from None
+            raise self._problem(str(problem), perhaps_damaged=bool(self.end)) from None
 
     def _believed(self, convert: Callable[[S], T], line: S) -> T:
         try:
@@ -194,9 +191,9 @@ class RecordReader:
             return None, None
         trial = wire.to_trial(line)
         if trial.case_id not in self._known:
-            raise self._problem(f"a trial of a case outside the plan: {trial.case_id[:60]!r}", EDITED)
+            raise self._problem(f"a trial of a case outside the plan: {trial.case_id[:60]!r}", damaged=True)
         if trial in self.tally:
-            raise self._problem(f"trial {trial.number} of case {trial.case_id[:60]!r} is there twice", EDITED)
+            raise self._problem(f"trial {trial.number} of case {trial.case_id[:60]!r} is there twice", damaged=True)
         self._check_scores(trial)
         self.tally.add(trial)
         self.footer = None
@@ -207,17 +204,19 @@ class RecordReader:
         for name, score in trial.scores.items():
             ends = self._ranges.get(name)
             if ends is not None and score.value is not None and not ends[0] <= score.value <= ends[1]:
-                raise self._problem(f"the score {score.value:g} of {name[:60]!r} is outside its scale", EDITED)
+                raise self._problem(f"the score {score.value:g} of {name[:60]!r} is outside its scale", damaged=True)
 
     def _close(self, footer: Footer, checksum: str) -> None:
         if checksum != self.checksum.hexdigest():
-            raise self._problem("the checksum does not fit", EDITED)
+            raise self._problem("the checksum does not fit", damaged=True)
         if (footer.trials, footer.errors, footer.rounds) != self.tally.counts:
-            raise self._problem("the counts do not fit", EDITED)
+            raise self._problem("the counts do not fit", damaged=True)
         self.footer = self.last_footer = footer
 
-    def _problem(self, what: str, cause: str = "") -> GateError:
-        hint = f"{cause}: {self._remedy}" if cause else ""
+    def _problem(self, what: str, *, damaged: bool = False, perhaps_damaged: bool = False) -> GateError:
+        if damaged:
+            return self._error(f"damaged: {what}", where=self._place(), hint=self._remedy)
+        hint = f"if damaged: {self._remedy}" if perhaps_damaged else ""
         return self._error(f"unreadable record: {what}", where=self._place(), hint=hint)
 
     def _cut(self, what: str) -> GateError:

@@ -312,7 +312,7 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
     if header.shard[1] != first.shard[1]:
         raise MeasureError(f"{name} belongs to another run: the others are of {first.shard[1]}")
     if header.shard[0] in earlier:
-        raise MeasureError(f"{name} is there twice", hint="merge each shard's newest record once")
+        raise MeasureError(f"{name} occurs twice", hint="merge each shard's newest record once")
     if record.footer is None:
         raise MeasureError(f"{name} is truncated: it was not closed", hint="continue it with --resume")
     different = difference(replace(header, shard=first.shard), first)

@@ -21,12 +21,12 @@ from gate.errors import ConfigError, MeasureError
 from gate.model import Trial
 from gate.records.lines import footer_line, header_lines, summed, trial_line
 from gate.records.model import Footer, Header, Record, count, difference, joined_judges
-from gate.records.reader import RecordReader, Tally, away, closed_trials, lines_of
+from gate.records.reader import RecordReader, Tally, closed_trials, lines_of
 from gate.security import files
 
 _BEGIN = b'{"gate_record":'
 SUM_EVERY = 100
-"""Trials between two sums in a record that is written whole, so that a reader never holds many unproven ones."""
+"""Number of trials between checksums in a record written at once, so that a reader never holds many unverified ones."""
 
 
 class _TruncatedError(MeasureError):
@@ -64,7 +64,7 @@ class RecordWriter:
         self._footer: Footer | None = None
         self._before = Footer(0, 0, 0)
         self.resumed: tuple[Trial, ...] = ()
-        """The trials that the record already held, in the form that ``remember`` gives them."""
+        """The trials already in the record, in the form returned by ``remember``."""
         self._file = _locked(path)
         try:
             self._take_up() if resume else self._start()
@@ -154,7 +154,7 @@ class RecordWriter:
         try:
             lines = _lines_from_start(self._file)
             where = str(self.path)
-            remedy = away(where, "measure again; or name another file by --record")
+            remedy = "move it away, or name another by --record"
             reader = RecordReader(
                 lines, where=where, complete=False, error=MeasureError, truncated=_TruncatedError, remedy=remedy
             )
@@ -191,7 +191,7 @@ class RecordWriter:
         return MeasureError(
             f"the record cannot be written: {problem.strerror}",
             where=str(self.path),
-            hint="everything before this trial is kept: make room and continue with --resume",
+            hint="everything before this trial is kept: free disk space and continue with --resume",
         )
 
 
@@ -260,7 +260,7 @@ def _is_record(file: FileIO) -> bool:
 
 
 def _check_same(stored: Header, wanted: Header, path: str) -> None:
-    """Raises `MeasureError` that says what differs where trials of the two cannot stand in one record."""
+    """Raise `MeasureError` with the difference if the trials of the two cannot share one record."""
     different = difference(stored, wanted)
     if different:
         hint = "name another file, or delete this one: an existing file is continued"

@@ -33,5 +33,5 @@ FILES = tuple(name for name in REPORTS if name != "console")
 
 
 def load_report(form: str) -> Callable[[Result], str]:
-    """The function that renders a result in this form. Raises ConfigError for a form that nobody offers."""
+    """Return the function that renders a result in this form. Raises ConfigError for an unknown form."""
     return REPORTS.load(form)

@@ -46,7 +46,7 @@ def look_of(verdict: str) -> _Look:
 
 
 def badge(suite_id: str, verdict: str, day: str) -> str:
-    """An SVG file; ``day`` of the run stands in its title, so that an old verdict can be told."""
+    """An SVG file; its title has the run's ``day``, so that an old verdict is recognisable."""
     look, label = look_of(verdict), one_line(f"{LABEL}: {suite_id}", MOST)
     left, right = (round(_CHARACTER * len(text) + 12) for text in (label, look.said))
     title = f"{label}: {look.said} ({one_line(day, MOST)})"

@@ -122,7 +122,7 @@ def _row(one: GroupResult, *, is_named: bool) -> Row:
 
 
 def _moved(one: GroupResult) -> str:
-    """Return the counts; cases that got worse include those that are proven broken."""
+    """Return the counts; cases that got worse include proven broken ones."""
     said = []
     if worse := max(one.lost, one.broken):
         said.append(f"{worse:,} worse ({one.broken:,} broken)" if one.broken else f"{worse:,} worse")

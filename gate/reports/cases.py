@@ -54,7 +54,7 @@ def _worst_first(cases: Sequence[CaseResult], suite: SuiteResult) -> tuple[CaseR
 
 
 def told_once(case: CaseResult, suite: SuiteResult) -> CaseResult:
-    """Return the case without reasons of a composite criterion beside those of its parts."""
+    """Return the case without a composite criterion's reasons if it has those of the parts."""
     whole = {row.criterion.name: row.criterion.parts for row in suite.criteria if row.criterion.parts}
     if not whole or len(case.reasons) < 2:
         return case

@@ -1,4 +1,4 @@
-"""The report for a terminal: calm lines, colour where the terminal has it, plain ASCII where it has no more.
+"""The report for a terminal: with colour if the terminal supports it, in plain ASCII if not.
 
 The order is that of the comment: what happened, how sure that is, the cases that show it, and what to do. ``-v`` has
 the numbers. Outside text reaches rich only as `Text`, never as markup, and only through `gate.security.escape.console`.

@@ -229,7 +229,7 @@ def _accept(label: str) -> str:
 
 
 def _is_hard(suite: SuiteResult) -> bool:
-    """True if a hard rule was broken, which has no threshold."""
+    """True if a hard rule, which has no threshold, was broken."""
     row = row_of(suite, suite.cause["criterion"]) if suite.cause.kind == "criterion_decides" else None
     return row is not None and row.finding("hard_rule", Verdict.BELOW_THRESHOLD) is not None
 

@@ -80,7 +80,7 @@ def _check_apart(wanted: Mapping[str, Path]) -> None:
         other = by_file.setdefault(path.resolve(), form)
         if other != form:
             what = f"the {other} and the {form} report are to be written to the same file"
-            raise ConfigError(what, where=str(path), hint="give each a path of its own")
+            raise ConfigError(what, where=str(path), hint="give each its own path")
 
 
 def write_reports(

@@ -181,7 +181,7 @@ def trend_line(series: Series) -> str:
 
 
 def _slope(slope: Estimate, series: Series) -> str:
-    """A slope with its 95 % interval, with as many digits as the interval's width is worth."""
+    """A slope with its 95 % interval, rounded according to the interval's width."""
     if slope.value == slope.low == slope.high == 0.0:
         return "±0"
     scale, average = series.criterion.scale, series.summary.average
@@ -214,7 +214,7 @@ def warning_line(series: Series) -> str:
 
 
 def break_lines(found: Iterable[Series], suite: SuiteHistory) -> list[str]:
-    """Return the breaks of series, and why; those with one reason in one line, the oldest first."""
+    """Return the breaks in the series with their reasons, one line per reason, the oldest first."""
     names: dict[tuple[int, tuple[str, ...]], list[str]] = {}
     for series in found:
         for stretch in series.stretches[1:]:
@@ -259,7 +259,7 @@ def found_in(suite: SuiteHistory) -> list[HistoryFinding]:
 
 
 def findings(suite: SuiteHistory) -> list[str]:
-    """Return everything that was found in words; that nothing moved, if nothing was."""
+    """Return all findings in words, or that nothing moved."""
     lines = []
     for one in found_in(suite):
         lines.append(f"{one.what}: {one.said}" if one.what == "early warning" else one.said)

@@ -70,7 +70,7 @@ EXIT_MEANINGS = {
 }
 UNCOMMITTED = "with uncommitted changes"
 BASES = {"list price": "by list price", "partly list price": "partly by list price"}
-"""The basis of a cost if the agent does not report it, but tells tokens and model."""
+"""The basis of a cost that is computed from the reported tokens and model."""
 MOST_ID = 200
 """Characters of a case's id in a command that is printed."""
 MOST_BY = 100
@@ -115,7 +115,7 @@ def explain_command(record: str, case_id: str) -> str:
 
 
 def from_here(path: str) -> str:
-    """Return a path as it is typed in the folder of the run: whoever reads a job's report has it at another place."""
+    """Return a path relative to the run's folder, because the reader of a job's report has it elsewhere."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
     except (ValueError, OSError):
@@ -168,8 +168,9 @@ def stored_line(suite: SuiteResult) -> str:
     """Return the runs for later changes; empty if there were none."""
     if suite.stored is None:
         return ""
-    trials, epochs, runs = suite.stored.trials, suite.stored.epochs, suite.stored.runs
-    return f"{count(trials, 'trial')} a case for later changes: {count(epochs, 'further epoch')}, {count(runs, 'run')}"
+    stored = suite.stored
+    epochs, runs = count(stored.epochs, "further epoch"), count(stored.runs, "run")
+    return f"{count(stored.trials, 'trial')} per case for later changes: {epochs}, {runs}"
 
 
 def log_lines(log: str, most: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The Markdown report: what a busy reviewer reads in ten seconds as a comment, a note or a job summary.
+"""The Markdown report: a comment, note or job summary that a busy reviewer reads in ten seconds.
 
 What happened, how sure that is, the cases that show it, and what to do; everything else is in one fold. What comes
 from outside goes through `gate.security.escape`. Too long a text loses whole parts of the fold, least needed first.
@@ -197,7 +197,7 @@ def _fold(view: View, body: str) -> str:
 
 
 def _parts(view: View, result: Result) -> Iterator[tuple[str, str]]:
-    """The parts of the fold by name, in the order in which they are read."""
+    """The parts of the collapsed section by name, in reading order."""
     suite = view.suite
     if view.warnings:
         yield "warnings", _titled("Warnings", _bullets(view.warnings, 10))
@@ -224,7 +224,7 @@ def _criteria(rows: Sequence[RowView]) -> str:
 
 
 def _criterion(row: RowView) -> str:
-    """Lines of one item. A table of long names and intervals would have to be scrolled sideways on a telephone."""
+    """Lines of one list item. A table of long names and intervals would scroll sideways on a phone."""
     now = row.candidate.text if row.found.candidate is not None else NOT_MEASURED
     figures = f"{_SIGNS[row.tone]} {_name(row.name)} **{now}**{_rests_on(row.candidate)}"
     if row.found.baseline is not None or row.found.not_compared:

@@ -1,4 +1,4 @@
-"""The OpenMetrics report: gauges as text, for GitLab (``artifacts: reports: metrics``) and what scrapes files.
+"""The OpenMetrics report: gauges as text, for GitLab (``artifacts: reports: metrics``) and file scrapers.
 
 GitLab reads a subset: a line is cut at ``#`` and split as a shell would. So no label value holds a ``#``, and every
 label value is quoted; the text stays valid OpenMetrics for other readers.

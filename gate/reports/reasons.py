@@ -111,11 +111,11 @@ def stage_text(stage: Stage) -> str:
     """Return in words the stage at which a decision ended; `stage_name` has the protocol's names."""
     match stage.kind:
         case StageKind.CERTIFIED | StageKind.CASES_AT_PASS | StageKind.SUITE_LOOK:
-            said = f"after {count(stage.epochs, 'trial')} a case"
+            said = f"after {count(stage.epochs, 'trial')} per case"
         case StageKind.CASE_RERUNS:
             said = "after reruns of the suspicious cases"
         case StageKind.REPEATS:
-            said = "after the cases that had failed were run again"
+            said = "after the failed cases were rerun"
         case StageKind.END:
             return "still open after the last trial"
         case _:
@@ -131,10 +131,10 @@ def _own_thresholds(one: Finding, criterion: Criterion) -> str | list[str]:
     if short:
         return f"{short} of {cases} {'is' if short == 1 else 'are'} below a threshold of its own, but not beyond chance"
     if not excused:
-        return f"no case falls behind its own threshold ({cases})"
+        return f"no case misses its own threshold ({cases})"
     if excused == 1:
-        return f"1 of {cases} falls behind its own threshold, as it did at the baseline"
-    return f"{excused} of {cases} fall behind their own threshold, as they did at the baseline"
+        return f"1 of {cases} misses its own threshold, as at the baseline"
+    return f"{excused} of {cases} miss their own threshold, as at the baseline"
 
 
 def _not_scored(one: Finding, _: Criterion) -> str:
@@ -160,13 +160,13 @@ def _of_mean(one: Finding, criterion: Criterion) -> list[str]:
 def _mean_misses(one: Finding, criterion: Criterion) -> list[str]:
     told = _of_mean(one, criterion)
     if one["base_cases"]:
-        told.append("these are the base's own cases; only new ones bring the mean to the threshold")
+        told.append("these are the base's own cases; only new cases lift the mean to the threshold")
     return [*told, narrow_miss(one, criterion)]
 
 
 def _mean_unsure(one: Finding, criterion: Criterion) -> list[str]:
     lost = f"{count(one['lost'], 'trial')} could not be measured"
-    return [*_of_mean(one, criterion), f"{lost}; at their best, they would bring it to the threshold"]
+    return [*_of_mean(one, criterion), f"{lost}; with the best scores, they would lift it to the threshold"]
 
 
 def _own_threshold_missed(one: Finding, criterion: Criterion) -> list[str]:
@@ -180,7 +180,7 @@ def _own_threshold_missed(one: Finding, criterion: Criterion) -> list[str]:
 
 
 def fails(row: CriterionResult) -> str:
-    """Return how a criterion fails by itself: ``is 0.73, below its threshold of 0.80 (5 cases)``."""
+    """Return how a criterion fails on its own: ``is 0.73, below its threshold of 0.80 (5 cases)``."""
     missed = row.finding("mean", Verdict.BELOW_THRESHOLD)
     if missed is None:
         return f"fails: {reason(row)}"
@@ -225,7 +225,7 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
     ratio = CLEAR * error / distance if distance else math.inf  # above 1, of a tiny distance as large as floats go
     if ratio <= math.sqrt(1 + MOST_MORE):
         needed = math.ceil(mean.cases * (ratio**2 - 1))
-        ways.append(f"{count(needed, 'more case')} would tell the two apart")
+        ways.append(f"{count(needed, 'more case')} would distinguish the two")
     with_room = mean.value + sign * CLEAR * error
     if 0 < with_room < 1 and not criterion.scale.is_relative:
         at = (math.floor(20 * with_room) if sign < 0 else math.ceil(20 * with_room)) / 20
@@ -312,12 +312,12 @@ def why_not_confirmed(found: Finding) -> str:
     trials = count(found["trials"], "trial")
     match found["why"]:
         case "nothing_rerun":
-            return "the failures were not confirmed: nothing could be run again a while later"
+            return "the failures were not confirmed: nothing could be rerun later"
         case "lost":
             were = "was" if found["trials"] == 1 else "were"
             return f"{found['lost']} of {trials} that {were} to confirm the failures {were} lost to infrastructure"
         case "gone":
-            return f"the failures did not come again: {trials} of the same cases answered a while later"
+            return f"the failures did not recur: {trials} of the same cases answered later"
         case "slowed_down":
             before, now = figures((found["before"], found["now"]), Scale.SECONDS)
             return f"the failures came while answers slowed from {before} to {now}: the provider may be at fault"
@@ -326,7 +326,7 @@ def why_not_confirmed(found: Finding) -> str:
 
 
 def _failed_again(found: Finding) -> str:
-    again = f"a while later {found['failed_again']} of {count(found['trials'], 'trial')} failed again"
+    again = f"later, {found['failed_again']} of {count(found['trials'], 'trial')} failed again"
     if not found["other_trials"]:
         return again
     whose = "at the base commit, run now" if found["at_base"] else "of cases that had answered before"
@@ -373,8 +373,8 @@ def _agent_fails(one: Finding, about: object) -> list[str]:
     """Return that the agent fails where it answered; of a criterion with the chance of that."""
     if isinstance(about, Criterion):
         by_chance = fill("by chance in {p:chance} of unchanged agents", one.data)
-        return [f"{FAILS}, and failed again when asked a while later ({by_chance})"]
-    return [FAILS, "it failed again when asked a while later"]
+        return [f"{FAILS}, and failed again when rerun ({by_chance})"]
+    return [FAILS, "it failed again when rerun"]
 
 
 TOO = "the baseline was above it too"
@@ -429,7 +429,7 @@ WORDS: Table = {
     "agent_fails": _agent_fails,
     "not_compared": lambda one, _: f"not compared: {one['criterion']}: {why_apart(one)}",
     "checks_fell_away": (
-        "{criterion} has nothing to check in {cases:n} of {of:case} ({cases:list}), and always had at the baseline"
+        "{criterion} has nothing to check in {cases:n} of {of:case} ({cases:list}), but always had at the baseline"
     ),
 }
 """The words of the findings on a criterion, by verdict where they depend on it."""

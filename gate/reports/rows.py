@@ -156,8 +156,8 @@ class RowView:
 
     @property
     def allowed(self) -> float | None:
-        """The loss that was called unchanged, as a reader means it: the margin that the comparison used, which of few
-        cases is wider than the configured one; else what the criterion says."""
+        """The loss that counts as unchanged: the comparison's margin, which for few cases is wider than the
+        configured one; else the criterion's."""
         outcome = self.suite.outcome
         used = outcome.evidence.metrics.get(self.name) if outcome is not None else None
         return self.criterion.margin if used is None else natural_margin(used.margin, self.criterion)
@@ -236,7 +236,7 @@ class RowView:
 
     @property
     def counted_failures(self) -> str:
-        """Failures of the agent that a threshold counts, if the reason does not say so."""
+        """Agent failures that a threshold counts, unless the reason mentions them."""
         return counted_failures(self.found)
 
     @property

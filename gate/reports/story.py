@@ -96,7 +96,7 @@ def _asked_besides(course: Course) -> list[str]:
     kinds = (
         ("to see whether repeats are draws of their own", course.repeating, course.baseline_repeating),
         ("to tell the change from a drift", course.drifting, course.baseline_drifting),
-        ("failures asked for again a while later", course.confirming, course.baseline_confirming),
+        ("failures rerun later", course.confirming, course.baseline_confirming),
         ("in place of trials that were lost", course.again, course.baseline_again),
     )
     said = []
@@ -168,7 +168,7 @@ def _is_unmeasured(suite: SuiteResult) -> bool:
 
 def _proven_by_failures(outcome: Outcome) -> str:
     """Nothing is open any more, whatever the comparison alone came to."""
-    proven, look = "regression proven by the failures that came again a while later", outcome.evidence.last_look
+    proven, look = "regression proven by failures that recurred later", outcome.evidence.last_look
     if look is None or outcome.verdict == "REGRESSION":
         return proven
     return f"{proven}; without them: {seen_by_chance(look.p)}"

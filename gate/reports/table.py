@@ -12,7 +12,7 @@ GAP = "  "
 LEAST_NAME = 14
 """Columns that a table's first column keeps at least; where that is too much, each row becomes a paragraph."""
 NARROWEST = 20
-"""Columns below which nothing is laid out: a line is as wide as this."""
+"""Minimum layout width in columns."""
 _AFTER = re.compile(r"(?<=[_./:@\-])(?=[^_./:@\-\s])")
 _BULLET = re.compile(r" *[-·] ")
 

@@ -13,7 +13,7 @@ class SuiteTrials(Struct, frozen=True):
     """Questions and answers in one suite. Texts are as they are recorded: redacted when they were written."""
 
     cases: Sequence[Case]
-    """The cases that were to be run; of what they ask, a record knows the expected calls alone."""
+    """The planned cases; of their expectations, a record holds only the calls."""
     criteria: Sequence[Criterion]
     """The criteria that decide whether a trial passes."""
     read: Callable[[], Iterable[Trial]]

@@ -43,7 +43,7 @@ class CaseTable(Struct, frozen=True):
     rest: tuple[CaseResult, ...] = ()
     """The others of the list."""
     one_cause: bool = False
-    """True if the others fail for one of the reasons that are shown."""
+    """True if the other cases fail for one of the reasons shown."""
 
     @property
     def has_base(self) -> bool:
@@ -117,7 +117,7 @@ class View:
         return tuple(View(one) for one in self.suite.further)
 
     def next_step(self, label: str = "") -> str:
-        """Return the next step; empty if there is none. ``label``: the label that accepts a loss, if there is one."""
+        """Return the next step; empty if there is none. ``label``: the label that accepts a loss, if any."""
         return explanation.next_step(self.suite, label)
 
     @cached_property
@@ -154,7 +154,7 @@ class View:
 
     @cached_property
     def table(self) -> CaseTable:
-        """The cases that say why, against the reference that decides; no line if the verdict is not about cases."""
+        """The cases that explain the verdict, against the deciding reference; empty if it is not about cases."""
         decided = self.suite.deciding
         if decided is not self.suite and decided.cases:
             return View(decided).table
@@ -325,7 +325,7 @@ def views_of(result: Result) -> tuple[View, ...]:
 
 
 def says_verdict(text: str, verdict: Verdict) -> bool:
-    """True if a headline or a reason says in words what would be put before it."""
+    """True if a headline or a reason already says what would precede it."""
     if verdict is not Verdict.NOT_COMPARED:
         return False
     return NOT_COMPARED in text or text.startswith(f"{labels.VERDICTS[verdict]}: ")

@@ -39,8 +39,8 @@ from gate.reports.reasons import (
 from gate.reports.wording import Table, clauses, fill
 
 NOT_COMPARED = "not everything was compared with the base"
-DRIFT = "the provider may have changed since the baseline was stored: the base was not measured beside it"
-NOT_LOOKED_FOR = "a change of the provider since the baseline was stored was not looked for, as this fails anyway"
+DRIFT = "the provider may have changed since the baseline was stored: the base was not run alongside this change"
+NOT_LOOKED_FOR = "provider drift since the baseline was stored was not checked, because this fails anyway"
 MANY_THIN = 0.1
 """Share of the compared cases from which on the headline says that their baseline is thin."""
 MOST_UNPROVEN = 3
@@ -139,7 +139,7 @@ def thin(suite: SuiteResult) -> str:
         return ""
     missed = []
     if found["blind"]:
-        missed.append("a single broken case would not be proven with so few")
+        missed.append("with so few, a single broken case could not be proven")
     if found["drop"] is not None and found["drop"] < 1:
         missed.append(f"a drop below about {about(found['drop'])} is often missed")
     which = "each case has"
@@ -217,7 +217,7 @@ def _uncompared(found: Uncompared) -> str:
         parts.append(f"{found.edited} edited")
     said = []
     if parts:
-        said.append(f"{' and '.join(parts)}, held to thresholds only")
+        said.append(f"{' and '.join(parts)}, judged only by thresholds")
     if found.removed:
         said.append(f"{found.removed} removed")
     return ", ".join(said)
@@ -314,7 +314,7 @@ def _baseline_moved(cause: Finding, suite: SuiteResult) -> list[str]:
     verb = "got worse" if any(is_lower_better(suite, name) for name in named) else "fell"
     what = "its newest runs" if cause["before"] else "the base commit's agent run now"
     fell = f"{listing(map(criterion, named))} {verb} against the stored baseline"
-    return ["not shown to be this change", f"{fell}, but not against {what}: drift or luck"]
+    return ["not shown to be this change", f"{fell}, but not against {what}: drift or chance"]
 
 
 def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -348,8 +348,9 @@ def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
 def _collapsed(found: Finding, _: object) -> str:
     fell = f"{found['criterion']} is at its worst in all {count(found['trials'], 'trial')} and was not at the base"
     if found["copies"]:
-        return f"{fell}, but repeats are copies of one answer, which proves nothing"
-    return f"{fell}, but {count(found['cases'], 'case')} cannot prove a loss"
+        return f"{fell}, but the repeats are copies of one answer and prove nothing"
+    cases = count(found["cases"], "case")
+    return f"{fell}, but {cases} {'is' if found['cases'] == 1 else 'are'} too few to prove a loss"
 
 
 def _failures_not_confirmed(found: Finding, _: object) -> str:
@@ -367,7 +368,7 @@ def _cases_not_measured(found: Finding, _: object) -> str:
 
 def _case_lost(found: Finding, _: object) -> str:
     if found["not_recorded"]:
-        said = "the recordings have no answer to what {lost} of {trials:trial} of {case_id} asked"
+        said = "the recordings lack answers for {lost} of {trials:trial} of {case_id}"
     else:
         said = "{lost} of {trials:trial} of {case_id} ended in infrastructure errors"
     return fill(said + OFTEN, found.data)
@@ -378,7 +379,7 @@ def _too_many_errors(found: Finding, _: object) -> str:
     if found["share"] >= 1:
         return f"no trial could be run{often}"
     return (
-        f"{percents(found['share'])} % of the trials could not be run, at most {percents(found['most'])} % may{often}"
+        f"{percents(found['share'])} % of the trials could not be run; the limit is {percents(found['most'])} %{often}"
     )
 
 
@@ -410,7 +411,7 @@ def _answered_by(found: Finding, _: object) -> str:
 
 
 def _model_changed(found: Finding, _: object) -> str:
-    return f"{tell_short(found)}; if this change did not ask for that, the provider moved"
+    return f"{tell_short(found)}; unless this change did that, the provider drifted"
 
 
 def _agent_failures(_: Finding, suite: SuiteResult) -> str:
@@ -480,7 +481,7 @@ def _unproven(found: Finding, _: object) -> str:
         because = f" ({found['why']})" if found["why"] else ""
         said.append(
             f"the baseline of {which} {are} unproven: no trusted job is known to have measured it{because}, "
-            "and whoever may write where baselines are kept may have written it"
+            "and anybody who can write to the baseline store may have written it"
         )
     for what, why in found["told"][:MOST_UNPROVEN]:
         said.append(f"{what}: {why}")
@@ -491,7 +492,7 @@ def _unproven(found: Finding, _: object) -> str:
 
 
 def _measured_before(found: Finding, _: object) -> str:
-    anew = "another fingerprint of the agent"
+    anew = "each new fingerprint of the agent"
     if not found["fingerprinted"]:
         anew = "without a fingerprint of the agent each commit"
     down = ", what could not be measured, too" if Verdict.ERROR in found["verdicts"] else ""
@@ -517,11 +518,11 @@ def _cases_unchecked(found: Finding, _: object) -> str:
     cases = found["cases"]
     told, named = count(len(cases), "case"), listing(cases)
     if found["were_checked"]:
-        none = "no blocking criterion applies to what was answered, as one did at the baseline"
+        none = "no blocking criterion applies to the answers, although one did at the baseline"
         return f"{told} {'is' if len(cases) == 1 else 'are'} unchecked, not passed ({named}): {none}"
     if len(cases) == 1:
-        return f"{told} states nothing that a blocking criterion checks: it is unchecked, not passed ({named})"
-    return f"{told} state nothing that is checked: they are unchecked, not passed ({named})"
+        return f"{told} has nothing for a blocking criterion to check: it is unchecked, not passed ({named})"
+    return f"{told} have nothing to check: they are unchecked, not passed ({named})"
 
 
 def _cases_changed(found: Finding, _: object) -> str:
@@ -539,7 +540,7 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
         short = "no trial passes, which misses"
     else:
         short = "the suite misses"
-    what = f"{short} a threshold, a limit or a hard rule, which nobody can accept"
+    what = f"{short} a threshold, a limit or a hard rule, which cannot be accepted"
     return f"the acceptance by {found['by']} does not count: {what}"
 
 
@@ -554,8 +555,8 @@ CASES_NOT_COMPARED = {
     "none": "none of the base's {of:case} is compared{edited:+ (# edited)}",
 }
 CASES_CHANGED = {
-    "new": "new, held to thresholds only: {cases:list}",
-    "edited": "edited, held to thresholds only: {cases:list}",
+    "new": "new, judged only by thresholds: {cases:list}",
+    "edited": "edited, judged only by thresholds: {cases:list}",
     "removed": "removed since the baseline: {cases:list}",
     "renamed": "renamed, and compared by their content: {cases:list}",
 }
@@ -613,12 +614,12 @@ WORDS: Table = {
     "answered_by": _model_changed,
     "base_run_beside": (
         "no baseline is stored yet, so the base commit's agent was run as well: gate baseline save on the default "
-        "branch saves these runs"
+        "branch stores these runs"
     ),
     "other_agent": "{text}",
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
     "cases_changed": _cases_changed,
-    "new_criteria": "new criterion, held to its threshold only: {criteria:list}",
+    "new_criteria": "new criterion, judged only by its threshold: {criteria:list}",
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # what weakens a verdict
     "agent_failures": _agent_failures,
@@ -635,7 +636,7 @@ WORDS: Table = {
     "trials_lost": "{lost} of {of:trial} ended in infrastructure errors and left no score",
     "failures_excused": ("{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial} ({error})"),
     "base_gone": (
-        "the base commit's agent gave no answer in {trials:trial} and was asked no more: what is compared is the "
+        "the base commit's agent gave no answer in {trials:trial} and was not called again: the comparison uses the "
         "stored baseline ({error})"
     ),
     "provider_moved": _provider_moved,
@@ -655,9 +656,7 @@ WORDS: Table = {
         "no answer reports a tool call, although answers of the baseline did: the scores of {criteria:all} are right "
         "only if the agent made none"
     ),
-    "one_answer": (
-        "all {answers:answer} to {cases:case} are the same: that {criteria:all} {criteria:holds|hold} says little"
-    ),
+    "one_answer": ("all {answers:answer} to {cases:case} are the same: {criteria:all} {criteria:holds|hold} trivially"),
     "cases_unchecked": _cases_unchecked,
     "not_accepted": _not_accepted,
 }
@@ -666,8 +665,8 @@ WORDS: Table = {
 IN_HEADLINE: Table = {
     "answered_by": _answered_by,
     "base_run_beside": (
-        "compared with the agent of {commit:7}, run beside this change"
-        "{without_rules: and held to this change's rules, since the base has none|}"
+        "compared with the agent at {commit:7}, run alongside this change"
+        "{without_rules: by this change's rules, because the base has none|}"
     ),
     "other_agent": "another agent than the base's: agent.{key} differs",
     "measured_before": _measured_again,

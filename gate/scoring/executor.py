@@ -54,7 +54,8 @@ def open_executor(
 
 
 def _processes(setup: ScoringSetup, trials: int) -> int:
-    """Return the number of processes that pay. Custom metrics stay here unless asked for: they may hold more than their
+    """Return the number of worthwhile processes. Custom metrics stay in this process unless requested: they may
+    hold more than their
     arguments say."""
     if trials < PAYS_FROM or any(is_custom(type(scorer.metric)) for scorer in setup.scorers):
         return 1

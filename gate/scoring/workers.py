@@ -32,7 +32,7 @@ ATTEMPTS = 3
 """Workers that may die over a batch."""
 AHEAD = 2
 """Batches that a worker process has: one that is scored, and the next."""
-RESUME = "what was measured is kept: continue with --resume"
+RESUME = "finished trials are kept: continue with --resume"
 
 
 class DiedError(Exception):
@@ -235,7 +235,7 @@ class Processes(Workers):
         finally:
             self._free.put_nowait(place)
         what = f"{ATTEMPTS} worker processes died over the same trials; the last one {exit_reason}"
-        raise MeasureError(what, where="executor", hint=f"{RESUME}; with less memory for each, name fewer processes")
+        raise MeasureError(what, where="executor", hint=f"{RESUME}; if they run out of memory, set fewer processes")
 
 
 class _WorkerSlot:

@@ -45,7 +45,7 @@ _BY_NAME_ALONE = ("GITHUB_TOKEN",)
 _ON_DEMAND = ("schedule", "workflow_dispatch", "repository_dispatch")
 """Events on GitHub that no change brings about."""
 _OF_CHANGES = ("push", "merge_request_event", "external_pull_request_event", "parent_pipeline")
-"""Sources of pipelines on GitLab that one does."""
+"""Sources of GitLab pipelines in which a change's code runs."""
 
 
 @lru_cache(maxsize=64)

@@ -44,7 +44,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def in_json(text: str) -> str:
-    """JSON, without line breaks, in which nothing invisible stands as it is: it means the same."""
+    """Return equivalent JSON without line breaks, in which invisible characters are escaped."""
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_coded, text)
 
 
@@ -116,7 +116,7 @@ def _unlinked(text: str) -> str:
 
 
 def markdown(text: str, limit: int = MARKDOWN_LIMIT) -> str:
-    """Running text on one line: no markup, link, mention, reference, emoji or table cell border survives."""
+    """Return running text on one line, without markup, links, mentions, references, emoji or table borders."""
     escaped = _unlinked(one_line(text, limit)).translate(_MARKDOWN)
     return _LINE_START.sub(lambda m: m["number"] + "\\" if m["number"] else "\\" + m[0], escaped)
 

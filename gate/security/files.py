@@ -66,7 +66,7 @@ def copy(source: Path, path: Path) -> None:
 
 
 def open_to_append(path: Path) -> FileIO:
-    """A file to read and to append to, made with its folders if it is missing. Has no other name."""
+    """Open a file for reading and appending, creating it and its folders if missing. Refuses hard links."""
     make_folder(path.parent)
     with _opened_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, close=False) as descriptor:
         return FileIO(descriptor, "a+")
@@ -86,6 +86,11 @@ def remove(path: Path) -> None:
 
 
 # --- paths ----------------------------------------------------------------------------------------
+
+
+def plain(paths: Iterable[Path]) -> list[Path]:
+    """The paths of files themselves, without links, pipes and devices, which somebody may have laid beside them."""
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
 
 
 @contextmanager
@@ -115,7 +120,7 @@ def _opened_folder(path: Path, *, make: bool) -> Iterator[tuple[int, bool]]:
 
 
 def _make_step(name: str, folder: int) -> bool:
-    """Return True if the folder was made; False if it was there."""
+    """Return True if the folder was created; False if it existed."""
     try:
         os.mkdir(name, dir_fd=folder)
     except FileExistsError:
@@ -175,9 +180,9 @@ def _check_leaf(path: Path, folder: int, is_guarded: bool, *, alone: bool = Fals
     if stat.S_ISLNK(found.st_mode):
         raise LinkError(path)
     if alone and not stat.S_ISREG(found.st_mode):
-        raise LinkError(path, "no regular file")
+        raise LinkError(path, "not a regular file")
     if alone and found.st_nlink > 1:
-        raise LinkError(path, "a second name of another file, which is not written to")
+        raise LinkError(path, "a hard link to another file, which the gate does not write to")
 
 
 def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:

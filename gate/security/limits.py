@@ -11,7 +11,7 @@ MAX_LINE_BYTES = 50_000_000
 MAX_NESTING = 100
 """The deepest nesting of a document from outside."""
 MAX_ID_CHARS = 500
-"""The longest case id, tool name or metric name that is kept whole."""
+"""The longest case id, tool name or metric name that is not shortened."""
 RAW_LOG_CHARS = 16_000
 """Most characters before secrets are masked: more than is kept, so that what is kept begins with no half of a
 secret."""

@@ -69,17 +69,15 @@ def opened(envelope: bytes, public_key: bytes) -> bytes:
         payload = base64.b64decode(found.payload, validate=True)
         signatures = [base64.b64decode(one.sig, validate=True) for one in found.signatures]
     except (MsgspecError, ValueError, RecursionError):
-        raise UntrustedError("no signed statement", hint="`gate attest --key` writes one") from None
+        raise UntrustedError("not a signed statement", hint="`gate attest --key` writes one") from None
     if encode(found) + b"\n" != envelope or found.payload_type != PAYLOAD_TYPE or len(signatures) != 1:
-        raise UntrustedError(
-            "the envelope is not as `gate attest` writes it: it was changed, or made by something else"
-        )
+        raise UntrustedError("the envelope is not in `gate attest`'s form: it was changed, or another tool made it")
     if found.signatures[0].keyid != _key_id(key) or _text(payload) != found.payload:
         raise UntrustedError("it was signed with another key")
     try:
         key.verify(signatures[0], _encoded(payload))
     except InvalidSignature:
-        raise UntrustedError("the signature does not fit: what was signed was changed") from None
+        raise UntrustedError("the signature does not match: the statement was changed") from None
     return payload
 
 
@@ -111,7 +109,7 @@ def _private(pem: bytes) -> Ed25519PrivateKey:
 
     found = _loaded(lambda: load_pem_private_key(pem, None), "private")
     if not isinstance(found, Ed25519PrivateKey):
-        raise ConfigError("the key is no ed25519 key", where="--key")
+        raise ConfigError("the key is not an ed25519 key", where="--key")
     return found
 
 
@@ -122,7 +120,7 @@ def _public(pem: bytes) -> Ed25519PublicKey:
 
     found = _loaded(lambda: load_pem_public_key(pem), "public")
     if not isinstance(found, Ed25519PublicKey):
-        raise ConfigError("the key is no ed25519 key", where="--key")
+        raise ConfigError("the key is not an ed25519 key", where="--key")
     return found
 
 
@@ -133,4 +131,4 @@ def _loaded(load: Callable[[], object], kind: str) -> object:
         return load()
     except (ValueError, TypeError, UnsupportedAlgorithm):  # the library's words may hold parts of the key
         hint = "`openssl genpkey -algorithm ed25519` makes one; an encrypted one is not read"
-        raise ConfigError(f"no {kind} key in PEM", where="--key", hint=hint) from None
+        raise ConfigError(f"not a {kind} key in PEM", where="--key", hint=hint) from None

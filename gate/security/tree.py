@@ -6,7 +6,6 @@ import hashlib
 import os
 import stat
 import sys
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from gate.security import files
@@ -60,21 +59,30 @@ class OwnPackage:
 
     def _compiled(self) -> list[str]:
         found: list[str] = []
-        for folder, _, names in os.walk(self._root):
+        for folder, folders, names in os.walk(self._root):
             if folder.endswith(f"/{_BYTECODE}"):
-                found += [f"{folder}/{name}" for name in names]
+                found += [f"{folder}/{name}" for name in (*folders, *names)]
+            elif _BYTECODE in folders and os.path.islink(f"{folder}/{_BYTECODE}"):  # noqa: PTH114
+                found.append(f"{folder}/{_BYTECODE}")  # Python follows the link
         return found
 
     def difference(self) -> str:
         """Return the name of a source that is no longer what it was; empty if there is none."""
         return self._sources.difference()
 
-    def drop_new_bytecode(self) -> None:
-        """Remove what was compiled since: Python would run it in place of the source, whatever is in it."""
+    def drop_new_bytecode(self) -> str:
+        """Remove what was compiled since: Python would run it in place of the source, whatever is in it.
+
+        Returns the name of a file that could not be removed; empty if there is none.
+        """
+        left = ""
         for path in self._compiled():
             if self._bytecode.get(path) != _state(path):
-                with suppress(OSError):
+                try:
                     files.remove(Path(path))
+                except OSError:
+                    left = str(Path(path).relative_to(self._root))
+        return left
 
 
 def _is_loaded(name: str) -> bool:

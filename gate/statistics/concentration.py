@@ -153,6 +153,6 @@ def _statistics(
 
 
 def _moments(total: float, square: float, n: int, spread: float) -> tuple[float, float]:
-    """Mean and variance, the latter with one more observation that lies as far from the mean as all do on average."""
+    """Mean and variance; the variance adds one observation at the average distance from the mean."""
     mean = total / n
     return mean, (max(0.0, square - n * mean * mean) + spread) / n

@@ -13,7 +13,7 @@ from gate.statistics.intervals import log_beta, log_likelihood
 BROKEN_FRACTIONS = ((0.4, 1, 0.0), (0.2, 2, 0.0), (0.2, 0, 0.05), (0.2, 0, 0.15))
 """The mixture over the share of broken cases: (weight, cases of N, share); the share is cases / N + share."""
 ONE_ALONE = 0.6
-"""Weight of "exactly one case broke, any of them" where cases may have met the same world."""
+"""Weight of "exactly one case broke, any of them" if cases may share the same environment."""
 MORE_THAN_ONE = ((0.1, 2, 0.0), (0.15, 0, 0.05), (0.15, 0, 0.15))
 """The rest of that mixture."""
 

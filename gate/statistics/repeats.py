@@ -13,7 +13,7 @@ _UNITS, _LEAST_UNITS = 16, 2
 """Steps of the statistic to a natural logarithm. It orders outcomes, so its fineness matters little, and coarser ones
 serve where the many cases of a large suite would take long."""
 _STEPS = 1024
-"""From this many steps of all cases together on they are coarser."""
+"""Total number of steps from which the grid is coarser."""
 
 
 class Repeated(Struct, frozen=True):

@@ -17,7 +17,7 @@ _RANGE = 8.0
 
 
 def combined_p(stages: Sequence[tuple[float, float]]) -> float:
-    """The p-value of several independent ones: inverse normal, Σwz / √Σw².
+    """The combined p-value of independent ones: inverse normal, Σwz / √Σw².
 
     Args:
         stages: p-value and weight; the weights must not depend on what the p-values come from.

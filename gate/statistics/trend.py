@@ -56,18 +56,18 @@ def levels(runs: Sequence[Mapping[int, Sums]], reach: float = 0.0) -> list[Level
     held = [(number, cells) for number, cells in enumerate(runs) if cells]
     if not held:
         return []
-    cases = {case: place for place, case in enumerate(dict.fromkeys(chain.from_iterable(runs)))}
-    table = _Table(
-        [[cases[case] for case in cells] for _, cells in held],
-        [[sums.total / sums.n for sums in cells.values()] for _, cells in held],
-        len(cases),
-    )
-    effects, middle = table.fitted()
+    place_of = {case: place for place, case in enumerate(dict.fromkeys(chain.from_iterable(runs)))}
+    places, means, trials = [], [], []
+    for _, cells in held:
+        places.append([place_of[case] for case in cells])
+        means.append([sums.total / sums.n for sums in cells.values()])
+        trials.append(sum([sums.n for sums in cells.values()]))
+    effects, middle = _fitted(places, means, len(place_of))
     single = _single_variance([cells for _, cells in held], reach)
-    trials = [sum([sums.n for sums in cells.values()]) for _, cells in held]
-    return [
-        Level(number, middle + effect, single / n) for (number, _), effect, n in zip(held, effects, trials, strict=True)
-    ]
+    found = []
+    for (number, _), effect, n in zip(held, effects, trials, strict=True):
+        found.append(Level(number, middle + effect, single / n))
+    return found
 
 
 def _single_variance(runs: Sequence[Mapping[int, Sums]], reach: float) -> float:
@@ -96,30 +96,29 @@ def _over_runs(runs: Sequence[Mapping[int, Sums]]) -> list[Sums]:
     return [Sums(sum(n), math.fsum(total), math.fsum(squares), 0.0, 0.0) for n, total, squares, *_ in columns]
 
 
-class _Table:
-    """The means of cases in runs."""
+def _fitted(cases: Sequence[Sequence[int]], values: Sequence[Sequence[float]], width: int) -> tuple[list[float], float]:
+    """Return the effect of each run, 0 on average, and the mean over cases of what they have beside it.
 
-    def __init__(self, cases: Sequence[Sequence[int]], values: Sequence[Sequence[float]], width: int) -> None:
-        """``cases``: of each run, the places of its cases, from 0 below ``width``; ``values``: their means."""
-        self._cases = cases
-        self._runs: list[list[int]] = [[] for _ in range(width)]
-        by_case: list[list[float]] = [[] for _ in range(width)]
-        for run, (places, own) in enumerate(zip(cases, values, strict=True)):
-            for place, value in zip(places, own, strict=True):
-                self._runs[place].append(run)
-                by_case[place].append(value)
-        self._of_run, self._of_case = list(map(math.fsum, values)), list(map(math.fsum, by_case))
-
-    def fitted(self) -> tuple[list[float], float]:
-        """The effect of each run, 0 on average, and the mean over cases of what they have beside it."""
-        effects = [0.0] * len(self._cases)
-        whole = all(len(runs) == len(self._cases) for runs in self._runs)
-        for _ in range(1 if whole else ROUNDS):
-            effects = _beside(self._of_run, self._cases, _beside(self._of_case, self._runs, effects))
-        centre = math.fsum(effects) / len(effects)
-        effects = [effect - centre for effect in effects]
-        own = _beside(self._of_case, self._runs, effects)
-        return effects, math.fsum(own) / len(own)
+    Args:
+        cases: of each run, the places of its cases, from 0 below ``width``.
+        values: the means of those cases.
+        width: the number of cases.
+    """
+    runs: list[list[int]] = [[] for _ in range(width)]
+    by_case: list[list[float]] = [[] for _ in range(width)]
+    for run, (places, own) in enumerate(zip(cases, values, strict=True)):
+        for place, value in zip(places, own, strict=True):
+            runs[place].append(run)
+            by_case[place].append(value)
+    of_run, of_case = list(map(math.fsum, values)), list(map(math.fsum, by_case))
+    effects = [0.0] * len(cases)
+    is_whole = all(len(of_one) == len(cases) for of_one in runs)
+    for _ in range(1 if is_whole else ROUNDS):
+        effects = _beside(of_run, cases, _beside(of_case, runs, effects))
+    centre = math.fsum(effects) / len(effects)
+    effects = [effect - centre for effect in effects]
+    rest = _beside(of_case, runs, effects)
+    return effects, math.fsum(rest) / len(rest)
 
 
 def _beside(totals: Sequence[float], places: Sequence[Sequence[int]], others: Sequence[float]) -> list[float]:

@@ -18,7 +18,8 @@ from gate.pipeline.budget import judge_of
 
 
 async def calibrate_judge(config: Config, labels: Path, metric: str, environment: Mapping[str, str]) -> str:
-    """Scores labelled answers with a judged criterion and keeps its agreement with people beside the configuration."""
+    """Scores labelled answers with a judged criterion and stores its agreement with people next to the
+    configuration."""
     scorer = next(
         (
             scorer
@@ -33,7 +34,7 @@ async def calibrate_judge(config: Config, labels: Path, metric: str, environment
         raise ConfigError(what, where=str(config.path), hint="name it under `criteria`, with its threshold")
     judged, mark = scorer.metric, mark_of(scorer.criterion)
     if mark is None:
-        raise ConfigError(f"{metric!r} has no threshold that tells pass from fail", where=str(config.path))
+        raise ConfigError(f"{metric!r} has no threshold that separates pass from fail", where=str(config.path))
     path = calibration_file(config, config.root)
     check_file(path)
     said = read_labels(labels, scorer.criterion.scale.range)

@@ -216,7 +216,7 @@ _FIGURE = re.compile(r"\A(?:\$\d[\d.,]*\d|\d[\d.]* s)(?:, |$)")
 
 
 def _log_lines(trial: Trial) -> list[str]:
-    """Return the agent's output beside its answers."""
+    """Return the agent's output apart from its answers."""
     written = log_lines(trial.log, len(trial.log))
     return ["  the agent wrote:", *(f"    {line}" for line in written)] if written else []
 

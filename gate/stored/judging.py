@@ -25,13 +25,14 @@ from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import BASE, CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.earlier import earlier_draws, with_stored_trials
+from gate.pipeline.earlier import earlier_draws
 from gate.pipeline.git_context import SEARCHED, GitContext, git_context
 from gate.pipeline.journal import close_again, no_record, other_runs_beside
 from gate.pipeline.references import References, find_references
 from gate.pipeline.session import about_address
 from gate.pipeline.standing import LUCKY
 from gate.pipeline.store import store_kind, store_of
+from gate.pipeline.stored_trials import with_stored_trials
 from gate.pipeline.terms import (
     Terms,
     after_proofs,
@@ -549,7 +550,7 @@ def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
 
 
 def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:
-    """Return the run's own terms with the present criteria; its schedule looked at other scores."""
+    """Return the run's terms with the present criteria; its schedule used other scores."""
     own = own_terms(record)
     notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
     terms = replace(own, criteria=plan.criteria, thresholds=None, notes=notes, base=None)

@@ -39,7 +39,7 @@ SHORT = 12
 MOST_SHOWN = 3
 """Trajectories of each side that are shown of a case."""
 STATUSES = {"same": "same case", "changed": "edited case", "added": "added case", "removed": "removed case"}
-"""The change of the case itself; its results are told beside it."""
+"""The change in the case itself; its results are listed separately."""
 Mean = tuple[float | None, int]
 """A mean, or None if there is no score, and how many values it is of."""
 Trajectory = tuple[tuple[ToolCall, ...], ...]

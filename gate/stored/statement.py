@@ -42,7 +42,7 @@ class Subject(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Descriptor(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something that a result rests on."""
+    """A file or commit on which a result depends."""
 
     name: str
     uri: str = ""
@@ -83,7 +83,7 @@ def outcome_of(verdict: Verdict) -> Outcome:
 
 
 def statement_of(result: Result, reports: Iterable[Path], *, rules: str | None) -> Statement:
-    """Return the statement on a result, its records and the reports that were written of it.
+    """Return the statement about a result, its records and its reports.
 
     ``rules``: the commit whose rules it was judged by; None: its own.
 
@@ -94,10 +94,10 @@ def statement_of(result: Result, reports: Iterable[Path], *, rules: str | None) 
     headers = [read_header(path, error=MeasureError) for path in paths]
     commits = {header.commit for header in headers}
     if not headers or len(commits) > 1 or None in commits:
-        raise MeasureError("what was measured is not one commit: nothing can be stated of it")
+        raise MeasureError("the trials are not from one commit: no statement is possible")
     if any(header.dirty for header in headers):
         hint = "commit, and run again"
-        raise MeasureError("the work tree differed from its commit: nothing can be stated of that", hint=hint)
+        raise MeasureError("the work tree differed from its commit: no statement is possible", hint=hint)
     subjects = [Subject(COMMIT, {"gitCommit": str(headers[0].commit)})]
     for header, path in zip(headers, paths, strict=True):
         subjects.append(Subject(RECORD + header.suite_id, digest_of_file(path)))
@@ -201,15 +201,15 @@ def read_statement(data: bytes, where: str) -> Statement:
     try:
         found = decode(data, type=Statement)
     except (MsgspecError, ValueError, RecursionError):
-        raise UntrustedError("no statement of the gate, or a damaged one", where=where) from None
+        raise UntrustedError("not a statement of the gate, or a damaged one", where=where) from None
     known = found.type == STATEMENT_TYPE and found.predicate_type == PREDICATE_TYPE
     commits = [one for one in found.subject if one.name == COMMIT and one.digest.get("gitCommit")]
     if not known or len(commits) != 1 or written(found) != data:
-        raise UntrustedError("the statement is not as the gate writes it: it was changed", where=where)
+        raise UntrustedError("the statement is not in the gate's form: it was changed", where=where)
     if not any(one.name.startswith(RECORD) for one in found.subject):
-        raise UntrustedError("the statement is about no record: nothing can be checked of it", where=where)
+        raise UntrustedError("the statement covers no record: there is nothing to check", where=where)
     if found.predicate.result == "PASSED" and (found.predicate.failed_tests or not found.predicate.passed_tests):
-        raise UntrustedError("the statement contradicts itself: a pass with what failed, or of nothing", where=where)
+        raise UntrustedError("the statement contradicts itself: it passed with failures, or without any", where=where)
     return found
 
 
@@ -245,11 +245,11 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
 def check_regular(path: Path) -> None:
     """Refuse a pipe or a device among the files, perhaps by a link: reading it would never end."""
     if path.exists() and not path.is_file():
-        raise UntrustedError("no regular file", where=str(path))
+        raise UntrustedError("not a regular file", where=str(path))
 
 
 class _ReadFile(Struct, frozen=True):
-    """One file as it was read."""
+    """One file and its content."""
 
     digest: str
     header: Header | None
@@ -297,7 +297,7 @@ def _check_record(statement: Statement, path: Path, name: str, found: _ReadFile)
     if header is None:
         raise found.problem or UntrustedError("no record", where=str(path))
     if header.commit != statement.commit or RECORD + header.suite_id != name:
-        raise UntrustedError("the record is of another commit or suite than the statement says", where=str(path))
+        raise UntrustedError("the record is from another commit or suite than the statement's", where=str(path))
     told = [_compared_part(one) for one in statement.predicate.configuration]
     for one in _measured_by(header):
         if _compared_part(one) not in told:

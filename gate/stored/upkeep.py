@@ -122,7 +122,7 @@ def check_can_store(config: Config, environment: Mapping[str, str]) -> None:
     """Raise BaselineWriteError if a record measured now could not be stored: before anything is spent on it."""
     if store_kind(config, environment) == NO_STORE:
         raise BaselineWriteError(
-            "baselines are switched off", where=config.place_of("baseline", "store"), hint="leave `store: none` out"
+            "baselines are switched off", where=config.place_of("baseline", "store"), hint="remove `store: none`"
         )
     changed = changed_files(config, Git(config.root, environment=environment))
     if changed:
@@ -138,7 +138,7 @@ def _as_write_error() -> Iterator[None]:
     try:
         yield
     except BaselineError as error:
-        what = f"not saved: what is stored already cannot be read: {error.what}"
+        what = f"not saved: {error.what}"
         raise BaselineWriteError(what, where=error.where, hint=error.hint) from None
 
 
@@ -307,8 +307,8 @@ def accept_baseline(
         ConfigError: there is no such commit, nobody is known who accepts, no reason is given, or the day is not one
             that it may count until.
     """
-    if not why.strip():
-        raise ConfigError("no reason given", where="--why", hint="say which change is wanted")
+    if not any(one.isprintable() and not one.isspace() for one in why):
+        raise ConfigError("no reason given", where="--why", hint="say which change is intended")
     last = _last_day(config, until)
     git = Git(config.root, environment=environment)
     commit = _commit(git, revision)
@@ -463,7 +463,7 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -
     head = f"{console(plan.suite.id)}: {reference.name}: commit {(info.commit or '–')[:12]}"
     if info.distance:
         head += f", {count(info.distance, 'commit')} back"
-    head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
+    head += f", {info.trials_per_case:.1f} trials per case from {count(info.records, 'record')}, {console(info.source)}"
     if info.provenance:
         head += f", {info.provenance}"
     suite = judge_record(as_baseline(reference.records[0]), [NO_REFERENCE], Terms(plan.criteria))

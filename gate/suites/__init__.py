@@ -13,8 +13,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.errors import ConfigError, MeasureError, closest
-from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
+from gate.errors import SAME_MEANING, ConfigError, MeasureError, closest
+from gate.formats.documents import parse_document_with_lines, read_document, read_json_lines, read_text
+from gate.formats.json_text import NAN, parse_json
 from gate.formats.shapes import as_mapping
 from gate.formats.yaml_text import EMPTY
 from gate.model import Case, RecordedTrial, Suite
@@ -55,7 +56,7 @@ CONFIG_FILES = ("gate.yaml", "gate.yml")
 OPENED_BY = {".eval": "inspect"}
 """Ending of files that are no text → the format that opens them."""
 REFERRING = {".py": "python-tests"}
-"""Ending of files that may name files with cases → the format that finds those."""
+"""Suffix of files that may refer to files with cases → the format that finds them."""
 SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml", *OPENED_BY)
 """The files of a folder that are read, longest suffix first."""
 
@@ -228,16 +229,18 @@ def _read(path: Path, base: Path, reader: _Reader) -> Contents:
     if form is not None:
         if form.recognises(document.data):
             return reader.contents_of(form, document)
-        raise ConfigError("not in the format that is named", where=document.where, hint=f"expected {form.shape}")
+        raise ConfigError("not in the given format", where=document.where, hint=f"expected {form.shape}")
     if document.data == []:
         return native.read(document)
     for name in FORMATS:
         candidate = format_named(name, fields)
+        if name == "native" and _conversation_key(document.data):
+            continue
         if candidate.recognises(document.data):
             return reader.contents_of(candidate, document)
     if _is_schema(document.data):
         return Contents(())
-    raise ConfigError("no suite in any format that is read", where=document.where, hint=_nearest(document.data, fields))
+    raise ConfigError("not a suite in any known format", where=document.where, hint=_nearest(document.data, fields))
 
 
 _CONVERSATIONS = {"messages", "messages_json", "conversation", "conversations", "dialog", "traj", "trajectory", "chat"}
@@ -246,11 +249,14 @@ _CONVERSATIONS = {"messages", "messages_json", "conversation", "conversations", 
 
 def _nearest(data: Any, fields: FieldPaths) -> str:
     """Return the format that an unrecognised file resembles most."""
-    row = data[0] if isinstance(data, list) and data else data
-    keys = list(map(str, as_mapping(row)))
-    held = next((key for key in keys if key.lower() in _CONVERSATIONS), None)
-    if held is not None and isinstance(data, list):
+    held = _conversation_key(data)
+    if held:
         return f"its rows look recorded: say under `fields` where they hold what, as in `messages: {shorten(held, 40)}`"
+    keys = _keys(data)
+    asked, answered = (_known_as(name, keys) for name in ("input", "response"))
+    if asked and not isinstance(data, Mapping):
+        more = f", and {shorten(answered, 40)} `response`" if answered else ""
+        return f"as the gate's own cases: call {shorten(asked, 40)} `input`{more}; `gate help cases`"
     shapes = [format_named(name, fields).shape for name in FORMATS]
     marks = {mark: shape for shape in reversed(shapes) for mark in re.findall(r"`(\w+)`", shape)}
     near = next(filter(None, (closest(key, marks, cutoff=0.75) for key in keys)), None)
@@ -259,6 +265,24 @@ def _nearest(data: Any, fields: FieldPaths) -> str:
     if near is not None:
         return f"nearest is {marks[near]}"
     return "`gate help cases` shows the gate's own; `format: NAME` says what one of the others misses"
+
+
+def _keys(data: Any) -> list[str]:
+    """Return the keys of a mapping, of a list's first row, or of a table, which its first line names."""
+    if isinstance(data, str):
+        return [key.strip().strip('"') for key in data.partition("\n")[0].split(",")]
+    return list(map(str, as_mapping(data[0] if isinstance(data, list) and data else data)))
+
+
+def _conversation_key(data: Any) -> str:
+    """Return the key under which rows hold a conversation, if it is not ours."""
+    row = as_mapping(data[0]) if isinstance(data, list) and data else {}
+    return next((str(key) for key in row if str(key).lower() in _CONVERSATIONS), "")
+
+
+def _known_as(name: str, keys: Sequence[str]) -> str:
+    """Return the first key that other tools have for one of ours."""
+    return next((key for key in keys if key.lower() in SAME_MEANING[name].split()), "")
 
 
 def _is_schema(data: Any) -> bool:
@@ -299,13 +323,23 @@ def _document(path: Path, base: Path, root: Path) -> Document:
     if not path.name.endswith(SUFFIXES):
         text = read_text(path, where)
         return Document(text, where, name, row_lines=range(1, text.count("\n") + 2), root=root, folder=path.parent)
+    text = read_text(path, where)
     try:
-        data, lines = read_document_with_lines(path, where=where)
+        data, lines = parse_document_with_lines(text, where)
     except ConfigError as error:
-        if error.what != EMPTY:
+        if error.what == EMPTY:
+            raise ConfigError(EMPTY, where=where, hint="write at least one case: `gate help cases`") from None
+        data, lines = (_log_with_nan(text, where) if error.what == NAN else None), None
+        if data is None:
             raise
-        raise ConfigError(EMPTY, where=where, hint="write at least one case: `gate help cases`") from None
     return Document(data, where, name, lines, root=root, folder=path.parent)
+
+
+def _log_with_nan(text: str, where: str) -> Any:
+    """The value of a log of Inspect, which writes NaN for a score that could not be given; None if it is none."""
+    data = parse_json(text, where, allow_nan=True)
+    form = format_named("inspect")
+    return data if form.recognises(data) else None
 
 
 def _name(path: Path, base: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from gate.formats.messages import FormatError
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored
 from gate.model import Behavior, Case, Complexity, Part, Persona, Rubric, Scenario, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
+from gate.suites.base import Contents, Document, Format, Loss, kinds_of, nothing_unread, without_losses
 
 _CASE_KEYS = (
     "eval_id",
@@ -104,7 +105,7 @@ def _each(document: Document, raw: Any, read_one: Any, *keys: Key) -> Contents:
 
 @nothing_unread(IGNORED, checks=False)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases of a file, and what is lost of them."""
+    """The cases of a file, and their losses."""
     found, data, losses = _cases(document), document.data, list[Loss]()
     if isinstance(data, Mapping):
         for case, body in zip(found.cases, _get(document, data, "eval_cases"), strict=True):
@@ -168,7 +169,7 @@ def _conversation(
     conversation = _get(document, body, "conversation", keys)
     scenario = _get(document, body, "conversation_scenario", keys)
     if (conversation is None) == (scenario is None):
-        raise document.error(f"case {identifier!r}: exactly one of conversation and conversation_scenario", *keys)
+        raise document.error(f"case {identifier!r}: give exactly one of conversation and conversation_scenario", *keys)
     if scenario is not None:
         return _scenario(document, scenario, identifier, (*keys, "conversation_scenario"))
     if not isinstance(conversation, list) or not conversation:
@@ -202,8 +203,8 @@ def _persona(raw: Any) -> Persona:
     for item in adk.items(adk.get(body, "behaviors"), "behaviors"):
         one = adk.mapping(item, "a behavior")
         texts = [adk.items(adk.get(one, name), name) for name in ("behavior_instructions", "violation_rubrics")]
-        if not all(isinstance(text, str) for listed in texts for text in listed):
-            raise FormatError("behavior_instructions and violation_rubrics are lists of texts")
+        if not all(isinstance(text, str) for text in chain.from_iterable(texts)):
+            raise FormatError("behavior_instructions and violation_rubrics must be lists of strings")
         names = [adk.get(one, name) for name in ("name", "description")]
         behaviors.append(Behavior(_words(names[0]), _words(names[1]), tuple(texts[0]), tuple(texts[1])))
     return Persona(_words(adk.get(body, "id")), _words(adk.get(body, "description")), tuple(behaviors))
@@ -211,7 +212,7 @@ def _persona(raw: Any) -> Persona:
 
 def _words(value: Any) -> str:
     if not isinstance(value, str):
-        raise FormatError("a persona and its behaviors have a text for each of id, name and description")
+        raise FormatError("a persona and its behaviors need an id, a name and a description")
     return value
 
 
@@ -234,9 +235,8 @@ def _turn(document: Document, raw: Any, keys: tuple[Key, ...]) -> Turn:
     except FormatError as error:
         raise document.error(str(error), *keys) from error
     if not invocation.user:
-        kinds = ", ".join(dict.fromkeys(key for part in attached for key in part))
-        beside = f", only {kinds}" if kinds else ""
-        raise document.error(f"user_content has no text{beside}", *keys, hint="say in words what is asked")
+        beside = f", only {kinds_of(attached)}" if attached else ""
+        raise document.error(f"user_content has no text{beside}", *keys, hint="describe the request in words")
     rubrics = _rubrics(document, adk.get(raw, "rubrics"), (*keys, "rubrics"))
     calls = tuple(ToolCall(call.name, call.args) for call in invocation.tool_calls)
     return Turn(invocation.user, calls, invocation.response if stated else None, rubrics, attached)
@@ -253,7 +253,7 @@ def _tags(document: Document, raw: Any, keys: tuple[Key, ...]) -> frozenset[str]
     if raw is None:
         return frozenset()
     if not isinstance(raw, list) or not all(isinstance(tag, str) and tag for tag in raw):
-        raise document.error("tags must be a list of texts", *keys, "tags")
+        raise document.error("tags must be a list of strings", *keys, "tags")
     return frozenset(raw)
 
 

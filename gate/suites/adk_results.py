@@ -5,7 +5,6 @@ Its metrics are computed anew. What google-adk found by a metric that is not her
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gate.formats import adk
+from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored
@@ -77,9 +77,20 @@ IGNORED = Ignored(
 )
 
 
-@nothing_unread(IGNORED, checks=False)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases and trials of a file, and the metrics that have no counterpart. Raises `ConfigError`."""
+    if not isinstance(document.data, str):
+        return _carry(document)
+    try:
+        data = parse_json(document.data, document.where)
+    except ValueError as error:
+        raise document.error(f"invalid JSON inside JSON: {error}") from None
+    return _carry(replace(document, data=data))
+
+
+@nothing_unread(IGNORED, checks=False)
+def _carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """Raises as `carry`."""
     cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
     criteria, counts = dict[str, Any](), defaultdict[str, int](int)
     for keys, body in _results(document):
@@ -96,7 +107,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         if known is None or not known.turns:
             cases[case.id] = case
         elif case.turns and known.turns != case.turns:
-            raise document.error(f"case {case.id!r} expects something else than in an earlier run", *keys)
+            raise document.error(f"case {case.id!r} has other expectations than in an earlier run", *keys)
         recorded.append(trial)
     for name, case in cases.items():
         if not case.turns:
@@ -110,18 +121,13 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 def _results(document: Document) -> Iterator[tuple[tuple[Key, ...], Body]]:
     data = document.data
-    if isinstance(data, str):
-        try:
-            data = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise document.error(f"not JSON within JSON: {error}") from None
     key = next((key for key in _KEYS if key in data), _KEYS[0])
     listed = data.get(key)
     if not isinstance(listed, list):
         raise document.error(f"{key}: expected a list", key)
     for index, body in enumerate(listed):
         if not isinstance(body, Mapping):
-            raise document.error("a result is an object", key, index)
+            raise document.error("a result must be an object", key, index)
         yield (key, index), body
 
 

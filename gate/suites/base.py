@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ class Loss(Struct, frozen=True):
     """The id of its case; empty for a part of the whole file."""
     what: str
     check: bool = True
-    """True if it would have checked something: then a suite without it promises less than its file does."""
+    """True if it would have checked something: without it, the suite promises less than its file."""
     keys: tuple[Key, ...] = ()
     """The place of it, if that is known."""
 
@@ -119,7 +120,7 @@ def without_check(loss: Loss) -> Loss:
 
 
 def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) -> Contents:
-    """The contents, with notes of what is left out. Raises `ConfigError` if a check would be."""
+    """Return the contents, with notes on omissions. Raises `ConfigError` if a check would be lost."""
     lost = next((loss for loss in losses if loss.check), None)
     if lost is not None:
         hint = "`gate import --allow-loss` writes the suite without it"
@@ -133,10 +134,15 @@ def with_note(where: str, found: Contents, losses: Sequence[Loss], hint: str = "
     """The contents of a recording, with one note of everything that was not read; none of it checks anything."""
     if not losses:
         return found
+    return replace(found, notes=(*found.notes, f"{where}: {not_read(losses, ', which `gate import` lists')}{hint}"))
+
+
+def not_read(losses: Sequence[Loss], where_all_are: str = "") -> str:
+    """The parts of a recording that were not read, in words; each kind once, and the first kinds of many."""
     kinds = [str(loss) for loss in losses[:MOST_KINDS]]
     if len(losses) > MOST_KINDS:
-        kinds.append(f"and {len(losses) - MOST_KINDS} more kinds, which `gate import` lists")
-    return replace(found, notes=(*found.notes, f"{where}: not read: {', '.join(kinds)}{hint}"))
+        kinds.append(f"and {len(losses) - MOST_KINDS} more kinds{where_all_are}")
+    return f"not read: {', '.join(kinds)}"
 
 
 MOST_KINDS = 20
@@ -188,7 +194,7 @@ class Format(Struct, frozen=True):
     """A way to write suites."""
 
     shape: str
-    """The look of a file of this format, for messages."""
+    """The shape of a file in this format, for messages."""
     recognises: Callable[[Any], bool]
     """Return True if a parsed file is of this format; cheap, and true for broken files of it too."""
     read: Callable[[Document], Contents]
@@ -232,7 +238,8 @@ def validation_error(
     if problem.kind == "unknown":
         where = str(document.location(*path))
         return unknown_key(str(path[-1]), list(problem.known), f"{where}: {subject}" if subject else where)
-    names = ".".join(str(part) for part in (path[1:] if subject else path) if not isinstance(part, int))
+    named = path[1:] if subject else path
+    names = ".".join([part for part in named if isinstance(part, str)])
     if problem.kind == "missing":
         what = f"missing key {names!r}"
     else:
@@ -250,6 +257,11 @@ def _subject(document: Document, path: tuple[Key, ...]) -> str:
         value = value[part]
     identifier = as_mapping(value).get("id")
     return f"case {identifier!r}" if isinstance(identifier, str | int) else f"case {case[-1] + 1}"
+
+
+def kinds_of(attached: Iterable[Mapping[str, Any]]) -> str:
+    """Return the kinds of what is attached to a user's text, for messages."""
+    return ", ".join(dict.fromkeys(chain.from_iterable(attached)))
 
 
 def is_recorded(criterion: Any) -> bool:

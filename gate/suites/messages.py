@@ -167,7 +167,7 @@ def _contents(document: Document, fields: FieldPaths) -> Contents:
         data = _Located(document, document.data, ()).at(fields.rows)
         keys = paths.keys_of(document.data, fields.rows)
     if not isinstance(data, list):
-        raise document.error("rows must be a list", *(keys or ()), hint="say where it is with `rows`")
+        raise document.error("rows must be a list", *(keys or ()), hint="set `rows` to its path")
     return _gather(document, data, keys, fields)
 
 
@@ -208,7 +208,7 @@ def _gather(
         row = _row(_Located(document, raw, () if keys is None else (*keys, index)), fields, groups)
         if wanted is not None:
             if row.trial is None:
-                raise document.error("trials can be chosen only where `trial` says which one a row is")
+                raise document.error("`trials` needs `trial`, the path of each row's number")
             known.add(str(row.trial))
             if str(row.trial) not in wanted:
                 continue
@@ -369,7 +369,7 @@ def _tags(raw: Any) -> frozenset[str]:
         return frozenset()
     tags = [raw] if isinstance(raw, str) else raw
     if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
-        raise FormatError("tags must be a text or a list of texts")
+        raise FormatError("tags must be a string or a list of strings")
     return frozenset(tags)
 
 

@@ -144,12 +144,12 @@ class CaseModel(_Model):
         for shortcut in _stated_shortcuts(self):
             criterion, option = SHORTCUTS[shortcut]
             if getattr(self, shortcut) is not None and option in self.options.get(criterion, {}):
-                raise ValueError(f"{shortcut} and options.{criterion}.{option} say the same")
+                raise ValueError(f"{shortcut} and options.{criterion}.{option} mean the same: keep one")
         return self
 
 
 class DefaultsModel(_Model):
-    """The properties that all cases of a file share; a case adds to them, or overrides them."""
+    """The properties shared by all cases of a file; a case adds to them or overrides them."""
 
     tags: Texts = Field(default_factory=_no_items)
     complexity: Complexity = Complexity.MEDIUM

@@ -12,7 +12,7 @@ from gate.model import Invocation
 from gate.system.serialize import pack_invocations, unpack_invocations
 
 IN_MEMORY = 4_000_000
-"""Bytes that are kept in memory before they are written."""
+"""Number of bytes to buffer in memory before writing."""
 
 
 class InvocationFile:

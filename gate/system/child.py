@@ -24,7 +24,6 @@ from weakref import finalize
 from gate.system import guardian
 from gate.system.concealed import conceal
 from gate.system.guardian import MARK, sweep
-from gate.system.own_user import OwnUser
 from gate.system.stopping import LOOK_SECONDS, STOPPING
 from gate.system.wire import GarbledError, Reading
 
@@ -52,7 +51,7 @@ _BEGIN = (
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
 _OURS = str(Path(__file__).parents[2])
-"""The folder of the package, which is looked for there first: a user's folder may have its name."""
+"""The package's folder, searched first, because a user's folder may have the same name."""
 _STEERING = ("PYTHONPATH",)
 """Variables that would put other modules before the gate's; set again once the child knows where ours are."""
 
@@ -179,12 +178,12 @@ class Descendants:
         """The environment for a process that is started."""
         return {**environment, MARK: self._mark}
 
-    def watch(self, user: OwnUser | None = None) -> None:
+    def watch(self, user: int = 0) -> None:
         """Starts the guardian, before the first process; without one, a killed gate leaves its processes behind.
 
-        ``user``: who the processes are started as; all that are this user's are ended with them.
+        ``user``: the number of a user of their own; all processes that are this user's are ended with them.
         """
-        self._user = 0 if user is None else user.number
+        self._user = user
         with suppress(OSError):
             command = script_command(Path(guardian.__file__), self._mark, str(self._user))
             self._guardian = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)
@@ -219,7 +218,7 @@ class Dialogue(Generic[T]):
         cwd: Path | str | None = None,
         stderr: int | None = subprocess.DEVNULL,
     ) -> None:
-        """Starts it. Raises LostError if it cannot be started."""
+        """Start it. Raises LostError if it cannot be started."""
         pipe = subprocess.PIPE
         try:
             process = launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=stderr)
@@ -262,7 +261,7 @@ class Dialogue(Generic[T]):
         return "closed the pipe between it and the gate"
 
     def end(self, patience: float = 0.0) -> None:
-        """Lets the child leave for ``patience`` seconds, then kills it and its group."""
+        """Wait ``patience`` seconds for the child to exit, then kill it and its group."""
         self._end(patience)
 
 

@@ -23,7 +23,7 @@ _state = {"concealed": 0, "alone": 0}
 
 
 def is_alone() -> None:
-    """Says that this process is the gate's own, and no user's who calls it: its memory may be closed, too."""
+    """Marks this process as the gate's own, not a caller's, so that its memory may be protected, too."""
     _state["alone"] = os.getpid()
 
 

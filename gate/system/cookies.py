@@ -46,7 +46,7 @@ class Cookies:
         return request.get_header("Cookie") or ""
 
     def beside(self, headers: Mapping[str, str], url: str) -> Mapping[str, str]:
-        """The headers of a request to this address, with its cookies beside those that they name themselves."""
+        """Return the headers of a request to this address, with its cookies added to their own."""
         cookies = self.header(url)
         if not cookies:
             return headers

@@ -454,7 +454,7 @@ class Git:
         Raises `GitError` for an unknown commit and for files beyond the limit on documents.
         """
         if self.resolve(commit) is None:
-            raise GitError(f"commit {commit} is not here", where=str(self.root), hint=HINT_HISTORY)
+            raise GitError(f"commit {commit} is not in this clone", where=str(self.root), hint=HINT_HISTORY)
         listed = self.run("ls-tree", "-z", "--long", checked_revision(commit), "--", path).split(b"\0")[0]
         fields = listed.split(b"\t")[0].split()
         if len(fields) != 4 or fields[1] != b"blob" or listed.split(b"\t", 1)[1] != os.fsencode(path):
@@ -526,7 +526,7 @@ class Git:
         """
         found = self.resolve(commit)
         if found is None:
-            raise GitError(f"commit {commit} is not here", where=str(self.root), hint=HINT_HISTORY)
+            raise GitError(f"commit {commit} is not in this clone", where=str(self.root), hint=HINT_HISTORY)
         with TemporaryDirectory(prefix="gate-base-", ignore_cleanup_errors=True) as folder:
             tree = Path(folder) / "tree"
             smudge = {} if content else {"GIT_LFS_SKIP_SMUDGE": "1"}
@@ -557,7 +557,8 @@ def checked_revision(revision: str) -> str:
 
 
 def checked_remote(remote: str) -> str:
-    """The remote's name, URL or path, if it cannot be mistaken for an option or a helper program. Raises `GitError`."""
+    """Return the remote's name, URL or path, if it cannot be mistaken for an option or a helper program. Raises
+    `GitError`."""
     if not remote or remote.startswith("-") or "::" in remote or re.search(r"[\x00-\x1f\x7f]", remote):
         raise GitError(f"not a remote: {shorten(redact(remote), 100)!r}")
     return remote

@@ -61,7 +61,7 @@ def _family(needle: bytes, user: int) -> set[int]:
 
 
 def _user_of(pid: int) -> int:
-    """The user whom a process really is; 0 if it is gone. Where nobody may trace, root cannot read what it carries."""
+    """The real user id of a process; 0 if it is gone. If tracing is forbidden, root cannot read its environment."""
     fields = _read(pid, "status").partition(b"\nUid:")[2].split(None, 1)
     return int(fields[0]) if fields else 0
 

@@ -60,7 +60,7 @@ class Response(NamedTuple):
 
 
 class HttpError(Exception):
-    """No response could be read: unreachable (no connection), crash (dropped) or protocol (what came is no answer)."""
+    """No response could be read: unreachable (no connection), crash (dropped) or protocol (not a valid answer)."""
 
     def __init__(self, kind: ErrorKind, message: str, *, transient: bool) -> None:
         super().__init__(message)
@@ -523,7 +523,7 @@ class Client:
                 raise ConfigError("a SOCKS proxy needs a package that is not installed", hint=hint) from error
             except ValueError as error:
                 shown = _without_user(proxy)
-                raise ConfigError(f"the proxy of the environment is no address: {shown!r}", hint=str(error)) from error
+                raise ConfigError(f"the environment's proxy is not an address: {shown!r}", hint=str(error)) from error
             self._proxied[proxy] = made
         return self._proxied[proxy]
 
@@ -543,7 +543,7 @@ class Client:
                     await response.aclose()
             except httpx.DecodingError as error:
                 raise HttpError(
-                    ErrorKind.PROTOCOL, f"an answer that cannot be unpacked: {error}", transient=False
+                    ErrorKind.PROTOCOL, f"an answer that cannot be decompressed: {error}", transient=False
                 ) from error
             except httpx.TransportError as error:
                 text = f"through the proxy: {error or type(error).__name__}"
@@ -583,18 +583,16 @@ def trust(environment: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _decoded(response: Response, limit: int) -> Response:
-    """The response with its body unpacked: gzip and deflate, which some servers send unasked."""
+    """Return the response with its body decompressed: some servers send gzip and deflate unrequested."""
     encoding = response.headers["content-encoding"].strip().lower()
     if encoding in ("", "identity"):
         return response
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise HttpError(
-            ErrorKind.PROTOCOL, f"an answer in an encoding that was not asked for: {encoding[:40]}", transient=False
-        )
+        raise HttpError(ErrorKind.PROTOCOL, f"an answer in an unrequested encoding: {encoding[:40]}", transient=False)
     try:
         body = _inflated(response.body, limit)
     except zlib.error as error:
-        raise HttpError(ErrorKind.PROTOCOL, f"an answer that is no {encoding}: {error}", transient=False) from error
+        raise HttpError(ErrorKind.PROTOCOL, f"an answer in invalid {encoding}: {error}", transient=False) from error
     headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
     return response._replace(headers=headers, body=body, whole=True)
 
@@ -613,7 +611,7 @@ def _inflated(data: bytes, limit: int) -> bytes:
         if left < 0:
             raise HttpError(ErrorKind.PROTOCOL, f"an answer of more than {limit:,} bytes", transient=False)
         if not unpack.eof:
-            raise zlib.error("it ends in the middle")
+            raise zlib.error("it is incomplete")
         out.append(piece)
         data = unpack.unused_data.lstrip(b"\0")
     raise zlib.error(f"it has more than {MOST_MEMBERS} parts")
@@ -628,7 +626,7 @@ def check_url(url: str, *, where: str = "") -> SplitResult:
         usable = False
     if not usable or not url.isascii() or any(c <= " " for c in url) or "@" in parts.netloc:
         raise ConfigError(
-            f"not an address that can be asked: {_without_user(url)!r}",
+            f"not an address: {_without_user(url)!r}",
             where=where,
             hint="http://host:port/path, credentials in headers",
         )

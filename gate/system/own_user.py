@@ -1,14 +1,16 @@
 """A user of the agent's own: its processes cannot write to the gate's files, read the suite, or signal the gate.
 
 Only root can start processes as another user. The user has a number and no name. The files of the agent's folder are
-its own while it runs, but for those that are kept from it; afterwards everything belongs to whom it did before.
+its own while it runs, but for those that are kept from it; afterwards everything belongs to whom it did before. A
+process of its own sees to that, which a killed gate leaves behind.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 import stat
+import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -17,6 +19,8 @@ from random import SystemRandom
 from typing import Any
 
 from gate.errors import MeasureError
+from gate.system import keeper
+from gate.system.child import launch, script_command
 
 _NUMBERS = range(61_184, 65_520)
 """Numbers that systems leave to users that come and go."""
@@ -42,10 +46,10 @@ class OwnUser:
     """One user, from `make` to `end`; no process of it is left afterwards by the one who starts them."""
 
     def __init__(self, number: int, home: Path) -> None:
+        """Starts who gives everything back. Raises OSError if there can be none."""
         self.number, self.home = number, home
-        self._owners: dict[str, tuple[int, int]] = {}
-        self._modes: dict[Path, tuple[int, int]] = {}
-        self._given: list[Path] = []
+        command = script_command(Path(keeper.__file__), str(number), str(home))
+        self._keeper = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)
 
     @classmethod
     def make(cls, home: str | None) -> OwnUser:
@@ -59,7 +63,7 @@ class OwnUser:
                 user = cls(number, own)
                 user._furnish(Path(home) if home else None)
                 return user
-        raise MeasureError("no number is left for a user of the agent's own", where="agent.user")
+        raise MeasureError("no user id is free for the agent", where="agent.user")
 
     def _furnish(self, home: Path | None) -> None:
         for name in (".cache", _TEMPORARY):
@@ -106,52 +110,63 @@ class OwnUser:
             self._mode(path, path.stat().st_mode & ~_OTHERS)
         withheld = _outermost(closed | {path.resolve() for path in kept if path.exists()})
         on_the_way = {folder, *(parent for path in withheld for parent in path.parents if folder in parent.parents)}
-        self._given.append(folder)
+        owner = folder.stat()
+        self._tell([(keeper.FOLDER, str(folder), owner.st_uid, owner.st_gid)])
         for inside, folders, names, descriptor in os.fwalk(folder):
             if "pyvenv.cfg" in names:
                 folders.clear()
                 continue
+            taken = dict[str, os.stat_result]()
             for name in [*folders, *names]:
                 path = Path(inside, name)
                 if path in withheld:
                     if name in folders:
                         folders.remove(name)
-                elif path not in on_the_way:
-                    self._take(str(path), name, descriptor)
+                elif path not in on_the_way and (found := _to_take(str(path), name, descriptor)) is not None:
+                    taken[name] = found
+            self._tell(
+                (keeper.OWNER, f"{inside}/{name}", found.st_uid, found.st_gid)
+                for name, found in taken.items()
+                if found.st_uid not in _NUMBERS  # left by a gate that was ended with all else, as with its container
+            )
+            for name in taken:
+                with suppress(FileNotFoundError):
+                    os.chown(name, self.number, self.number, dir_fd=descriptor, follow_symlinks=False)
         for path in on_the_way:
             self._mode(path, path.stat().st_mode | _ADD_ONLY, group=self.number)
 
     def _mode(self, path: Path, mode: int, *, group: int = -1) -> None:
         before = path.stat()
-        self._modes.setdefault(path, (before.st_gid, stat.S_IMODE(before.st_mode)))
+        self._tell([(keeper.MODE, str(path), before.st_gid, stat.S_IMODE(before.st_mode))])
         os.chown(path, -1, group)
         path.chmod(stat.S_IMODE(mode))
 
-    def _take(self, path: str, name: str, descriptor: int) -> None:
-        with suppress(FileNotFoundError):
-            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
-                return
-            if stat.S_ISDIR(found.st_mode) and os.path.exists(f"{path}/pyvenv.cfg"):  # noqa: PTH110 - of each folder
-                return
-            self._owners[path] = found.st_uid, found.st_gid
-            os.chown(name, self.number, self.number, dir_fd=descriptor, follow_symlinks=False)
+    def _tell(self, lines: Iterable[tuple[str, str, int, int]]) -> None:
+        """Tell who gives everything back of changes, before they are made."""
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        self._keeper.stdin.flush()
 
     def end(self) -> None:
-        """Give everything back, and remove the home. New files belong to the owner of the folder that they are in."""
-        for folder in self._given:
-            owner = folder.stat()
-            for inside, folders, names, descriptor in os.fwalk(folder):
-                for name in [*folders, *names]:
-                    with suppress(FileNotFoundError):
-                        if os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_uid == self.number:
-                            to = self._owners.get(f"{inside}/{name}", (owner.st_uid, owner.st_gid))
-                            os.chown(name, *to, dir_fd=descriptor, follow_symlinks=False)
-        for path, (group, mode) in self._modes.items():
-            with suppress(FileNotFoundError):
-                os.chown(path, -1, group)
-                path.chmod(mode)
-        shutil.rmtree(self.home, ignore_errors=True)
+        """Give everything back, and remove the home. New files belong to the owner of the agent's folder."""
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        if self._keeper.wait():
+            what = "not all files of the agent's folder could be given back to their owners"
+            raise MeasureError(what, where="agent.user", hint=f"look for files of user {self.number}")
+
+
+def _to_take(path: str, name: str, descriptor: int) -> os.stat_result | None:
+    """Return what the system says of a file; None if it is gone, or stays with its owner."""
+    try:
+        found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+        return None
+    if stat.S_ISDIR(found.st_mode) and os.path.exists(f"{path}/pyvenv.cfg"):  # noqa: PTH110 - of each folder
+        return None
+    return found
 
 
 def _outermost(paths: set[Path]) -> set[Path]:

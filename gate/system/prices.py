@@ -1,4 +1,4 @@
-"""The cost of a number of a model's tokens, by the public price list of genai-prices. Makes no requests."""
+"""The cost of a model's tokens, by the genai-prices list. Makes no requests."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class Child:
 
     @property
     def tail(self) -> str:
-        """The last of what the child wrote, for messages."""
+        """The end of the child's output, for messages."""
         return self._tail.data.decode("utf-8", "replace").strip()
 
     def forget(self) -> None:
@@ -223,7 +223,7 @@ class LineChannel:
         self._writer.write(json.dumps(message).encode() + b"\n")
 
     async def drain(self) -> None:
-        """Waits until the child has taken what was sent. Raises ConnectionError if it takes nothing any more."""
+        """Wait until the child has read the data sent. Raises ConnectionError if it stopped reading."""
         await self._writer.drain()
 
     def close(self) -> None:

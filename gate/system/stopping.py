@@ -8,7 +8,7 @@ from types import FrameType
 from gate.errors import Cancelled
 
 LOOK_SECONDS = 0.1
-"""Seconds between two looks; Python runs signal handlers between two waits alone."""
+"""Seconds between checks; Python runs signal handlers only between waits."""
 
 
 class Stopping:

@@ -8,7 +8,7 @@ from typing import Any, TextIO, cast
 
 
 class Output:
-    """Standard output or error, written as long as that works. Everything but writing is left to the stream itself."""
+    """Standard output or error, which ignores write errors. The stream itself handles everything else."""
 
     def __init__(self, stream: TextIO, *, lost: str = "") -> None:
         self._stream = stream

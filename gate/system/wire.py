@@ -84,7 +84,7 @@ class LineReader:
 
 def _check(kind: int, length: int, limit: int) -> None:
     if kind > FAILED:
-        raise GarbledError("what is no frame")
+        raise GarbledError("invalid data")
     if length > limit:
         raise GarbledError(f"an answer of more than {limit:,} bytes")
 

@@ -40,7 +40,7 @@ class Captured(Struct, frozen=True):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The names of what was not recorded."""
+        """The names of the missing parts."""
         return tuple(name for name in self.__struct_fields__ if not getattr(self, name))
 
 
@@ -93,7 +93,7 @@ def conversation_of(pieces: Iterable[Piece], session: str = "") -> Conversation:
 
 
 def failure_of(pieces: Iterable[Piece]) -> str:
-    """Return the error of a trace's outermost span, the first of several; empty if it went well."""
+    """Return the error of a trace's outermost span, the first of several; empty on success."""
     for trace in _traces(pieces):
         spans = trace.spans()
         known = {span.span_id for span in spans}

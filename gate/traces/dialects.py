@@ -30,7 +30,7 @@ class Kind(Enum):
     MODEL = "model"
     TOOL = "tool"
     OTHER = "other"
-    """Anything else; what lies in it counts as if the span were not there."""
+    """Anything else; its children count as if the span did not exist."""
 
 
 AGENTIC = (Kind.AGENT, Kind.WORKFLOW)
@@ -382,6 +382,8 @@ def unread_kinds(piece: Piece) -> Iterator[str]:
         elif isinstance(held, dict) and name == _DETAILS:
             for key in ("gen_ai.input.messages", "gen_ai.output.messages"):
                 found += map(said.message, listed(held.get(key)))
+        elif name.startswith("gen_ai.") and name != _DETAILS and not _is_message(name):
+            yield f"an event {shorten(repr(name), MAX_ID_CHARS)}"
     for message in found:
         yield from message.unread
 

@@ -195,5 +195,5 @@ def from_protobuf(body: bytes, *, logs: bool = False) -> Mapping[str, Any]:
         request.ParseFromString(body)
         found: Mapping[str, Any] = MessageToDict(request)
     except (DecodeError, RecursionError, UnicodeError) as error:
-        raise ValueError("no OTLP request in protobuf") from error
+        raise ValueError("not an OTLP request in protobuf") from error
     return found

@@ -97,7 +97,7 @@ class Receiver:
         self.left_out = 0
         """Spans beyond the bounds of a turn."""
         self.seen = 0
-        """Turns of which a trace came."""
+        """Turns with a received trace."""
 
     @property
     def refused(self) -> dict[str, int]:

@@ -179,7 +179,7 @@ def _returned(raw: Mapping[str, Any], value: Any) -> Returned:
 
 
 def content(value: Any) -> Any:
-    """Arguments or a result as a value; UNSET if they were not recorded."""
+    """Return arguments or a result as a value; UNSET if not recorded."""
     if is_placeholder(value):
         return UNSET
     if isinstance(value, dict) and len(value) == 1 and is_placeholder(value.get("result", value)):

@@ -58,4 +58,4 @@ class LogRecord(Struct, frozen=True, gc=False):
 
 
 Piece = Span | LogRecord
-"""The pieces of a trace, which arrive in any order."""
+"""The parts of a trace, which may arrive in any order."""

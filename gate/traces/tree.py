@@ -1,4 +1,4 @@
-"""The spans of one trace → drafts of turns: what belongs to which, and what is the same call told twice.
+"""The spans of one trace → drafts of turns: groups spans, and merges calls that are reported twice.
 
 Rules:
 
@@ -98,7 +98,7 @@ class Draft(Struct):
 
 
 class Trace:
-    """The pieces of one trace; the same however they are ordered and however often they come."""
+    """The parts of one trace; the result does not depend on their order or repetition."""
 
     def __init__(self, trace_id: str) -> None:
         self.trace_id = trace_id
@@ -179,7 +179,7 @@ def _weight(span: Span) -> tuple[bool, int, int, str]:
 
 
 class _Place(Struct, frozen=True, gc=False):
-    """A span and what it lies in."""
+    """A span and its parents."""
 
     step: Operation
     root: str
@@ -189,7 +189,7 @@ class _Place(Struct, frozen=True, gc=False):
     used: bool = False
     """True if a tool holds it: what is said there is not said to the user."""
     model: str = ""
-    """The model call that holds it, with no agent or tool between."""
+    """The enclosing model call, with no agent or tool in between."""
     tool: str = ""
     """The tool that holds it, with no agent or model between."""
 

@@ -92,7 +92,7 @@ class _Line(Struct, frozen=True, omit_defaults=True):
     exchange: RecordedExchange | UnsetType = UNSET
     end: _End | UnsetType = UNSET
     attempt: str = ""
-    """The attempt at a trial that an exchange or an end is of."""
+    """The attempt at a trial to which an exchange or an end belongs."""
     owner: str = ""
     """The owner of the recording, on the first line."""
 
@@ -137,7 +137,7 @@ class CassetteWriter:
             self._write(_Line(cassette=VERSION, owner=owner))
 
     def _go_on(self) -> None:
-        """Ends a line that was cut off, and learns which bodies are there."""
+        """Terminate a truncated line, and index the stored bodies."""
         self._file.seek(self._size - 1)
         if self._file.read(1) != b"\n":
             self._write_bytes(b"\n")
@@ -158,7 +158,7 @@ class CassetteWriter:
         return name
 
     def keep(self, exchange: RecordedExchange, attempt: str) -> bool:
-        """Adds an exchange. Returns whether it, and its bodies, are kept."""
+        """Add an exchange. Return True if it and its bodies are kept."""
         if not {exchange.request, exchange.response} <= self._known:
             return False
         return self._write(_Line(exchange=exchange, attempt=attempt))
@@ -282,7 +282,7 @@ def _unpack(data: bytes, model: bytes, size: int) -> bytes:
     unpacker = zlib.decompressobj(zdict=model[-_WINDOW:]) if model else zlib.decompressobj()
     found = unpacker.decompress(data, size + 1)
     if len(found) != size or not unpacker.eof:
-        raise ValueError("another size than it says")
+        raise ValueError("its size is wrong")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The proxy's knowledge of MCP: messages that only ask for lists, and how an answer is matched with its call."""
+"""The proxy's handling of MCP: list requests, and matching answers with calls."""
 
 from __future__ import annotations
 

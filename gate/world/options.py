@@ -46,7 +46,7 @@ class UpstreamOptions(_Section):
     def _is_address(cls, value: str) -> str:
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError(f"{value!r} is no http:// or https:// address without a query")
+            raise ValueError(f"{value!r} is not an http:// or https:// address without a query")
         return value.rstrip("/")
 
 
@@ -80,7 +80,7 @@ class WorldOptions(_Section):
     def _named_plainly(cls, value: Mapping[str, UpstreamOptions]) -> Mapping[str, UpstreamOptions]:
         for name in value:
             if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-                raise ValueError(f"{name!r}: a name has letters, digits, - and _ alone")
+                raise ValueError(f"{name!r}: a name may have only letters, digits, - and _")
         return value
 
     @field_validator("normalise")

@@ -78,7 +78,7 @@ class Addressed(Struct, frozen=True):
 
 
 def address(asked: OutboundRequest, volatile: Volatile) -> Addressed:
-    """By what a request is found again; ids are numbered in the key, and are beside it, too."""
+    """The key under which a request is stored; ids are numbered in it and listed separately."""
     value = content(asked)
     body = _text(asked) if value is None else value
     plain, ids = volatile.marked([asked.path, sorted(asked.headers.items()), body], asked.at)
@@ -97,7 +97,7 @@ def ids_in(text: str) -> list[str]:
 
 
 def content(asked: OutboundRequest) -> Any:
-    """Return the request as JSON; the number of a call of MCP is how the answer is found, and no part of it."""
+    """Return the request as JSON, without the number of an MCP call, which only matches the answer."""
     value = asked.value
     if asked.kind == "mcp" and isinstance(value, dict) and "jsonrpc" in value:
         parameters = value.get("params")
@@ -122,7 +122,7 @@ def path_without_keys(target: str) -> str:
 
 
 def meant(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the headers that say what is asked: any that is not known to say how it is carried, or who asks."""
+    """Return the headers that define the request: all except those about transport and identity."""
     found: dict[str, str] = {}
     for raw, value in headers:
         name = raw.decode("latin-1").lower()

@@ -117,7 +117,7 @@ class Proxy:
         return await self._within(call, self._world.answering(attempt, upstream, call.key))
 
     async def _outside(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> None:
-        """A request that no trial makes, as while an agent is imported: passed on where that is allowed."""
+        """Forward a request outside any trial, such as during the agent's import, if that is allowed."""
         if self._world.replays and upstream.answered_by in ("replay", "fail"):
             return await _refuse(out, REFUSED, "it is asked outside of a trial, and nothing goes out in this mode")
         self._world.outside += 1

@@ -43,12 +43,12 @@ _EPOCH = re.compile(r"(?<![\d.])1\d{9}(?:\d{3})?(?:\.\d{1,9})?(?!\d|\.\d)")
 def check_pattern(pattern: str) -> None:
     """Raises ValueError for a pattern without a placeholder, or with hardly anything else."""
     if not any(name in pattern for name in _PLACEHOLDERS):
-        raise ValueError(f"{pattern!r} names no part that varies: write {', '.join(_PLACEHOLDERS)} in its place")
+        raise ValueError(f"{pattern!r} has no varying part: write {', '.join(_PLACEHOLDERS)} in its place")
     literal = pattern
     for name in _PLACEHOLDERS:
         literal = literal.replace(name, "")
     if len(literal.strip()) < LEAST_LITERAL:
-        raise ValueError(f"{pattern!r} would match almost anything: write what stands around the part that varies")
+        raise ValueError(f"{pattern!r} would match almost anything: include the text around the varying part")
 
 
 def find_ids(text: str) -> list[str]:

@@ -26,7 +26,7 @@ from gate.world.volatile import Volatile
 BOUNDS = Bounds(body_bytes=MAX_ANSWER_BYTES, head_bytes=65_536, connections=1024, idle_seconds=600.0)
 """Clients keep their connections open between the turns of a conversation."""
 LAST_SECONDS = 0.5
-"""Seconds that calls may go on after the trial that made them ended."""
+"""Seconds for which calls may continue after their trial ended."""
 
 
 class WorkerAddress:
@@ -64,7 +64,7 @@ class World:
         self.replays = False
         """True if trials are answered from recordings: the baseline itself is always asked anew."""
         self.outside = 0
-        """Calls that no trial made."""
+        """Calls outside any trial."""
         self.unkept: dict[str, int] = {}
         """Reasons why trials were not recorded whole → number of trials."""
         self.lost = 0
@@ -90,7 +90,7 @@ class World:
         return self
 
     async def serve(self, proxy: RequestHandler) -> None:
-        """Let the proxy answer requests until the world is left, and close it then."""
+        """Run the proxy until the context ends, then close it."""
         self._stack.push_async_callback(proxy.aclose)
         server = LoopbackServer(proxy.handle, port=self._options.port, bounds=BOUNDS, where="world.port")
         self._server = await self._stack.enter_async_context(server)
@@ -212,7 +212,7 @@ class World:
         return address(asked, self.volatile)
 
     def stdio(self, name: str) -> Upstream:
-        """An MCP server on standard input and output; it is in the agent's own hands, and needs no leave."""
+        """An MCP server on standard input and output; the agent starts it, so it needs no permission."""
         return Upstream(name=name, url="http://stdio", kind="mcp", answered_by=self._options.tools)
 
     def _mode(self, attempt: Attempt, upstream: Upstream) -> Mode:

@@ -208,7 +208,7 @@ def test_what_is_run_for_later_changes_and_cut_short_is_not_stored(project: Proj
     set_up(project, versioned(served, {"header": "X-Version"}, concurrency=1))
     stopped_at(project, served, CASES + 2)
     assert project.gate("baseline", "save").code == 0, "the verdict was there, and so was the version"
-    assert "1.0 trials a case" in project.gate("baseline", "show").out
+    assert "1.0 trials per case" in project.gate("baseline", "show").out
 
 
 def test_one_that_changes_after_the_verdict_leaves_it_alone_and_stores_nothing_mixed(
@@ -226,7 +226,7 @@ def test_one_that_changes_after_the_verdict_leaves_it_alone_and_stores_nothing_m
     assert (code, suite_of(found)["verdict"], suite_of(found)["stored"]) == (0, "pass", None)
     assert any("is not kept" in line for line in suite_of(found)["warnings"])
     project.gate("baseline", "save", ".gate/r.jsonl")
-    assert "1.0 trials a case" in project.gate("baseline", "show").out
+    assert "1.0 trials per case" in project.gate("baseline", "show").out
 
 
 @pytest.mark.slow
@@ -241,9 +241,9 @@ def test_one_that_changes_after_the_verdict_leaves_it_alone_and_stores_nothing_m
             ({"command": "no-such-program"}, "cannot be run"),
             ({"command": ["sh", "-c", "true"]}, "empty"),
             ({"header": "X-Other"}, "has no header X-Other"),
-            ({}, "give a text, a command or a header"),
-            ({"header": "X", "command": "y"}, "give a text, a command or a header"),
-            ({"command": "y", "url": "http://127.0.0.1"}, "name the header"),
+            ({}, "set a string, a command or a header"),
+            ({"header": "X", "command": "y"}, "set a string, a command or a header"),
+            ({"command": "y", "url": "http://127.0.0.1"}, "set header, too"),
         ],
         3,
     ),
@@ -341,7 +341,7 @@ def test_a_base_that_is_down_excuses_no_drop(project: Project, served: Served, b
     code, found = project.result("run", "-q", BASE_URL=base.url)
     suite = suite_of(found)
     assert (code, suite["verdict"]) == (1, "regressed"), suite["headline"]
-    assert "the base was not measured beside it" in suite["headline"]
+    assert "the base was not run alongside this change" in suite["headline"]
     assert 0 < base.asked <= 16, "a few times, by as many at once as the agent is asked, and then no more"
     assert [line for line in suite["warnings"] if "infrastructure" in line] == [], "it is said once:"
     [told] = [line for line in suite["warnings"] if "the base commit's agent" in line]

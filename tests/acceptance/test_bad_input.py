@@ -53,7 +53,7 @@ CONFIGURATIONS = {
     ),
     "empty": ("", "gate.yaml: is empty (it needs at least `suite` and `agent`; `gate init` in an empty folder writes"),
     "a list": ("[]", "gate.yaml: expected a mapping of keys, found a list (it needs at least `suite` and `agent`"),
-    "no kind of agent": (CONFIG.replace("python:", "pyton:"), "did you mean 'python'?"),
+    "no agent kind": (CONFIG.replace("python:", "pyton:"), "did you mean 'python'?"),
     "unknown metric": (
         CONFIG.replace("response_match_score", "response_mach_score"),
         "gate.yaml:4: unknown metric 'response_mach_score' (did you mean 'response_match_score'?)",
@@ -117,7 +117,7 @@ CONFIGURATIONS = {
     ),
     "a pattern that always matches": (
         CONFIG.replace("response_match_score: 0.5", 'regex: {patterns: [""]}'),
-        "gate.yaml:4: regex: patterns: '' matches the empty text",
+        "gate.yaml:4: regex: patterns: '' matches the empty string",
     ),
     "nothing that blocks": (
         CONFIG.replace("0.5", "{threshold: 0.5, blocking: false}"),
@@ -133,7 +133,10 @@ CONFIGURATIONS = {
         + "".join(f"{b}: &{b} [{', '.join(['*' + a] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
         "gate.yaml:",
     ),
-    "several kinds of agent": (CONFIG.replace("agent:answer}", "agent:answer, command: ls}"), "more than one kind"),
+    "several kinds of agent": (
+        CONFIG.replace("agent:answer}", "agent:answer, command: ls}"),
+        "more than one agent kind",
+    ),
     "judge without a key": (CONFIG.replace("response_match_score", "final_response_match_v2"), "key is not set"),
     "safety without a backend": (CONFIG.replace("response_match_score: 0.5", "safety_v1: 1.0"), "key"),
     "trials of nothing": (CONFIG + "trials: 0\n", "trials: a number of trials is between 1 and 1000"),
@@ -189,7 +192,7 @@ def test_two_reports_in_one_file_are_refused_before_anything_runs(project: Proje
     (project.root / "link").symlink_to("report")
     ran = project.gate("run", "--json", "report", "--junit", other)
     assert ran.code == 2
-    assert "report are to be written to the same file (give each a path of its own)" in one_line(ran)
+    assert "report are to be written to the same file (give each its own path)" in one_line(ran)
     assert not (project.root / ".gate").exists()
     assert project.gate("run", "--json", "/dev/null", "--junit", "/dev/null").code == 0
 
@@ -408,7 +411,7 @@ def test_an_address_that_is_none_is_named_with_its_key(project: Project) -> None
     project.write("gate.yaml", CONFIG.replace("python: agent:answer", "http: nonsense"))
     ran = project.gate("run")
     assert ran.code == 2
-    assert one_line(ran).startswith("gate: agent.http.url: not an address that can be asked: 'nonsense' (http://host:")
+    assert one_line(ran).startswith("gate: agent.http.url: not an address: 'nonsense' (http://host:")
 
 
 def test_the_rules_of_a_commit_need_a_repository(project: Project) -> None:

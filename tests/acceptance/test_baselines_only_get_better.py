@@ -324,6 +324,7 @@ def test_accepting_what_is_not_stored_is_refused(world: World) -> None:
         ((other, "--why", "x"), 4, "no record of"),
         (("v9", "--why", "x"), 2, "commit 'v9' not found"),
         (("--why", " "), 2, "no reason given"),
+        (("--why", "\u200b"), 2, "no reason given"),
     ):
         done = world.gate(folder, "baseline", "accept", *arguments)
         assert done.code == code, done.err
@@ -336,7 +337,7 @@ def test_a_thinner_run_of_the_same_commit_adds_to_the_richer(world: World) -> No
     world.job(main, "--trials", "5")
     world.job(main, "--trials", "1")
     shown = world.gate(world.clone(main), "baseline", "show").out
-    assert "6.0 trials a case" in shown
+    assert "6.0 trials per case" in shown
     assert shown.count("pass") >= 2
 
 

@@ -87,7 +87,7 @@ def test_explain_of_a_case_shows_its_trials_on_both_sides(project: Project) -> N
 def test_power_says_what_is_found_with_its_interval_and_the_price(project: Project) -> None:
     (flaky,) = (REPOSITORY / "examples" / "support-agent" / "baselines").rglob("*.jsonl")
     text = printed(project, "power", str(flaky), "--simulations", "10")
-    assert "25 cases, 5 stored trials a case, against these alone, 2 criteria beside success; " in text
+    assert "25 cases, 5 stored trials per case, against these alone, 2 criteria beside success; " in text
     assert re.search(r"; \d+ simulated changes, 10 of each kind", text)
     assert re.search(r"^−30 points +(> )?[\d.]+ % +[\d.]+–[\d.]+ % +█", text, flags=re.MULTILINE)
     assert "one case breaks" in text
@@ -118,7 +118,7 @@ def test_the_guide_shows_what_power_says_of_the_example(project: Project) -> Non
 @pytest.mark.slow
 def test_power_says_how_many_cases_find_a_wanted_drop(project: Project) -> None:
     wanted = printed(project, "power", "old.jsonl", "--simulations", "10", "--drop", "0.5")
-    assert re.search(r"−50 points with 15 stored trials a case: \d+ cases", wanted)
+    assert re.search(r"−50 points with 15 stored trials per case: \d+ cases", wanted)
     assert "a typical suite's" not in printed(project, "power", "--simulations", "10")
 
 
@@ -198,7 +198,7 @@ def test_report_says_again_what_the_run_said(project: Project, tmp_path: Path) -
 def test_baseline_commands(project: Project) -> None:
     assert "suite.yaml" in printed(project, "baseline", "list")
     shown = printed(project, "baseline", "show")
-    assert "5.0 trials a case from 1 record" in shown
+    assert "5.0 trials per case from 1 record" in shown
     assert "tool_trajectory_avg_score" in shown
     changed = printed(project, "baseline", "diff", "new.jsonl", "old.jsonl")
     assert "+ " in changed

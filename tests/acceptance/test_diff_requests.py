@@ -99,4 +99,4 @@ def test_records_without_recordings_are_not_called_equal(project: Project) -> No
         assert ran.code == 0, ran.err
     compared = project.gate("diff-requests", ".gate/one.jsonl", ".gate/two.jsonl")
     assert compared.code == 3
-    assert "no case of both records has what it asked recorded" in compared.err
+    assert "no case has recorded requests in both records" in compared.err

@@ -276,7 +276,7 @@ def test_further_runs_of_a_commit_are_saved_with_the_one_that_is_named(project: 
         assert project.gate("run", "-q", "--trials", "2", "--record", f".gate/try-{number}.jsonl").code == 0
     saved = project.gate("baseline", "save", ".gate/try-2.jsonl")
     assert "united with 2 other runs of this commit" in saved.out, saved.out + saved.err
-    assert "6.0 trials a case" in project.gate("baseline", "show").out
+    assert "6.0 trials per case" in project.gate("baseline", "show").out
     again = project.gate("baseline", "save", ".gate/try-3.jsonl")
     assert again.code == 0 and "united" not in again.out, "it is stored already"
 

@@ -58,6 +58,25 @@ def test_a_change_that_is_worse_is_blocked_beside_the_base(project: Project) -> 
     assert "of the baseline's agent)" in str(suite)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("broken", "code", "named"), [((), 0, set()), (("item 9",), 1, {"c9"})])
+def test_cases_that_the_provider_broke_are_not_the_changes(
+    project: Project, broken: tuple[str, ...], code: int, named: set[str]
+) -> None:
+    source = prepared(project).replace("drawn < moved + OWN", f"drawn < OWN or (moved and message in {OF_PROVIDER})")
+    project.write("agent.py", source.replace("OWN", "0.0"))
+    project.commit("an agent whose provider can break four cases")
+    project.store(record="again.jsonl")
+    project.git("checkout", "-qb", "change")
+    project.write("../provider.txt", "1.0")
+    project.write("agent.py", source.replace("drawn < OWN", f"message in {broken}").replace("OWN", "0"))
+    project.commit("change")
+    found, result = project.result("run", "-q", "--record", "change.jsonl")
+    cases = {case["id"] for case in result["suites"][0]["cases"] if case["status"] == "broken"}
+    assert (found, cases) == (code, named), result["suites"][0]["headline"]
+
+
+OF_PROVIDER = ("item 1", "item 2", "item 3", "item 4")
 LAID = {
     "agent.py": "open(tree + '/agent.py', 'a').write('\\ndef answer(message): return 0\\n')",
     "json.py": "open(tree + '/json.py', 'w').write('1/0')",

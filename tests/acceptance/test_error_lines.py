@@ -37,7 +37,7 @@ def last_line(project: Project, *arguments: str) -> tuple[int, str]:
         ("{python: bot:answer}", "bot:answer", 2, "{}:2: agent: expected a mapping, found text (" + KINDS),
         ("bot:answer", "concierge.bot", 3, "(expected module:attribute, as in concierge.bot:answer)"),
         ("criteria", "select: {tags: [bookin]}\ncriteria", 2, "{}:3: no case has the tag 'bookin' (did you mean"),
-        ("criteria", "baseline: {against: nope}\ncriteria", 2, "{}:3: 'nope' names a commit, and this is not a git"),
+        ("criteria", "baseline: {against: nope}\ncriteria", 2, "{}:3: 'nope' names a commit, but this is not a git"),
     ],
 )
 def test_what_is_wrong_in_the_file(project: Project, old: str, new: str, code: int, said: str) -> None:
@@ -49,7 +49,7 @@ def test_what_is_wrong_in_the_file(project: Project, old: str, new: str, code: i
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--against", "nope"), "--against: 'nope' names a commit, and this is not a git repository ("),
+        (("--against", "nope"), "--against: 'nope' names a commit, but this is not a git repository ("),
         (("--tag", "bookin"), "--tag: no case has the tag 'bookin' (did you mean 'booking'?)"),
         (("--case", "b"), "--case: no case has the id 'b' (known: a)"),
         (("--where", "team=x"), "--where: no case has the key 'team' in its metadata (no case has any metadata)"),

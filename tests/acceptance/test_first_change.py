@@ -84,7 +84,7 @@ def test_a_base_without_configuration_is_held_to_the_rules_of_the_change(bare: P
     bare.write(".github/workflows/gate.yml", "on: pull_request\n")
     code, suite = run(broken(bare), *words)
     assert (code, suite["verdict"]) == (1, "regressed")
-    assert "held to this change's rules, since the base has none" in suite["headline"]
+    assert "by this change's rules, because the base has none" in suite["headline"]
     assert "c3" in suite["headline"]
 
 

@@ -173,7 +173,7 @@ def test_a_badge_of_records_that_nobody_judged_is_unknown(project: Project, tmp_
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("out", "--link", "javascript:alert(1)"), 2, "no address of a report"),
+        (("out", "--link", "javascript:alert(1)"), 2, "not a report address"),
         (("gate.yaml",), 2, "gate.yaml"),
         (("out", "absent"), 2, "no such file"),
         ((), 2, "Missing argument 'OUT'"),

@@ -73,6 +73,12 @@ def append(project: Project, *lines: str, name: str = "a.jsonl") -> None:
         file.write("".join(lines))
 
 
+def test_what_no_reader_reads_of_production_is_listed_once_a_kind(shop: Project) -> None:
+    more = [json.dumps({**json.loads(row(f"a{number}")), "reviewed": "no"}) + "\n" for number in range(30)]
+    append(shop, *more)
+    assert "not read: reviewed (30 times)" in shop.gate("monitor", "--once").out
+
+
 def once(project: Project, *arguments: str, **environment: str) -> tuple[int, dict[str, Any], str]:
     ran = project.gate("monitor", "--once", "--json", "status.json", *arguments, **environment)
     path = project.root / "status.json"
@@ -291,7 +297,7 @@ def test_production_is_compared_with_what_ci_stored(shop: Project) -> None:
 @pytest.mark.parametrize(
     ("monitor", "arguments", "said"),
     [
-        ("{}", (), "no traces are named"),
+        ("{}", (), "no traces given"),
         ("{traces: nowhere/x/}", (), "no such file or folder"),
         ("{traces: traces/, sample_rate: 0}", (), "sample_rate"),
         ("{traces: traces/, critical: 0.9}", (), "critical (0.9) is above warning (0.85)"),
@@ -299,7 +305,7 @@ def test_production_is_compared_with_what_ci_stored(shop: Project) -> None:
         ("{traces: traces/, alerts: {slack: NOT_SET}}", (), "the variable NOT_SET is not set"),
         ("{traces: traces/, alerts: {slack: 'https://hooks.test/x'}}", (), "slack"),
         ("{traces: traces/, prometheus: ../x.prom}", (), "not a file below"),
-        ("{traces: traces/}", ("--status",), "either --once or --status"),
+        ("{traces: traces/}", ("--status",), "give either --once or --status"),
         ("{traces: traces/}", ("--against", "none.jsonl"), "none.jsonl"),
     ],
 )

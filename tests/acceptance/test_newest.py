@@ -60,7 +60,7 @@ def test_the_newest_record_is_taken_and_said(measured: Project, command: list[st
 def test_without_any_record_one_line_says_what_to_do(project: Project, command: list[str]) -> None:
     ran = project.gate(*command)
     assert (ran.code, ran.out) == (3, "")
-    assert ran.err == "gate: .gate/records: no finished record (`gate run` makes one; or name a record)\n"
+    assert ran.err == "gate: .gate/records: no finished record (`gate run` writes one; or name a record)\n"
 
 
 def test_the_judged_record_comes_first_everywhere(measured: Project) -> None:

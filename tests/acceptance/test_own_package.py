@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import gate
+from gate.security.tree import OwnPackage
 from tests.acceptance.conftest import Project
 
 pytestmark = pytest.mark.slow
@@ -56,3 +57,24 @@ def test_a_gate_whose_own_files_change_during_the_run_measures_nothing(
         assert (edited in ran.stderr) is (code == 2)
         if edited == "json.py":
             (package / "gate" / "json.py").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("planted", ["a link to a folder", "a link to a file", "what cannot be removed"])
+def test_bytecode_that_lies_elsewhere_or_cannot_be_removed_is_not_run_either(tmp_path: Path, planted: str) -> None:
+    package, elsewhere = tmp_path / "package", tmp_path / "elsewhere"
+    for folder in (package, elsewhere):
+        folder.mkdir()
+    (package / "score.py").write_text("")
+    (elsewhere / "score.pyc").write_text("planted")
+    known = OwnPackage(package)
+    if planted == "a link to a folder":
+        (package / "__pycache__").symlink_to(elsewhere)
+    else:
+        (package / "__pycache__").mkdir()
+    if planted == "a link to a file":
+        (package / "__pycache__/score.pyc").symlink_to(elsewhere / "score.pyc")
+    if planted == "what cannot be removed":
+        (package / "__pycache__/score.pyc/more").mkdir(parents=True)
+    assert known.drop_new_bytecode() == ("__pycache__/score.pyc" if planted == "what cannot be removed" else "")
+    assert (package / "__pycache__/score.pyc").exists() is (planted == "what cannot be removed")
+    assert (elsewhere / "score.pyc").read_text() == "planted"

@@ -7,15 +7,19 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gate.errors import MeasureError
 from gate.system.own_user import OwnUser
 from tests.acceptance.conftest import Project
+from tests.patience import eventually
 
 REPOSITORY = Path(__file__).parents[2]
 PYTHON = next((p for p in ("/usr/bin/python3", "/usr/local/bin/python3") if Path(p).exists()), "")
@@ -232,6 +236,94 @@ def test_what_a_link_of_the_suite_leads_to_stays_as_it_is(place: Project) -> Non
     finally:
         user.end()
     assert _state(place.root.parent) == before
+
+
+GIVING = """
+import sys
+from pathlib import Path
+from gate.system.own_user import OwnUser
+root = Path(sys.argv[1])
+user = OwnUser.make(None)
+print(user.number, flush=True)
+user.give(root, top=root, hidden=[root / "evals"], kept=[root / "agent.py"])
+input()
+"""
+
+
+def test_a_gate_that_is_killed_leaves_the_folder_as_it_was(place: Project) -> None:
+    for number in range(400):
+        place.write(f"data/{number % 20}/{number}.txt", "")
+    before = _state(place.root)
+    for moment in (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.5):
+        command = [sys.executable, "-c", GIVING, str(place.root)]
+        with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as giving:
+            assert giving.stdout is not None
+            home = Path(tempfile.gettempdir(), f"gate-agent-{int(giving.stdout.readline())}")
+            time.sleep(moment)
+            giving.kill()
+        assert eventually(lambda home=home: not home.exists())
+        assert _state(place.root) == before, moment
+
+
+def test_so_does_a_run_that_is_killed_while_the_agent_answers(place: Project) -> None:
+    place.write("agent.py", "import time, pathlib\npathlib.Path('new.txt').touch()\ntime.sleep(987)\n")
+    _configured(place, user="own")
+    before = _state(place.root)
+    command = [sys.executable, "-m", "gate", "run", "--trials", "1"]
+    with subprocess.Popen(command, cwd=place.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        assert eventually((place.root / "new.txt").exists)
+        running.kill()
+    assert eventually(lambda: {uid for uid, _, _ in _state(place.root).values()} == {0})
+    assert eventually(lambda: before.items() <= _state(place.root).items())
+    assert "sleep(987)" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+
+
+def test_what_an_agent_leaves_in_its_folder_gives_it_nothing_afterwards(place: Project) -> None:
+    """Its program that runs as its owner, odd names, and links to files that are root's."""
+    user = OwnUser.make(None)
+    user.give(place.root, top=place.root, hidden=[place.root / "evals"])
+    outside = place.root.parent / "elsewhere"
+    left = (
+        "import os\n"
+        "open('program', 'w').close(); os.chmod('program', 0o6755)\n"
+        "open(b'odd\\n\\xff', 'w').close()\n"
+        f"os.symlink({str(outside)!r}, 'link')\n"
+        "os.rename('data.txt', 'old'); os.symlink('/etc/passwd', 'data.txt')\n"
+    )
+    before = outside.stat(), Path("/etc/passwd").stat()
+    subprocess.run([PYTHON, "-c", left], cwd=place.root, check=True, **user.start)
+    user.end()
+    after = _state(place.root)
+    assert {uid for uid, _, _ in after.values()} == {0}
+    assert not after["program"][2] & (stat.S_ISUID | stat.S_ISGID)
+    assert after["evals"][2] == 0o755 and "old" in after
+    assert [(one.st_uid, one.st_mode) for one in before] == [
+        (one.st_uid, one.st_mode) for one in (outside.stat(), Path("/etc/passwd").stat())
+    ]
+
+
+def test_folders_without_end_keep_the_suite_from_coming_back_to_nobody(place: Project) -> None:
+    before = _state(place.root)
+    user = OwnUser.make(None)
+    user.give(place.root, top=place.root, hidden=[place.root / "evals"])
+    deep = "import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\n"
+    subprocess.run([PYTHON, "-c", deep], cwd=place.root, check=True, **user.start)
+    with pytest.raises(MeasureError, match="not all files"):
+        user.end()
+    modes = {name: mode for name, (_, _, mode) in before.items()}
+    found = {str(path.relative_to(place.root)): path for path in (place.root, *(place.root / "evals").rglob("*"))}
+    assert all(stat.S_IMODE(path.stat().st_mode) == modes[name] for name, path in found.items())
+    assert not user.home.exists()
+    subprocess.run(["rm", "-rf", place.root / "d"], check=True)
+
+
+def test_what_a_user_owns_that_is_gone_belongs_to_the_folders_owner(place: Project) -> None:
+    """A gate that is ended with its whole container leaves nobody who could give anything back."""
+    os.chown(place.root / "data.txt", 62_000, 62_000)
+    user = OwnUser.make(None)
+    user.give(place.root, top=place.root, hidden=[])
+    user.end()
+    assert {uid for uid, _, _ in _state(place.root).values()} == {0}
 
 
 def test_a_closed_folder_is_not_opened_for_what_is_closed_in_it(place: Project) -> None:

@@ -158,7 +158,7 @@ def test_a_host_that_cannot_be_reached_changes_no_verdict(project: Project, site
         [
             ({"criteria": {"politness": 1.0}}, "unknown metric 'politness' (did you mean 'politeness', of acme-gate?)"),
             ({"criteria": {"politeness": {"leest": 1}}}, "unknown option 'leest' (did you mean 'least'?)"),
-            ({"agent": {"ecko": "x"}}, "no kind of agent is named (did you mean 'echo', of acme-gate?)"),
+            ({"agent": {"ecko": "x"}}, "no agent kind is set (did you mean 'echo', of acme-gate?)"),
             ({"agent": {"echo": "x", "timeuot": 1}}, "unknown key 'timeuot' (did you mean 'timeout'?)"),
             ({"format": "question"}, "unknown suite format 'question' (did you mean 'questions', of acme-gate?)"),
             ({"baseline": {"store": "sqlight"}}, "unknown store 'sqlight' (did you mean 'sqlite', of acme-gate?)"),
@@ -199,7 +199,7 @@ def test_without_the_package_the_names_are_unknown(project: Project, channel: Ch
     configured(project, channel)
     ran = project.gate("run")
     assert ran.code == 2
-    assert "no kind of agent is named (known: " in ran.err
+    assert "no agent kind is set (known: " in ran.err
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def test_another_model_or_system_is_said_above_every_fold(
     _, calm = project.result("run", "-q", "--record", ".gate/calm.jsonl")
     suite = suite_of(calm)
     assert suite["verdict"] == "pass" and said not in suite["headline"], "it explains nothing where nothing fell"
-    assert suite["changes"] == [f"{said}; if this change did not ask for that, the provider moved"]
+    assert suite["changes"] == [f"{said}; unless this change did that, the provider drifted"]
     served.reply = fails(*range(0, CASES, 2))  # type: ignore[assignment]
     code, found = project.result("run", "-q", "--record", ".gate/fell.jsonl", "--markdown", "comment.md")
     assert (code, suite_of(found)["verdict"]) == (1, "regressed")
@@ -151,7 +151,7 @@ def test_a_drop_that_the_newest_night_shows_already_is_not_the_changes(project: 
     _, found = project.result("run", "-q", "--record", ".gate/change.jsonl")
     suite = suite_of(found)
     assert suite["verdict"] == "inconclusive"
-    assert "fell against the stored baseline, but not against its newest runs: drift or luck" in suite["headline"]
+    assert "fell against the stored baseline, but not against its newest runs: drift or chance" in suite["headline"]
     again = suite_of(project.result("report", ".gate/change.jsonl")[1])
     assert again["headline"] == suite["headline"], "whoever reads the record comes to the same"
     served.reply = fails(*range(CASES))  # type: ignore[assignment]

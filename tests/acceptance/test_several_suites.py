@@ -36,7 +36,7 @@ trials: 1
 
 @pytest.fixture
 def change(project: Project) -> Project:
-    """Three suites with a baseline of eleven trials a case, and a branch."""
+    """Three suites with a baseline of eleven trials per case, and a branch."""
     for name in "abc":
         cases = [{"id": f"{name}{n}", "input": f"item {name}{n}", "tools": ["look_up"]} for n in range(CASES)]
         project.write(f"suites/{name}/suite.yaml", {"cases": cases})

@@ -146,7 +146,7 @@ def test_the_first_run_on_the_default_branch_leaves_five_trials_a_case(project: 
     [path] = stored(project)
     assert len(read_record(path).trials) == 5 * CASES
     shown = project.gate("baseline", "show")
-    assert "5.0 trials a case" in shown.out and f"({5 * CASES} trials)" in shown.out
+    assert "5.0 trials per case" in shown.out and f"({5 * CASES} trials)" in shown.out
 
 
 @pytest.mark.slow
@@ -351,9 +351,9 @@ def test_shards_leave_as_many(project: Project, served: Served) -> None:
 def test_its_progress_says_what_it_is_for(project: Project, served: Served) -> None:
     set_up(project, http(served))
     ran = project.gate("run", "-v")
-    assert ran.err.count(f"storing 5 trials a case for later changes, {CASES} runs") == 4
+    assert ran.err.count(f"storing 5 trials per case for later changes, {CASES} runs") == 4
     said = " ".join(ran.out.split())  # however wide the terminal is
-    assert f"5 trials a case for later changes: 4 further epochs, {4 * CASES} runs" in said
+    assert f"5 trials per case for later changes: 4 further epochs, {4 * CASES} runs" in said
     assert f"{5 * CASES} agent runs" in said
     assert "instead of" not in said, "nothing was saved"
 

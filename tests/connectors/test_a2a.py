@@ -84,7 +84,7 @@ WITHOUT_ANSWER = {
     "reject": "the agent rejected the task: reject: of what?",
     "cancel": "the task was canceled: cancel: of what?",
     "login": "the task waits for credentials, which go with every request under agent.a2a.headers: login: of what?",
-    "raise": "the agent states an error: no stock today (-32603)",
+    "raise": "the agent reports an error: no stock today (-32603)",
 }
 
 

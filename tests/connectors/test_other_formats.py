@@ -18,6 +18,7 @@ from gate.model import Suite
 from gate.suites import load
 from gate.suites.base import Loss
 from tests.acceptance.conftest import Project
+from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 
 pytestmark = pytest.mark.connectors
 AGENTS = Path(__file__).parent / "agents"
@@ -225,6 +226,42 @@ def test_a_dataset_that_pydantic_evals_saves(written: Path, kind: str) -> None:
     assert [case.thresholds for case in suite.cases] == [{"latency": 2.5}, {"latency": 2.5}]
     assert [rubric.text for rubric in cancel.rubrics] == ["It refuses kindly."]
     assert [(loss.case, loss.what, loss.check) for loss in losses] == [("where", "evaluator IsInstance", True)]
+
+
+def kindly(request: Request) -> Reply:
+    """Judge kind words as kind, in the form in which each tool asks."""
+    kind = "Kindly" in request.text
+    if request.question:  # ours
+        verdict = "yes" if kind else "no"
+        return chat({"verdicts": [{"id": "It is kind.", "rationale": "words", "verdict": verdict}]})
+    (tool,) = request.json["tools"]
+    arguments = json.dumps({"reason": "words", "pass": kind, "score": float(kind)})
+    call = {"id": "c", "type": "function", "function": {"name": tool["function"]["name"], "arguments": arguments}}
+    found = chat(None, finish="tool_calls")
+    found.body["choices"][0]["message"]["tool_calls"] = [call]
+    found.body |= {"created": 0, "model": "scripted"}
+    return found
+
+
+def test_an_llm_judge_of_pydantic_evals_passes_and_fails_what_it_does_there(inspect: Path, project: Project) -> None:
+    """An imported check has its source's threshold: without a baseline, a case that fails it is no pass."""
+    with JudgeStub() as stub:
+        stub.answer = kindly
+        command = [inspect, "-W", "ignore", AGENTS / "judged_dataset.py", stub.url, project.root / "dataset.yaml"]
+        there = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        assert there == {"cancel": False, "where": True}
+        answers = {"Cancel A200": "No.", "Where is A100?": "Kindly: it has shipped."}
+        project.write("bot.py", f"def answer(message):\n    return {answers}[message]\n")
+        judge = {"model": "scripted", "base_url": stub.url, "num_samples": 1}
+        config = {"suite": "dataset.yaml", "agent": {"python": "bot:answer"}, "judge": judge, "trials": 2}
+        project.write("gate.yaml", config)
+        code, result = project.result("run")
+    (suite,) = result["suites"]
+    assert {case["id"]: (case["passed"], case["trials"]) for case in suite["cases"]} == {
+        "cancel": (0, 2),
+        "where": (2, 2),
+    }
+    assert (code, suite["verdict"]) == (1, "below_threshold")
 
 
 def test_the_schema_beside_a_dataset_is_passed_over_in_its_folder(written: Path, project: Project) -> None:

@@ -77,6 +77,7 @@ def test_the_pages_have_a_place_for_every_table() -> None:
         "creep",
         "power",
         "frontier",
+        "small",
         "stored",
         "wanted",
         "prove",
@@ -105,6 +106,14 @@ def test_the_frontier_moves_from_the_record_that_never_counts_to_stored_trials_a
     assert frontier.CHOSEN in frontier.POINTS
     known = {world.name for world in simulate.worlds()}
     assert known.issuperset((*frontier.CHANGED, *frontier.UNCHANGED)), "worlds that the page has, too"
+
+
+def test_rules_beside_the_one_that_stands_spend_the_same_error() -> None:
+    spent = [sum(looking.shares) for looking in frontier.LOOKING]
+    assert spent == pytest.approx([evidence.ONE_LOOK_SHARE] * len(frontier.LOOKING))
+    for quarters, whole, again, both in (frontier.STEPS, frontier.BASE_ALONE):
+        for first in (quarters, whole):
+            assert sum(step.share for step in (*first, again, both)) == pytest.approx(1)
 
 
 def test_the_loop_that_tells_how_fast_a_machine_is_never_changes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 import gate
-from gate.errors import ConfigError, first_problem, nearest
+from gate.errors import ConfigError, first_problem, nearest, short_line
+from tests.patience import steps
 
 
 class Inner(BaseModel):
@@ -72,3 +73,25 @@ def test_an_error_lists_a_bounded_number_of_known_words() -> None:
     assert hint.startswith("known: metric_000, metric_001") and hint.endswith("metric_009 and 50 more")
     assert nearest("zzz", known[:10]).endswith("metric_009")
     assert nearest("metric_59", known) == "did you mean 'metric_059'?"
+
+
+LONG = "/builds/" + "a-folder-of-many/" * 20
+
+
+def test_a_long_error_loses_the_middle_of_its_paths_and_keeps_file_line_and_key() -> None:
+    error = ConfigError(f"no folder {LONG}evals", where=f"{LONG}gate.yaml:12: agent.http", hint=f"see {LONG}x.md")
+    assert str(error) == "/builds/…/gate.yaml:12: agent.http: no folder /builds/…/evals (see /builds/…/x.md)"
+    assert error.whole.count(LONG) == 3
+    assert short_line("https://host:1/" + "a/" * 100 + "b.json: 404") == "https://host:1/…/b.json: 404"
+    assert short_line(f"agent/one.py and {LONG}two.py") == f"agent/one.py and {LONG}two.py"[:17] + "/builds/…/two.py"
+
+
+def test_an_error_that_somebody_else_wrote_costs_no_time_without_bound() -> None:
+    assert steps(lambda: short_line("/a/b/c " * 100_000)) < 50_000
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 300, "/" * 300, "a/b/" * 90, "/…/" * 100, "é" * 300, "'" + "/x" * 200, LONG * 30]
+)
+def test_no_error_is_longer_than_a_line(text: str) -> None:
+    assert len(f"gate: {ConfigError(text, where=text, hint=text)}") <= 200

@@ -1,1 +1,1 @@
-"""The programs behind `gate init` and `gate doctor`: they look at a repository, a server, and a configured agent."""
+"""The programs behind `gate init` and `gate doctor`: they examine a repository, a server, and a configured agent."""

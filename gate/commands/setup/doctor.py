@@ -182,7 +182,7 @@ async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
     if config.agent.is_local:
         return ok(AREA, "version", "told by its files and settings")
     remedy = "agent.version: {header: X-Version}, a command or a text"
-    return note(AREA, "version", "not known: records of the same agent are never pooled or continued", remedy)
+    return note(AREA, "version", "unknown: records of the same agent are never pooled or continued", remedy)
 
 
 def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterator[Checkup]:
@@ -304,7 +304,7 @@ def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, 
         with ExitStack() as stack:
             store = store_of(config, environment)
             if store is None:
-                yield note(BASELINE, "store", "switched off: thresholds alone decide")
+                yield note(BASELINE, "store", "switched off: only thresholds decide")
                 return
             stack.enter_context(store)
             found = [(plan.suite.id, own_reference(config, store, plan.suite.id, where).info) for plan in plans]
@@ -339,15 +339,15 @@ def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
     if names:
         yield ok(JOB, "CI", names[0])
     elif in_ci(environment):
-        yield note(JOB, "CI", "a CI system that is not known by name", "gate help ci")
+        yield note(JOB, "CI", "an unknown CI system", "gate help ci")
     else:
         yield ok(JOB, "CI", "none: this is no CI job")
     try:
         git = Git(config.root, environment=environment)
         if git.is_out_of_reach():
-            yield note(JOB, "git", f"{NO_GIT}: the baseline is the one saved last", "install git")
+            yield note(JOB, "git", f"{NO_GIT}: the last saved baseline is used", "install git")
         elif not git.is_repository():
-            yield note(JOB, "git", "not a repository: the baseline is the one saved last")
+            yield note(JOB, "git", "not a repository: the last saved baseline is used")
         elif git.head() is None:
             yield note(JOB, "git", "no commit yet: baselines are kept by commit")
         elif git.is_shallow():

@@ -61,7 +61,7 @@ LEAST_ALIKE = 60
 MOST_SHORT = 160
 """Characters of an error beside which it is told what to do."""
 MOST_KEYS = 10
-"""Providers whose variables the agent is shown."""
+"""Providers whose variables the agent may see."""
 SECOND_NAMES = {"GOOGLE": "GEMINI"}
 """Prefixes of variables that the client of the same provider reads as well."""
 MOST_ANSWER = 200
@@ -241,7 +241,7 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
 
 
 def stamped(text: str) -> str:
-    """Return the text of a file with the last line by which a later `gate init` sees that nobody changed it."""
+    """Return the text of a file with a last line that lets a later `gate init` detect edits."""
     return f"{text}# written by gate init, {_digest(text)}\n"
 
 
@@ -261,7 +261,7 @@ def check_replaceable(folder: Path, *, force: bool) -> None:
     path = folder / FILE_NAME
     if path.exists() and not force and not is_untouched(path):
         raise ConfigError(
-            "you have changed this file", where=str(path), hint="edit it further, or replace it by --force"
+            "you have changed this file", where=str(path), hint="edit it further, or replace it with --force"
         )
 
 
@@ -313,7 +313,7 @@ class First(Struct, frozen=True):
     answers: Mapping[str, Trial] = {}
     """Case → its trial, if the agent answered."""
     remedy: str = ""
-    """What to do about a run that failed; empty if nothing is known."""
+    """The advice about a run that failed; empty if nothing is known."""
 
 
 def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles) -> First:

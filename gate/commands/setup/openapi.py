@@ -70,7 +70,7 @@ class DescribedAgent(Struct, frozen=True):
     """The section ``agent`` in gate.yaml."""
     framework: str = "an HTTP server"
     notes: tuple[str, ...] = ()
-    """The parts that only somebody who knows the server can fill in."""
+    """The parts that only somebody who knows the server can supply."""
 
 
 def agent_of(document: Any, *, origin: str = "", path: str = "") -> DescribedAgent | None:
@@ -96,7 +96,7 @@ def agent_of(document: Any, *, origin: str = "", path: str = "") -> DescribedAge
 
 
 def _first(names: Iterable[str], held: Container[str]) -> str | None:
-    """Return the first of the names that is there."""
+    """Return the first name that exists."""
     for name in names:
         if name in held:
             return name
@@ -276,7 +276,7 @@ class _Description(Struct, frozen=True):
         return {inner: "{{message}}"}
 
     def key(self, operation: Schema) -> dict[str, str]:
-        """The header that an operation wants a key in."""
+        """The header in which an operation expects a key."""
         needs = operation.get("security", self.document.get("security"))
         schemes = as_mapping(self.document.get("components")).get("securitySchemes")
         if not isinstance(schemes, Mapping):  # version 2.0

@@ -119,7 +119,7 @@ def _text(config: Config, turns: Sequence[Invocation]) -> Checkup:
         remedy = "return it as output"
         if config.agent_kind in MAPPED:
             remedy += f", or name its path under agent.{config.agent_kind}.response.output"
-        return note(AREA, "text", "the answers hold no text", remedy)
+        return note(AREA, "text", "the answers have no text", remedy)
     found = f"{len(said)} of {count(len(turns), 'answer')} hold text, the first of {len(said[0]):,} characters"
     return ok(AREA, "text", found)
 
@@ -154,7 +154,7 @@ def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
     costs = [turn_cost(turn.usage) for turn in turns]
     known = [cost for cost in costs if cost is not None]
     if len(known) < len(costs):
-        return [told, note(AREA, "cost", "neither reported nor of a model with a list price", "return cost_usd")]
+        return [told, note(AREA, "cost", "not reported, and the model has no list price", "return cost_usd")]
     source = "reported" if all(turn.usage and turn.usage.cost_usd is not None for turn in turns) else "by list price"
     return [told, ok(AREA, "cost", f"{dollars(sum(known))} for {count(len(turns), 'answer')}, {source}")]
 
@@ -188,20 +188,20 @@ def _sessions(probed: Probed) -> list[Checkup]:
         found.append(ok(AREA, "memory", "the second turn of a conversation knows the first"))
     else:
         remedy = "only for cases of several turns: use messages, which has the history, or session_id"
-        found.append(note(AREA, "memory", "the second turn did not name what the first had told", remedy))
+        found.append(note(AREA, "memory", "the second turn did not recall the first", remedy))
     if leaks:
         what = "another session knows what was said in the first: trials are not independent"
         found.append(problem(AREA, "sessions", what, "keep histories by session_id"))
     elif remembers:
         found.append(ok(AREA, "sessions", "kept apart: another session does not know it"))
     else:
-        found.append(note(AREA, "sessions", "not known: nothing was remembered that could leak"))
+        found.append(note(AREA, "sessions", "unknown: nothing was remembered that could leak"))
     return found
 
 
 def _traces(config: Config, probed: Probed) -> Checkup:
     if config.agent.traces is None:
-        return note(AREA, "traces", "not received (agent.traces: true does, of an agent that exports OpenTelemetry)")
+        return note(AREA, "traces", "not received (set agent.traces: true if the agent exports OpenTelemetry)")
     if probed.notes:
         return problem(AREA, "traces", probed.notes[0], "let the agent export to OTEL_EXPORTER_OTLP_ENDPOINT")
     return ok(AREA, "traces", "received")

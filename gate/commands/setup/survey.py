@@ -126,7 +126,8 @@ class _Tree(Struct):
 
 
 def start_of(path: Path) -> str:
-    """The beginning of a file; empty for one that cannot be read, or is none, such as a pipe, which would wait."""
+    """Return the beginning of a file; empty if it is unreadable or not a regular file, such as a pipe, which
+    would block."""
     if not path.is_file():
         return ""
     try:

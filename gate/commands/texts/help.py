@@ -77,7 +77,7 @@ Exit codes: 0 pass or inconclusive, 1 blocked, 2 configuration, 3 not measured, 
 BASELINE = """
 Baseline: what the agent did before the change
 
-gate baseline                            # measures five trials a case and stores them for this commit
+gate baseline                            # measures five trials per case and stores them for this commit
 gate run                                 # compares the work tree with the baseline of the commit before it
 gate baseline list                       # what is stored
 gate baseline save                       # stores what the last run measured

@@ -97,7 +97,7 @@ class CaseEvidence(Struct):
 
     @property
     def log_gain(self) -> float:
-        """Return the evidence with the sides exchanged: that the baseline passes less often than the candidate."""
+        """Return the evidence that the baseline passes less often than the candidate, with the sides exchanged."""
         sides = (self.passed, self.trials), (self.baseline_passed, self.baseline_trials)
         return coupled_log_e(self.coupled.exchanged, *sides[0], *sides[1])
 
@@ -146,7 +146,7 @@ class CaseEvidence(Struct):
 
 
 def is_measured(row: Row) -> bool:
-    """True if anything of a trial was measured."""
+    """True if any part of a trial was measured."""
     return any(value is not None for value in row)
 
 

@@ -1,4 +1,4 @@
-"""Trials that share their random part with a stored one: what may change labels, and the paired difference.
+"""Trials that share their randomness with a stored one: which labels may be exchanged, and the paired difference.
 
 Under "nothing changed" a coupled pair and its exchange are equally likely, and so are the orders of the other trials;
 that a coupled trial could stand in for any other is not said.

@@ -18,8 +18,9 @@ from gate.decision.engine.evidence import (
     look_part,
 )
 from gate.decision.engine.looks import test_rows
-from gate.decision.engine.state import CONCURRENT, Config, Request, Row
+from gate.decision.engine.state import CONCURRENT, CONFIRM, Config, Request, Row
 from gate.model import Side
+from gate.statistics.intervals import stratified_fisher_less
 from gate.statistics.permutation import ComparedTrials
 
 
@@ -67,6 +68,8 @@ LEVEL = 2.5
 """In shares of alpha: the most often that the steps of the check confirm a drop of a change which is no worse than the
 baseline's agent is *now*, whatever happened since the baseline was stored. Repeats of both sides have
 ``REPEATED_SHARE`` of it beside them, and go on to the steps where they leave it open."""
+NAMED_NOW = 3
+"""Trials of the baseline's agent in each case that broke: where it fails there, too, the change broke nothing."""
 LEAST_PART = 10
 """Fewer cases do not show whether the baseline's agent is there at all."""
 LEAST_DIVIDED = 20
@@ -219,6 +222,31 @@ def repeats_confirmed(evidence: Evidence) -> bool | None:
     if p is None or REPEATED_FUTILE > p > LEVEL * evidence.state.config.alpha * REPEATED_SHARE:
         return None
     return p < REPEATED_FUTILE
+
+
+def next_named(evidence: Evidence, config: Config) -> tuple[Request, ...]:
+    """Return trials of the baseline's agent in the named cases that it was not asked in; empty if none can be run."""
+    asked: set[str] = set()
+    for done in evidence.state.rounds:
+        if done.side is Side.BASELINE:
+            asked.update(done.trials)
+    cases = tuple([case_id for case_id in evidence.named if case_id not in asked])
+    if not cases or not config.can_run:
+        return ()
+    request = Request(Side.BASELINE, CONFIRM, cases, NAMED_NOW)
+    return (request,) if config.runs_left is None or request.runs <= config.runs_left else ()
+
+
+def named_confirmed(evidence: Evidence) -> bool | None:
+    """True if the named cases pass less often than with the baseline's agent as it is now; None if it is not known."""
+    counts = []
+    for case_id in evidence.named:
+        case = evidence.cases[case_id]
+        passed_before, before = case.stored_outcomes
+        now = case.baseline_trials - before
+        if now:
+            counts.append((case.passed, case.trials, case.baseline_passed - passed_before, now))
+    return stratified_fisher_less(counts) <= REPEATED_FUTILE if counts else None
 
 
 def moved_before(evidence: Evidence, *, clearly: bool = False) -> bool:

@@ -1,5 +1,5 @@
-"""The evidence of the trials so far: suite looks, case e-values, checks for drift. Replays the rounds; decides
-nothing."""
+"""The evidence from the trials so far: looks at the suite, e-values of cases, drift checks. Replays the rounds;
+decides nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from gate.statistics.sequential import nominal_level
 LOOK_SHARES = (0.45, 0.14, 0.05)
 """Share of alpha that the suite look after epoch 1, 2 and 3 adds to what is spent."""
 ALONE_SHARES = (0.45, 0.20, 0.10)
-"""The shares if no failing cases are asked again together: the looks have that share, too."""
+"""The shares if no failing cases are rerun together; the looks then get that share, too."""
 ONE_LOOK_SHARE = sum(ALONE_SHARES)
 """The share of a design that looks once."""
 CASES_SHARE = 0.15
@@ -130,7 +130,7 @@ class Evidence(Struct, dict=True):
 
     @cached_property
     def gained(self) -> tuple[str, ...]:
-        """Cases that are better than at the baseline, named as the broken ones are, with the sides exchanged."""
+        """Return cases proven better than at the baseline, by the same test with the sides exchanged."""
         ids, log_es = list(self.cases), [case.log_gain for case in self.cases.values()]
         return tuple([ids[place] for place in e_bh(log_es)])
 

@@ -17,7 +17,7 @@ _STAGES = {
     StageKind.UNPROVEN: "a case that always passed never does now, and the baseline cannot prove it",
     StageKind.END: "end of schedule",
     StageKind.NOTHING: "nothing to compare",
-    StageKind.DRIFTED: "not confirmed against the baseline's agent run now (drift or luck)",
+    StageKind.DRIFTED: "not confirmed against the baseline's agent run now (drift or chance)",
     StageKind.MOVED_BEFORE: "not confirmed against the baseline's newest runs",
 }
 

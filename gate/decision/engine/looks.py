@@ -84,8 +84,7 @@ def _combined(tests: Sequence[tuple[MetricTest, float]]) -> MetricTest:
 
 
 def comparable_metrics(metrics: Sequence[Metric], pairs: Sequence[ComparedTrials]) -> list[int]:
-    """Return the blocking metrics that can be compared: one that a side lacks everywhere would only keep labels from
-    changing hands."""
+    """Return the comparable blocking metrics: one that a side lacks entirely would only prevent exchanges of labels."""
     found = []
     for m, metric in enumerate(metrics):
         if metric.blocks_regression and any(_has(pair.now, m) and _has(pair.before, m) for pair in pairs):

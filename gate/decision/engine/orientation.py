@@ -1,4 +1,4 @@
-"""Values turned so that larger is better, and positive metrics into logarithms, so that a change is a ratio."""
+"""Values oriented so that larger is better; positive metrics become logarithms, so that a change is a ratio."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ VERSION = 1
 
 
 def decide_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Answers each line by itself; a line that cannot be read is answered with ``{"error": …}``, never skipped."""
+    """Answer each line separately; an unreadable line is answered with ``{"error": …}``, never skipped."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield json.dumps(_answer(line, number), ensure_ascii=False, allow_nan=False)
@@ -44,7 +44,7 @@ def to_json(step: Step) -> dict[str, Any]:
 
 
 def read_state(data: Any) -> State:
-    """The state of one line; ConfigError names the key that is wrong."""
+    """Parse the state on one line. Raises ConfigError with the wrong key."""
     data = _mapping(data, "the line")
     if data.get("protocol") != VERSION:
         raise ConfigError(f"protocol must be {VERSION}, not {data.get('protocol')!r}")

@@ -11,7 +11,9 @@ from gate.decision.engine.drift import (
     cleared,
     confirmed,
     moved_before,
+    named_confirmed,
     next_check,
+    next_named,
     repeats_confirmed,
     suspected,
     went_live,
@@ -146,12 +148,17 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
     """A drop of the whole suite has to show against what the baseline's agent does now, where that can be run.
 
     Where it cannot, or hardly answers, the block stands if it shows against the newest of the stored runs, too; drift
-    since then is its other explanation. A few cases that break are proven by name with reruns of both sides; failures
-    all over the suite that name no case are a drop of the whole.
+    since then is its other explanation. A few cases that are proven by name have to fail more often than the baseline's
+    agent does in them now; failures all over the suite that name no case are a drop of the whole.
     """
     config = evidence.state.config
     proof = replace(proof, replayed=not went_live(evidence))
     few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
+    if few and not proof.replayed and config.rerun == "match":
+        if asked := next_named(evidence, config):
+            return Continue(asked, "asking the base commit's agent, too")
+        if named_confirmed(evidence) is False:
+            return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
     if few or proof.replayed:
         return _outcome(evidence, "REGRESSION", evidence.case_proof or proof if config.rerun == "match" else proof)
     if config.rerun != "match" or (evidence.checks and not answers_now(evidence)):

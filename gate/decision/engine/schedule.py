@@ -16,7 +16,7 @@ WAVES = (*REPEATS, 3, 3, 4, 4)
 """Reruns of a suspicious case, wave by wave, while it stays suspicious. Short where a steady case is about to be proven
 broken: what is run beyond the proof is wasted."""
 LONG_WAVES = (12, 16, 20, 28)
-"""Further waves for a case whose e-value is at least LONG_E: a break that a thin baseline makes slow to prove."""
+"""More waves for a case whose e-value is at least LONG_E, because a thin baseline makes the break slow to prove."""
 ALL_WAVES = WAVES + LONG_WAVES
 LONG_E = 100.0
 BEHIND = 0.2

@@ -92,7 +92,7 @@ class Config(Struct, frozen=True):
 
 
 class Partner(Struct, frozen=True):
-    """The stored trial that a trial shares its random part with, as its recording answered it."""
+    """The stored trial whose randomness a trial shares, because its recording answered it."""
 
     stored: int
     """The position of that trial in the baseline's trials of the case; each is the partner of one trial at most."""

@@ -33,7 +33,7 @@ _CRITERIA: Mapping[str, Any] = {
     ANSWER_RUBRIC: 1.0,
     GOAL_RUBRIC: 1.0,
 }
-"""The note of a criterion that does not speak for itself; the others are brought as they are."""
+"""The note on a criterion that needs an explanation; the others are carried over as they are."""
 
 
 class NotPromptfooError(Exception):
@@ -69,7 +69,7 @@ class Checks(Struct):
     losses: list[tuple[str, bool]] = []
     """The losses, and whether each is a check."""
     lost: list[Mapping[str, Any]] = []
-    """The assertions that are."""
+    """The supported assertions."""
 
     def add(self, assertion: Any) -> None:
         """One more assertion, or set of them. Raises `NotPromptfooError`."""
@@ -117,7 +117,7 @@ class Checks(Struct):
     def _value(self, value: Any) -> Any:
         if isinstance(value, str) and value.startswith(SCHEME):
             if self.folder is None:
-                raise NotReadError(f"{value} is not followed here")
+                raise NotReadError(f"{value} is not supported here")
             value = self.folder.value(value)
         return filled(value, self.variables)
 

@@ -131,8 +131,11 @@ def _spoken(text: str, *, recorded: bool) -> tuple[str, list[tuple[str, bool]]]:
     if len(users) != 1 or len(users) + len(system) != len(messages) or not isinstance(users[0].get("content"), str):
         if recorded:
             return text, []
-        raise TemplateError("its prompt is a chat of more than instructions and one text of a user")
-    return users[0]["content"], [("the prompt's instructions", False)] if system else []
+        raise TemplateError("its prompt is a chat with more than instructions and one user message")
+    losses = [("the prompt's instructions", False)] if system else []
+    other = dict.fromkeys(key for one in messages for key in one if key not in ("role", "content"))
+    losses += [(f"the prompt's {shorten(str(key), 40)}", False) for key in other]
+    return users[0]["content"], losses
 
 
 def _messages(text: str) -> list[Mapping[str, Any]] | None:

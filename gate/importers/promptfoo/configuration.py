@@ -97,7 +97,7 @@ class _Configuration:
             bare and given.endswith((".txt", ".md", ".json", ".yaml", ".yml", ".js", ".py"))
         )
         if given.startswith("exec:"):
-            raise NotReadError("it is made by a program, which is never run")
+            raise NotReadError("it comes from a program, which the gate never runs")
         if not named:
             yield Prompt(given, label or given)
             return
@@ -224,7 +224,7 @@ class _Configuration:
         for name in reference.removeprefix("#/").split("/"):
             value = value.get(name) if isinstance(value, Mapping) else None
         if not reference.startswith("#/") or not isinstance(value, Mapping):
-            raise NotPromptfooError(f"{_short(reference)}: there is no such template of an assertion")
+            raise NotPromptfooError(f"{_short(reference)}: no such assertion template")
         return value
 
     # --- cases ---
@@ -295,7 +295,7 @@ def _refuse_indented(variables: Mapping[str, Any]) -> None:
     """
     held = variables.get("assert")
     if isinstance(held, list) and any(isinstance(one, Mapping) and "type" in one for one in held):
-        raise NotPromptfooError("`assert` stands under `vars`, where it checks nothing: indent it as deep as `vars`")
+        raise NotPromptfooError("`assert` is under `vars`, where it checks nothing: indent it like `vars`")
 
 
 def _is_json(template: str) -> bool:

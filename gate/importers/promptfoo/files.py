@@ -24,7 +24,7 @@ MAX_BYTES = 100_000_000
 
 
 class NotReadError(Exception):
-    """A reference that is never followed, with the reason; its user says what is lost by it."""
+    """A reference that is never followed, with the reason; the caller reports the loss."""
 
 
 class Folder:
@@ -84,7 +84,7 @@ class Folder:
         if "://" in name:
             raise NotReadError(f"{name.split('://')[0]} addresses are not fetched")
         if Path(_FUNCTION.sub(r"\1", name)).suffix in CODE:
-            raise NotReadError(f"{name} is a program, which is never run")
+            raise NotReadError(f"{name} is a program, which the gate never runs")
         if name.endswith((".xlsx", ".xls")):
             raise NotReadError(f"{name} is a spreadsheet; save it as CSV")
         folder = self._document.folder
@@ -94,7 +94,7 @@ class Folder:
         if not path.resolve().is_relative_to(_repository(folder.resolve())):
             raise self._document.error(f"{name} lies outside the repository of the configuration")
         if not path.exists():
-            raise self._document.error(f"it refers to {shorten(name, 80)}, and there is no such file")
+            raise self._document.error(f"it refers to {shorten(name, 80)}, which does not exist")
         return path
 
     def _text(self, path: Path) -> str:
@@ -111,5 +111,5 @@ class Folder:
 
 
 def _repository(folder: Path) -> Path:
-    """The repository that a folder lies in; the folder itself if it lies in none."""
+    """The repository of a folder; the folder itself if there is none."""
     return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)

@@ -107,7 +107,7 @@ def _one_agent(document: Document, listed: list[Any]) -> None:
     names = {json.dumps(row.get("provider"), sort_keys=True) for row in listed if isinstance(row, Mapping)}
     if len(names) > 1:
         hint = "write one file each: `promptfoo eval --filter-providers NAME -o NAME.json`"
-        raise document.error(f"results of {len(names)} providers: one recording is of one agent", "results", hint=hint)
+        raise document.error(f"results of {len(names)} providers: a recording holds one agent", "results", hint=hint)
 
 
 def _fresh(group: list[_Read]) -> Iterator[_Read]:

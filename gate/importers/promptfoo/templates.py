@@ -24,7 +24,7 @@ def rendered(template: str, variables: Mapping[str, Any]) -> str:
         TemplateError: a filter, a block, a call, or too much text.
     """
     if _ANY.search(_PLACE.sub("", template)):
-        raise TemplateError("its template does more than name variables")
+        raise TemplateError("its template contains more than variables")
     text = _PLACE.sub(lambda found: _text(_at(variables, found[1].split("."))), template)
     if len(text) > MAX_CHARS:
         raise TemplateError(f"it is longer than {MAX_CHARS:,} characters")

@@ -50,7 +50,7 @@ def resolve_isolated(path: str, use: MetricUse) -> type[Metric[Any]]:
         own = _attributes(told)
         base: type[Metric[Any]] = _IsolatedComposite if told["composite"] else _IsolatedMetric
     except (KeyError, TypeError, ValueError):
-        raise ConfigError(f"metric {path!r} says something else of itself than a metric does") from None
+        raise ConfigError(f"metric {path!r} does not describe itself as a metric") from None
     return type("Isolated", (base,), {**own, "__module__": __name__, "path": path, "use": use})
 
 
@@ -149,7 +149,7 @@ def _rebuilt(path: str, use: MetricUse, raw: Mapping[str, Any], context: Context
 
 
 def _invalid(told: Any) -> ValidationError:
-    """Return the problem that the child's validation found, as validation here would have found it."""
+    """Return the child's validation problem in the form of a local validation error."""
     kind, place, message = (told[key] for key in ("type", "loc", "msg"))
     custom = PydanticCustomError("value_error", "{said}", {"said": shorten(str(message), 300)})
     found = "extra_forbidden" if kind == "extra_forbidden" else custom
@@ -251,5 +251,5 @@ class _Child:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            raise LostError("wrote what is no answer into the pipe between it and the gate")
+            raise LostError("wrote an invalid answer into its pipe to the gate")
         return answer

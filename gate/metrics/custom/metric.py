@@ -81,7 +81,7 @@ def _attribute(path: str, module_name: str, attribute: str, folder: str) -> Any:
 
 
 def _not_imported(path: str, module_name: str, error: ImportError, folder: str) -> ConfigError:
-    """Return the reason why a custom metric cannot be imported: a module is not there, or is not the one meant."""
+    """Return the reason why a custom metric cannot be imported: a missing or a wrong module."""
     own = namesake(error.name or "", [Path(folder)] if folder else [])
     if own is not None:
         what = f"metric {path!r} cannot be imported: {described(error)}; Agent Gate's package `gate` hides {own}"
@@ -99,7 +99,7 @@ _PATH_HINT = "write module:attribute, importable from the project's root"
 def _has_adk_signature(path: str, function: Callable[..., Any]) -> bool:
     if inspect.iscoroutinefunction(function):
         hint = "`run_in: agent` runs coroutine functions"
-        raise ConfigError(f"metric {path!r} is a coroutine function, and the gate calls plain ones", hint=hint)
+        raise ConfigError(f"metric {path!r} is a coroutine function, but the gate calls only plain ones", hint=hint)
     try:
         return custom_metric.takes_adk(function)
     except TypeError as error:

@@ -46,7 +46,7 @@ MAX_HELD = 80_000_000
 PIECE = 200_000
 """Bytes of one piece before it is compressed: what a browser unpacks when a case is opened."""
 SIDES = {"now": (6, 4), "beside": (3, 3), "before": (3, 5)}
-"""Side → how many failing and how many passing trials of a case are shown. ``beside``: of the base commit, run now."""
+"""Side → numbers of failing and of passing trials to show per case. ``beside``: the base commit, run now."""
 QUIET = {"now": (2, 1), "beside": (1, 1), "before": (1, 1)}
 """The bounds for a case that neither fails nor passes more often than before."""
 LEVEL = 4

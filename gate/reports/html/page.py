@@ -164,5 +164,5 @@ def _json(value: Any) -> str:
 
 
 def link(key: str, value: str) -> Markup:
-    """An address within the page: ``#case=refund%20late``; its scripts read it. Names are cut as in their data."""
+    """A link within the page: ``#case=refund%20late``; its scripts read it. Names are cut as in their data."""
     return Markup(f"#{key}={quote(cut(value, MAX_ID_CHARS).encode('utf-8', 'replace'), safe='')}")  # noqa: S704 - percent-encoded

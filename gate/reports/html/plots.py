@@ -18,7 +18,7 @@ from gate.model import Estimate
 
 _EMPTY = Markup("")
 _EDGE = 1.5
-"""Share of the width, in percent, that is left free on both sides for the dots at the ends."""
+"""Margin on both sides for the dots at the ends, in percent of the width."""
 
 
 class Axis(Struct, frozen=True):

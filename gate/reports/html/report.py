@@ -181,7 +181,7 @@ def _tiles(view: View) -> list[tuple[str, str, str]]:
 
 
 def _pass_rate(row: CriterionResult, candidate: Estimate) -> tuple[str, str]:
-    """Return the rate, and what it was; what it rests on if the base's is of other cases."""
+    """Return the rate with the earlier one, and its cases if the base's differ."""
     if row.baseline is None or not same_cases(row):
         return figure(candidate.value, row.criterion.scale), sample(candidate)
     now, before = figures((candidate.value, row.baseline.value), row.criterion.scale)

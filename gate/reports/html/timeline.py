@@ -111,7 +111,7 @@ def _path(kind: str, points: Sequence[Point], place: Canvas) -> Markup:
 
 
 def _dots(kind: str, points: Sequence[Point], place: Canvas) -> Markup:
-    """Lines of no length with round ends, which are not stretched."""
+    """Zero-length lines with round ends, which do not stretch."""
     if not points:
         return Markup("")
     drawn = [f"M{place.x(point.run)} {place.y(point.estimate.value)}h.01" for point in points]

@@ -315,9 +315,9 @@ def test_blocks_as_text() -> None:
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"tool": "ask"}, "name either the url of the server or the command"),
-        ({"tool": "ask", "url": "http://x", "command": "x"}, "name either the url"),
-        ({"tool": "ask", "command": "x", "headers": {"A": "b"}}, "a process gets variables by agent.env"),
+        ({"tool": "ask"}, "set either the server's url or a command"),
+        ({"tool": "ask", "url": "http://x", "command": "x"}, "set either the server's url"),
+        ({"tool": "ask", "command": "x", "headers": {"A": "b"}}, "pass variables to a process with agent.env"),
         ({"tool": "ask", "url": "http://x", "arguments": {"q": "{{mesage}}"}}, "unknown field {{mesage}}"),
         ({"tool": "ask", "url": "http://x", "response": {"events": {"output": "x"}}}, "unknown key 'events'"),
     ],

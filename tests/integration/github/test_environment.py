@@ -201,7 +201,7 @@ def test_a_replaced_folder_of_the_runners_files_fails_the_step(world: World, tmp
     (folder.parent).mkdir()
     done = world.push("good", **job(path_with_uv))
     assert done.code == 2, done.log
-    assert "something else is in the place of its folder" in done.log
+    assert "something else replaced its folder" in done.log
 
 
 def test_a_setting_of_git_lfs_stops_nothing(world: World) -> None:

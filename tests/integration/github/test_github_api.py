@@ -276,7 +276,7 @@ def test_a_next_page_that_was_read_already_ends_it(fake: FakeGitHub, time: Time)
     for _ in range(5):
         fake.fail_once(Answer(200, [], {"Link": here}), "GET", "/comments")
     [problem] = post(fake, time).problems
-    assert "read already" in str(problem)
+    assert "was read before" in str(problem)
     assert sum("/comments" in call.path for call in fake.calls) < 5
 
 

@@ -70,4 +70,4 @@ def test_what_may_be_another_agent_is_counted_where_the_parts_are_joined(world: 
         done = measure(world, *push_again(world), 300)
         assert done.code == 0, done.log
         [comment] = world.comments()
-        assert "measurement 2 of this change; before: regressed (without a fingerprint" in comment.replace("\\", "")
+        assert "Measurement 2 of this change (before: regressed)" in comment.replace("\\", "")

@@ -208,7 +208,7 @@ def test_refused_connection_is_an_error(stub: JudgeStub) -> None:
 def test_garbage_instead_of_the_protocol_is_retried_and_then_an_error(stub: JudgeStub) -> None:
     bodies = ("<html>", "{", "[]", '{"choices": []}', '{"choices": [{"message": 3}]}', "")
     found, _ = ask(stub, *by_question(stub, *([Reply(body)] for body in bodies)), retries=1)
-    assert ["not an answer of the protocol" in (answers.failure or "") for answers in found] == [True] * len(bodies)
+    assert ["not a valid answer" in (answers.failure or "") for answers in found] == [True] * len(bodies)
     assert len(stub.requests) == 2 * len(bodies)
 
 
@@ -368,7 +368,7 @@ def test_budget_in_dollars_is_checked_before_spending(stub: JudgeStub) -> None:
 def test_unknown_price_and_a_budget_in_dollars_refuses(stub: JudgeStub) -> None:
     stub.script(chat(YES))
     [answers], _ = ask(stub, question(), price=None, budget=Budget(usd=5))
-    assert "price is not known" in (answers.failure or "")
+    assert "price is unknown" in (answers.failure or "")
     assert stub.requests == []
 
 

@@ -76,9 +76,9 @@ def test_durations(written: Any, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "no kind of agent is named"),
+        ({}, "no agent kind is set"),
         ({"pyhton": "a:b"}, "did you mean 'python'"),
-        ({"python": "a:b", "command": "x"}, "more than one kind"),
+        ({"python": "a:b", "command": "x"}, "more than one agent kind"),
         ({"python": "a:b", "retry": 3}, "agent.retry: unknown key 'retry' (did you mean 'retries'?)"),
         ({"python": "answer"}, "'answer' is not of the form module:function"),
         ({"python": "a:b:c"}, "not of the form"),
@@ -97,7 +97,7 @@ def test_durations(written: Any, seconds: float) -> None:
         ({"http": {"url": "http://x", "request": {"q": "{{mesage}}"}}}, "unknown field {{mesage}}"),
         ({"http": {"url": "http://x", "response": {"output": "a..b"}}}, "'a..b' is not a path"),
         ({"http": {"url": "http://x", "response": {"usage": "u"}}}, "either output or messages"),
-        ({"http": {"url": "http://x", "headers": {"Host": "y"}}}, "the client's to set"),
+        ({"http": {"url": "http://x", "headers": {"Host": "y"}}}, "set by the client"),
         ({"http": {"url": "http://x", "header": {}}}, "agent.http.header: unknown key 'header'"),
     ],
 )

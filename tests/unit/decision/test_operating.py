@@ -25,7 +25,7 @@ RATES = (1.0,) * 9 + (0.95,) * 5 + (0.9, 0.8, 0.7, 0.6, 0.55, 0.0)
 def worlds(
     runs: int, cases: int, *, broken: int = 0, drop: float = 0.0, config: Config | None = None
 ) -> Iterator[tuple[Any, float, set[str]]]:
-    """Simulated changes: (answer, agent runs a case, the cases that truly broke)."""
+    """Simulated changes: (answer, agent runs per case, the cases that truly broke)."""
     for seed in range(runs):
         rng = Random(f"{seed}:{cases}:{broken}:{drop}")
         before = {c: rng.choice(RATES) for c in ids(cases)}

@@ -153,7 +153,7 @@ def suites(value: float, n: int = 10, name: str = "old") -> dict[str, float]:
 
 
 def held(now: dict[str, float], before: dict[str, float], criterion: Criterion, **options: object) -> Finding:
-    """Return what one trial a case, here and at the base, comes to."""
+    """Return what one trial per case, here and at the base, comes to."""
     suite = [Case(case_id, ()) for case_id in now]
     sides = [[trial(c, response=value) for c, value in side.items()] for side in (now, before)]
     [found] = suite_threshold(comparison(suite, criterion, *sides, **options), criterion)

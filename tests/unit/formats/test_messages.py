@@ -281,7 +281,7 @@ def test_calls_survive_the_trip_through_json_arguments(calls: list[tuple[str, di
 
 @pytest.mark.parametrize("count", [2**53 + 2, 10**30, 1e300])
 def test_a_count_beyond_any_is_refused(count: float) -> None:
-    with pytest.raises(FormatError, match=r"input_tokens .* is beyond any count"):
+    with pytest.raises(FormatError, match=r"input_tokens .* is too large"):
         to_usage({"input_tokens": count})
 
 
@@ -360,3 +360,17 @@ def test_null_is_absent() -> None:
 
 
 USE = {"type": "tool_use", "id": "c1", "name": "find", "input": {"id": 1}}
+
+
+def test_messages_that_langchain_serializes_are_read_by_what_is_in_them() -> None:
+    called = {"content": "", "tool_calls": [{"name": "find", "args": {"n": 1}, "id": "c", "type": "tool_call"}]}
+    found = to_invocation(
+        [
+            {"lc": 1, "type": "constructor", "id": ["schema", "HumanMessage"], "kwargs": {"content": "Hi"}},
+            {"lc": 1, "type": "constructor", "id": ["schema", "AIMessage"], "kwargs": called},
+            {"type": "tool", "data": {"content": "42", "tool_call_id": "c", "type": "tool"}},
+            {"type": "ai", "data": {"content": "It is 42.", "type": "ai"}},
+        ]
+    )
+    assert (found.user, found.text) == ("Hi", "It is 42.")
+    assert [(call.name, call.args, call.result) for call in found.tool_calls] == [("find", {"n": 1}, "42")]

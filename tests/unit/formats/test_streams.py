@@ -304,7 +304,7 @@ def test_a_stream_cut_anywhere_is_never_an_answer_without_its_call(name: str) ->
 
 def test_an_event_that_is_broken_hides_no_call() -> None:
     broken = 'data: {"choices": [{"delta": {"tool_calls": [{"function": {"name": "wipe"}]}}]}\n\n'
-    with pytest.raises(FormatError, match="no JSON"):
+    with pytest.raises(FormatError, match="not valid JSON"):
         plain(broken + CHAT)
 
 
@@ -364,7 +364,7 @@ def test_items_that_the_last_event_leaves_out_are_seen() -> None:
 def test_a_run_that_was_stopped_for_its_turns_is_an_error_whatever_it_is_called() -> None:
     said = {"type": "assistant", "message": {"content": [{"type": "text", "text": "Working"}]}}
     end = {"type": "result", "subtype": "error_max_turns", "is_error": False}
-    with pytest.raises(FormatError, match="states an error: error_max_turns"):
+    with pytest.raises(FormatError, match="reports an error: error_max_turns"):
         plain(f"{json.dumps(said)}\n{json.dumps(end)}")
 
 

@@ -57,11 +57,11 @@ def test_header_and_samples_are_the_log(tmp_path: Path, packed: bool) -> None:
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        ({"_journal/start.json": b"{}"}, "begun and never finished"),
+        ({"_journal/start.json": b"{}"}, "the log is unfinished"),
         ({"other.json": b"{}"}, "has no header.json"),
         ({"header.json": b"[]"}, "expected a mapping"),
         ({"header.json": b"{"}, "not JSON"),
-        ({"header.json": b'{"a": NaN}'}, "NaN"),
+        ({"header.json": b'{"a": Infinity}'}, "Infinity"),
         ({"header.json": b"\xff"}, "not JSON"),
     ],
 )
@@ -107,7 +107,7 @@ def test_too_many_members_and_doubled_ones_are_refused(tmp_path: Path, monkeypat
     with zipfile.ZipFile(path, "w") as made, pytest.warns(UserWarning, match="Duplicate"):
         made.writestr("header.json", "{}")
         made.writestr("header.json", "{}")
-    with pytest.raises(ConfigError, match="there twice"):
+    with pytest.raises(ConfigError, match="occurs twice"):
         read(path)
     monkeypatch.setattr(eval_archive, "MAX_MEMBERS", 1)
     with pytest.raises(ConfigError, match="more than 1 members"):

@@ -191,6 +191,29 @@ def test_goldens_of_deepeval_in_csv(tmp_path: Path) -> None:
     assert [call.name for call in case.turns[0].tools or ()] == ["find"]
 
 
+def test_turns_of_deepeval_that_are_no_json_are_refused_by_what_to_write(tmp_path: Path) -> None:
+    for turns in ("user: Hi", "Hi"):
+        with pytest.raises(ConfigError) as caught:
+            case_of(tmp_path, {"scenario": "A refund", "turns": turns})
+        assert """as [{"role": "user", "content": "…"}]""" in str(caught.value)
+
+
+def test_what_is_not_read_of_json_in_a_table_is_named_with_its_line(tmp_path: Path) -> None:
+    turns = json.dumps([{"role": "user", "content": "Hi", "tone": "sad"}]).replace('"', '""')
+    path = write(tmp_path / "talks.csv", f'scenario,expected_outcome,turns\nx,y,"{turns}"\n')
+    with pytest.raises(ConfigError, match=r"^talks.csv:2: turns\.tone: it is not read here"):
+        load([path], root=tmp_path)
+
+
+def test_goldens_in_the_spelling_of_deepevals_own_service(tmp_path: Path) -> None:
+    plain = case_of(tmp_path / "a", GOLDEN)
+    twins = {"actual_output": "actualOutput", "expected_output": "expectedOutput", "tools_called": "toolsCalled",
+             "retrieval_context": "retrievalContext", "additional_metadata": "additionalMetadata",
+             "expected_tools": "expectedTools"}  # fmt: skip
+    spelled = case_of(tmp_path / "b", {twins.get(key, key): value for key, value in GOLDEN.items()})
+    assert (spelled.turns, spelled.metadata) == (plain.turns, plain.metadata)
+
+
 def test_turns_of_deepeval_as_text(tmp_path: Path) -> None:
     turns = json.dumps([{"role": "user", "content": "Hi"}, {"role": "user", "content": "A1?"}])
     case = case_of(tmp_path, {"scenario": "A refund", "expected_outcome": "It is paid.", "turns": turns})
@@ -231,3 +254,26 @@ def test_a_file_without_any_case_that_is_left_says_what_was_left_out(tmp_path: P
     archived = {"id": "1", "input": {"q": "Hi"}, "datasetName": "d", "status": "ARCHIVED"}
     with pytest.raises(MeasureError, match=r"no cases \(left out: .*rchived"):
         load([write(tmp_path / "i.json", [archived])], root=tmp_path, losses=losses)
+
+
+def test_rows_in_a_services_answer_are_its_cases_and_what_lies_beside_them_is_named(tmp_path: Path) -> None:
+    page = write(tmp_path / "page.json", {"data": [LANGFUSE], "meta": {"page": 1}})
+    more = write(tmp_path / "more.json", {"scenarios": [AGENTCORE], "thresholds": {"a": 1}})
+    losses: list[Loss] = []
+    paged, others = load([page], root=tmp_path, losses=losses)[0], load([more], root=tmp_path, losses=losses)[0]
+    assert [case.turns[0].user for case in (*paged.cases, *others.cases)] == ["Hi", "Refund A1"]
+    assert [(loss.what, loss.check) for loss in losses] == [
+        ("input.messages: what the system says", False),
+        ("thresholds", True),
+    ]
+    with pytest.raises(ConfigError, match=r"^more\.json:21: thresholds: it is not read here, and may be a check"):
+        load([more], root=tmp_path)
+
+
+def test_messages_as_langchain_serializes_them(tmp_path: Path) -> None:
+    spoken = [
+        {"lc": 1, "type": "constructor", "id": ["schema", "HumanMessage"], "kwargs": {"content": "Hi"}},
+        {"type": "human", "data": {"content": "A1?", "type": "human"}},
+    ]
+    case = case_of(tmp_path, {"id": "1", "inputs": {"messages": spoken}, "outputs": {"answer": "Yes"}})
+    assert [turn.user for turn in case.turns] == ["Hi", "A1?"]

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from gate.errors import ConfigError, GateError
 from gate.importers.eval_archive import read_eval_archive
+from gate.metrics.base import TrialOutput
+from gate.metrics.outcome import RecordedOptions, RecordedScore
 from gate.model import Suite, Usage
 from gate.suites import load
 from gate.suites.base import Loss
@@ -93,10 +95,10 @@ def test_another_scorer_is_a_score_of_its_trials_and_a_lost_check_on_import(tmp_
 
 @pytest.mark.parametrize(
     ("value", "credit"),
-    [("I", 0), ("N", 0), ("P", 0.5), ("incorrect", 0), ("0", 0), (False, 0), (0, 0), (0.0, 0), (None, 0), (-1, 0),
-     ("C", 1), ("correct", 1), ("1", 1), (True, 1), (1, 1), (7, 1)],
+    [("I", 0), ("N", 0), ("P", 0.5), ("incorrect", 0), ("0", 0), (False, 0), (0, 0), (0.0, 0), (None, None), (-1, 0),
+     ("NaN", None), ("C", 1), ("correct", 1), ("1", 1), (True, 1), (1, 1), (7, 1)],
 )  # fmt: skip
-def test_a_verdict_of_a_scorer_is_a_score_that_decides(tmp_path: Path, value: Any, credit: float) -> None:
+def test_a_verdict_of_a_scorer_is_a_score_that_decides(tmp_path: Path, value: Any, credit: float | None) -> None:
     scores = {"graded": {"value": value, "explanation": "It is rude."}}
     suite = suite_of(tmp_path, log(sample(scores=scores)))
     (trial,) = suite.recorded
@@ -144,8 +146,8 @@ def test_a_chat_as_input(tmp_path: Path) -> None:
         (log(sample(), status="cancelled"), "status is 'cancelled'"),
         (log(sample(), invalidated=True), "invalidated"),
         (log(), "no samples"),
-        (log(sample(), sample()), "epoch 1 of sample 'where' is there twice"),
-        (log(sample(), sample(epoch=2, input="Why?")), "another input"),
+        (log(sample(), sample()), "epoch 1 of sample 'where' occurs twice"),
+        (log(sample(), sample(epoch=2, input="Why?")), "a different input"),
         (log(sample(epoch=0)), "epoch"),
         (log(sample(id=None)), "no id"),
         (log(sample(messages="hello")), "must be a list"),
@@ -211,3 +213,41 @@ def test_a_genuine_archive_of_another_task_is_read(tmp_path: Path) -> None:
 def test_a_log_that_lacks_samples_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds 1 of 2 samples"):
         suite_of(tmp_path, log(sample(), results={"total_samples": 2}))
+
+
+def test_what_a_scorer_could_not_score_is_not_measured(tmp_path: Path) -> None:
+    """Inspect leaves it out of its metrics; it is neither right nor wrong."""
+    suite = suite_of(tmp_path, log(sample(scores={"graded": {"value": float("nan"), "explanation": "No reply."}})))
+    metric = RecordedScore(RecordedOptions(scorer="graded"))
+    score = metric.score(suite.cases[0], TrialOutput(suite.recorded[0].invocations))
+    assert (score.value, score.error) == (None, "graded: None, No reply.")
+
+
+def test_a_number_that_python_alone_writes_is_refused_in_any_other_file(tmp_path: Path) -> None:
+    for name, data in (("a.json", [{"id": "a", "input": "Hi", "metadata": {"x": float("nan")}}]),
+                       ("b.json", log(sample(working_time=float("inf"))))):  # fmt: skip
+        with pytest.raises(ConfigError, match="is not a JSON number"):
+            load([write(tmp_path / name, data)], root=tmp_path)
+
+
+def test_a_sample_that_was_invalidated_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'where' was invalidated"):
+        suite_of(tmp_path, log(sample(invalidation={"reason": "wrong tool"})))
+
+
+def test_files_in_the_users_message_belong_to_the_question(tmp_path: Path) -> None:
+    parts = [
+        {"type": "text", "text": "What is it?"},
+        {"type": "image", "image": "attachment://abc", "detail": "auto"},
+        {"type": "audio", "audio": "data:audio/wav;base64,AAAA", "format": "wav"},
+        {"type": "document", "document": "https://host/a.pdf", "filename": "a.pdf", "mime_type": "application/pdf"},
+    ]
+    held = sample(input=[{"role": "user", "content": parts}], attachments={"abc": "data:image/png;base64,BBBB"})
+    losses: list[Loss] = []
+    (case,) = suite_of(tmp_path, log(held), losses).cases
+    assert (case.turns[0].user, [loss for loss in losses if loss.keys]) == ("What is it?", [])
+    assert case.turns[0].attached == (
+        {"inline_data": {"mime_type": "image/png", "data": "BBBB"}},
+        {"inline_data": {"mime_type": "audio/wav", "data": "AAAA"}},
+        {"file_data": {"file_uri": "https://host/a.pdf", "mime_type": "application/pdf", "display_name": "a.pdf"}},
+    )

@@ -452,7 +452,7 @@ def test_a_file_outside_the_folder_is_not_read(tmp_path: Path, name: str) -> Non
         ({"tests": [{"vars": 7}]}, "vars: expected"),
         ({"tests": [{"vars": {"q": "a"}, "assert": [{"value": "a"}]}]}, "a type"),
         ({"tests": [{"vars": {"q": "file://none.txt"}}]}, "none.txt"),
-        ({"tests": [{"assert": [{"$ref": "#/none"}]}]}, "no such template"),
+        ({"tests": [{"assert": [{"$ref": "#/none"}]}]}, "no such assertion template"),
         ({"prompts": [{"label": "x"}]}, "prompts"),
         ({"tests": [{"vars": {name: ["x"] * 100 for name in "abc"}}]}, "combinations"),
         ({"tests": "file://rows.csv"}, "more fields than the header"),
@@ -478,7 +478,7 @@ def test_what_the_gate_does_not_do_is_lost_by_name(tmp_path: Path) -> None:
     )
     assert {str(loss) for loss in losses if loss.check} == {
         "redteam",
-        "loops: the whole test: its template does more than name variables",
+        "loops: the whole test: its template contains more than variables",
         "a: unheard",
         "a: options.transform, which rewrites the answer before it is checked, is never run",
     }
@@ -542,7 +542,7 @@ def test_a_space_is_javascripts(text: str) -> None:
 
 def test_assertions_among_the_variables_are_refused(tmp_path: Path) -> None:
     test = {"vars": {"q": "Hi", "assert": [{"type": "is-json"}]}}
-    with pytest.raises(ConfigError, match="`assert` stands under `vars`"):
+    with pytest.raises(ConfigError, match="`assert` is under `vars`"):
         suite_of(tmp_path, tests=[test])
 
 

@@ -25,7 +25,7 @@ cases:
   - inputs: {question: And of Italy?}
     evaluators:
       - Contains: Rome
-      - LLMJudge: {rubric: Names no other city.}
+      - LLMJudge: {rubric: Names no other city., assertion: {evaluation_name: cities}, model_settings: {top_p: 1}}
 evaluators:
   - MaxDuration: 2.5
 """
@@ -67,6 +67,7 @@ def test_the_expected_output_is_a_pattern_of_its_letters(tmp_path: Path) -> None
         ("Contains: 3", "Contains"),
         ("MaxDuration: {seconds: soon}", "MaxDuration"),
         ("LLMJudge: {rubric: x, score: {include_reason: true}}", "LLMJudge"),
+        ("LLMJudge: {rubric: x, assertion: false}", "LLMJudge"),
         ("MyOwn: {}", "MyOwn"),
         ("EqualsExpected: {}", "EqualsExpected"),
     ],

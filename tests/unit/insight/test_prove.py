@@ -17,7 +17,7 @@ SUITE = cases(8)
 
 
 def recorded(failing: int, n: int = 5) -> list[Trial]:
-    """Five trials a case; in the first cases every second one fails."""
+    """Five trials per case; in the first cases every second one fails."""
     return [
         trial(case.id, number, trajectory=float(index >= failing or number % 2))
         for index, case in enumerate(SUITE)

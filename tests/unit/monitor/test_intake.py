@@ -33,6 +33,10 @@ class Numbers:
     def at_once(self, line: bytes) -> None:
         return None
 
+    @property
+    def unread(self) -> dict[str, int]:
+        return {}
+
     def pieces(self, value: Any) -> list[Piece]:
         found = value.get("pieces", ()) if isinstance(value, dict) else ()
         return [Piece(*one) for one in found]
@@ -169,6 +173,21 @@ def test_a_damaged_line_weighs_what_it_held_of_the_sample(rate: float) -> None:
     subject.add("f", line(b"garbage"), counted=False)
     held = sum(is_sampled(trace, rate) for trace in traces)
     assert subject.take_counts() == Counts(lines=2, bad=2, lost=held + 1)
+
+
+def test_what_is_not_read_of_rows_and_spans_is_known_once_a_kind() -> None:
+    subject = Intake(1.0, FieldPaths(), TelemetryTraces(), lambda _: False, idle=10.0)
+    for number in range(3):
+        parts = [{"type": "text", "text": "hi"}, {"type": "hologram", "of": "x"}]
+        row = {"id": number, "reviewed": "no", "messages": [{"role": "user", "content": parts}]}
+        subject.add("f", line(row), counted=False)
+        one = {"traceId": f"{number + 1:032x}", "spanId": "0000000000000001", "name": "chat", "mood": "sad"}
+        subject.add("f", line({"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]}), counted=False)
+    assert subject.unread == {
+        "resourceSpans.scopeSpans.spans.mood": 3,
+        "reviewed": 3,
+        "messages.content.of": 3,
+    }
 
 
 def test_a_row_is_a_conversation_at_once() -> None:

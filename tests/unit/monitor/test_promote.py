@@ -79,12 +79,12 @@ def test_a_case_says_what_happened_and_what_is_left_to_say() -> None:
         "cases: &all\n  - id: a\n    input: hello\n    metadata: {more: {cases: 1}}\n...\n# the end\n",
     ],
 )
-def test_a_file_that_would_have_to_be_rewritten_is_refused_with_the_case(text: str) -> None:
+def test_a_file_that_would_have_to_be_rewritten_is_refused_with_the_way_to_the_case(text: str) -> None:
     case = case_of(seen("Where?"), [])
     try:
         found = added(text, case, "suite.yaml")
     except ConfigError as refused:
-        assert case.text in str(refused)
+        assert "`gate promote TRACE --show`" in str(refused)
     else:
         assert parse_document(found, "suite.yaml")["cases"][-1] == case.value
 
@@ -107,8 +107,8 @@ def test_masked_values_are_counted() -> None:
     [
         (Observation("t", 0.0, True, 1.0), "it passed"),
         (Observation("t", 0.0, False, 1.0), "too large to be kept"),
-        (seen(""), "does not hold what was asked"),
-        (seen(), "does not hold what was asked"),
+        (seen(""), "does not contain the user's message"),
+        (seen(), "does not contain the user's message"),
     ],
 )
 def test_what_is_not_here_is_not_made_up(found: Observation, said: str) -> None:

@@ -37,7 +37,7 @@ def test_no_pattern_lets_the_actions_own_through(patterns: tuple[str, ...]) -> N
 def test_nor_does_its_exact_name(name: str) -> None:
     assert is_withheld(name)
     assert allowed_environment(OUTSIDE, (name,)) == {}
-    with pytest.raises(ConfigError, match=f"{name} is the action's own"):
+    with pytest.raises(ConfigError, match=f"{name} is reserved for the action"):
         expand(f"Bearer ${{{name}}}", OUTSIDE, where="agent.http.headers.X")
     with pytest.raises(ConfigError, match=name):
         members(JudgeOptions(api_key_env=name, base_url="http://judge.example", model="m"), OUTSIDE)

@@ -78,7 +78,7 @@ def test_what_is_removed_is_a_link_and_not_what_it_leads_to(place: Place) -> Non
 
 def test_a_second_name_of_a_file_is_not_written_to(place: Place) -> None:
     os.link(place.victim, place.top / "r.jsonl")
-    with pytest.raises(files.LinkError, match="second name"):
+    with pytest.raises(files.LinkError, match="hard link"):
         files.open_to_append(place.top / "r.jsonl")
     files.write_text(place.top / "r.jsonl", "mine")
     assert place.is_safe()
@@ -94,7 +94,7 @@ def test_what_is_copied_is_no_link_either(place: Place) -> None:
 
 def test_a_pipe_in_the_place_of_a_record_does_not_hold_the_gate(place: Place) -> None:
     os.mkfifo(place.top / "r.jsonl")
-    with pytest.raises(files.LinkError, match="no regular file"):
+    with pytest.raises(files.LinkError, match="not a regular file"):
         files.open_to_append(place.top / "r.jsonl")
 
 
@@ -168,7 +168,7 @@ def test_setup_is_not_kept_behind_a_link(place: Place, name: str) -> None:
     cache = place.top / ".gate" / "setup"
     (cache / name).parent.mkdir(parents=True)
     (cache / name).symlink_to(place.outside)
-    with pytest.raises(ConfigError, match=r"the setup cannot be kept: .* is a link"):
+    with pytest.raises(ConfigError, match=r"the setup cannot be stored: .* is a link"):
         prepare("true", root=place.top, cache=cache, environment={"PATH": "/nonexistent"}, say=print)
     assert place.is_safe()
 
@@ -190,6 +190,7 @@ ALLOWED = {
     "__main__.py": "/dev/null",
     "commands/demo.py": "a folder of its own, new or empty",
     "system/streams.py": "/dev/null",
+    "system/keeper.py": "owners, modes and a home of its own user, once all its processes are ended",
     "system/own_user.py": "a home of its own; owners and modes, where nobody else can put a link",
     "records/writer.py": "truncates the journal by its descriptor",
     "monitor/receive.py": "truncates what it received by its descriptor",

@@ -89,7 +89,7 @@ def changed(**change: Any) -> dict[str, Any]:
         ({"eval_cases": ["x"]}, "f.json:3: a case must be an object"),
         (changed(eval_id=None), "f.json:3: a case must have an eval_id"),
         (changed(evalId="x"), "f.json:3: both eval_id and evalId are given"),
-        (changed(conversation=None), "f.json:3: case 'one': exactly one of conversation"),
+        (changed(conversation=None), "f.json:3: case 'one': give exactly one of conversation"),
         (changed(conversation=[]), "f.json:3: case 'one': conversation must be a list of at least one turn"),
         (changed(conversation=[{}]), "f.json:6: user_content has no text"),
         (
@@ -97,7 +97,7 @@ def changed(**change: Any) -> dict[str, Any]:
             "f.json:6: unknown key 'final_respons' in an invocation",
         ),
         (changed(sesion_input={}), "f.json:63: case 'one': unknown key 'sesion_input' (did you mean 'session_input'?)"),
-        (changed(tags="smoke"), "f.json:59: tags must be a list of texts"),
+        (changed(tags="smoke"), "f.json:59: tags must be a list of strings"),
         (changed(complexity="hard"), "f.json:62: complexity must be one of simple, medium, complex"),
         (changed(rubrics=[{}]), "f.json:51: rubric_content must be an object"),
         ([{"query": "hi"}, {"qery": "ho"}], "f.json:5: unknown key 'qery' in a turn, did you mean 'query'?"),
@@ -125,7 +125,7 @@ def test_files_of_a_question_are_part_of_it() -> None:
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"function_response": {"name": "approve", "response": {"ok": True}}}, "user_content has a function_response"),
+        ({"function_response": {"name": "approve", "response": {"ok": True}}}, "user_content has function_response"),
         ({"inline_data": {"mime_type": "image/png", "data": "aGk="}}, "no text, only inline_data"),
     ],
 )
@@ -167,7 +167,7 @@ def test_the_limit_of_turns_beside_an_eval_set_is_read(tmp_path: Path, limit: An
     [
         ({"conversationPlan": ""}, "must have a starting_prompt and a conversation_plan"),
         ({"userPersona": "SOMEBODY"}, "unknown user_persona 'SOMEBODY'; known: EXPERT"),
-        ({"userPersona": {"id": "p"}}, "have a text for each"),
+        ({"userPersona": {"id": "p"}}, "need an id, a name"),
         ({"other": 1}, "unknown key 'other'"),
     ],
 )

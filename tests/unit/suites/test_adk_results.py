@@ -122,7 +122,7 @@ def test_json_within_json_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("results", "said"),
     [
-        ([7], "is an object"),
+        ([7], "must be an object"),
         ([result("")], "no eval_id"),
         ([result("one", "a", {"eval_status": 3})], "no metric_name"),
         (
@@ -141,7 +141,7 @@ def test_json_within_json_is_read(tmp_path: Path) -> None:
                     ]
                 ),
             ],
-            "something else",
+            "other expectations",
         ),
     ],
 )

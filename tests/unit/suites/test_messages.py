@@ -142,7 +142,7 @@ def test_chosen_trials(tmp_path: Path) -> None:
     assert [(trial.number, trial.origin[-7:]) for trial in suite.recorded] == [(1, "trial 2"), (2, "trial 3")]
     with pytest.raises(ConfigError, match=r"no row has trial '9'.*known: 0, 1, 2, 3"):
         read(rows, tmp_path, trials=[0, 9])
-    with pytest.raises(ConfigError, match="only where `trial` says"):
+    with pytest.raises(ConfigError, match="`trials` needs `trial`"):
         read(rows, tmp_path, trials=[0], trial=None)
 
 
@@ -161,7 +161,7 @@ def test_chosen_trials(tmp_path: Path) -> None:
         ([row(want={"calls": {}, "text": ""})], "want.calls: the expected calls must be a list"),
         ([row(want={"calls": [{"tool": ""}], "text": ""})], "a tool call must have a name"),
         ([row(want={"calls": [{"tool": "f"}], "text": ""})], "path 'kwargs' leads nowhere"),
-        ([row(labels=3)], "tags must be a text or a list of texts"),
+        ([row(labels=3)], "tags must be a string or a list of strings"),
         ([row(want={"calls": [], "text": 3})], "the expected response must be text"),
     ],
 )

@@ -102,20 +102,16 @@ AGENTS_SDK = {
     "span_data": {"type": "function", "name": "find", "input": "{}", "output": "{}", "mcp_data": None},
     "error": None,
 }
+RESULTS = {
+    "eval_set_id": "s",
+    "eval_case_results": [test_adk_results.result("one", "Yes.", test_adk_results.metric("response_match_score"))],
+}
 ANSWERED = {"output": "Hi", "tokenUsage": {"total": 3, "prompt": 1, "completion": 2}, "cost": 0.1}
 SAMPLES: dict[str, tuple[str, Any]] = {
     "adk": ("s.evalset.json", {"eval_set_id": "s", "eval_cases": [EVAL_CASE]}),
     "adk: a list of turns": ("s.test.json", [LEGACY]),
     "adk: a list of cases": ("s.test.json", [{"name": "one", "data": [LEGACY], "initial_session": {"state": {}}}]),
-    "adk-results": (
-        "r.evalset_result.json",
-        {
-            "eval_set_id": "s",
-            "eval_case_results": [
-                test_adk_results.result("one", "Yes.", test_adk_results.metric("response_match_score"))
-            ],
-        },
-    ),
+    "adk-results": ("r.evalset_result.json", RESULTS),
     "pydantic-evals": ("d.json", DATASET),
     "inspect": ("log.json", test_inspect_logs.log(test_inspect_logs.sample())),
     "promptfoo": ("c.json", CONFIGURATION),
@@ -233,11 +229,26 @@ def test_a_result_of_no_call_is_listed(tmp_path: Path) -> None:
     assert "messages.content" in told(tmp_path, "rows.json", [{"id": "one", "messages": row}])[1]
 
 
+def test_results_that_are_a_text_in_json_are_read_by_the_same_object(tmp_path: Path) -> None:
+    """As older versions of google-adk write them."""
+    name, data = SAMPLES["adk-results"]
+    text = json.dumps(json.dumps(with_one_more(data, ("eval_case_results", 0))))
+    assert f"eval_case_results.{MORE}" in told(tmp_path, name, text)[1]
+
+
+def test_a_key_of_a_prompt_that_is_a_chat_is_listed(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "Hi", "mood": "sad"}]
+    shown = told(tmp_path, "c.json", {**CONFIGURATION, "defaultTest": {}, "prompts": [json.dumps(chat)]})[1]
+    assert [one for one in shown if "the prompt's mood" in one]
+
+
 WRITTEN = {
     "a part of an answer": chat(4, wrote=[said("assistant", text("Done."), {"type": "hologram", "of": "x"})]),
     "a part alone": chat(4, wrote=[said("assistant", {"type": "hologram", "of": "x"})]),
     "a part of a question": chat(4, read=[said("user", text("Hi"), {"type": "hologram", "of": "x"})]),
     "a role": chat(4, wrote=[said("narrator", text("Then."))]),
+    "a message": {**SPANS[3], "events": [{"name": "gen_ai.narrator.message"}]},
+    "a verdict": {**SPANS[3], "events": [{"name": "gen_ai.evaluation.result"}]},
     "a status": {**SPANS[3], "status": {"code": "STATUS_CODE_ODD"}},
     "a part of OpenInference": span(
         4,
@@ -256,7 +267,7 @@ WRITTEN = {
 def test_one_more_thing_in_a_span_is_never_passed_over(tmp_path: Path, what: str) -> None:
     plain = told(tmp_path, "t.json", request(*SPANS))[1]
     shown = told(tmp_path, "t.json", request(*SPANS[:3], WRITTEN[what]))[1]
-    assert [one for one in shown if re.search("hologram|narrator|status.code", one)]
+    assert [one for one in shown if re.search("hologram|narrator|evaluation|status.code", one)]
     assert shown != plain
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.decision.engine.drift import AGAIN, BOTH, LEVEL, QUARTERS, WHOLE, Check, next_check, parts_of
 from gate.decision.engine.evidence import gather, look_part
-from gate.decision.engine.rule import decide
+from gate.decision.engine.rule import decide, follow
 from gate.decision.engine.state import Config, Continue, Metric, Request, Round, Row, State
 from gate.model import Outcome, Side, Stage, StageKind
 from tests.unit.decision.numbers import bernoulli, drive, full, ids, rows, state
@@ -335,3 +335,35 @@ def test_what_the_looks_may_show_against_the_newest_runs_adds_up_to_alpha(cases:
     assert parts == sorted(parts, reverse=True)
     alone = replace(looked, rounds=looked.rounds[:1], config=Config(can_run=False))
     assert look_part(gather(alone)) == pytest.approx(1.0), "a design that looks once has all of it"
+
+
+@pytest.mark.parametrize(
+    ("base_passes", "verdict", "kind"),
+    [
+        (1.0, "REGRESSION", StageKind.CASE_RERUNS),
+        (0.0, "INCONCLUSIVE", StageKind.DRIFTED),
+        (None, "REGRESSION", StageKind.CASE_RERUNS),
+    ],
+)
+def test_a_few_cases_that_broke_are_the_changes_only_if_the_baselines_agent_passes_them_now(
+    base_passes: float | None, verdict: str, kind: StageKind
+) -> None:
+    """Stored trials alone would prove them: with a provider that broke them, an unchanged agent, too."""
+    few, broke = CASES[:12], CASES[:4]
+    asked_base: list[str] = []
+
+    def run(side: Side, cases: Sequence[str], n: int) -> dict[str, list[Row]]:
+        found = {}
+        for case_id in cases:
+            value = float(case_id not in broke)
+            if side is Side.BASELINE:
+                asked_base.append(case_id)
+                found[case_id] = [(base_passes,)] * n
+            else:
+                found[case_id] = rows(*[value] * n)
+        return found
+
+    outcome, _ = follow(state({c: STEADY[c] for c in few}, config=MATCH), run)
+    assert (outcome.verdict, outcome.stage.kind) == (verdict, kind)
+    assert set(broke) <= set(asked_base)
+    assert (set(outcome.cases) == set(broke)) is (verdict == "REGRESSION")

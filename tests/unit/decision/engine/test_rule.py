@@ -551,7 +551,7 @@ def reject_share(cases: Sequence[str], stored: int, alpha: float) -> float:
     ],
 )
 def test_over_all_orders_of_the_trials_the_looks_block_at_most_what_they_spend(cases: list[str], alpha: float) -> None:
-    """The promise itself, enumerated: three stored trials a case, two epochs, two looks."""
+    """The promise itself, enumerated: three stored trials per case, two epochs, two looks."""
     assert reject_share(cases, 3, alpha) <= 0.8 * alpha + 0.005, "chance decides a tie at most"
 
 
