@@ -25,7 +25,7 @@ MAX_LOG_SHOWN = 1_000
 MAX_TEXT_CHARS = 2_000
 """Maximum length of an expected or actual response, in characters."""
 MAX_WORDING_CHARS = 300
-"""Maximum length, in characters, of the one answer that is shown for all that got worse."""
+"""Maximum length, in characters, of the one answer shown for all answers that got worse."""
 
 
 def case_results(comparison: Comparison, outcome: Outcome | None) -> tuple[CaseResult, ...]:

@@ -15,7 +15,7 @@ from gate.model import Side, Trial
 
 
 class CoupledTrials(Struct, frozen=True):
-    """Which trials replay which, according to their recordings."""
+    """The links between trials and those they replay, according to their recordings."""
 
     partners: Mapping[int, tuple[Trial, bool]] = {}
     """``id`` of a candidate's trial → the stored trial it is coupled with, and True if everything was replayed."""

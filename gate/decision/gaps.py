@@ -90,7 +90,7 @@ def _mostly_passed(comparison: Comparison, case_id: str, criteria: Sequence[Crit
 
 
 def _known_at_base(comparison: Comparison) -> list[Criterion]:
-    """Return the criteria that the base measured, too. By a new criterion nothing would have passed there."""
+    """Return the criteria that the base measured, too. No trial there would have passed a new criterion."""
     names = {name for trial in comparison.stored for name in trial.scores}
     return [criterion for criterion in comparison.criteria if criterion.name in names]
 

@@ -32,7 +32,7 @@ REPEATED = 3
 VARYING = 6
 """Number of cases to rerun twice if only cases with varying outcomes are informative."""
 SELDOM = 0.25
-"""Maximum share of a case's trials that may be agent failures if its answers alone are to prove it broken."""
+"""Maximum share of a case's trials that may be agent failures for its answers alone to prove it broken."""
 FEW_CRASHING = 3
 """With fewer crashing cases, another epoch looks for more before the failures are confirmed."""
 

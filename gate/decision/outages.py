@@ -45,8 +45,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def with_outage(comparison: Comparison) -> Comparison:
-    """Return the comparison with its failures excused if the agent is down: that is no regression, and no base is as
-    bad."""
+    """Return the comparison with its failures excused if the agent is down: an outage is no regression."""
     comparison = _without_base_that_is_down(comparison)
     found = _outage(comparison)
     return comparison if found is None else replace(excused(comparison), outage=found)

@@ -324,7 +324,7 @@ def _by_file(
 
 
 def _shared(proposals: Sequence[Proposal]) -> list[Raised]:
-    """Return the least strict of the limits that all suites support."""
+    """Return the least strict value of each limit, if all suites support it."""
     by_limit: dict[tuple[str, str], list[Raised]] = {}
     for proposal in proposals:
         for one in proposal.raised:
