@@ -17,7 +17,7 @@ MOST_GONE = 0.1
 """Maximum share of the baseline's cases that may be removed. A drop of the whole suite shows from ten points on (the
 default margin): even if every one of these cases regressed, it would have shown no more than that."""
 LEAST_GONE = 2
-"""At least this many may always be removed: one fixed case is no reason to doubt a suite of nine if the rest is
+"""Fewer removed cases are always allowed: one fixed case is no reason to doubt a suite of nine if the rest is
 compared."""
 MOST_CASES = 200
 """Maximum number of cases in a test, the first of the suite: these are enough for a proof."""

@@ -34,7 +34,7 @@ NONE = Score(None)
 FEWEST_TRIALS = 3
 """If at least this many trials of a case ran and none reached its own threshold, the case misses it."""
 TURNS = 0.05
-"""A threshold needs no further epochs if the probability that they change its result is at most this."""
+"""A threshold needs no further epochs if the probability that they change its result is below this."""
 
 
 def error_of_tests(comparison: Comparison) -> float:

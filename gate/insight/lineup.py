@@ -83,7 +83,7 @@ def line_up(
 
     Raises:
         MeasureError: the records have no case in common.
-        ConfigError: nothing that is compared is named ``quality``.
+        ConfigError: nothing that is compared has the name in ``quality``.
     """
     terms = terms or own_terms(contenders[0].record)
     common = common_cases(contenders, terms)
