@@ -102,11 +102,9 @@ def reachable(
             hint="start the agent in `setup`; outside a container, an earlier step can start it, too",
         )
     raise ConfigError(
-        f"nothing answers at {url}, waited {waited:.0f} s: "
-        f"inside the action's container, {parts.hostname} is the container itself",
+        f"nothing answers at {url}: here, {parts.hostname} is the action's container",
         where="agent",
-        hint=f"let the agent listen on 0.0.0.0:{port} instead of {parts.hostname} in the step that starts it: "
-        f"it is then reachable at {gateway}; or start it in `setup`",
+        hint=f"let the agent listen on 0.0.0.0:{port}, reached here at {gateway}, or start it in `setup`",
     )
 
 
