@@ -63,18 +63,44 @@ _PATH = re.compile(r"""(?P<first>(?:\w+://)?/?[^\s/'"`(,;]+)(?P<middle>/[^\s'"`)
 
 
 def short_line(text: str) -> str:
-    """The text, short enough for a line: first paths lose their middle, the longest before others, then digests their
-    end, then the text does."""
-    text = text[:MOST_LOOKED_AT]
+    """The text, short enough for a line: paths lose their middle, the longest before others, then digests their end,
+    then the text is cut before the advice in brackets that ends it: long texts come from others, advice from here."""
+    if len(text) > MOST_LOOKED_AT:
+        text = text[: MOST_LOOKED_AT // 2] + text[-MOST_LOOKED_AT // 2 :]
     while len(text) > MOST_CHARS:
         longest = max(_PATH.finditer(text), key=lambda path: len(path["middle"]), default=None)
         if longest is None or len(longest["middle"]) <= len(_LEFT_OUT):
-            text = _DIGEST.sub(r"\1…", text)
-            return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"
+            return _cut(_DIGEST.sub(r"\1…", text))
         text = text[: longest.start("middle")] + _LEFT_OUT + text[longest.end("middle") :]
     return text
 
 
+def _cut(text: str) -> str:
+    if len(text) <= MOST_CHARS:
+        return text
+    hint = _hint_of(text)
+    if len(hint) > MOST_OF_HINT:
+        hint = ""
+    return text[: MOST_CHARS - 1 - len(hint)] + "…" + hint
+
+
+def _hint_of(text: str) -> str:
+    """Return the brackets that end the text, with the space before them; empty if there are none."""
+    if not text.endswith(")"):
+        return ""
+    open_brackets = 0
+    for place in range(len(text) - 1, 0, -1):
+        if text[place] == ")":
+            open_brackets += 1
+        elif text[place] == "(":
+            open_brackets -= 1
+        if open_brackets == 0:
+            return text[place - 1 :]
+    return ""
+
+
+MOST_OF_HINT = 140
+"""Characters of the advice that stay whole."""
 MOST_LOOKED_AT = 5_000
 """Characters of an error that are looked at: what somebody else wrote may be in it."""
 _LEFT_OUT = "/…"
